@@ -1,0 +1,61 @@
+# hunch: the targets that people and CI use. CMake and Ninja do the work, in build*/ folders.
+#   make            release build in build/
+#   make deps       installs missing Debian packages (says which before it uses root)
+#   make test       warnings as errors, all quick tests, then again under ASan and UBSan
+#   make test-long  what takes longer: long tests, TSan, the second compiler
+#   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
+#   make install    into PREFIX (/usr/local), under DESTDIR
+#   make clean
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+MODEL ?=
+JOBS ?= $(shell nproc)
+CONFIGURE := cmake -S . -G Ninja -DHUNCH_WERROR=ON
+CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
+# Code where threads meet. The rest has no second thread, or only these between its own lines.
+TSAN_TESTS ?= threads_test|equality_test
+# Warnings of the toolchains that users have must not stop them: only tests make them errors.
+USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
+
+.PHONY: all deps test test-long demo install clean
+all:
+	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
+	@$(USER_BUILD) > /dev/null
+	@cmake --build build -j $(JOBS)
+
+deps:
+	@./scripts/deps.sh
+
+# Both are built before either is run, so that the two summaries stand together at the end.
+test: deps
+	@./scripts/fetch-demo-model.sh > /dev/null || echo "Tests that need the demo model will be skipped." >&2
+	$(CONFIGURE) -B build-test -DCMAKE_BUILD_TYPE=Release
+	cmake --build build-test -j $(JOBS)
+	$(CONFIGURE) -B build-asan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=address,undefined
+	cmake --build build-asan -j $(JOBS)
+	$(CTEST) --test-dir build-test -LE long
+	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-asan -LE long
+
+test-long: test
+	$(CTEST) --test-dir build-test -L long
+	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread
+	cmake --build build-tsan -j $(JOBS)
+	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-tsan -R '^($(TSAN_TESTS))$$'
+	@command -v clang > /dev/null || { echo "clang is missing: apt-get install clang" >&2; exit 1; }
+	$(CONFIGURE) -B build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang
+	cmake --build build-clang -j $(JOBS)
+	$(CTEST) --test-dir build-clang -LE long
+
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@model='$(MODEL)'; \
+	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
+	./scripts/demo.sh build/hunch "$$model"
+
+install: all
+	install -D -m 755 build/hunch $(DESTDIR)$(PREFIX)/bin/hunch
+	install -D -m 644 build/libhunch.a $(DESTDIR)$(PREFIX)/lib/libhunch.a
+	install -D -m 644 include/hunch/hunch.h $(DESTDIR)$(PREFIX)/include/hunch/hunch.h
+
+clean:
+	rm -rf build build-test build-asan build-tsan build-clang

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hunch.h - the public API: load a model, open an engine on it, run sessions, read what came out.
+ *
+ *   hunch_model    weights, configuration and tokenizer of the target: read-only after open, shared by engines
+ *   hunch_engine   a page pool, a set of drafters and the sessions that run: one speculation method over one model
+ *   hunch_session  one text under generation
+ *
+ * Lossless by construction: whatever the drafters propose, the tokens of a session are those that plain decoding
+ * gives (temperature 0: the same tokens; otherwise: the same seed means the same text, `match` verification).
+ *
+ * Conventions. Functions that can fail return hunch_status and write one line to *err (err may be NULL).
+ * `close(&h)` takes NULL or a handle, frees everything the handle owns and sets it to NULL. Strings are UTF-8.
+ * Options structs are filled by their _defaults call before fields are set.
+ * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
+ * one model may be used from two threads, their passes then take turns (one worker pool a process).
+ */
+#ifndef HUNCH_HUNCH_H
+#define HUNCH_HUNCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HUNCH_VERSION "0.1.0"
+
+/* The values are the exit codes of the `hunch` command. */
+typedef enum hunch_status {
+    HUNCH_OK = 0,
+    HUNCH_FAILED = 1,    /* input/output, or a bug */
+    HUNCH_USAGE = 2,     /* an option, prompt or request that cannot be served */
+    HUNCH_REFUSED = 3,   /* a model or head that is damaged, unknown or does not fit */
+    HUNCH_NO_MEMORY = 4, /* memory or cache pages */
+    HUNCH_CANCELLED = 130
+} hunch_status;
+
+typedef struct hunch_error {
+    hunch_status status;
+    char message[1000]; /* one line: what was wrong, and what was expected */
+} hunch_error;
+
+typedef int32_t hunch_token;
+
+typedef struct hunch_model hunch_model;
+typedef struct hunch_engine hunch_engine;
+typedef struct hunch_session hunch_session;
+
+const char *hunch_version(void);
+void hunch_free(void *p); /* frees what a function of this header returned "to be freed with hunch_free" */
+
+/* ---- model ------------------------------------------------------------------------------------------------- */
+
+typedef enum hunch_precision {
+    HUNCH_PRECISION_NATIVE, /* activations quantised to what the kernels like */
+    HUNCH_PRECISION_F32     /* as the published reference computes: weights as stored, the rest float32 */
+} hunch_precision;
+
+typedef enum hunch_kv { HUNCH_KV_DEFAULT, HUNCH_KV_BF16, HUNCH_KV_F16, HUNCH_KV_F32 } hunch_kv;
+
+typedef struct hunch_model_options {
+    int threads;               /* 0: the cores this process may use */
+    const char *isa;           /* NULL or "best"; "ref", "avx2", "avx512": one the machine lacks is HUNCH_USAGE */
+    hunch_precision precision; /* HUNCH_PRECISION_NATIVE */
+    /* progress of loading in 0..1; may be NULL; called from the opening thread */
+    void (*progress)(void *user, double fraction);
+    void *progress_user;
+} hunch_model_options;
+
+void hunch_model_options_defaults(hunch_model_options *o);
+
+/* Opens a GGUF file or a Hugging Face folder. The file is not needed once this returns.
+ * Errors: HUNCH_FAILED (cannot read), HUNCH_REFUSED (names file, key or tensor), HUNCH_USAGE, HUNCH_NO_MEMORY. */
+hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
+void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
+
+typedef struct hunch_model_info {
+    const char *architecture, *name; /* owned by the model */
+    int layers, hidden, vocab, context;
+    uint64_t parameters;
+    uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
+    uint64_t kv_row_elements;/* elements of K and V of one position over all layers */
+    double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
+    const char *isa;         /* level chosen */
+    int threads;
+    bool has_tokenizer, has_chat_template;
+    double load_seconds;
+} hunch_model_info;
+void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
+
+/* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */
+
+enum { HUNCH_TEXT_PARSE_SPECIAL = 1, HUNCH_TEXT_ADD_SPECIAL = 2 }; /* read <special> tokens; add BOS if the model wants it */
+
+/* ids: malloc'ed, to be freed with hunch_free. Invalid UTF-8 is HUNCH_USAGE and names the byte offset. */
+hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
+                            hunch_error *err);
+/* Bytes of one token as stored (may be part of a UTF-8 sequence). Owned by the model. special: may be NULL. */
+hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char **bytes, size_t *len, bool *special,
+                               hunch_error *err);
+/* Text of a token sequence (special tokens left out). *text is NUL-terminated, to be freed with hunch_free. */
+hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size_t n, char **text, size_t *len,
+                              hunch_error *err);
+/* Renders the model's chat template. vars_json: an object with "messages" [{"role","content"}] and any other variable
+ * (add_generation_prompt is set to true unless given). */
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len, hunch_error *err);
+/* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
+hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
+                                   size_t *len, hunch_error *err);
+
+/* ---- engine ------------------------------------------------------------------------------------------------ */
+
+typedef enum hunch_verify { HUNCH_VERIFY_DEFAULT, HUNCH_VERIFY_GREEDY, HUNCH_VERIFY_MATCH } hunch_verify;
+
+typedef struct hunch_engine_options {
+    const char *const *drafts; /* SPECs that draft together: "none", "ngram,min=2,max=4,depth=8", "forced,accept=.8,..." */
+    int n_drafts;              /* 0: plain decoding */
+    int context;               /* rows a sequence may hold; 0: the model's, at most 8192 */
+    int parallel;              /* sequences at once; 1 */
+    hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
+    hunch_verify verify;       /* default: greedy at temperature 0, else match */
+    int chunk;                 /* rows of prefill a pass, 1..64; 64 */
+    int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
+} hunch_engine_options;
+
+void hunch_engine_options_defaults(hunch_engine_options *o);
+/* Errors: HUNCH_USAGE (a spec or value; names it and what was expected), HUNCH_REFUSED, HUNCH_NO_MEMORY. */
+hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err);
+/* Running sessions are cancelled. Of a session of a closed engine nothing may be called but hunch_session_close. */
+void hunch_engine_close(hunch_engine **e);
+int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
+const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
+/* Empties what drafters learned from earlier sessions (n-gram lookup has nothing; stores of later drafters do). */
+void hunch_engine_forget(hunch_engine *e);
+
+/* One round over all running sessions: a pass with every session's rows (a prefill chunk, or its draft tree), then
+ * verification and commit. A session that fails ends alone (hunch_session_state); a status other than HUNCH_OK means
+ * that the engine itself cannot go on. */
+hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err);
+int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
+
+/* ---- session ----------------------------------------------------------------------------------------------- */
+
+typedef struct hunch_sampling {
+    double temperature; /* 0: greedy, ties to the lowest id */
+    int top_k;          /* 0: off */
+    double top_p;       /* 1: off */
+    double min_p;       /* 0: off */
+    uint64_t seed;
+} hunch_sampling;
+
+typedef struct hunch_request {
+    const hunch_token *prompt; /* copied; at least one token */
+    size_t n_prompt;
+    int max_tokens;            /* <= 0: as many as the context holds */
+    bool ignore_eos;
+    hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
+    const char *const *stop;   /* stop strings, copied; the text ends before the first one that appears */
+    int n_stop;
+    /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
+    void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
+    void *on_logits_user;
+} hunch_request;
+
+void hunch_request_defaults(hunch_request *r, const hunch_model *m);
+/* Errors: HUNCH_USAGE (prompt empty, an id outside the vocabulary, longer than the context, parameters out of range),
+ * HUNCH_NO_MEMORY (more sessions than `parallel`, or memory). */
+hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
+void hunch_session_close(hunch_session **s); /* a running session is cancelled; its pages return to the pool */
+void hunch_session_cancel(hunch_session *s); /* finishes as HUNCH_FINISH_CANCELLED */
+
+typedef enum hunch_finish {
+    HUNCH_RUNNING,
+    HUNCH_FINISH_STOP,      /* end-of-sequence token or stop string */
+    HUNCH_FINISH_LENGTH,    /* max_tokens or context */
+    HUNCH_FINISH_CANCELLED,
+    HUNCH_FINISH_FAILED     /* see error */
+} hunch_finish;
+
+enum { HUNCH_MAX_DEPTH = 63 };
+
+/* Everything about a session; arrays belong to the session and hold until its next round or close.
+ * rounds: target passes that decoded or verified (prefill's first token belongs to none); tau = (n_tokens-1)/rounds;
+ * drafted: candidates verified; accepted: tokens emitted from candidates. */
+typedef struct hunch_session_state {
+    hunch_finish finish;
+    hunch_error error;          /* of HUNCH_FINISH_FAILED */
+    size_t n_prompt, n_prefilled;
+    const hunch_token *tokens;  /* emitted, an end-of-sequence token that stopped it included */
+    const int16_t *provenance;  /* one a token: -1 target, or index of the drafter */
+    size_t n_tokens;
+    const char *text;           /* of the emitted tokens: complete UTF-8, what may become a stop string held back while
+                                   it runs. NULL without tokenizer; read text_len bytes (NUL-terminated once finished) */
+    size_t text_len;
+    uint64_t rounds, drafted, accepted;
+    uint64_t depth_drafted;     /* sum over rounds of the deepest candidate */
+    uint64_t accepted_per_position[HUNCH_MAX_DEPTH]; /* [i]: rounds in which the candidate at depth i+1 was emitted */
+    uint64_t passes;            /* target passes, prefill included */
+    double prefill_s, decode_s; /* share of wall time of the rounds that held it */
+    double draft_s, verify_s;   /* parts of decode_s */
+} hunch_session_state;
+void hunch_session_get(const hunch_session *s, hunch_session_state *state);
+
+/* ---- looking inside ------------------------------------------------------------------------------------------ */
+
+/* Logits of every position of a token sequence, in order, through an engine's cache and chunk size.
+ * row: called with float [vocab] for positions 0..n-1; its memory is valid during the call only. */
+hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
+                            void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
+                            hunch_error *err);
+
+/* What a model file or folder holds, as JSON (keys, tensors, what each is used for). *json: to be freed with hunch_free. */
+hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
+/* Writes a Hugging Face folder as GGUF, weights as stored. */
+hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
+
+/* ---- measuring ------------------------------------------------------------------------------------------------ */
+
+typedef struct hunch_machine {
+    char cpu[128];
+    const char *isa;      /* best level */
+    int threads;
+    double read_gb_s;     /* all threads, best of 8 sums over 1 GiB in huge pages */
+    double int8_gmac_s;   /* all threads, the level's inner loop with its block scales, operands in L1 */
+    double barrier_us;
+} hunch_machine;
+/* Takes about a second and 1 GiB. Errors: HUNCH_NO_MEMORY. */
+hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hunch_error *err);
+
+/* Seconds of passes of `rows` chain rows (all logits) over `context` committed rows of one sequence; reps values are
+ * written to seconds. The engine must hold no session. */
+hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

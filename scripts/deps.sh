@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
+# is, nothing is done and no root is asked for.
+set -euo pipefail
+
+missing=()
+need() { # package, then a command that succeeds where the package (or another one like it) is there
+    local package=$1
+    shift
+    "$@" > /dev/null 2>&1 || missing+=("$package")
+}
+library() { # package, pkg-config name
+    need "$1" pkg-config --exists "$2"
+}
+header_links() { # a C program compiles and links: the C library's own headers are there
+    local out
+    out=$(mktemp)
+    echo 'int main(void) { return 0; }' | "${CC:-cc}" -x c -include stdio.h - -o "$out"
+    local code=$?
+    rm -f "$out"
+    return $code
+}
+
+need make make --version
+need gcc "${CC:-cc}" --version
+need g++ c++ --version
+need libc6-dev header_links
+need cmake cmake --version
+need ninja-build ninja --version
+need pkg-config pkg-config --version
+library libpcre2-dev libpcre2-8
+library libjansson-dev jansson
+library libcmocka-dev cmocka
+need python3 python3 --version
+need python3-pip python3 -m pip --version
+need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+
+if [ ${#missing[@]} -eq 0 ]; then
+    exit 0
+fi
+echo "Missing Debian packages: ${missing[*]}" >&2
+if ! command -v apt-get > /dev/null; then
+    echo "This system has no apt-get: install what corresponds to them, then run make again." >&2
+    exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo > /dev/null; then
+        echo "Neither root nor sudo: as root, run  apt-get install ${missing[*]}  and then make again." >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+echo "Installing them with apt-get, as root${as_root[*]:+ (by sudo)}." >&2
+install() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+}
+# A fresh container has no package lists, an old one has stale ones: fetch them when the first try fails.
+if ! install 2> /dev/null; then
+    "${as_root[@]}" apt-get update
+    install
+fi

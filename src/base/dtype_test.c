@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dtype_test.c - conversions over all their inputs, block layouts by hand-made blocks, sizes and names. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/random.h"
+
+static uint32_t bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static float from_bits(uint32_t u) {
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* The value of a half by the definition of the format. */
+static double f16_value(uint16_t h) {
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    double v = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    return h & 0x8000 ? -v : v;
+}
+
+static void test_f16_all_values(void **state) {
+    (void)state;
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float f = hn_f16_to_f32((uint16_t)h);
+        if ((h & 0x7C00) == 0x7C00) {
+            assert_true(h & 0x3FF ? isnan(f) : isinf(f));
+            assert_int_equal(signbit(f) != 0, h >> 15);
+            if (!isnan(f))
+                assert_int_equal(hn_f32_to_f16(f), h);
+            else
+                assert_int_equal(hn_f32_to_f16(f), h | 0x200);
+            continue;
+        }
+        assert_true((double)f == f16_value((uint16_t)h) && (signbit(f) != 0) == h >> 15);
+        assert_int_equal(hn_f32_to_f16(f), h);
+    }
+}
+
+/* Just below, at and just above the middle between neighbouring halves: nearest, ties to even. */
+static void test_f16_rounding(void **state) {
+    (void)state;
+    for (uint32_t h = 0; h < 0x7C00; h++) {
+        double next = h == 0x7BFF ? 65536.0 : f16_value((uint16_t)(h + 1));
+        float middle = (float)((f16_value((uint16_t)h) + next) / 2); /* exact in f32 */
+        assert_int_equal(hn_f32_to_f16(nextafterf(middle, 0)), h);
+        assert_int_equal(hn_f32_to_f16(nextafterf(middle, INFINITY)), h + 1);
+        assert_int_equal(hn_f32_to_f16(middle), h + (h & 1));
+        assert_int_equal(hn_f32_to_f16(-middle), 0x8000 | (h + (h & 1)));
+    }
+    assert_int_equal(hn_f32_to_f16(1e30f), 0x7C00);
+    assert_int_equal(hn_f32_to_f16(1e-30f), 0);
+    assert_int_equal(hn_f32_to_f16(from_bits(1)), 0);
+}
+
+static void test_bf16(void **state) {
+    (void)state;
+    for (uint32_t b = 0; b < 0x10000; b++) {
+        float f = hn_bf16_to_f32((uint16_t)b);
+        if (isnan(f)) {
+            assert_true(isnan(hn_bf16_to_f32(hn_f32_to_bf16(f))));
+            continue;
+        }
+        assert_int_equal(hn_f32_to_bf16(f), b);
+        if (isinf(f)) continue;
+        uint32_t tie = bits(f) | 0x8000;
+        assert_int_equal(hn_f32_to_bf16(from_bits(tie)), b + (b & 1));
+        assert_int_equal(hn_f32_to_bf16(from_bits(tie - 1)), b);
+        assert_int_equal(hn_f32_to_bf16(from_bits(tie + 1)), b + 1);
+    }
+    assert_true(isnan(hn_bf16_to_f32(hn_f32_to_bf16(from_bits(0x7F800001)))));
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    static const struct {
+        hn_dtype type;
+        const char *name;
+        uint32_t ggml;
+        size_t row_of_64;
+    } cases[] = {
+        {HN_F32, "F32", 0, 256},  {HN_F16, "F16", 1, 128},  {HN_BF16, "BF16", 30, 128}, {HN_Q4_0, "Q4_0", 2, 36},
+        {HN_Q4_1, "Q4_1", 3, 40}, {HN_Q8_0, "Q8_0", 8, 68}, {HN_I32, "I32", 26, 256},   {HN_I64, "I64", 27, 512},
+        {HN_I8, "I8", 24, 64},    {HN_I16, "I16", 25, 128}, {HN_F64, "F64", 28, 512},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_dtype t = cases[i].type, found;
+        size_t bytes = 0;
+        assert_string_equal(hn_dtype_name(t), cases[i].name);
+        assert_true(hn_dtype_from_ggml(cases[i].ggml, &found) && found == t);
+        assert_string_equal(hn_ggml_type_name(cases[i].ggml), cases[i].name);
+        assert_true(hn_dtype_row_bytes(t, 64, &bytes));
+        assert_int_equal(bytes, cases[i].row_of_64);
+        assert_int_equal(64 / hn_dtype_block(t) * hn_dtype_block_bytes(t), bytes);
+        assert_int_equal(hn_dtype_row_bytes(t, 65, &bytes), hn_dtype_block(t) == 1);
+        assert_false(hn_dtype_row_bytes(t, UINT64_MAX - 31, &bytes) && hn_dtype_block_bytes(t) > hn_dtype_block(t));
+    }
+    hn_dtype t;
+    assert_false(hn_dtype_from_ggml(12, &t)); /* Q4_K: known, not read */
+    assert_false(hn_dtype_from_ggml(UINT32_MAX, &t));
+    assert_string_equal(hn_ggml_type_name(12), "Q4_K");
+    assert_null(hn_ggml_type_name(4000));
+}
+
+static void test_blocks(void **state) {
+    (void)state;
+    float w[64];
+    unsigned char q4[2 * 20] = {0}, q8[34];
+    const uint16_t d = hn_f32_to_f16(0.5f), m = hn_f32_to_f16(-3.0f);
+    for (int i = 0; i < 16; i++) q4[2 + i] = (unsigned char)(i | (15 - i) << 4);
+    memcpy(q4, &d, 2);
+    hn_dequantise(HN_Q4_0, q4, 32, w);
+    for (int i = 0; i < 16; i++) assert_true(w[i] == 0.5f * (float)(i - 8) && w[i + 16] == 0.5f * (float)(7 - i));
+    for (int block = 0; block < 2; block++) {
+        unsigned char *b = q4 + 20 * block;
+        memcpy(b, &d, 2);
+        memcpy(b + 2, &m, 2);
+        for (int i = 0; i < 16; i++) b[4 + i] = (unsigned char)(block ? 0xF0 : i | (15 - i) << 4);
+    }
+    hn_dequantise(HN_Q4_1, q4, 64, w);
+    for (int i = 0; i < 16; i++) {
+        assert_true(w[i] == 0.5f * (float)i - 3 && w[i + 16] == 0.5f * (float)(15 - i) - 3);
+        assert_true(w[32 + i] == -3 && w[48 + i] == 4.5f);
+    }
+    memcpy(q8, &d, 2);
+    for (int i = 0; i < 32; i++) q8[2 + i] = (unsigned char)(i == 0 ? -128 : i * 4);
+    hn_dequantise(HN_Q8_0, q8, 32, w);
+    for (int i = 1; i < 32; i++) assert_true(w[i] == 2.0f * (float)i);
+    assert_true(w[0] == -64);
+}
+
+/* d has 11 bits and a nibble 4, so the product is exact: what is left to get right is one rounding of the sum. */
+static void test_q4_1_rounds_the_sum(void **state) {
+    (void)state;
+    uint64_t s = 1;
+    for (int n = 0; n < 2000; n++) {
+        unsigned char block[20];
+        uint16_t d = (uint16_t)(0x1000 + hn_splitmix(&s) % 0x2000), m = (uint16_t)(0x8000 | hn_splitmix(&s) % 0x4000);
+        memcpy(block, &d, 2);
+        memcpy(block + 2, &m, 2);
+        memset(block + 4, 0xD5, 16);
+        float w[32];
+        hn_dequantise(HN_Q4_1, block, 32, w);
+        assert_true(w[0] == (float)(f16_value(d) * 5 + f16_value(m)));
+        assert_true(w[31] == (float)(f16_value(d) * 13 + f16_value(m)));
+    }
+}
+
+static void test_scalars(void **state) {
+    (void)state;
+    float w[3];
+    const float f32[] = {1.5f, -0.0f, 3e-39f};
+    hn_dequantise(HN_F32, f32, 3, w);
+    assert_memory_equal(w, f32, sizeof f32);
+    hn_dequantise(HN_F32, NULL, 0, w);
+    const uint16_t f16[] = {0x3C00, 0xC000, 1}, bf16[] = {0x3F80, 0xC000, 0x4049};
+    hn_dequantise(HN_F16, f16, 3, w);
+    assert_true(w[0] == 1 && w[1] == -2 && w[2] == 0x1p-24f);
+    hn_dequantise(HN_BF16, bf16, 3, w);
+    assert_true(w[0] == 1 && w[1] == -2 && w[2] == 3.140625f);
+    const int64_t i64[] = {-5, 1 << 20};
+    hn_dequantise(HN_I64, i64, 2, w);
+    assert_true(w[0] == -5 && w[1] == 1 << 20);
+    const int32_t i32[] = {-7};
+    hn_dequantise(HN_I32, i32, 1, w);
+    assert_true(w[0] == -7);
+    const double f64[] = {0.1};
+    hn_dequantise(HN_F64, f64, 1, w);
+    assert_true(w[0] == 0.1f);
+    const unsigned char small[] = {200, 0, 255, 255};
+    hn_dequantise(HN_U8, small, 1, w);
+    assert_true(w[0] == 200);
+    hn_dequantise(HN_I8, small, 1, w);
+    assert_true(w[0] == -56);
+    hn_dequantise(HN_I16, small + 2, 1, w);
+    assert_true(w[0] == -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_f16_all_values), cmocka_unit_test(test_f16_rounding),
+        cmocka_unit_test(test_bf16),           cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_blocks),         cmocka_unit_test(test_q4_1_rounds_the_sum),
+        cmocka_unit_test(test_scalars),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault.h - tests make the n-th allocation or read of this process fail. Off unless armed; thread-safe. */
+#ifndef HN_FAULT_H
+#define HN_FAULT_H
+#include <stdbool.h>
+#include <stdint.h>
+enum hn_fault_kind { HN_FAULT_ALLOC, HN_FAULT_READ, HN_FAULT_KINDS };
+/* The call number `after` (0 = the next one) and, if sticky, all later ones fail. after < 0 disarms.
+ * Armed with INT64_MAX none fails and all are counted: a test learns how many there are to break. */
+void hn_fault_arm(enum hn_fault_kind kind, int64_t after, bool sticky);
+uint64_t hn_fault_count(enum hn_fault_kind kind); /* calls counted since it was last armed */
+bool hn_fault_hit(enum hn_fault_kind kind);       /* used by base: counts one call, true if it must fail */
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h). */
+#ifndef HN_MEM_H
+#define HN_MEM_H
+#include <stdbool.h>
+#include <stddef.h>
+
+void *hn_alloc(size_t size);                  /* 64-byte aligned; NULL on failure; size 0 gives a valid pointer */
+void *hn_zalloc(size_t count, size_t size);   /* zeroed, overflow-checked, 64-byte aligned */
+void *hn_realloc(void *p, size_t old_size, size_t new_size); /* p untouched on failure */
+void hn_free(void *p);
+char *hn_strndup(const char *s, size_t n);    /* copies n bytes whatever they are, and adds a NUL */
+char *hn_strdup(const char *s);
+
+/* Zeroed anonymous memory in huge pages where the system gives them (2 MiB aligned, MADV_HUGEPAGE).
+ * Touched lazily. NULL on failure. Freed with hn_pages_free(p, size). */
+void *hn_pages_alloc(size_t size);
+void hn_pages_free(void *p, size_t size);
+/* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
+void hn_pages_release(void *p, size_t size);
+
+/* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,
+ * nothing changed. */
+bool hn_grow(void **items, size_t *cap, size_t need, size_t item_size);
+/* a*b and a+b without overflow; false on overflow. */
+bool hn_mul_size(size_t a, size_t b, size_t *out);
+bool hn_add_size(size_t a, size_t b, size_t *out);
+#endif

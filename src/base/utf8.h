@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* utf8.h - strict UTF-8 (no overlong forms, no surrogates, at most U+10FFFF). */
+#ifndef HN_UTF8_H
+#define HN_UTF8_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decodes one code point at s (len bytes left). Returns its length 1..4, or 0 if invalid or cut off. */
+int hn_utf8_decode(const char *s, size_t len, uint32_t *cp);
+int hn_utf8_encode(uint32_t cp, char out[4]); /* length, 0 for an invalid code point */
+/* Offset of the first invalid byte, or len if all is valid. */
+size_t hn_utf8_check(const char *s, size_t len);
+/* Length of the longest prefix that ends on a sequence boundary: what may be shown of a growing text. Bytes that can
+ * never become valid count as complete (the caller replaces them by U+FFFD). */
+size_t hn_utf8_complete(const char *s, size_t len);
+#endif

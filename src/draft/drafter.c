@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter.c - the text form of a drafter (SPEC) and the list of kinds. What a drafter does stands in its own file. */
+#include "draft/drafter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* One line a drafter. */
+static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_forced};
+enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
+
+/* ---- SPEC ------------------------------------------------------------------------------------------------------ */
+
+void hn_spec_fini(hn_spec *s) {
+    hn_free(s->text);
+    hn_free(s->kind); /* start of the copy that path, keys and values point into */
+    memset(s, 0, sizeof *s);
+}
+
+static bool is_name(const char *s) {
+    return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s);
+}
+
+/* "key=value" in place. */
+static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
+    const int most = (int)(sizeof s->key / sizeof s->key[0]);
+    char *eq = strchr(pair, '=');
+    if (eq) *eq = 0;
+    if (!eq || !is_name(pair) || !eq[1])
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' is not key=value (expected KIND[:PATH][,key=value...])",
+                       s->text, pair);
+    if (s->n == most) return hn_fail(err, HUNCH_USAGE, "drafter '%s': more than %d keys", s->text, most);
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->key[i], pair))
+            return hn_fail(err, HUNCH_USAGE, "drafter '%s': key '%s' is given twice", s->text, pair);
+    s->key[s->n] = pair;
+    s->value[s->n++] = eq + 1;
+    return HUNCH_OK;
+}
+
+static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
+    char *rest = strchr(s->kind, ',');
+    if (rest) *rest++ = 0;
+    char *colon = strchr(s->kind, ':');
+    if (colon) {
+        *colon = 0;
+        s->path = colon + 1;
+        if (!*s->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': no path after ':'", s->text);
+    }
+    if (!is_name(s->kind))
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...])", s->text);
+    while (rest) {
+        char *pair = rest;
+        rest = strchr(pair, ',');
+        if (rest) *rest++ = 0;
+        hunch_status st = pair_parse(s, pair, err);
+        if (st) return st;
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
+    memset(out, 0, sizeof *out);
+    out->text = hn_strdup(text);
+    out->kind = hn_strdup(text);
+    hunch_status st = out->text && out->kind ? spec_cut(out, err) : hn_fail_memory(err, "a drafter's spec", strlen(text) + 1);
+    if (st) hn_spec_fini(out);
+    return st;
+}
+
+/* The value of a key, which is marked as known; NULL: absent. */
+static const char *spec_value(hn_spec *s, const char *key) {
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->key[i], key)) {
+            s->used[i] = true;
+            return s->value[i];
+        }
+    return NULL;
+}
+
+hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err) {
+    const char *v = spec_value(s, key);
+    *out = dflt;
+    if (!v) return HUNCH_OK;
+    char *end;
+    errno = 0;
+    long x = strtol(v, &end, 10);
+    if (strspn(v, "+-0123456789") != strlen(v) || end == v || *end || errno || x < min || x > max)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a whole number from %ld to %ld", s->text, key, v, min, max);
+    *out = x;
+    return HUNCH_OK;
+}
+
+hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max, double dflt, double *out,
+                            hunch_error *err) {
+    const char *v = spec_value(s, key);
+    *out = dflt;
+    if (!v) return HUNCH_OK;
+    char *end;
+    double x = strtod(v, &end);
+    /* the character set keeps out nan, inf, hexadecimal and leading blanks, which strtod takes */
+    if (strspn(v, "+-.0123456789eE") != strlen(v) || end == v || *end || !(x >= min && x <= max))
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a number from %g to %g", s->text, key, v, min, max);
+    *out = x;
+    return HUNCH_OK;
+}
+
+/* "a, b, c" of a NULL-terminated list, cut at the end of the buffer. */
+static void names_join(char *out, size_t size, const char *const *names) {
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; names[i]; i++) {
+        size_t len = strlen(names[i]), need = len + (i ? 2 : 0);
+        if (at + need + 1 > size) return;
+        if (i) memcpy(out + at, ", ", 2);
+        memcpy(out + at + need - len, names[i], len + 1);
+        at += need;
+    }
+}
+
+hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *names, int dflt, int *out, hunch_error *err) {
+    const char *v = spec_value(s, key);
+    *out = dflt;
+    if (!v) return HUNCH_OK;
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], v)) {
+            *out = i;
+            return HUNCH_OK;
+        }
+    char list[200];
+    names_join(list, sizeof list, names);
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected one of %s", s->text, key, v, list);
+}
+
+hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err) {
+    if (!s->path) return HUNCH_OK;
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no path", s->text, s->kind);
+}
+
+hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
+    for (int i = 0; i < s->n; i++)
+        if (!s->used[i])
+            return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown key '%s' for this drafter and form", s->text, s->key[i]);
+    return HUNCH_OK;
+}
+
+/* ---- open and close ---------------------------------------------------------------------------------------------- */
+
+static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunch_error *err) {
+    const char *names[N_KINDS + 1] = {NULL};
+    for (int i = 0; i < N_KINDS; i++) {
+        if (!strcmp(KINDS[i]->name, s->kind)) {
+            *out = KINDS[i];
+            return HUNCH_OK;
+        }
+        names[i] = KINDS[i]->name;
+    }
+    char list[200];
+    names_join(list, sizeof list, names);
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown kind '%s', expected one of %s", s->text, s->kind, list);
+}
+
+static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {
+    const hn_drafter_ops *ops = NULL;
+    hunch_status st = kind_find(s, &ops, err);
+    if (st) return st;
+    d->name = hn_strdup(s->text);
+    if (!d->name) return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
+    st = ops->open(d, s, target, &d->needs, err);
+    if (st) return st;
+    d->ops = ops; /* from here on close has something to undo */
+    return hn_spec_all_used(s, err);
+}
+
+hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
+                             hunch_error *err) {
+    memset(d, 0, sizeof *d);
+    d->index = index;
+    d->max_seqs = max_seqs;
+    hn_spec s;
+    hunch_status st = hn_spec_parse(&s, spec, err);
+    if (st) return st;
+    st = drafter_open(d, &s, target, err);
+    hn_spec_fini(&s);
+    if (st) hn_drafter_close(d);
+    return st;
+}
+
+void hn_drafter_close(hn_drafter *d) {
+    if (d->ops) d->ops->close(d);
+    hn_free(d->name);
+    memset(d, 0, sizeof *d);
+}

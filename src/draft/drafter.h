@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter.h - the one interface of every drafting method. A drafter proposes continuations and is never trusted.
+ *
+ * Calls take many sequences at once (ids 0..max_seqs-1, given by the engine). One thread calls one drafter.
+ * Life of a sequence: begin · (feed · propose · observe)* · end. The committed text of a sequence is readable through
+ * hn_text from token 0, restored or not; it includes the newest token, which is the root of the next tree and whose
+ * row is not in the target's cache yet.
+ *
+ * To add a drafter: one file with its hn_drafter_ops, one line in drafter.c. docs/architecture.md walks through one.
+ */
+#ifndef HN_DRAFTER_H
+#define HN_DRAFTER_H
+#include "base/status.h"
+#include "draft/tree.h"
+#include "ops/ops.h"
+
+typedef struct hn_drafter hn_drafter;
+
+/* SPEC = KIND[:PATH][,key=value…] */
+typedef struct hn_spec {
+    char *text;                  /* as given: also the drafter's name in reports */
+    char *kind, *path;           /* path NULL if absent */
+    int n;                       /* key=value pairs */
+    char *key[16], *value[16];
+    bool used[16];               /* a drafter's open marks the keys it knows through the getters */
+} hn_spec;
+hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
+void hn_spec_fini(hn_spec *s);
+/* Getters: default if absent; HUNCH_USAGE for a value that is no number or out of [min, max], naming spec and key. */
+hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err);
+hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max, double dflt, double *out, hunch_error *err);
+/* One of the names (NULL-terminated list); *out is its index. */
+hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *names, int dflt, int *out, hunch_error *err);
+hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err); /* an unknown key: HUNCH_USAGE, naming it */
+hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds that read no file */
+
+/* What a drafter may know of the target at open. */
+typedef struct hn_target_info {
+    int vocab, hidden, layers, context;
+} hn_target_info;
+
+/* Committed text of a sequence. */
+typedef struct hn_text {
+    const int32_t *token;
+    int n, n_prompt;
+} hn_text;
+
+typedef struct hn_begin {
+    int seq;
+    uint64_t seed;
+    int rows_restored;          /* of the drafter's own rows, by a prefix hit */
+    const int32_t *oracle;      /* `forced` asked for it: the plain continuation after the prompt; else NULL. Copied */
+    int n_oracle;
+} hn_begin;
+
+/* One committed row of the target, in order: prompt chunks and accepted rows alike. A row pairs the feature of
+ * position p with the token at p + 1; the last row of a chunk waits for its next token. */
+typedef struct hn_feed_row {
+    int seq, position;
+    int32_t token;      /* at this position */
+    int32_t next_token; /* at position + 1, -1: not known yet (the row will come again) */
+    int16_t node;       /* row of the drafter's own tree it came from, -1: none */
+    int feature_row;    /* row in the feature buffers that open asked for */
+} hn_feed_row;
+
+typedef struct hn_observe {
+    int seq;
+    const hn_tree *tree;
+    int n_accepted;            /* rows of the accepted path behind the root */
+    const int16_t *path;       /* [n_accepted] their rows in the tree */
+    int32_t next_token;        /* the target's own token after them */
+} hn_observe;
+
+typedef struct hn_propose {
+    int seq;
+    hn_text text;
+    hn_tree *tree;             /* add candidates to rows of depth `level` */
+    int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
+    double temperature;
+    uint64_t seed;
+} hn_propose;
+
+typedef struct hn_needs {      /* what open asks the engine for */
+    bool oracle;               /* the plain continuation, generated untimed before the session's first round */
+    uint64_t feature_layers;   /* bit k: residual stream entering layer k */
+    bool feature_post_norm;
+    int max_depth;             /* levels it can draft */
+} hn_needs;
+
+typedef struct hn_drafter_ops {
+    const char *name;  /* KIND */
+    /* Sets d->state and needs; a failed open leaves nothing behind. */
+    hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
+    hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
+    /* NULL: needs no rows */
+    hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_buf *features, hunch_error *err);
+    void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* may be NULL */
+    /* One more level (0 = children of the root). Returns how many candidates were added over all trees (one that
+     * shares a row counts: there may be more to say behind it); 0: nothing more this round. A drafter that computes a
+     * whole block keeps it and answers the later levels from memory. */
+    int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
+    void (*drop)(hn_drafter *d, int seq, int rows); /* committed rows from there on are forgotten; may be NULL */
+    int (*valid_rows)(const hn_drafter *d, int seq); /* NULL: any row is fine */
+    void (*end)(hn_drafter *d, int seq);
+    void (*forget)(hn_drafter *d); /* empties stores that outlive sequences; may be NULL */
+    void (*close)(hn_drafter *d);  /* frees d->state */
+} hn_drafter_ops;
+
+struct hn_drafter {
+    const hn_drafter_ops *ops;
+    void *state;
+    int index;     /* in the engine: what candidates carry */
+    int max_seqs;
+    char *name;    /* the spec's text */
+    hn_needs needs;
+};
+
+/* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE listing those there are. */
+hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
+                             hunch_error *err);
+void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
+
+extern const hn_drafter_ops hn_drafter_ngram;
+extern const hn_drafter_ops hn_drafter_forced;
+#endif

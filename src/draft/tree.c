@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree.c - building and checking draft trees. What the nouns mean stands in tree.h; who accepts a path in verify/. */
+#include "draft/tree.h"
+
+#include <assert.h>
+
+void hn_tree_reset(hn_tree *t, int32_t root, int max_rows) {
+    t->max_rows = max_rows < 1 ? 1 : max_rows > HN_TREE_ROWS ? HN_TREE_ROWS : max_rows;
+    t->n_rows = 1;
+    t->n_candidates = 0;
+    t->token[0] = root;
+    t->parent[0] = -1;
+    t->depth[0] = 0;
+    t->first[0] = t->last[0] = -1;
+}
+
+int hn_tree_child(const hn_tree *t, int row, int32_t token) {
+    assert(row >= 0 && row < t->n_rows);
+    for (int c = t->first[row]; c >= 0; c = t->candidate[c].next)
+        if (t->candidate[c].token == token) return t->candidate[c].child;
+    return -1;
+}
+
+static int32_t drawn_before(const hn_tree *t, int drafter) {
+    int32_t n = 0;
+    for (int c = 0; c < t->n_candidates; c++) n += t->candidate[c].drafter == drafter;
+    return n;
+}
+
+int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q) {
+    if (t->n_candidates == HN_TREE_CANDIDATES) return -1;
+    int child = hn_tree_child(t, row, token);
+    if (child < 0) {
+        if (t->n_rows >= t->max_rows) return -1;
+        child = t->n_rows++;
+        t->token[child] = token;
+        t->parent[child] = (int16_t)row;
+        t->depth[child] = (int16_t)(t->depth[row] + 1);
+        t->first[child] = t->last[child] = -1;
+    }
+    int32_t number = drawn_before(t, drafter);
+    int16_t c = (int16_t)t->n_candidates++;
+    t->candidate[c] = (hn_candidate){.token = token, .drafter = (int16_t)drafter, .row = (int16_t)row,
+                                     .child = (int16_t)child, .next = -1, .number = number,
+                                     .estimate = estimate, .q = q};
+    if (t->last[row] < 0)
+        t->first[row] = c;
+    else
+        t->candidate[t->last[row]].next = c;
+    t->last[row] = c;
+    return child;
+}
+
+bool hn_tree_is_chain(const hn_tree *t) {
+    for (int r = 1; r < t->n_rows; r++)
+        if (t->parent[r] != r - 1) return false;
+    return true;
+}
+
+int hn_tree_depth(const hn_tree *t) {
+    int depth = 0;
+    for (int r = 1; r < t->n_rows; r++)
+        if (t->depth[r] > depth) depth = t->depth[r];
+    return depth;
+}
+
+/* The candidates of one row: each names row and child rightly, in order of adding; marks the rows they lead to. */
+static bool list_valid(const hn_tree *t, int row, bool *led_to, int *seen) {
+    int before = -1;
+    for (int c = t->first[row]; c >= 0; c = t->candidate[c].next) {
+        if (c <= before || c >= t->n_candidates) return false; /* rising indices: no cycle either */
+        const hn_candidate *k = &t->candidate[c];
+        if (k->row != row || k->child <= row || k->child >= t->n_rows) return false;
+        if (t->parent[k->child] != row || t->token[k->child] != k->token) return false;
+        led_to[k->child] = true;
+        before = c;
+        ++*seen;
+    }
+    return t->last[row] == before;
+}
+
+static bool numbers_valid(const hn_tree *t) {
+    for (int c = 0; c < t->n_candidates; c++) {
+        int32_t before = 0;
+        for (int d = 0; d < c; d++) before += t->candidate[d].drafter == t->candidate[c].drafter;
+        if (t->candidate[c].number != before) return false;
+    }
+    return true;
+}
+
+bool hn_tree_valid(const hn_tree *t) {
+    if (t->max_rows < 1 || t->max_rows > HN_TREE_ROWS || t->n_rows < 1 || t->n_rows > t->max_rows) return false;
+    if (t->n_candidates < 0 || t->n_candidates > HN_TREE_CANDIDATES) return false;
+    if (t->parent[0] != -1 || t->depth[0] != 0) return false;
+    for (int r = 1; r < t->n_rows; r++) {
+        int p = t->parent[r];
+        if (p < 0 || p >= r || t->depth[r] != t->depth[p] + 1) return false;
+        for (int s = 1; s < r; s++)
+            if (t->parent[s] == p && t->token[s] == t->token[r]) return false; /* one path, two rows */
+    }
+    bool led_to[HN_TREE_ROWS] = {true};
+    int seen = 0;
+    for (int r = 0; r < t->n_rows; r++)
+        if (!list_valid(t, r, led_to, &seen)) return false;
+    for (int r = 0; r < t->n_rows; r++)
+        if (!led_to[r]) return false;
+    return seen == t->n_candidates && numbers_valid(t);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree.h - the draft tree of one sequence and one round: rows and candidates apart.
+ *
+ *   rows        distinct paths: what the pass evaluates. Row 0 is the root (the last token, not yet in the cache);
+ *               parents stand before children. A chain has one child a row; plain decoding is the root alone.
+ *   candidates  at each row an ordered list of proposals for the next token. Equal paths share a row, never a
+ *               candidate: two drafters that propose the same token make two candidates and one row.
+ * Fixed size: no allocation after start.
+ */
+#ifndef HN_TREE_H
+#define HN_TREE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256 };
+
+typedef struct hn_candidate {
+    int32_t token;
+    int16_t drafter;   /* index in the engine */
+    int16_t row;       /* the row that this token continues */
+    int16_t child;     /* the row of this token; always valid: a candidate that got no row is not added */
+    int16_t next;      /* next candidate of the same row in order of adding, -1 at the end */
+    int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
+    float estimate;    /* probability that this candidate is accepted, given that its row is reached */
+    const float *q;    /* proposal distribution [vocab], or NULL: one-hot */
+} hn_candidate;
+
+typedef struct hn_tree {
+    int n_rows, n_candidates;
+    int max_rows;                     /* limit of this round, root included: 1..HN_TREE_ROWS */
+    int32_t token[HN_TREE_ROWS];
+    int16_t parent[HN_TREE_ROWS];     /* -1 for the root */
+    int16_t depth[HN_TREE_ROWS];      /* root 0 */
+    int16_t first[HN_TREE_ROWS];      /* first candidate of the row, -1: none */
+    int16_t last[HN_TREE_ROWS];
+    hn_candidate candidate[HN_TREE_CANDIDATES];
+} hn_tree;
+
+/* max_rows is clamped to 1..HN_TREE_ROWS. */
+void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
+/* Adds a candidate for the token after `row`; makes its row or shares the one that holds this path.
+ * Returns the child row, or -1 if a new row or candidate would not fit (nothing changes). */
+int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q);
+/* The row that continues `row` with token, or -1. */
+int hn_tree_child(const hn_tree *t, int row, int32_t token);
+/* Is it one path? */
+bool hn_tree_is_chain(const hn_tree *t);
+int hn_tree_depth(const hn_tree *t); /* of the deepest row */
+/* Debug walker: parents first, depths, lists and tokens consistent, sibling rows distinct. */
+bool hn_tree_valid(const hn_tree *t);
+#endif

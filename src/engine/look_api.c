@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* look_api.c - looking inside and measuring: logits of a text, what a file holds, pass times. They use the engine's
+ * inside sequence (id `parallel`), so that running sessions are not touched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "model/convert.h"
+#include "ops/machine.h"
+
+void hn_look_end_measure(hunch_engine *e) {
+    if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
+    e->measured = 0;
+}
+
+/* Rows [first, first + n) of a token sequence as a chain. */
+static void chain_rows(hn_row *rows, const hunch_token *tokens, int n, bool logits) {
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){tokens[i], 0, (int16_t)(i - 1), logits, false};
+}
+
+hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
+                            void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
+                            hunch_error *err) {
+    hn_row rows[HN_MAX_ROWS];
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hunch_status st = HUNCH_OK;
+    if (n == 0) return hn_fail(err, HUNCH_USAGE, "no tokens: expected at least one");
+    if (n > (size_t)e->context) return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocab) return hn_fail(err, HUNCH_USAGE, "token %zu is %d, expected 0 to %d", i, tokens[i], vocab - 1);
+    hn_look_end_measure(e);
+    hn_cache_seq_begin(e->cache, id);
+    for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
+        const int m = n - at < (size_t)e->chunk ? (int)(n - at) : e->chunk;
+        chain_rows(rows, tokens + at, m, true);
+        st = hn_pass_run(e->runner, rows, m, &id, 1, err);
+        for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
+        if (!st) hn_cache_commit(e->cache, id, NULL, m);
+    }
+    hn_cache_seq_end(e->cache, id);
+    return st;
+}
+
+/* Brings the inside sequence to `context` committed rows of arbitrary text. */
+static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hn_row rows[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    uint64_t seed = 1;
+    if (!e->measured) hn_cache_seq_begin(e->cache, id);
+    e->measured = 1;
+    if (hn_cache_committed(e->cache, id) > context) hn_cache_rewind(e->cache, id, context);
+    for (int at; (at = hn_cache_committed(e->cache, id)) < context;) {
+        const int m = context - at < HN_MAX_ROWS ? context - at : HN_MAX_ROWS;
+        for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
+        chain_rows(rows, t, m, false);
+        hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
+        if (st) return st;
+        hn_cache_commit(e->cache, id, NULL, m);
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hn_row row[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    if (rows < 1 || rows > HN_MAX_ROWS) return hn_fail(err, HUNCH_USAGE, "%d rows a pass: expected 1 to %d", rows, HN_MAX_ROWS);
+    if (context < 0 || context + rows > e->context)
+        return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
+    if (hunch_engine_running(e)) return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
+    hunch_status st = fill_context(e, context, err);
+    for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
+    chain_rows(row, t, rows, true);
+    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
+        const double start = hn_now();
+        st = hn_pass_run(e->runner, row, rows, &id, 1, err);
+        if (i >= 0) seconds[i] = hn_now() - start;
+    }
+    return st;
+}
+
+hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hunch_error *err) {
+    memset(out, 0, sizeof *out);
+    hn_cpu_name(out->cpu, sizeof out->cpu);
+    out->isa = hn_isa_name(m->target.ops.isa);
+    out->threads = m->threads;
+    return hn_machine_measure(&m->target.ops, &out->read_gb_s, &out->int8_gmac_s, &out->barrier_us, err);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------- */
+
+hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
+    hn_source *src = NULL;
+    json_t *d = NULL;
+    hn_arch arch = {0};
+    hunch_error why = {0};
+    *json = NULL;
+    hunch_status st = hn_source_open(&src, path, err);
+    if (st) return st;
+    const hunch_status fits = hn_model_mark(src, &arch, &why);
+    st = hn_source_describe(src, &d, err);
+    if (!st) {
+        json_object_set_new(d, "runs", json_boolean(fits == HUNCH_OK));
+        if (fits) json_object_set_new(d, "refused", json_string(why.message));
+        *json = json_dumps(d, JSON_INDENT(1));
+        char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
+        free(*json);
+        *json = copy;
+        if (!copy) st = hn_fail_memory(err, "description", 0);
+    }
+    json_decref(d);
+    hn_arch_fini(&arch);
+    hn_source_close(&src);
+    return st;
+}
+
+hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) { return hn_convert(folder, out_path, err); }

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_api.c - the public model handle: weights, tokenizer and chat template together; text calls. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "engine/engine.h"
+
+const char *hunch_version(void) { return HUNCH_VERSION; }
+
+void hunch_free(void *p) { hn_free(p); }
+
+void hunch_model_options_defaults(hunch_model_options *o) { memset(o, 0, sizeof *o); }
+
+/* The template of a GGUF's metadata, of tokenizer_config.json, or of chat_template.jinja beside it. */
+static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
+    const char *text = NULL;
+    size_t len = 0;
+    bool found = false;
+    char *file = NULL;
+    hunch_status st = HUNCH_OK;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
+        st = hn_source_str(src, "tokenizer.chat_template", &text, &len, &found, err);
+    else {
+        char *path = hn_path_join(hn_source_path(src), "chat_template.jinja");
+        if (!path) return hn_fail_memory(err, "path", 0);
+        const json_t *t = json_object_get(hn_source_json(src, "tokenizer_config.json"), "chat_template");
+        if (hn_is_file(path)) {
+            st = hn_file_read(path, 16 << 20, &file, &len, err);
+            text = file;
+            found = !st;
+        } else if (json_is_string(t)) {
+            text = json_string_value(t);
+            len = json_string_length(t);
+            found = true;
+        }
+        hn_free(path);
+    }
+    if (!st && found) {
+        st = hn_template_parse(&m->chat, text, len, err);
+        if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
+    }
+    hn_free(file);
+    return st;
+}
+
+static char *token_name(const hn_tokenizer *t, int32_t id) {
+    size_t len = 0;
+    const char *p = id >= 0 ? hn_tokenizer_piece(t, id, &len) : NULL;
+    return hn_strndup(p ? p : "", p ? len : 0);
+}
+
+static hunch_status open_text(hunch_model *m, const hn_source *src, hunch_error *err) {
+    hunch_status st = hn_tokenizer_open(&m->tokenizer, src, err);
+    if (st || !m->tokenizer) return st;
+    if (hn_tokenizer_vocab(m->tokenizer) > m->target.arch.vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tokenizer of %d tokens, model of %d", hn_source_path(src),
+                       hn_tokenizer_vocab(m->tokenizer), m->target.arch.vocab);
+    m->chat_bos = token_name(m->tokenizer, hn_tokenizer_bos(m->tokenizer));
+    m->chat_eos = token_name(m->tokenizer, hn_tokenizer_eos(m->tokenizer));
+    if (!m->chat_bos || !m->chat_eos) return hn_fail_memory(err, "token names", 0);
+    return open_chat(m, src, err);
+}
+
+hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
+    *out = NULL;
+    const double start = hn_now();
+    hn_model_load load = {.threads = o->threads ? o->threads : hn_cores(),
+                          .f32 = o->precision == HUNCH_PRECISION_F32,
+                          .progress = o->progress,
+                          .progress_user = o->progress_user};
+    hn_source *src = NULL;
+    hunch_status st = hn_isa_parse(o->isa, &load.isa, err);
+    if (st) return st;
+    hunch_model *m = hn_zalloc(1, sizeof *m);
+    if (!m) return hn_fail_memory(err, "model", sizeof *m);
+    m->threads = load.threads;
+    m->precision = o->precision;
+    st = hn_source_open(&src, path, err);
+    if (!st) st = hn_model_open(&m->target, src, &load, err);
+    if (!st) st = open_text(m, src, err);
+    hn_source_close(&src);
+    m->load_seconds = hn_now() - start;
+    if (st) {
+        hunch_model_close(&m);
+        return st;
+    }
+    *out = m;
+    return HUNCH_OK;
+}
+
+void hunch_model_close(hunch_model **mp) {
+    hunch_model *m = *mp;
+    *mp = NULL;
+    if (!m) return;
+    hn_template_free(m->chat);
+    hn_tokenizer_close(&m->tokenizer);
+    hn_free(m->chat_bos);
+    hn_free(m->chat_eos);
+    hn_model_close(&m->target);
+    hn_free(m);
+}
+
+void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
+    const hn_arch *a = &m->target.arch;
+    uint64_t kv = 0;
+    for (int i = 0; i < a->layers; i++) kv += 2 * (uint64_t)a->layer[i].kv_heads * (uint64_t)a->layer[i].head_dim;
+    *info = (hunch_model_info){.architecture = a->architecture,
+                               .name = a->name,
+                               .layers = a->layers,
+                               .hidden = a->hidden,
+                               .vocab = a->vocab,
+                               .context = a->context,
+                               .parameters = m->target.parameters,
+                               .weight_bytes = m->target.weight_bytes,
+                               .kv_row_elements = kv,
+                               .macs_per_row = m->target.macs_per_row,
+                               .isa = hn_isa_name(m->target.ops.isa),
+                               .threads = m->threads,
+                               .has_tokenizer = m->tokenizer != NULL,
+                               .has_chat_template = m->chat != NULL,
+                               .load_seconds = m->load_seconds};
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------------ */
+
+static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {
+    return m->tokenizer ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no tokenizer: give token ids instead of text");
+}
+
+hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
+                            hunch_error *err) {
+    hunch_status st = need_tokenizer(m, err);
+    return st ? st : hn_tokenizer_encode(m->tokenizer, text, len, flags, ids, n, err);
+}
+
+hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char **bytes, size_t *len, bool *special,
+                               hunch_error *err) {
+    hunch_status st = need_tokenizer(m, err);
+    if (st) return st;
+    *bytes = hn_tokenizer_piece(m->tokenizer, id, len);
+    if (!*bytes) return hn_fail(err, HUNCH_USAGE, "token id %d: expected 0 to %d", id, hn_tokenizer_vocab(m->tokenizer) - 1);
+    if (special) *special = hn_tokenizer_is_special(m->tokenizer, id);
+    return HUNCH_OK;
+}
+
+hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size_t n, char **text, size_t *len,
+                              hunch_error *err) {
+    *text = NULL;
+    *len = 0;
+    size_t cap = 0;
+    hn_detok d;
+    hunch_status st = need_tokenizer(m, err);
+    hn_detok_init(&d);
+    for (size_t i = 0; !st && i < n; i++) st = hn_detok_push(&d, m->tokenizer, ids[i], text, len, &cap, err);
+    if (!st) st = hn_detok_end(&d, text, len, &cap, err);
+    if (!st && !*text && !(*text = hn_strdup(""))) st = hn_fail_memory(err, "text", 1);
+    if (st) {
+        hn_free(*text);
+        *text = NULL;
+    }
+    return st;
+}
+
+static hunch_status render(const hn_template *t, json_t *vars, const char *now, char **text, size_t *len, hunch_error *err) {
+    if (!json_object_get(vars, "add_generation_prompt")) json_object_set_new(vars, "add_generation_prompt", json_true());
+    return hn_template_render(t, vars, now, text, len, err);
+}
+
+static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
+    json_error_t e;
+    *vars = json_loads(vars_json, JSON_REJECT_DUPLICATES, &e);
+    if (json_is_object(*vars)) return HUNCH_OK;
+    hunch_status st = *vars ? hn_fail(err, HUNCH_USAGE, "template variables: expected a JSON object")
+                            : hn_fail(err, HUNCH_USAGE, "template variables: line %d: %s", e.line, e.text);
+    json_decref(*vars);
+    *vars = NULL;
+    return st;
+}
+
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len, hunch_error *err) {
+    json_t *vars = NULL;
+    *text = NULL;
+    if (!m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
+    hunch_status st = parse_vars(vars_json, &vars, err);
+    if (st) return st;
+    if (!json_object_get(vars, "bos_token")) json_object_set_new(vars, "bos_token", json_string(m->chat_bos));
+    if (!json_object_get(vars, "eos_token")) json_object_set_new(vars, "eos_token", json_string(m->chat_eos));
+    st = render(m->chat, vars, NULL, text, len, err);
+    json_decref(vars);
+    return st;
+}
+
+hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
+                                   size_t *len, hunch_error *err) {
+    json_t *vars = NULL;
+    hn_template *t = NULL;
+    *text = NULL;
+    hunch_status st = parse_vars(vars_json, &vars, err);
+    if (!st) st = hn_template_parse(&t, template_text, strlen(template_text), err);
+    if (!st) st = hn_template_render(t, vars, now, text, len, err);
+    hn_template_free(t);
+    json_decref(vars);
+    return st;
+}

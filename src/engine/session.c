@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c - one text under generation: what was asked, what was emitted, and exactly where it ends.
+ *
+ * Tokens are emitted one at a time even where a round accepted several, so that end-of-sequence, stop strings and limits
+ * cut inside an accepted block just where plain decoding would have stopped. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+
+void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
+    memset(r, 0, sizeof *r);
+    r->sampling = m->target.arch.sampling;
+}
+
+static hunch_status check_request(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+    const int vocab = e->model->target.arch.vocab;
+    if (!r->prompt || r->n_prompt == 0) return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
+    if (r->n_prompt > (size_t)e->context)
+        return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt, e->context);
+    for (size_t i = 0; i < r->n_prompt; i++)
+        if (r->prompt[i] < 0 || r->prompt[i] >= vocab)
+            return hn_fail(err, HUNCH_USAGE, "prompt token %zu is %d, expected 0 to %d", i, r->prompt[i], vocab - 1);
+    if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
+        return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
+    for (int i = 0; i < r->n_stop; i++)
+        if (!r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
+    return hn_sampling_check(&r->sampling, err);
+}
+
+static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_error *err) {
+    if (r->n_stop == 0) return HUNCH_OK;
+    s->stop = hn_zalloc((size_t)r->n_stop, sizeof *s->stop);
+    if (!s->stop) return hn_fail_memory(err, "stop strings", (size_t)r->n_stop * sizeof *s->stop);
+    for (; s->n_stop < r->n_stop; s->n_stop++) {
+        const char *t = r->stop[s->n_stop];
+        if (!(s->stop[s->n_stop] = hn_strdup(t))) return hn_fail_memory(err, "stop string", strlen(t));
+        if (strlen(t) > s->longest_stop) s->longest_stop = strlen(t);
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, int id, hunch_error *err) {
+    *out = NULL;
+    hunch_status st = check_request(e, r, err);
+    if (st) return st;
+    hunch_session *s = hn_zalloc(1, sizeof *s);
+    if (!s) return hn_fail_memory(err, "session", sizeof *s);
+    s->engine = e;
+    s->id = id;
+    s->ignore_eos = r->ignore_eos;
+    s->on_logits = r->on_logits;
+    s->on_logits_user = r->on_logits_user;
+    s->n_prompt = s->n_text = r->n_prompt;
+    /* The context holds the text; a prompt that fills it still gets the one token that its last row decides. */
+    s->max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
+    if (r->max_tokens > 0 && (size_t)r->max_tokens < s->max_new) s->max_new = (size_t)r->max_tokens;
+    hn_detok_init(&s->detok);
+    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text)) st = hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
+    if (!st) memcpy(s->text, r->prompt, s->n_prompt * sizeof *s->text);
+    if (!st) st = hn_rule_choose(e->verify, &r->sampling, &s->rule, err);
+    if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
+    if (!st) st = copy_stops(s, r, err);
+    if (st) {
+        hn_session_destroy(s);
+        return st;
+    }
+    hn_cache_seq_begin(e->cache, id);
+    *out = s;
+    return HUNCH_OK;
+}
+
+void hn_session_destroy(hunch_session *s) {
+    hn_sampler_fini(&s->sampler);
+    for (int i = 0; i < s->n_stop; i++) hn_free(s->stop[i]);
+    hn_free(s->stop);
+    hn_free(s->text);
+    hn_free(s->provenance);
+    hn_free(s->out);
+    hn_free(s);
+}
+
+/* ---- emitting ------------------------------------------------------------------------------------------------------- */
+
+/* The first place where a stop string stands in the text, or -1. Only the new end can hold one. */
+static long find_stop(const hunch_session *s, size_t old_len) {
+    size_t from = old_len > s->longest_stop ? old_len - s->longest_stop : 0;
+    long best = -1;
+    for (int i = 0; i < s->n_stop; i++) {
+        const char *hit = s->out_len > from ? memmem(s->out + from, s->out_len - from, s->stop[i], strlen(s->stop[i])) : NULL;
+        if (hit && (best < 0 || hit - s->out < best)) best = hit - s->out;
+    }
+    return best;
+}
+
+/* How much may be shown: all but the longest end that could grow into a stop string. */
+static size_t shown_length(const hunch_session *s) {
+    size_t hold = 0;
+    for (int i = 0; i < s->n_stop; i++) {
+        const size_t n = strlen(s->stop[i]);
+        for (size_t k = n - 1 < s->out_len ? n - 1 : s->out_len; k > hold; k--)
+            if (!memcmp(s->out + s->out_len - k, s->stop[i], k)) {
+                hold = k;
+                break;
+            }
+    }
+    return s->out_len - hold;
+}
+
+static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hunch_error *err) {
+    const size_t old_len = s->out_len;
+    hunch_status st = hn_detok_push(&s->detok, s->engine->model->tokenizer, token, &s->out, &s->out_len, &s->out_cap, err);
+    if (st) return st;
+    const long cut = find_stop(s, old_len);
+    if (cut >= 0) {
+        s->out_len = (size_t)cut;
+        s->out[s->out_len] = '\0';
+        *stopped = true;
+    }
+    s->shown = *stopped ? s->out_len : shown_length(s);
+    return HUNCH_OK;
+}
+
+hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended, hunch_error *err) {
+    const hn_tokenizer *t = s->engine->model->tokenizer;
+    const size_t n = hn_session_emitted(s);
+    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
+        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance))
+        return hn_fail_memory(err, "text", (s->n_text + 1) * sizeof *s->text);
+    s->text[s->n_text++] = token;
+    s->provenance[n] = (int16_t)provenance;
+    if (s->on_logits) s->on_logits(s->on_logits_user, n, logits, s->engine->model->target.arch.vocab);
+    bool stopped = t && !s->ignore_eos && hn_tokenizer_is_end(t, token);
+    if (t && !stopped) {
+        hunch_status st = emit_text(s, token, &stopped, err);
+        if (st) return st;
+    }
+    if (stopped)
+        hn_session_finish(s, HUNCH_FINISH_STOP);
+    else if (n + 1 >= s->max_new)
+        hn_session_finish(s, HUNCH_FINISH_LENGTH);
+    *ended = !hn_session_running(s);
+    return HUNCH_OK;
+}
+
+void hn_session_finish(hunch_session *s, hunch_finish how) {
+    hunch_error ignored; /* a flush without memory loses a replacement character, no more */
+    if (!hn_session_running(s)) return;
+    if (s->engine->model->tokenizer && how != HUNCH_FINISH_STOP)
+        (void)hn_detok_end(&s->detok, &s->out, &s->out_len, &s->out_cap, &ignored);
+    s->shown = s->out_len;
+    s->stats.finish = how;
+}
+
+void hn_session_fail(hunch_session *s, const hunch_error *err) {
+    s->stats.error = *err;
+    hn_session_finish(s, HUNCH_FINISH_FAILED);
+}
+
+/* ---- the public calls ------------------------------------------------------------------------------------------------ */
+
+void hunch_session_cancel(hunch_session *s) {
+    hn_session_finish(s, HUNCH_FINISH_CANCELLED);
+    hn_session_release(s);
+}
+
+void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
+    *state = s->stats;
+    state->n_prompt = s->n_prompt;
+    state->tokens = s->text + s->n_prompt;
+    state->provenance = s->provenance;
+    state->n_tokens = hn_session_emitted(s);
+    state->text = s->engine->model->tokenizer ? (s->out ? s->out : "") : NULL;
+    state->text_len = s->shown;
+}

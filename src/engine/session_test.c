@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_test.c - where a text ends: stop strings, end-of-sequence tokens and limits cut an accepted block exactly where
+ * plain decoding stops; requests that cannot be served are refused and leave nothing behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+
+static hunch_model *model, *bare;
+static const hunch_token prompt[] = {1, 403, 407, 261, 378};
+
+static int setup(void **state) {
+    (void)state;
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    bare = open_model(data_path("goldens/llama-tied"), "best", 2, HUNCH_PRECISION_NATIVE);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hunch_model_close(&model);
+    hunch_model_close(&bare);
+    return 0;
+}
+
+static hunch_request ask(int max_tokens) {
+    hunch_request r;
+    hunch_request_defaults(&r, model);
+    r.prompt = prompt;
+    r.n_prompt = sizeof prompt / sizeof *prompt;
+    r.max_tokens = max_tokens;
+    return r;
+}
+
+static answer run_one(const char *draft, const hunch_request *r) {
+    answer a = {0};
+    hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, 256);
+    run_requests(e, r, 1, false, &a);
+    assert_true(hn_cache_valid(e->cache));
+    hunch_engine_close(&e);
+    return a;
+}
+
+static const char *const perfect = "forced,accept=1,depth=9";
+
+static void test_stop_strings(void **state) {
+    (void)state;
+    hunch_request r = ask(120);
+    answer whole = run_one(NULL, &r);
+    const size_t len = strlen(whole.text);
+    assert_true(len > 100);
+    for (size_t at = 3; at + 6 < len; at += 5)
+        for (size_t n = 1; n <= 6; n += 5) {
+            char stop[8] = {0};
+            memcpy(stop, whole.text + at, n);
+            const char *const stops[] = {"never in it", stop};
+            const size_t first = (size_t)(strstr(whole.text, stop) - whole.text);
+            r.stop = stops;
+            r.n_stop = 2;
+            answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
+            assert_int_equal(plain.finish, HUNCH_FINISH_STOP);
+            assert_int_equal(strlen(plain.text), first);
+            assert_memory_equal(plain.text, whole.text, first);
+            assert_same(&plain, &drafted, stop);
+            assert_string_equal(plain.text, drafted.text);
+            /* the last token completed the stop string, the one before had not */
+            char *before;
+            size_t before_len;
+            must(hunch_detokenize(model, plain.token, plain.n - 1, &before, &before_len, err));
+            assert_null(strstr(before, stop));
+            hunch_free(before);
+            answer_free(&plain);
+            answer_free(&drafted);
+        }
+    answer_free(&whole);
+}
+
+/* What is shown while a text runs never shrinks and is always a prefix of its end. */
+static void test_shown_text_grows(void **state) {
+    (void)state;
+    const char *const stops[] = {"xyzzy", ". The"};
+    hunch_request r = ask(150);
+    r.stop = stops;
+    r.n_stop = 2;
+    hunch_engine *e = open_engine(model, "forced,accept=0.8,depth=5", 1, 64, HUNCH_KV_DEFAULT, 64, 256);
+    hunch_session *s = NULL;
+    hunch_session_state st;
+    char shown[4096];
+    size_t len = 0;
+    must(hunch_session_open(&s, e, &r, err));
+    do {
+        must(hunch_engine_round(e, err));
+        hunch_session_get(s, &st);
+        assert_true(st.text_len >= len);
+        assert_memory_equal(st.text, shown, len);
+        memcpy(shown, st.text, st.text_len);
+        len = st.text_len;
+    } while (st.finish == HUNCH_RUNNING);
+    assert_null(memmem(shown, len, ". The", 5));
+    hunch_session_close(&s);
+    hunch_engine_close(&e);
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    for (int n = 1; n <= 24; n++) {
+        hunch_request r = ask(n);
+        answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
+        assert_int_equal(plain.n, n);
+        assert_int_equal(drafted.finish, HUNCH_FINISH_LENGTH);
+        assert_same(&plain, &drafted, "limit");
+        if (n > 2) assert_true(drafted.rounds < plain.rounds);
+        answer_free(&plain);
+        answer_free(&drafted);
+    }
+}
+
+static void test_context_end(void **state) {
+    (void)state;
+    hunch_request r = ask(0);
+    r.ignore_eos = true;
+    for (int context = 5; context < 40; context += 3) {
+        answer a[2] = {{0}};
+        for (int d = 0; d < 2; d++) {
+            hunch_engine *e = open_engine(model, d ? perfect : NULL, 1, 64, HUNCH_KV_DEFAULT, 16, context);
+            run_requests(e, &r, 1, false, &a[d]);
+            hunch_engine_close(&e);
+        }
+        assert_int_equal(a[0].n, context > 5 ? context - 5 : 1);
+        assert_int_equal(a[0].finish, HUNCH_FINISH_LENGTH);
+        assert_same(&a[0], &a[1], "context end");
+        answer_free(&a[0]);
+        answer_free(&a[1]);
+    }
+}
+
+/* This model ends its stories with BOS, which files call a control token but not an end; EOS is 2. A stop at the end token
+ * is tried through sampling until one comes. */
+static void test_end_of_sequence(void **state) {
+    (void)state;
+    int ended = 0;
+    for (uint64_t seed = 0; seed < 60 && ended < 3; seed++) {
+        hunch_request r = ask(200);
+        r.sampling = (hunch_sampling){8.0, 0, 1, 0, seed};
+        answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
+        assert_same(&plain, &drafted, "end of sequence");
+        assert_int_equal(plain.finish, drafted.finish);
+        if (plain.finish == HUNCH_FINISH_STOP) {
+            ended++;
+            assert_int_equal(plain.token[plain.n - 1], 2);
+            r.ignore_eos = true;
+            answer on = run_one(perfect, &r);
+            assert_true(on.n > plain.n);
+            answer_free(&on);
+        }
+        answer_free(&plain);
+        answer_free(&drafted);
+    }
+    assert_true(ended > 0);
+}
+
+static void refuse(hunch_engine *e, const hunch_request *r, hunch_status want, const char *word) {
+    hunch_session *s = NULL;
+    hunch_error err = {0};
+    assert_int_equal(hunch_session_open(&s, e, r, &err), want);
+    assert_null(s);
+    assert_non_null(strstr(err.message, word));
+    assert_null(strchr(err.message, '\n'));
+    assert_true(hn_cache_valid(e->cache));
+}
+
+static void test_bad_requests(void **state) {
+    (void)state;
+    hunch_engine *e = open_engine(model, "ngram", 1, 64, HUNCH_KV_DEFAULT, 64, 32), *n = open_engine(bare, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 32);
+    static hunch_token many[33] = {0};
+    const hunch_token outside[] = {1, 512}, negative[] = {-1};
+    const char *const stops[] = {"x", ""};
+    hunch_request r = ask(4);
+    r.n_prompt = 0;
+    refuse(e, &r, HUNCH_USAGE, "empty");
+    r = ask(4);
+    r.prompt = many;
+    r.n_prompt = 33;
+    refuse(e, &r, HUNCH_USAGE, "33 tokens");
+    r = ask(4);
+    r.prompt = outside;
+    r.n_prompt = 2;
+    refuse(e, &r, HUNCH_USAGE, "512");
+    r.prompt = negative;
+    r.n_prompt = 1;
+    refuse(e, &r, HUNCH_USAGE, "-1");
+    r = ask(4);
+    r.stop = stops;
+    r.n_stop = 2;
+    refuse(e, &r, HUNCH_USAGE, "stop string 1");
+    r.n_stop = 1;
+    refuse(n, &r, HUNCH_USAGE, "tokenizer");
+    r = ask(4);
+    r.sampling.temperature = -1;
+    refuse(e, &r, HUNCH_USAGE, "temperature");
+    r.sampling.temperature = NAN;
+    refuse(e, &r, HUNCH_USAGE, "temperature");
+    hunch_session *s = NULL;
+    r = ask(4);
+    must(hunch_session_open(&s, e, &r, err));
+    refuse(e, &r, HUNCH_NO_MEMORY, "1 sessions");
+    hunch_session_cancel(s);
+    hunch_session_state st;
+    hunch_session_get(s, &st);
+    assert_int_equal(st.finish, HUNCH_FINISH_CANCELLED);
+    hunch_session_close(&s);
+    hunch_engine_close(&e);
+    hunch_engine_close(&n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
+                                       cmocka_unit_test(test_limits),          cmocka_unit_test(test_context_end),
+                                       cmocka_unit_test(test_end_of_sequence), cmocka_unit_test(test_bad_requests)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf.c - a Hugging Face folder: config.json and its companions, and which safetensors files hold the weights.
+ *
+ * Either model.safetensors, or model.safetensors.index.json whose weight_map names a shard for each tensor. What a file
+ * holds is read by safetensors.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/source_private.h"
+
+static const struct {
+    const char *name;
+    size_t max_bytes;
+} HF_DOCUMENTS[HN_HF_DOCUMENTS] = {
+    [HN_HF_CONFIG] = {"config.json", 16 << 20},
+    [HN_HF_TOKENIZER] = {"tokenizer.json", 128 << 20},
+    [HN_HF_TOKENIZER_CONFIG] = {"tokenizer_config.json", 64 << 20},
+    [HN_HF_GENERATION_CONFIG] = {"generation_config.json", 1 << 20},
+};
+enum { HF_MAX_INDEX = 64 << 20, HF_MAX_SHARDS = 10000, HF_MAX_KEY = 128 };
+
+/* Some files hold integers beyond 64 bits ("model_max_length": 1e30 in full): such a file is read with all as reals. */
+static json_t *json_parse(const char *text, size_t size, json_error_t *where) {
+    json_t *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, where);
+    if (out == NULL && json_error_code(where) == json_error_numeric_overflow)
+        out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, where);
+    return out;
+}
+
+/* *out: NULL and HUNCH_OK if the file is absent. */
+static hunch_status document_read(const char *folder, const char *name, size_t max_bytes, json_t **out,
+                                  hunch_error *err) {
+    char *text = NULL, *path = hn_path_join(folder, name);
+    size_t size = 0;
+    *out = NULL;
+    if (path == NULL)
+        return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
+    hunch_status status = HUNCH_OK;
+    if (hn_is_file(path))
+        status = hn_file_read(path, max_bytes, &text, &size, err);
+    if (text != NULL) {
+        json_error_t where;
+        *out = json_parse(text, size, &where);
+        if (*out == NULL)
+            status = hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", path, where.line, where.text);
+        else if (!json_is_object(*out))
+            status = hn_fail(err, HUNCH_REFUSED, "%s: expected a JSON object", path);
+    }
+    hn_free(text);
+    hn_free(path);
+    return status;
+}
+
+/* ---- shards ----------------------------------------------------------------------------------------------------- */
+
+/* A shard lies in the folder itself: a name from the index must not lead elsewhere. */
+static bool shard_name_allowed(const char *name) {
+    static const char suffix[] = ".safetensors";
+    size_t len = strlen(name), tail = sizeof suffix - 1;
+    return len > tail && len <= 255 && strcmp(name + len - tail, suffix) == 0 && name[0] != '.' &&
+           strpbrk(name, "/\\") == NULL;
+}
+
+/* The distinct files of the weight map. Their values become indices into s->files once they are read. */
+static hunch_status shards_list(const char *index_path, const json_t *weight_map, json_t *shards, hunch_error *err) {
+    const char *tensor;
+    json_t *file;
+    json_object_foreach ((json_t *)(uintptr_t)weight_map, tensor, file) {
+        const char *name = json_string_value(file);
+        if (name == NULL || !shard_name_allowed(name))
+            return hn_fail(
+                err, HUNCH_REFUSED,
+                "%s: weight_map gives no usable file for %.200s; expected a .safetensors file in the same folder",
+                index_path, tensor);
+        if (json_object_get(shards, name) != NULL)
+            continue;
+        if (json_object_size(shards) >= HF_MAX_SHARDS)
+            return hn_fail(err, HUNCH_REFUSED, "%s: weight_map names more than %d files", index_path, HF_MAX_SHARDS);
+        if (json_object_set_new(shards, name, json_integer(-1)) != 0)
+            return hn_fail_memory(err, "the list of shards", strlen(name));
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status shards_read(hn_source *s, const char *folder, const char *index_path, json_t *shards,
+                                hunch_error *err) {
+    const char *name;
+    json_t *number;
+    hunch_status status = HUNCH_OK;
+    json_object_foreach (shards, name, number) {
+        char *path = hn_path_join(folder, name);
+        if (path == NULL)
+            return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
+        if (!hn_is_file(path))
+            status = hn_fail(err, HUNCH_REFUSED, "%s: weight_map names %s, which is missing", index_path, path);
+        else
+            status = hn_safetensors_read(s, path, err);
+        hn_free(path);
+        if (status != HUNCH_OK)
+            return status;
+        json_integer_set(number, (json_int_t)s->n_files - 1);
+    }
+    return HUNCH_OK;
+}
+
+/* Every tensor that the index promises must be in the file that it names. */
+static hunch_status shards_check(const hn_source *s, const char *index_path, const json_t *weight_map,
+                                 const json_t *shards, hunch_error *err) {
+    const char *tensor;
+    json_t *file;
+    json_object_foreach ((json_t *)(uintptr_t)weight_map, tensor, file) {
+        const char *name = json_string_value(file);
+        const hn_map *map = &s->files[json_integer_value(json_object_get(shards, name))].map;
+        ptrdiff_t i = hn_name_index_find(&s->by_name, tensor);
+        uintptr_t at = i < 0 ? 0 : (uintptr_t)s->tensors[i].data, start = (uintptr_t)map->data;
+        if (at < start || at - start > map->size)
+            return hn_fail(err, HUNCH_REFUSED, "%s: weight_map promises tensor %.200s in %s, which does not hold it",
+                           index_path, tensor, name);
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status index_read_shards(hn_source *s, const char *folder, const char *index_path, const json_t *index,
+                                      hunch_error *err) {
+    const json_t *weight_map = json_object_get(index, "weight_map");
+    if (!json_is_object(weight_map) || json_object_size(weight_map) == 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: no weight_map; expected an object that names a file for each tensor",
+                       index_path);
+    json_t *shards = json_object();
+    if (shards == NULL)
+        return hn_fail_memory(err, "the list of shards", 1);
+    hunch_status status = shards_list(index_path, weight_map, shards, err);
+    if (status == HUNCH_OK)
+        status = shards_read(s, folder, index_path, shards, err);
+    if (status == HUNCH_OK)
+        status = hn_source_index_tensors(s, err);
+    if (status == HUNCH_OK)
+        status = shards_check(s, index_path, weight_map, shards, err);
+    json_decref(shards);
+    return status;
+}
+
+static hunch_status weights_read_index(hn_source *s, const char *folder, hunch_error *err) {
+    static const char name[] = "model.safetensors.index.json";
+    json_t *index = NULL;
+    char *path = hn_path_join(folder, name);
+    if (path == NULL)
+        return hn_fail_memory(err, "a path", strlen(folder) + sizeof name + 1);
+    hunch_status status = document_read(folder, name, HF_MAX_INDEX, &index, err);
+    if (status == HUNCH_OK && index == NULL)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: neither model.safetensors nor %s is there; expected one of them",
+                         folder, name);
+    if (status == HUNCH_OK)
+        status = index_read_shards(s, folder, path, index, err);
+    json_decref(index);
+    hn_free(path);
+    return status;
+}
+
+hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
+    for (int i = 0; i < HN_HF_DOCUMENTS; i++) {
+        hunch_status status =
+            document_read(folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
+        if (status != HUNCH_OK)
+            return status;
+    }
+    if (s->documents[HN_HF_CONFIG] == NULL)
+        return hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
+    char *single = hn_path_join(folder, "model.safetensors");
+    if (single == NULL)
+        return hn_fail_memory(err, "a path", strlen(folder));
+    hunch_status status = hn_is_file(single) ? hn_safetensors_read(s, single, err) : weights_read_index(s, folder, err);
+    hn_free(single);
+    return status;
+}
+
+/* ---- config.json ------------------------------------------------------------------------------------------------ */
+
+const json_t *hn_source_json(const hn_source *s, const char *file_name) {
+    for (int i = 0; i < HN_HF_DOCUMENTS; i++)
+        if (strcmp(HF_DOCUMENTS[i].name, file_name) == 0)
+            return s->documents[i];
+    return NULL;
+}
+
+static bool value_from_json(const json_t *json, hn_value *out) {
+    switch (json_typeof(json)) {
+    case JSON_INTEGER: {
+        json_int_t i = json_integer_value(json);
+        *out = i < 0 ? (hn_value){.kind = HN_VALUE_INT, .i = i} : (hn_value){.kind = HN_VALUE_UINT, .u = (uint64_t)i};
+        return true;
+    }
+    case JSON_REAL: *out = (hn_value){.kind = HN_VALUE_FLOAT, .f = json_real_value(json)}; return true;
+    case JSON_TRUE:
+    case JSON_FALSE: *out = (hn_value){.kind = HN_VALUE_BOOL, .b = json_is_true(json)}; return true;
+    case JSON_STRING:
+        *out = (hn_value){.kind = HN_VALUE_STRING, .str = json_string_value(json), .len = json_string_length(json)};
+        return true;
+    case JSON_ARRAY: *out = (hn_value){.kind = HN_VALUE_ARRAY}; return true;
+    case JSON_OBJECT: *out = (hn_value){.kind = HN_VALUE_OBJECT}; return true;
+    default: return false; /* null counts as absent */
+    }
+}
+
+hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err) {
+    const json_t *at = s->documents[HN_HF_CONFIG];
+    const char *part = key;
+    *found = false;
+    while (at != NULL && !json_is_null(at)) {
+        const char *dot = strchr(part, '.');
+        size_t len = dot != NULL ? (size_t)(dot - part) : strlen(part);
+        if (!json_is_object(at))
+            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %.*s is no object; expected one that may hold %s",
+                           s->path, (int)(part - key - 1), key, part);
+        char name[HF_MAX_KEY];
+        snprintf(name, sizeof name, "%.*s", (int)len, part);
+        at = len < sizeof name ? json_object_get(at, name) : NULL;
+        if (dot == NULL)
+            break;
+        part = dot + 1;
+    }
+    *found = at != NULL && value_from_json(at, out);
+    return HUNCH_OK;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source.c - opening a model whatever its format, tensors by name, typed metadata.
+ *
+ * The bytes are read by gguf.c, hf.c and safetensors.c; `hunch inspect` gets its JSON from describe.c.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "format/source_private.h"
+
+/* ---- open and close ------------------------------------------------------------------------------------------- */
+
+typedef hunch_status (*source_reader)(hn_source *s, const char *path, hunch_error *err);
+
+static hunch_status source_open(hn_source **out, const char *path, hn_source_kind kind, source_reader reader,
+                                hunch_error *err) {
+    *out = NULL;
+    hn_source *s = hn_zalloc(1, sizeof *s);
+    if (s == NULL)
+        return hn_fail_memory(err, "a model file's description", sizeof *s);
+    s->kind = kind;
+    s->path = hn_strdup(path);
+    hunch_status status = s->path == NULL ? hn_fail_memory(err, "a path", strlen(path) + 1) : reader(s, path, err);
+    if (status == HUNCH_OK)
+        status = hn_source_index_tensors(s, err);
+    if (status != HUNCH_OK) {
+        hn_source_close(&s);
+        return status;
+    }
+    *out = s;
+    return HUNCH_OK;
+}
+
+hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err) {
+    if (hn_is_folder(path))
+        return source_open(out, path, HN_SOURCE_HF, hn_hf_read, err);
+    return source_open(out, path, HN_SOURCE_GGUF, hn_gguf_read, err);
+}
+
+hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err) {
+    return source_open(out, path, HN_SOURCE_HF, hn_safetensors_read, err);
+}
+
+void hn_source_close(hn_source **source) {
+    hn_source *s = *source;
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->n_tensors; i++)
+        hn_free((char *)(uintptr_t)s->tensors[i].name);
+    for (size_t i = 0; i < s->n_metas; i++) {
+        hn_free(s->metas[i].key);
+        hn_free(s->metas[i].text);
+        hn_free(s->metas[i].array.strings);
+    }
+    for (size_t i = 0; i < s->n_files; i++) {
+        hn_map_close(&s->files[i].map);
+        hn_free(s->files[i].path);
+    }
+    for (size_t i = 0; i < HN_HF_DOCUMENTS; i++)
+        json_decref(s->documents[i]);
+    hn_name_index_fini(&s->by_name);
+    hn_name_index_fini(&s->by_key);
+    hn_free(s->tensors);
+    hn_free(s->metas);
+    hn_free(s->files);
+    hn_free(s->path);
+    hn_free(s);
+    *source = NULL;
+}
+
+/* ---- for the readers -------------------------------------------------------------------------------------------- */
+
+hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hunch_error *err) {
+    if (!hn_grow((void **)&s->files, &s->cap_files, s->n_files + 1, sizeof *s->files))
+        return hn_fail_memory(err, "the list of files", (s->n_files + 1) * sizeof *s->files);
+    hn_source_file *f = &s->files[s->n_files];
+    *f = (hn_source_file){.path = hn_strdup(path)};
+    if (f->path == NULL)
+        return hn_fail_memory(err, "a path", strlen(path) + 1);
+    hunch_status status = hn_map_open(&f->map, path, err);
+    if (status != HUNCH_OK) {
+        hn_free(f->path);
+        return status;
+    }
+    s->n_files++;
+    *map = f->map;
+    return HUNCH_OK;
+}
+
+/* Names are shown in messages and compared as C strings: no control characters, valid UTF-8. */
+static bool name_is_printable(const char *name, size_t len) {
+    if (hn_utf8_check(name, len) != len)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return false;
+    return true;
+}
+
+hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
+                                  hunch_error *err) {
+    if (len == 0 || len > HN_MAX_NAME || !name_is_printable(name, len))
+        return hn_fail(
+            err, HUNCH_REFUSED,
+            "%s: the name of tensor %zu (%zu bytes) is empty, too long or not printable; expected 1 to %d bytes of UTF-8",
+            file, s->n_tensors, len, HN_MAX_NAME);
+    if (!hn_grow((void **)&s->tensors, &s->cap_tensors, s->n_tensors + 1, sizeof *s->tensors))
+        return hn_fail_memory(err, "the list of tensors", (s->n_tensors + 1) * sizeof *s->tensors);
+    char *copy = hn_strndup(name, len);
+    if (copy == NULL)
+        return hn_fail_memory(err, "a tensor's name", len + 1);
+    hn_tensor *t = &s->tensors[s->n_tensors++];
+    *t = (hn_tensor){.name = copy};
+    *out = t;
+    return HUNCH_OK;
+}
+
+static int tensor_compare_place(const void *a, const void *b) {
+    const hn_tensor *x = *(const hn_tensor *const *)a, *y = *(const hn_tensor *const *)b;
+    uintptr_t px = (uintptr_t)x->data, py = (uintptr_t)y->data;
+    if (px != py)
+        return px < py ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* empty ones first */
+}
+
+hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const char *file, hunch_error *err) {
+    size_t n = s->n_tensors - first;
+    const hn_tensor **order = hn_zalloc(n, sizeof *order);
+    if (order == NULL)
+        return hn_fail_memory(err, "the order of tensors", n * sizeof *order);
+    for (size_t i = 0; i < n; i++)
+        order[i] = &s->tensors[first + i];
+    if (n > 1)
+        qsort(order, n, sizeof *order, tensor_compare_place);
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 1; i < n && status == HUNCH_OK; i++)
+        if ((uintptr_t)order[i]->data - (uintptr_t)order[i - 1]->data < order[i - 1]->bytes)
+            status = hn_fail(err, HUNCH_REFUSED, "%s: tensors %s and %s overlap; expected each to have its own bytes",
+                             file, order[i - 1]->name, order[i]->name);
+    hn_free(order);
+    return status;
+}
+
+static const char *tensor_name_of(const void *items, size_t i) {
+    return ((const hn_tensor *)items)[i].name;
+}
+
+hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err) {
+    hn_name_index_fini(&s->by_name); /* an index of shards needed it before */
+    if (!hn_name_index_init(&s->by_name, s->tensors, s->n_tensors, tensor_name_of))
+        return hn_fail_memory(err, "the index of tensors", s->n_tensors * sizeof(hn_name));
+    size_t first, second;
+    if (hn_name_index_duplicate(&s->by_name, &first, &second))
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: tensor %s appears twice (as number %zu and %zu); expected each name once", s->path,
+                       s->tensors[first].name, first, second);
+    return HUNCH_OK;
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------------------ */
+
+hn_source_kind hn_source_get_kind(const hn_source *s) {
+    return s->kind;
+}
+
+const char *hn_source_path(const hn_source *s) {
+    return s->path;
+}
+
+size_t hn_source_tensor_count(const hn_source *s) {
+    return s->n_tensors;
+}
+
+hn_tensor *hn_source_tensor(hn_source *s, size_t i) {
+    return i < s->n_tensors ? &s->tensors[i] : NULL;
+}
+
+hn_tensor *hn_source_take(hn_source *s, const char *name) {
+    ptrdiff_t i = hn_name_index_find(&s->by_name, name);
+    if (i < 0)
+        return NULL;
+    s->tensors[i].used = true;
+    return &s->tensors[i];
+}
+
+/* "[64, 512]" */
+static void shape_text(char *out, size_t size, const uint64_t *dims, int n_dims) {
+    size_t len = 0;
+    out[0] = '\0';
+    for (int i = 0; i < n_dims && len < size; i++)
+        len += (size_t)snprintf(out + len, size - len, "%s%" PRIu64, i ? ", " : "[", dims[i]);
+    if (len < size)
+        snprintf(out + len, size - len, "%s", n_dims ? "]" : "[]");
+}
+
+static bool shape_equal(const hn_tensor *t, const uint64_t *dims, int n_dims) {
+    for (int i = 0; i < HN_MAX_DIMS; i++)
+        if ((i < t->n_dims ? t->dims[i] : 1) != (i < n_dims ? dims[i] : 1))
+            return false;
+    return true;
+}
+
+hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
+                            hunch_error *err) {
+    const uint64_t dims[2] = {dim0, dim1};
+    char want[96], have[96];
+    shape_text(want, sizeof want, dims, n_dims);
+    *out = NULL;
+    hn_tensor *t = hn_source_take(s, name);
+    if (t == NULL)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s is missing; expected it with shape %s", s->path, name, want);
+    if (!t->known || t->dtype >= HN_WEIGHT_TYPES) {
+        char types[96] = "";
+        for (int i = 0; i < HN_WEIGHT_TYPES; i++)
+            snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "",
+                     hn_dtype_name((hn_dtype)i));
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; weights of these types are read: %s", s->path,
+                       name, t->type_name, types);
+    }
+    if (!shape_equal(t, dims, n_dims)) {
+        shape_text(have, sizeof have, t->dims, t->n_dims);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected %s", s->path, name, have, want);
+    }
+    *out = t;
+    return HUNCH_OK;
+}
+
+void hn_source_release(hn_source *s, const hn_tensor *t) {
+    for (size_t i = 0; i < s->n_files; i++) {
+        const hn_map *map = &s->files[i].map;
+        uintptr_t start = (uintptr_t)map->data, at = (uintptr_t)t->data;
+        if (at >= start && at - start < map->size) {
+            hn_map_release(map, at - start, t->bytes);
+            return;
+        }
+    }
+}
+
+/* ---- metadata ------------------------------------------------------------------------------------------------ */
+
+static hunch_status value_find(const hn_source *s, const char *key, hn_value *v, bool *found, hunch_error *err) {
+    *found = false;
+    if (s->kind == HN_SOURCE_HF)
+        return hn_hf_value(s, key, v, found, err);
+    ptrdiff_t i = hn_name_index_find(&s->by_key, key);
+    if (i >= 0) {
+        *v = s->metas[i].value;
+        if (v->kind == HN_VALUE_ARRAY)
+            v->array = &s->metas[i].array;
+        *found = true;
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status value_refuse(const hn_source *s, const char *key, const hn_value *v, const char *expected,
+                                 hunch_error *err) {
+    static const char *const kinds[] = {"", "", "", "a boolean", "a string", "an array", "an object"};
+    char text[64];
+    if (v->kind == HN_VALUE_UINT)
+        snprintf(text, sizeof text, "%" PRIu64, v->u);
+    else if (v->kind == HN_VALUE_INT)
+        snprintf(text, sizeof text, "%" PRId64, v->i);
+    else if (v->kind == HN_VALUE_FLOAT)
+        snprintf(text, sizeof text, "%g", v->f);
+    else
+        snprintf(text, sizeof text, "%s", kinds[v->kind]);
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %s; expected %s", s->path, key, text, expected);
+}
+
+hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err) {
+    hn_value v;
+    hunch_status status = value_find(s, key, &v, found, err);
+    if (status != HUNCH_OK || !*found)
+        return status;
+    if (v.kind == HN_VALUE_UINT)
+        *out = v.u;
+    else if (v.kind == HN_VALUE_FLOAT && v.f >= 0 && v.f <= 9007199254740992.0 && v.f == floor(v.f))
+        *out = (uint64_t)v.f;
+    else
+        return value_refuse(s, key, &v, "a whole number, 0 or more", err);
+    return HUNCH_OK;
+}
+
+hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err) {
+    hn_value v;
+    hunch_status status = value_find(s, key, &v, found, err);
+    if (status != HUNCH_OK || !*found)
+        return status;
+    if (v.kind == HN_VALUE_UINT)
+        *out = (double)v.u;
+    else if (v.kind == HN_VALUE_INT)
+        *out = (double)v.i;
+    else if (v.kind == HN_VALUE_FLOAT && isfinite(v.f))
+        *out = v.f;
+    else
+        return value_refuse(s, key, &v, "a finite number", err);
+    return HUNCH_OK;
+}
+
+hunch_status hn_source_bool(const hn_source *s, const char *key, bool *out, bool *found, hunch_error *err) {
+    hn_value v;
+    hunch_status status = value_find(s, key, &v, found, err);
+    if (status != HUNCH_OK || !*found)
+        return status;
+    if (v.kind != HN_VALUE_BOOL)
+        return value_refuse(s, key, &v, "true or false", err);
+    *out = v.b;
+    return HUNCH_OK;
+}
+
+hunch_status hn_source_str(const hn_source *s, const char *key, const char **out, size_t *len, bool *found,
+                           hunch_error *err) {
+    hn_value v;
+    hunch_status status = value_find(s, key, &v, found, err);
+    if (status != HUNCH_OK || !*found)
+        return status;
+    if (v.kind != HN_VALUE_STRING)
+        return value_refuse(s, key, &v, "a string", err);
+    *out = v.str;
+    if (len != NULL)
+        *len = v.len;
+    return HUNCH_OK;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_source_array(const hn_source *s, const char *key, const hn_array **out, hunch_error *err) {
+    *out = NULL;
+    if (s->kind != HN_SOURCE_GGUF)
+        return HUNCH_OK;
+    hn_value v;
+    bool found;
+    hunch_status status = value_find(s, key, &v, &found, err);
+    if (status != HUNCH_OK || !found)
+        return status;
+    if (v.kind != HN_VALUE_ARRAY)
+        return value_refuse(s, key, &v, "an array", err);
+    if (v.array->type == HN_GGUF_ARRAY)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is an array of arrays; expected one of numbers or strings", s->path,
+                       key);
+    *out = v.array;
+    return HUNCH_OK;
+}
+
+size_t hn_array_count(const hn_array *a) {
+    return a->count;
+}
+
+bool hn_array_is_strings(const hn_array *a) {
+    return a->type == HN_GGUF_STRING;
+}
+
+const char *hn_array_string(const hn_array *a, size_t i, size_t *len) {
+    if (a->type != HN_GGUF_STRING || i >= a->count) {
+        *len = 0;
+        return "";
+    }
+    *len = a->strings[i].len;
+    return a->strings[i].bytes;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source.h - one view of a model on disk, whatever its format: metadata by key, tensors by name (contract C6).
+ *
+ * GGUF files (gguf.c) and Hugging Face folders (config.json, safetensors; hf.c) both open as an hn_source. Nothing here
+ * knows an architecture: src/model maps the names. Every tensor is marked when somebody takes it, so that the unused
+ * ones can be reported.
+ */
+#ifndef HN_SOURCE_H
+#define HN_SOURCE_H
+#include <jansson.h>
+#include "base/dtype.h"
+#include "base/status.h"
+
+typedef enum hn_source_kind { HN_SOURCE_GGUF, HN_SOURCE_HF } hn_source_kind;
+
+enum { HN_MAX_DIMS = 4 };
+
+typedef struct hn_tensor {
+    const char *name;           /* as in the file */
+    uint32_t ggml_type;         /* GGUF: the number in the file */
+    char type_name[32];         /* as the format calls it, for messages: "Q4_K", "F8_E4M3", "type 99" */
+    bool known;                 /* dtype is valid (a type that we read) */
+    hn_dtype dtype;
+    int n_dims;
+    uint64_t dims[HN_MAX_DIMS]; /* ggml order for both formats: dims[0] contiguous (= inputs of a matrix), dims[1] = outputs */
+    const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file */
+    size_t bytes;               /* of a GGUF type that we do not read: up to the next tensor, padding included */
+    bool used;
+} hn_tensor;
+
+typedef struct hn_source hn_source;
+
+/* Opens a .gguf file or a folder. Errors as hunch_model_open. */
+hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
+/* One .safetensors file alone, without config.json: every metadata key is absent. */
+hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
+void hn_source_close(hn_source **s);
+
+hn_source_kind hn_source_get_kind(const hn_source *s);
+const char *hn_source_path(const hn_source *s);
+size_t hn_source_tensor_count(const hn_source *s);
+hn_tensor *hn_source_tensor(hn_source *s, size_t i);
+/* By exact name; marks it used. NULL if absent. */
+hn_tensor *hn_source_take(hn_source *s, const char *name);
+/* As take, but absent, of another shape or of a type that is no weight type is HUNCH_REFUSED, naming the tensor and what
+ * was expected. n_dims 1 or 2; dims in ggml order; trailing dims of 1 do not count. */
+hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
+                            hunch_error *err);
+void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */
+
+/* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor").
+ * found: false if absent (then *out is untouched). A value of another type or out of range: HUNCH_REFUSED. */
+hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err);
+hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err);
+hunch_status hn_source_bool(const hn_source *s, const char *key, bool *out, bool *found, hunch_error *err);
+/* *out is owned by the source; may hold any bytes, NUL-terminated, length in *len (len may be NULL). */
+hunch_status hn_source_str(const hn_source *s, const char *key, const char **out, size_t *len, bool *found,
+                           hunch_error *err);
+/* Arrays (GGUF metadata only). Strings are returned one by one; numbers of any integer or float type as f64/i64. */
+typedef struct hn_array hn_array;
+hunch_status hn_source_array(const hn_source *s, const char *key, const hn_array **out, hunch_error *err); /* NULL: absent */
+size_t hn_array_count(const hn_array *a);
+bool hn_array_is_strings(const hn_array *a);
+const char *hn_array_string(const hn_array *a, size_t i, size_t *len); /* owned by the source; NOT NUL-terminated */
+double hn_array_number(const hn_array *a, size_t i);
+
+/* HF folders: the parsed file, or NULL where it is absent. Owned by the source. */
+const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "config.json", "tokenizer.json",
+                                            "tokenizer_config.json", "generation_config.json" */
+
+/* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
+hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* source_private.h - what the readers of src/format share: the source itself. Not for other folders (see source.h). */
+#ifndef HN_SOURCE_PRIVATE_H
+#define HN_SOURCE_PRIVATE_H
+#include "base/file.h"
+#include "format/name_index.h"
+#include "format/source.h"
+
+/* Value types by their numbers in a GGUF file. */
+enum hn_gguf_type {
+    HN_GGUF_U8, HN_GGUF_I8, HN_GGUF_U16, HN_GGUF_I16, HN_GGUF_U32, HN_GGUF_I32, HN_GGUF_F32, HN_GGUF_BOOL, HN_GGUF_STRING,
+    HN_GGUF_ARRAY, HN_GGUF_U64, HN_GGUF_I64, HN_GGUF_F64, HN_GGUF_TYPES
+};
+
+enum { HN_GGUF_ALIGNMENT = 32, HN_MAX_NAME = 256 }; /* default alignment; longest tensor name, in bytes */
+
+typedef enum hn_value_kind {
+    HN_VALUE_UINT, /* u */
+    HN_VALUE_INT,  /* negative: i */
+    HN_VALUE_FLOAT,
+    HN_VALUE_BOOL,
+    HN_VALUE_STRING,
+    HN_VALUE_ARRAY,
+    HN_VALUE_OBJECT
+} hn_value_kind;
+
+/* One metadata value, of a GGUF key or of a path into config.json. */
+typedef struct hn_value {
+    hn_value_kind kind;
+    union {
+        uint64_t u;
+        int64_t i;
+        double f;
+        bool b;
+        const char *str; /* NUL-terminated */
+        const hn_array *array; /* of a GGUF key, set when it is looked up */
+    };
+    size_t len; /* of str */
+} hn_value;
+
+typedef struct hn_text {
+    const char *bytes;
+    size_t len;
+} hn_text;
+
+struct hn_array {
+    uint32_t type; /* enum hn_gguf_type of the elements; HN_GGUF_ARRAY: nested, kept opaque */
+    size_t count;
+    const unsigned char *data; /* numbers: in the mapped file, unaligned */
+    hn_text *strings;          /* strings: [count] into the mapped file */
+};
+
+typedef struct hn_meta {
+    char *key;     /* owned */
+    uint32_t type; /* enum hn_gguf_type */
+    hn_value value;
+    char *text;    /* owned copy behind value.str */
+    hn_array array;
+} hn_meta;
+
+typedef struct hn_source_file {
+    char *path;
+    hn_map map;
+} hn_source_file;
+
+enum { HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_GENERATION_CONFIG, HN_HF_DOCUMENTS };
+
+struct hn_source {
+    hn_source_kind kind;
+    char *path;
+    hn_source_file *files; /* mapped: the GGUF file, or the shards */
+    size_t n_files, cap_files;
+    hn_tensor *tensors;
+    size_t n_tensors, cap_tensors;
+    hn_name_index by_name;
+    hn_meta *metas;        /* GGUF */
+    size_t n_metas, cap_metas;
+    hn_name_index by_key;
+    json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
+};
+
+/* The readers fill an empty source; whatever they leave behind on error is freed by hn_source_close. */
+hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err);
+hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);
+hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
+
+/* For the readers. */
+hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hunch_error *err);
+/* Appends a zeroed tensor with a checked copy of the name. file: for messages. */
+hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
+                                  hunch_error *err);
+/* Tensors first..n-1 of one file: no two may share bytes. */
+hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const char *file, hunch_error *err);
+/* Builds by_name; a name that appears twice is refused. */
+hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err);
+/* found: false where the path is absent or null. */
+hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err);
+
+size_t hn_gguf_type_bytes(uint32_t type); /* of numbers and bool; 0 for the others */
+bool hn_gguf_number(uint32_t type, const unsigned char *p, hn_value *out); /* false: a bool that is neither 0 nor 1 */
+const char *hn_gguf_type_name(uint32_t type);
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert.c - a Hugging Face Llama folder as a GGUF file: keys, tensor names, the order of Q and K rows.
+ *
+ * The folder is read through the same description that the model is loaded with (arch.h), so what opens converts. The
+ * tokenizer's keys are convert_tokenizer.c's.
+ */
+#include "model/convert.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "model/arch.h"
+
+/* general.file_type: the type of most weights. */
+enum { FILE_TYPE_F32 = 0, FILE_TYPE_F16 = 1, FILE_TYPE_BF16 = 32 };
+
+typedef struct conversion {
+    hn_source *src;
+    hn_arch arch;
+    hn_gguf_writer *w;
+    float *rope_divisors; /* [rope_dims / 2], or NULL: no rope_freqs.weight */
+    double rope_factor;   /* 1: no linear scaling */
+    double theta;
+    hunch_error *err;
+} conversion;
+
+/* ---- RoPE ------------------------------------------------------------------------------------------------------ */
+
+static hunch_status theta_read(conversion *c) {
+    static const hn_key newer = {"", "rope_parameters.rope_theta", 1, 1e12, 0},
+                        older = {"", "rope_theta", 1, 1e12, 10000};
+    hunch_status status = hn_key_real(c->src, &newer, &c->theta, c->err);
+    if (status == HUNCH_OK && c->theta < 1)
+        status = hn_key_real(c->src, &older, &c->theta, c->err);
+    return status;
+}
+
+/* The description holds finished frequencies; GGUF wants what the plain ones were divided by: one factor where all are
+ * equal, else a tensor of them. */
+static hunch_status rope_plan(conversion *c) {
+    int half = c->arch.rope_dims / 2;
+    hunch_status status = theta_read(c);
+    if (status != HUNCH_OK)
+        return status;
+    c->rope_divisors = hn_zalloc((size_t)half, sizeof *c->rope_divisors);
+    if (c->rope_divisors == NULL)
+        return hn_fail_memory(c->err, "rope divisors", (size_t)half * sizeof *c->rope_divisors);
+    bool equal = true;
+    for (int i = 0; i < half; i++) {
+        c->rope_divisors[i] = (float)(pow(c->theta, -2.0 * i / c->arch.rope_dims) / c->arch.rope_freq[i]);
+        equal = equal && fabsf(c->rope_divisors[i] - c->rope_divisors[0]) <= 1e-6f * c->rope_divisors[0];
+    }
+    c->rope_factor = equal ? (double)c->rope_divisors[0] : 1;
+    if (equal) {
+        hn_free(c->rope_divisors);
+        c->rope_divisors = NULL;
+    }
+    return HUNCH_OK;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+/* general.name: what config.json calls the model, else the folder's name. */
+static hunch_status name_write(conversion *c) {
+    const char *name = NULL, *path = hn_source_path(c->src);
+    size_t len = 0;
+    bool found = false;
+    hunch_status status = hn_source_str(c->src, "_name_or_path", &name, &len, &found, c->err);
+    if (status != HUNCH_OK)
+        return status;
+    if (!found || len == 0) {
+        size_t end = strlen(path), start;
+        while (end > 1 && path[end - 1] == '/')
+            end--;
+        for (start = end; start > 0 && path[start - 1] != '/';)
+            start--;
+        name = path + start;
+        len = end - start;
+    }
+    return hn_gguf_put_str(c->w, "general.name", name, len, c->err);
+}
+
+static hunch_status file_type_write(conversion *c) {
+    char name[128];
+    hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
+    const hn_tensor *t = hn_source_take(c->src, name);
+    uint32_t type = FILE_TYPE_F32;
+    if (t != NULL && t->known && t->dtype == HN_F16)
+        type = FILE_TYPE_F16;
+    if (t != NULL && t->known && t->dtype == HN_BF16)
+        type = FILE_TYPE_BF16;
+    return hn_gguf_put_u32(c->w, "general.file_type", type, c->err);
+}
+
+static hunch_status dimensions_write(conversion *c) {
+    const hn_arch *a = &c->arch;
+    const hn_layer_desc *l = &a->layer[0];
+    const struct {
+        const char *key;
+        int value;
+    } numbers[] = {
+        {"llama.vocab_size", a->vocab},
+        {"llama.context_length", a->context},
+        {"llama.embedding_length", a->hidden},
+        {"llama.block_count", a->layers},
+        {"llama.feed_forward_length", l->ffn_width},
+        {"llama.attention.head_count", l->heads},
+        {"llama.attention.head_count_kv", l->kv_heads},
+        {"llama.rope.dimension_count", a->rope_dims},
+        {"llama.attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
+        {"llama.attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
+    };
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
+        if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
+            status = hn_gguf_put_u32(c->w, numbers[i].key, (uint32_t)numbers[i].value, c->err);
+    return status;
+}
+
+static hunch_status rope_write(conversion *c) {
+    hunch_status status = hn_gguf_put_f32(c->w, "llama.rope.freq_base", (float)c->theta, c->err);
+    if (status != HUNCH_OK || fabs(c->rope_factor - 1) < 1e-6)
+        return status;
+    status = hn_gguf_put_str(c->w, "llama.rope.scaling.type", "linear", strlen("linear"), c->err);
+    return status == HUNCH_OK ? hn_gguf_put_f32(c->w, "llama.rope.scaling.factor", (float)c->rope_factor, c->err)
+                              : status;
+}
+
+static hunch_status sampling_write(conversion *c) {
+    const hunch_sampling *s = &c->arch.sampling;
+    if (s->temperature == 0)
+        return HUNCH_OK;
+    hunch_status status = hn_gguf_put_f32(c->w, "general.sampling.temp", (float)s->temperature, c->err);
+    if (status == HUNCH_OK && s->top_k > 0)
+        status = hn_gguf_put_u32(c->w, "general.sampling.top_k", (uint32_t)s->top_k, c->err);
+    if (status == HUNCH_OK && s->top_p < 1)
+        status = hn_gguf_put_f32(c->w, "general.sampling.top_p", (float)s->top_p, c->err);
+    if (status == HUNCH_OK && s->min_p > 0)
+        status = hn_gguf_put_f32(c->w, "general.sampling.min_p", (float)s->min_p, c->err);
+    return status;
+}
+
+static hunch_status keys_write(conversion *c) {
+    hunch_status status = hn_gguf_put_str(c->w, "general.architecture", "llama", strlen("llama"), c->err);
+    if (status == HUNCH_OK)
+        status = name_write(c);
+    if (status == HUNCH_OK)
+        status = file_type_write(c);
+    if (status == HUNCH_OK)
+        status = dimensions_write(c);
+    if (status == HUNCH_OK)
+        status = hn_gguf_put_f32(c->w, "llama.attention.layer_norm_rms_epsilon", c->arch.norm_eps, c->err);
+    if (status == HUNCH_OK)
+        status = rope_write(c);
+    if (status == HUNCH_OK)
+        status = sampling_write(c);
+    return status == HUNCH_OK ? hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err) : status;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+static bool role_is_norm(hn_role role) {
+    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM;
+}
+
+/* dims in ggml order: inputs, outputs. A norm has outputs 1. */
+static void role_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
+    const hn_layer_desc *l = &a->layer[layer];
+    uint64_t hidden = (uint64_t)a->hidden, q = (uint64_t)l->heads * (uint64_t)l->head_dim;
+    uint64_t kv = (uint64_t)l->kv_heads * (uint64_t)l->head_dim, ffn = (uint64_t)l->ffn_width;
+    dims[0] = role == HN_ROLE_O ? q : role == HN_ROLE_DOWN ? ffn : hidden;
+    switch (role) {
+    case HN_ROLE_EMBEDDING:
+    case HN_ROLE_OUTPUT: dims[1] = (uint64_t)a->vocab; break;
+    case HN_ROLE_Q: dims[1] = q; break;
+    case HN_ROLE_K:
+    case HN_ROLE_V: dims[1] = kv; break;
+    case HN_ROLE_O:
+    case HN_ROLE_DOWN: dims[1] = hidden; break;
+    case HN_ROLE_GATE:
+    case HN_ROLE_UP: dims[1] = ffn; break;
+    default: dims[1] = 1; break;
+    }
+}
+
+static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor **t) {
+    char name[128];
+    uint64_t dims[2];
+    hn_arch_tensor_name(&c->arch, role, layer, name);
+    role_shape(&c->arch, role, layer, dims);
+    return hn_source_need(c->src, name, role_is_norm(role) ? 1 : 2, dims[0], dims[1], t, c->err);
+}
+
+static hunch_status role_declare(conversion *c, hn_role role, int layer) {
+    char name[128];
+    const hn_arch named = {.names = hn_llama_gguf_names};
+    uint64_t dims[2];
+    hn_tensor *t;
+    hunch_status status = role_need(c, role, layer, &t);
+    if (status != HUNCH_OK)
+        return status;
+    hn_arch_tensor_name(&named, role, layer, name);
+    role_shape(&c->arch, role, layer, dims);
+    if (role_is_norm(role))
+        return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
+    return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
+}
+
+/* Rows of each head from halves (i and i + d/2 turn together) to neighbours (2i and 2i + 1). */
+static void rows_interleave(char *to, const char *from, int heads, int head_dim, size_t row) {
+    for (int h = 0; h < heads; h++) {
+        for (int i = 0; i < head_dim; i++) {
+            int source = i % 2 == 0 ? i / 2 : head_dim / 2 + i / 2;
+            memcpy(to + ((size_t)h * (size_t)head_dim + (size_t)i) * row,
+                   from + ((size_t)h * (size_t)head_dim + (size_t)source) * row, row);
+        }
+    }
+}
+
+static hunch_status rotated_write(conversion *c, const hn_tensor *t, int heads, int head_dim) {
+    char *copy = hn_alloc(t->bytes);
+    if (copy == NULL)
+        return hn_fail_memory(c->err, t->name, t->bytes);
+    rows_interleave(copy, t->data, heads, head_dim, t->bytes / ((size_t)heads * (size_t)head_dim));
+    hunch_status status = hn_gguf_data(c->w, copy, t->bytes, c->err);
+    hn_free(copy);
+    return status;
+}
+
+static hunch_status norm_write(conversion *c, const hn_tensor *t) {
+    size_t n = (size_t)t->dims[0];
+    float *values = hn_zalloc(n, sizeof *values);
+    if (values == NULL)
+        return hn_fail_memory(c->err, t->name, n * sizeof *values);
+    hn_dequantise(t->dtype, t->data, n, values);
+    hunch_status status = hn_gguf_data(c->w, values, n * sizeof *values, c->err);
+    hn_free(values);
+    return status;
+}
+
+static hunch_status role_write(conversion *c, hn_role role, int layer) {
+    const hn_layer_desc *l = &c->arch.layer[layer];
+    hn_tensor *t;
+    hunch_status status = role_need(c, role, layer, &t);
+    if (status != HUNCH_OK)
+        return status;
+    if (role_is_norm(role))
+        status = norm_write(c, t);
+    else if (role == HN_ROLE_Q || role == HN_ROLE_K)
+        status = rotated_write(c, t, role == HN_ROLE_Q ? l->heads : l->kv_heads, l->head_dim);
+    else
+        status = hn_gguf_data(c->w, t->data, t->bytes, c->err);
+    hn_source_release(c->src, t);
+    return status;
+}
+
+/* The tensors in the file's order, declared or written. */
+static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversion *c, hn_role role, int layer)) {
+    hunch_status status = visit(c, HN_ROLE_EMBEDDING, 0);
+    if (status == HUNCH_OK)
+        status = visit(c, HN_ROLE_OUTPUT_NORM, 0);
+    if (status == HUNCH_OK && !c->arch.tied)
+        status = visit(c, HN_ROLE_OUTPUT, 0);
+    for (int layer = 0; layer < c->arch.layers; layer++)
+        for (int role = HN_ROLE_ATTN_NORM; role < HN_ROLES && status == HUNCH_OK; role++)
+            status = visit(c, (hn_role)role, layer);
+    return status;
+}
+
+/* A tensor that would be left behind changes what the model computes, with two exceptions: rotary tables that old files
+ * carry (they follow from the keys), and the copy of a tied head. */
+static hunch_status leftovers_check(const conversion *c) {
+    static const char table[] = ".rotary_emb.inv_freq";
+    for (size_t i = 0; i < hn_source_tensor_count(c->src); i++) {
+        const hn_tensor *t = hn_source_tensor(c->src, i);
+        size_t len = strlen(t->name), tail = sizeof table - 1;
+        bool known = (len > tail && strcmp(t->name + len - tail, table) == 0) ||
+                     (c->arch.tied && strcmp(t->name, c->arch.names[HN_ROLE_OUTPUT]) == 0);
+        if (!t->used && !known)
+            return hn_fail(
+                c->err, HUNCH_REFUSED,
+                "%s: tensor %s has no place in a llama GGUF file (biases and other additions are not converted)",
+                hn_source_path(c->src), t->name);
+    }
+    return HUNCH_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+static hunch_status tensors_write(conversion *c) {
+    uint64_t half = (uint64_t)c->arch.rope_dims / 2;
+    hunch_status status = tensors_visit(c, role_declare);
+    if (status == HUNCH_OK && c->rope_divisors != NULL)
+        status = hn_gguf_declare(c->w, "rope_freqs.weight", HN_F32, 1, &half, c->err);
+    if (status == HUNCH_OK)
+        status = leftovers_check(c);
+    if (status == HUNCH_OK)
+        status = tensors_visit(c, role_write);
+    if (status == HUNCH_OK && c->rope_divisors != NULL)
+        status = hn_gguf_data(c->w, c->rope_divisors, (size_t)half * sizeof *c->rope_divisors, c->err);
+    return status;
+}
+
+static hunch_status conversion_run(conversion *c, const char *out_path) {
+    hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
+    if (status == HUNCH_OK && strcmp(c->arch.architecture, "llama") != 0)
+        status = hn_fail(c->err, HUNCH_REFUSED, "%s: architecture %s; only llama folders are converted",
+                         hn_source_path(c->src), c->arch.architecture);
+    if (status == HUNCH_OK)
+        status = rope_plan(c);
+    if (status == HUNCH_OK)
+        status = hn_gguf_writer_open(&c->w, out_path, c->err);
+    if (status == HUNCH_OK)
+        status = keys_write(c);
+    if (status == HUNCH_OK)
+        status = tensors_write(c);
+    if (status == HUNCH_OK)
+        return hn_gguf_writer_finish(&c->w, c->err);
+    hn_gguf_writer_abort(&c->w);
+    return status;
+}
+
+hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
+    conversion c = {.err = err};
+    if (!hn_is_folder(folder))
+        return hn_fail(err, HUNCH_USAGE, "%s: expected a Hugging Face folder to convert", folder);
+    hunch_status status = hn_source_open(&c.src, folder, err);
+    if (status != HUNCH_OK)
+        return status;
+    status = conversion_run(&c, out_path);
+    hn_arch_fini(&c.arch);
+    hn_free(c.rope_divisors);
+    hn_source_close(&c.src);
+    return status;
+}

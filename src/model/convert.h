@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert.h - writes a Hugging Face folder as GGUF. */
+#ifndef HN_CONVERT_H
+#define HN_CONVERT_H
+#include "format/gguf_writer.h"
+#include "format/source.h"
+
+/* Writes a Llama folder as GGUF v3: weights as stored, norms as F32, the folder's tokenizer if it has one. One tensor is
+ * in memory at a time; out_path exists whole at the end, or not at all.
+ * Errors: HUNCH_USAGE (not a folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that readers of GGUF
+ * could not follow exactly), HUNCH_FAILED (cannot read or write), HUNCH_NO_MEMORY. */
+hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
+
+/* The part for convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none where tokenizer.json is
+ * absent. vocab: rows of the embedding. */
+hunch_status hn_convert_tokenizer(hn_gguf_writer *w, const hn_source *src, int vocab, hunch_error *err);
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_attention.c - grouped-query attention over the paged cache. */
+#include "model/layers.h"
+
+void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_kv *kv, const hn_lanes *s) {
+    const hn_ops *o = ex->ops;
+    const hn_layer *l = &m->layer[layer];
+    const hn_layer_desc *d = &m->arch.layer[layer];
+    const int n = s->rows->n;
+    const size_t q_width = (size_t)(d->heads * d->head_dim), kv_width = (size_t)(d->kv_heads * d->head_dim);
+    const hn_buf q = s->qkv, k = hn_at(q, q_width * sizeof(float)), v = hn_at(k, kv_width * sizeof(float));
+    const hn_linear_out qkv[] = {{&l->q, q, s->ldqkv}, {&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
+    const hn_linear_out out = {&l->o, s->x, s->ldx};
+
+    o->rmsnorm(ex, n, s->x, s->ldx, l->attn_norm, m->arch.norm_eps, s->in, l->attn_forms, (hn_buf){NULL, 0}, 0);
+    o->linear(ex, n, s->in, qkv, 3, false);
+    o->rope_store(ex, s->rows, &m->rope, s->rotation, d->heads, kv, q, k, v, s->ldqkv);
+    o->attention(ex, s->rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended, s->scratch);
+    o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
+    o->linear(ex, n, s->mixed, &out, 1, true);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layers.h - the layer kinds. Each reads and updates the residual stream of the pass's rows; every rank calls it. */
+#ifndef HN_LAYERS_H
+#define HN_LAYERS_H
+#include "model/model.h"
+
+/* The buffers of a pass; widths are leading dimensions in floats. */
+typedef struct hn_lanes {
+    const hn_rows *rows;
+    hn_buf x;         /* f32 [HN_MAX_ROWS][ldx] residual stream */
+    hn_act in;        /* normed input of a layer half, [hidden] */
+    hn_act mixed;     /* attention output as the input of o, [heads * head_dim] */
+    hn_act gated;     /* input of down, [ffn] */
+    hn_buf qkv;       /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
+    hn_buf attended;  /* f32 [HN_MAX_ROWS][ldattended] */
+    hn_buf hidden;    /* f32 [HN_MAX_ROWS][ldhidden] gate * up */
+    hn_buf rotation;  /* rope table of the rows */
+    hn_buf scratch;   /* of attention */
+    int ldx, ldqkv, ldattended, ldhidden;
+} hn_lanes;
+
+/* x += o(attention(norm x)); writes the rows' K and V to the cache. */
+void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_kv *kv, const hn_lanes *s);
+/* x += down(silu(gate norm x) * up norm x) */
+void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s);
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.c - loading: from checked tensors to packed strips in one block of huge pages.
+ *
+ * First a plan is made (every matrix: its tensor, its place), then memory is taken once, then all workers pack one matrix
+ * after another and the file's pages are dropped behind them, so that loading peaks little above the weights. */
+#include "model/model.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* One tensor's way into memory: a matrix (weight) or a vector of floats (vector). */
+typedef struct placement {
+    hn_tensor *tensor;
+    hn_weight *weight;
+    hn_buf *vector;
+    size_t off;
+} placement;
+
+typedef struct plan {
+    hn_model *m;
+    hn_source *src;
+    placement *item;
+    int n;
+    size_t bytes;
+} plan;
+
+enum { ALIGN = 64, PER_LAYER = 9, PER_MODEL = 3 };
+
+static size_t align_up(size_t n) { return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
+
+static int strips(const hn_weight *w) { return (w->out + HN_STRIP - 1) / HN_STRIP; }
+
+static hunch_status find_tensor(plan *p, hn_role role, int layer, int n_dims, int in, int out, hn_tensor **t, hunch_error *err) {
+    char name[128];
+    hn_arch_tensor_name(&p->m->arch, role, layer, name);
+    hunch_status st = hn_source_need(p->src, name, n_dims, (uint64_t)in, (uint64_t)out, t, err);
+    if (st) return st;
+    size_t row;
+    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, (uint64_t)in, &row))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type", hn_source_path(p->src),
+                       name, in, hn_dtype_name((*t)->dtype));
+    return HUNCH_OK;
+}
+
+static hunch_status plan_vector(plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, 1, n, 1, &t, err);
+    if (st) return st;
+    p->item[p->n++] = (placement){t, NULL, dst, p->bytes};
+    p->bytes += align_up((size_t)n * sizeof(float));
+    p->m->parameters += (uint64_t)n;
+    return HUNCH_OK;
+}
+
+/* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
+static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, int out, bool pair, hn_weight *w, hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, 2, in, out, &t, err);
+    if (st) return st;
+    const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
+    size_t bytes;
+    *w = (hn_weight){t->dtype, out, in, {NULL, 0}, strip};
+    if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &bytes))
+        return hn_fail_memory(err, t->name, SIZE_MAX);
+    p->item[p->n] = (placement){t, w, NULL, p->bytes};
+    if (pair) {
+        placement *first = &p->item[p->n - 1];
+        p->item[p->n].off = first->off + first->weight->strip_stride;
+        first->weight->strip_stride += strip;
+        w->strip_stride = first->weight->strip_stride;
+    }
+    p->n++;
+    p->bytes = bytes;
+    p->m->parameters += (uint64_t)in * (uint64_t)out;
+    p->m->weight_bytes += strip * (size_t)strips(w);
+    p->m->macs_per_row += (double)in * out;
+    return HUNCH_OK;
+}
+
+static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
+    hn_layer *l = &p->m->layer[i];
+    hunch_status st = plan_vector(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_Q, i, h, q, false, &l->q, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_K, i, h, kv, false, &l->k, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_V, i, h, kv, false, &l->v, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, h, false, &l->o, err);
+    if (!st) st = plan_vector(p, HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_GATE, i, h, d->ffn_width, false, &l->gate, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_UP, i, h, d->ffn_width, true, &l->up, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, d->ffn_width, h, false, &l->down, err);
+    return st;
+}
+
+static hunch_status plan_model(plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    const hn_arch *a = &m->arch;
+    p->item = hn_zalloc((size_t)a->layers * PER_LAYER + PER_MODEL, sizeof *p->item);
+    m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
+    if (!p->item || !m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
+    hunch_status st = plan_matrix(p, HN_ROLE_EMBEDDING, 0, a->hidden, a->vocab, false, &m->embedding, err);
+    if (st) return st;
+    if (!a->tied) { /* a pass reads one row of it, no more */
+        m->weight_bytes = 0;
+        m->macs_per_row = 0;
+    }
+    for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
+    if (!st) st = plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
+    if (!st && !a->tied) st = plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, a->vocab, false, &m->output, err);
+    return st;
+}
+
+hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hunch_error *err) {
+    hn_model m = {0};
+    plan p = {.m = &m, .src = src};
+    hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
+    hunch_status st = hn_arch_read(&m.arch, src, err);
+    if (!st) st = plan_model(&p, err);
+    hn_free(p.item);
+    hn_free(m.layer);
+    if (st)
+        hn_arch_fini(&m.arch);
+    else
+        *arch = m.arch;
+    return st;
+}
+
+/* ---- packing -------------------------------------------------------------------------------------------------------- */
+
+typedef struct pack_job {
+    const hn_ops *ops;
+    const hn_weight *w;
+    const void *src;
+    size_t row_bytes;
+} pack_job;
+
+static void pack_matrix(void *arg, int rank, int ranks) {
+    (void)ranks;
+    const pack_job *j = arg;
+    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips(j->w));
+    for (int s; (s = hn_claim_next(&c)) >= 0;)
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out, j->w->in, j->src, j->row_bytes, s * HN_STRIP,
+                           hn_at(j->w->data, (size_t)s * j->w->strip_stride));
+    hn_barrier(j->ops->pool, rank);
+}
+
+static hunch_status load_vector(plan *p, const placement *it, hunch_error *err) {
+    const size_t n = (size_t)it->tensor->dims[0];
+    float *f = hn_alloc(n * sizeof *f);
+    if (!f) return hn_fail_memory(err, it->tensor->name, n * sizeof *f);
+    hn_dequantise(it->tensor->dtype, it->tensor->data, n, f);
+    *it->vector = (hn_buf){p->m->weights, it->off};
+    p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
+    hn_free(f);
+    return HUNCH_OK;
+}
+
+static hunch_status load_tensors(plan *p, const hn_model_load *load, hunch_error *err) {
+    size_t done = 0, total = 1;
+    for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
+    for (int i = 0; i < p->n; i++) {
+        const placement *it = &p->item[i];
+        if (it->vector) {
+            hunch_status st = load_vector(p, it, err);
+            if (st) return st;
+        } else {
+            pack_job j = {&p->m->ops, it->weight, it->tensor->data, 0};
+            hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &j.row_bytes);
+            it->weight->data = (hn_buf){p->m->weights, it->off};
+            hn_pool_run(p->m->pool, pack_matrix, &j);
+        }
+        hn_source_release(p->src, it->tensor);
+        done += it->tensor->bytes;
+        if (load->progress) load->progress(load->progress_user, (double)done / (double)total);
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status load_rope(hn_model *m, size_t off, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    float *f = hn_alloc((size_t)a->rope_dims / 2 * sizeof *f);
+    if (!f) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof *f);
+    for (int i = 0; i < a->rope_dims / 2; i++) f[i] = (float)a->rope_freq[i];
+    m->rope = (hn_rope){a->rope_dims, a->rope_interleaved, a->rope_scale, {m->weights, off}};
+    m->ops.write(&m->ops, m->rope.freq, f, (size_t)a->rope_dims / 2 * sizeof *f);
+    hn_free(f);
+    return HUNCH_OK;
+}
+
+static void choose_forms(hn_model *m) {
+    const hn_ops *o = &m->ops;
+    for (int i = 0; i < m->arch.layers; i++) {
+        hn_layer *l = &m->layer[i];
+        l->attn_forms = o->act_forms(o, l->q.dtype) | o->act_forms(o, l->k.dtype) | o->act_forms(o, l->v.dtype);
+        l->o_forms = o->act_forms(o, l->o.dtype);
+        l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
+        l->down_forms = o->act_forms(o, l->down.dtype);
+    }
+    m->output_forms = o->act_forms(o, m->output.dtype);
+}
+
+hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
+    memset(m, 0, sizeof *m);
+    plan p = {.m = m, .src = src};
+    hunch_status st = hn_pool_create(&m->pool, load->threads, err);
+    if (st) return st;
+    hn_ops_cpu(&m->ops, m->pool, load->isa, load->f32);
+    st = hn_arch_read(&m->arch, src, err);
+    if (!st) st = plan_model(&p, err);
+    const size_t rope_off = p.bytes;
+    if (!st) st = m->ops.mem_create(&m->ops, rope_off + (size_t)m->arch.rope_dims * sizeof(float), &m->weights, err);
+    if (!st) st = load_tensors(&p, load, err);
+    if (!st) st = load_rope(m, rope_off, err);
+    if (!st) {
+        if (m->arch.tied) m->output = m->embedding;
+        choose_forms(m);
+    }
+    hn_free(p.item);
+    if (st) hn_model_close(m);
+    return st;
+}
+
+void hn_model_close(hn_model *m) {
+    if (m->weights) m->ops.mem_free(&m->ops, m->weights);
+    hn_arch_fini(&m->arch);
+    hn_free(m->layer);
+    hn_pool_free(m->pool);
+    memset(m, 0, sizeof *m);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.h - a target's weights, packed for the backend: made once at load, read-only afterwards, shared by all threads.
+ * Where the numbers of a pass live is pass.h's business. */
+#ifndef HN_MODEL_H
+#define HN_MODEL_H
+#include "model/arch.h"
+#include "ops/ops.h"
+
+typedef struct hn_layer {
+    hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
+    hn_weight q, k, v, o;       /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
+    hn_weight gate, up, down;   /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
+    int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
+} hn_layer;
+
+typedef struct hn_model {
+    hn_arch arch;
+    hn_ops ops;
+    hn_pool *pool;         /* owned */
+    hn_mem *weights;       /* owned: every matrix and vector */
+    hn_weight embedding;   /* [vocab, hidden] */
+    hn_weight output;      /* [vocab, hidden]; the embedding itself where tied */
+    hn_buf output_norm;    /* f32 [hidden] */
+    hn_rope rope;
+    hn_layer *layer;       /* [arch.layers] */
+    int output_forms;
+    uint64_t weight_bytes; /* packed matrices that a pass reads */
+    uint64_t parameters;
+    double macs_per_row;
+} hn_model;
+
+typedef struct hn_model_load {
+    int threads; /* >= 1 */
+    hn_isa isa;
+    bool f32;
+    void (*progress)(void *user, double fraction);
+    void *progress_user;
+} hn_model_load;
+
+/* Reads the description, checks every tensor's shape and type, packs with all threads and drops the file's pages behind.
+ * Errors: HUNCH_REFUSED naming the tensor, HUNCH_NO_MEMORY. Nothing is left behind on failure. */
+hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);
+void hn_model_close(hn_model *m); /* zeroed is fine */
+/* Marks the tensors that hn_model_open would use (for inspect). */
+hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hunch_error *err);
+#endif

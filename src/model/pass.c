@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.c - from rows to logits: describes the rows in buffers, then all workers walk the same layer code. */
+#include "model/pass.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/layers.h"
+
+/* Row descriptions as they are built on the host; one block, written to the device in one piece. Paths: a row's path is at
+ * most HN_MAX_ROWS long. */
+typedef struct row_image {
+    int32_t token[HN_MAX_ROWS], position[HN_MAX_ROWS], slot[HN_MAX_ROWS], seq[HN_MAX_ROWS], path_start[HN_MAX_ROWS];
+    int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
+    int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
+    int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
+} row_image;
+
+struct hn_runner {
+    const hn_model *m;
+    hn_cache *cache;
+    hn_mem *buffers;
+    hn_lanes lanes;
+    hn_rows rows;
+    row_image *image;
+    int32_t *table;        /* host copy of the page tables [HN_MAX_ROWS][stride] */
+    hn_buf image_buf, table_buf, out_x, out_norm, logits, best, features;
+    hn_act out_act;
+    hn_feature_set set;
+    int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
+    int n_boundaries;
+    int n_out, n_logits, n_features; /* of this pass */
+    int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
+    int ld_logits;
+    const float *host_logits, *host_norm, *host_features;
+    const int32_t *host_best;
+};
+
+static int pad16(int n) { return (n + 15) & ~15; }
+
+static bool wants_boundary(const hn_feature_set *s, int k) { return k < 256 && (s->layers[k / 64] >> (k % 64) & 1); }
+
+/* Takes the next bytes of the one block of buffers. */
+static hn_buf take(size_t *total, size_t bytes) {
+    const hn_buf b = {NULL, *total};
+    *total += (bytes + 63) & ~(size_t)63;
+    return b;
+}
+
+static hn_buf take_floats(size_t *total, int cols) { return take(total, sizeof(float) * HN_MAX_ROWS * (size_t)cols); }
+
+static hn_act take_act(size_t *total, const hn_ops *o, int in) {
+    return (hn_act){take(total, o->act_bytes(in, HN_MAX_ROWS)), in, HN_MAX_ROWS};
+}
+
+/* Sizes every buffer; offsets only, the memory comes after. */
+static size_t lay_out(hn_runner *r, int max_context) {
+    const hn_model *m = r->m;
+    const hn_arch *a = &m->arch;
+    int q = 0, kv = 0, ffn = 0;
+    size_t total = 0, scratch = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        const size_t s = m->ops.attention_scratch(HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
+        if (d->heads * d->head_dim > q) q = d->heads * d->head_dim;
+        if (d->kv_heads * d->head_dim > kv) kv = d->kv_heads * d->head_dim;
+        if (d->ffn_width > ffn) ffn = d->ffn_width;
+        if (s > scratch) scratch = s;
+    }
+    hn_lanes *l = &r->lanes;
+    l->ldx = pad16(a->hidden);
+    l->ldqkv = pad16(q + 2 * kv);
+    l->ldattended = pad16(q);
+    l->ldhidden = pad16(ffn);
+    r->ld_logits = pad16(a->vocab);
+    l->x = take_floats(&total, l->ldx);
+    l->in = take_act(&total, &m->ops, a->hidden);
+    l->mixed = take_act(&total, &m->ops, q);
+    l->gated = take_act(&total, &m->ops, ffn);
+    l->qkv = take_floats(&total, l->ldqkv);
+    l->attended = take_floats(&total, l->ldattended);
+    l->hidden = take_floats(&total, l->ldhidden);
+    l->rotation = take_floats(&total, pad16(a->rope_dims));
+    l->scratch = take(&total, scratch);
+    r->out_x = take_floats(&total, l->ldx);
+    r->out_norm = take_floats(&total, l->ldx);
+    r->out_act = take_act(&total, &m->ops, a->hidden);
+    r->logits = take_floats(&total, r->ld_logits);
+    r->best = take(&total, sizeof(int32_t) * HN_MAX_ROWS);
+    r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)r->n_boundaries);
+    r->image_buf = take(&total, sizeof(row_image));
+    r->table_buf = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows.page_stride);
+    return total;
+}
+
+static void bind(hn_runner *r) {
+    hn_lanes *l = &r->lanes;
+    hn_buf *all[] = {&l->x,       &l->in.data,   &l->mixed.data, &l->gated.data,   &l->qkv,  &l->attended, &l->hidden,
+                     &l->rotation, &l->scratch,   &r->out_x,      &r->out_norm,     &r->out_act.data, &r->logits, &r->best,
+                     &r->features, &r->image_buf, &r->table_buf};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
+    const struct {
+        hn_buf *b;
+        size_t off;
+    } part[] = {{&r->rows.token, offsetof(row_image, token)},           {&r->rows.position, offsetof(row_image, position)},
+                {&r->rows.slot, offsetof(row_image, slot)},             {&r->rows.seq, offsetof(row_image, seq)},
+                {&r->rows.path_start, offsetof(row_image, path_start)}, {&r->rows.path_slots, offsetof(row_image, path_slots)},
+                {&r->rows.seq_first, offsetof(row_image, seq_first)},   {&r->rows.committed, offsetof(row_image, committed)},
+                {&r->rows.direct, offsetof(row_image, direct)}};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
+    r->rows.page_table = r->table_buf;
+    l->rows = &r->rows;
+}
+
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int max_context,
+                            const hn_feature_set *features, hunch_error *err) {
+    *out = NULL;
+    hn_runner *r = hn_zalloc(1, sizeof *r);
+    if (!r) return hn_fail_memory(err, "runner", sizeof *r);
+    r->m = m;
+    r->cache = cache;
+    if (features) r->set = *features;
+    for (int k = 0; k <= 256; k++)
+        r->feature_slot[k] = k <= m->arch.layers && wants_boundary(&r->set, k) ? r->n_boundaries++ : -1;
+    r->rows.page_stride = hn_cache_table_stride(cache, 0);
+    const size_t bytes = lay_out(r, max_context), table = (size_t)r->rows.page_stride * HN_MAX_ROWS;
+    r->image = hn_zalloc(1, sizeof *r->image);
+    r->table = hn_zalloc(table, sizeof *r->table);
+    hunch_status st = r->image && r->table ? HUNCH_OK : hn_fail_memory(err, "row tables", table * sizeof *r->table);
+    if (!st) st = m->ops.mem_create(&m->ops, bytes, &r->buffers, err);
+    if (st) {
+        hn_runner_close(&r);
+        return st;
+    }
+    bind(r);
+    *out = r;
+    return HUNCH_OK;
+}
+
+void hn_runner_close(hn_runner **rp) {
+    hn_runner *r = *rp;
+    *rp = NULL;
+    if (!r) return;
+    r->m->ops.mem_free(&r->m->ops, r->buffers);
+    hn_free(r->image);
+    hn_free(r->table);
+    hn_free(r);
+}
+
+/* ---- describing the rows ------------------------------------------------------------------------------------------- */
+
+/* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
+static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed, int path) {
+    row_image *im = r->image;
+    int depth[HN_MAX_ROWS];
+    im->committed[seq] = committed;
+    im->direct[seq] = 1;
+    for (int i = first; i < last; i++) {
+        const int parent = rows[i].parent;
+        assert(parent < i && (parent < 0 || parent >= first));
+        depth[i] = parent < 0 ? 0 : depth[parent] + 1;
+        if (parent != (i == first ? -1 : i - 1)) im->direct[seq] = 0;
+        im->token[i] = rows[i].token;
+        im->seq[i] = seq;
+        im->slot[i] = committed + (i - first);
+        im->position[i] = committed + depth[i];
+        im->path_start[i] = path;
+        if (parent >= 0) memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
+        im->path_slots[path + depth[i]] = im->slot[i];
+        path += depth[i] + 1;
+        if (im->position[i] > r->rows.max_position) r->rows.max_position = im->position[i];
+    }
+    return path;
+}
+
+/* Rows to gather after the last layer: those with logits first, then those that only want the post-norm feature. */
+static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
+    r->n_out = r->n_features = 0;
+    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
+    for (int i = 0; i < n; i++)
+        if (rows[i].logits) {
+            r->out_of_row[i] = (int16_t)r->n_out;
+            r->image->out[r->n_out++] = i;
+        }
+    r->n_logits = r->n_out;
+    for (int i = 0; i < n; i++) {
+        if (!rows[i].feature) continue;
+        r->feature_of_row[i] = (int16_t)r->n_features;
+        r->image->feature[r->n_features++] = i;
+        if (r->set.post_norm && !rows[i].logits) {
+            r->out_of_row[i] = (int16_t)r->n_out;
+            r->image->out[r->n_out++] = i;
+        }
+    }
+}
+
+static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
+    int first = 0, path = 0;
+    assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
+    r->rows.n = n;
+    r->rows.n_seqs = n_seqs;
+    r->rows.max_position = 0;
+    for (int s = 0; s < n_seqs; s++) {
+        int last = first;
+        while (last < n && rows[last].seq == s) last++;
+        assert(last > first);
+        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], last - first, err);
+        if (st) return st;
+        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s]), path);
+        int pages;
+        const int32_t *t = hn_cache_pages(r->cache, cache_seq[s], 0, &pages);
+        memcpy(r->table + (size_t)s * (size_t)r->rows.page_stride, t, (size_t)pages * sizeof *t);
+        r->image->seq_first[s] = first;
+        first = last;
+    }
+    assert(first == n);
+    r->image->seq_first[n_seqs] = n;
+    describe_outputs(r, rows, n);
+    const hn_ops *o = &r->m->ops;
+    o->write(o, r->image_buf, r->image, sizeof *r->image);
+    o->write(o, r->table_buf, r->table, (size_t)n_seqs * (size_t)r->rows.page_stride * sizeof(int32_t));
+    return HUNCH_OK;
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------------------------- */
+
+static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
+    if (r->n_features == 0 || k > 256 || r->feature_slot[k] < 0) return;
+    const hn_lanes *l = &r->lanes;
+    const size_t block = sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx;
+    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, offsetof(row_image, feature)), l->x, l->ldx,
+                    hn_at(r->features, block * (size_t)r->feature_slot[k]), l->ldx, r->m->arch.hidden);
+}
+
+static void forward(void *arg, int rank, int ranks) {
+    const hn_runner *r = arg;
+    const hn_model *m = r->m;
+    const hn_lanes *l = &r->lanes;
+    const hn_ops *o = &m->ops;
+    const hn_exec ex = {o, rank, ranks};
+    o->embed(&ex, &r->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
+    o->rope_table(&ex, &r->rows, &m->rope, l->rotation);
+    for (int i = 0; i < m->arch.layers; i++) {
+        const hn_kv kv = hn_cache_kv(r->cache, 0, i);
+        export_boundary(&ex, r, i);
+        hn_layer_attention(&ex, m, i, &kv, l);
+        hn_layer_ffn(&ex, m, i, l);
+    }
+    export_boundary(&ex, r, m->arch.layers);
+    if (r->n_out == 0) return;
+    o->gather(&ex, r->n_out, hn_at(r->image_buf, offsetof(row_image, out)), l->x, l->ldx, r->out_x, l->ldx, m->arch.hidden);
+    o->rmsnorm(&ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
+               r->set.post_norm ? r->out_norm : (hn_buf){NULL, 0}, l->ldx);
+    if (r->n_logits == 0) return;
+    const hn_linear_out head = {&m->output, r->logits, r->ld_logits};
+    o->linear(&ex, r->n_logits, r->out_act, &head, 1, false);
+    o->argmax(&ex, r->n_logits, r->logits, r->ld_logits, m->arch.vocab, r->best);
+}
+
+hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
+    hunch_status st = describe(r, rows, n, cache_seq, n_seqs, err);
+    if (st) return st;
+    const hn_ops *o = &r->m->ops;
+    hn_pool_run(o->pool, forward, r);
+    r->host_logits = o->view(o, r->logits);
+    r->host_norm = o->view(o, r->out_norm);
+    r->host_features = o->view(o, r->features);
+    r->host_best = o->view(o, r->best);
+    return HUNCH_OK;
+}
+
+const float *hn_pass_logits(const hn_runner *r, int row) {
+    assert(r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_logits);
+    return r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits;
+}
+
+int32_t hn_pass_argmax(const hn_runner *r, int row) { return r->host_best[r->out_of_row[row]]; }
+
+const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
+    const size_t ld = (size_t)r->lanes.ldx;
+    if (boundary == HN_FEATURE_POST_NORM) return r->host_norm + (size_t)r->out_of_row[row] * ld;
+    return r->host_features + ((size_t)r->feature_slot[boundary] * HN_MAX_ROWS + (size_t)r->feature_of_row[row]) * ld;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.h - one forward of the target over a batch of rows. Prefill chunks, plain rows, chains and trees are the same pass
+ * with different rows (contract C2: a row's logits do not depend on what else is in it).
+ *
+ * A runner owns every buffer that a pass writes; nothing is allocated after open. One thread of control a runner. */
+#ifndef HN_PASS_H
+#define HN_PASS_H
+#include "cache/cache.h"
+#include "model/model.h"
+
+typedef struct hn_row {
+    int32_t token;
+    int16_t seq;     /* index into the pass's list of sequences; rows of a sequence are contiguous, sequences ascending */
+    int16_t parent;  /* row of this pass that it continues (of the same sequence, an earlier one), or -1: the committed text */
+    bool logits;     /* wants logits */
+    bool feature;    /* wants the runner's features */
+} hn_row;
+
+/* Which features a runner exports for rows that want them. */
+typedef struct hn_feature_set {
+    uint64_t layers[4]; /* bit k of the whole: the residual stream entering layer k (k = layers: leaving the last) */
+    bool post_norm;     /* after the final norm */
+} hn_feature_set;
+enum { HN_FEATURE_POST_NORM = -1 };
+
+typedef struct hn_runner hn_runner;
+
+/* max_context: rows a sequence may reach. features may be NULL. The model and the cache are borrowed. */
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int max_context,
+                            const hn_feature_set *features, hunch_error *err);
+void hn_runner_close(hn_runner **r);
+
+/* Runs n rows (1..HN_MAX_ROWS) of n_seqs sequences; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
+ * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.
+ * Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
+hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
+
+/* Of the last pass, until the next one. The row must have asked for it. */
+const float *hn_pass_logits(const hn_runner *r, int row);       /* [vocab] */
+int32_t hn_pass_argmax(const hn_runner *r, int row);            /* -1: no logit is a number */
+const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
+#endif

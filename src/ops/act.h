@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* act.h - how the rows of a matrix input lie in memory (hn_act).
+ *
+ *   [Q8 row 0][Q8 row 1] ... [Q8 row max_rows-1] [F32 row 0] ... [F32 row max_rows-1]
+ *
+ * An F32 row is the row itself. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so
+ * that a kernel walks both with one counter. Inputs beyond `in` in the last group are zero codes with zero scale.
+ * Rows are an odd number of cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
+ */
+#ifndef HN_ACT_H
+#define HN_ACT_H
+#include "ops/ops.h"
+
+enum { HN_GROUP = 64, HN_BLOCK = 32 }; /* inputs a group; inputs a block, which has one scale */
+
+/* Two blocks. d: scale; ds: d * (float)sum of the block's codes, rounded (for Q4_1's minimum);
+ * n8, n128: -8 and -128 times the sum: what undoes the offset of unsigned weight codes (Q4_0, Q8_0). */
+typedef struct hn_q8_group {
+    int8_t q[HN_GROUP];
+    float d[2], ds[2];
+    int32_t n8[2], n128[2];
+} hn_q8_group;
+_Static_assert(sizeof(hn_q8_group) == 96, "kernels walk rows in steps of 96 bytes");
+
+static inline int hn_act_groups(int in) { return (in + HN_GROUP - 1) / HN_GROUP; }
+static inline size_t hn_act_lines(size_t bytes) { return ((bytes + 63) / 64 | 1) * 64; }
+static inline size_t hn_act_q8_stride(int in) { return hn_act_lines((size_t)hn_act_groups(in) * sizeof(hn_q8_group)); }
+static inline size_t hn_act_f32_stride(int in) { return hn_act_lines((size_t)in * sizeof(float)); }
+
+static inline size_t hn_act_size(int in, int max_rows) {
+    return (hn_act_q8_stride(in) + hn_act_f32_stride(in)) * (size_t)max_rows;
+}
+static inline size_t hn_act_q8_off(int in, int row) { return hn_act_q8_stride(in) * (size_t)row; }
+static inline size_t hn_act_f32_off(int in, int max_rows, int row) {
+    return hn_act_q8_stride(in) * (size_t)max_rows + hn_act_f32_stride(in) * (size_t)row;
+}
+#endif

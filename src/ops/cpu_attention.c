@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_attention.c - attention on the CPU: how queries and cached positions are cut into items of work.
+ *
+ * A query is (row, head). The positions it sees are cut into blocks of HN_KEY_BLOCK from position 0; each block gives a
+ * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in rising
+ * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one block or all blocks): all blocks where
+ * there are queries enough for every thread, else one, with the partial results in scratch and the merge after a
+ * barrier. The bits are the same either way.
+ *
+ * Inside a block, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
+ * the item together. Chunks that hold positions of a draft tree differ from row to row: they are copied together slot
+ * by slot, one chunk at a time, for the row's own queries.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu_mem.h"
+#include "ops/kernels.h"
+
+enum {
+    ITEMS_A_RANK = 3,          /* fewer items than this a rank, and they are cut smaller */
+    ITEMS_MAX = (1 << 20) - 1, /* of hn_claim */
+    STATS = 16                 /* floats in front of a partial result, of which m and l are used */
+};
+static const size_t scratch_cap = (size_t)64 << 20;
+
+/* One call of the operation, and where its sequences' items begin. */
+typedef struct call {
+    const hn_exec *ex;
+    const hn_rows *rows;
+    const hn_kv *kv;
+    const struct hn_kernels *kernels;
+    int heads, group; /* query heads, and those that share a kv head */
+    int window, blocks;
+    float scale;
+    const float *q;
+    int ldq;
+    float *out;
+    int ldo;
+    int queries; /* most queries an item, up to HN_QUERIES */
+    bool split;  /* items are single blocks */
+    float *part; /* [row][head][blocks][STATS + dim], where split */
+    int first_item[HN_MAX_ROWS + 1];
+} call;
+
+/* The queries of an item that see something of a block, and their results. */
+typedef struct tile {
+    int seq, kv_head, block;
+    int n;
+    int row[HN_QUERIES], head[HN_QUERIES];
+    int lo[HN_QUERIES], hi[HN_QUERIES]; /* positions seen, counted from the block's first */
+    const float *q[HN_QUERIES];
+    float m[HN_QUERIES], l[HN_QUERIES];
+    _Alignas(64) float s[HN_QUERIES * HN_KEY_BLOCK];
+    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][dim] */
+    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* positions copied together */
+} tile;
+
+/* Merged blocks of the queries of an item. */
+typedef struct merged {
+    bool any[HN_QUERIES];
+    float m[HN_QUERIES], l[HN_QUERIES];
+    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM];
+} merged;
+
+static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
+
+static size_t part_bytes(int rows, int heads, int dim, int positions) {
+    size_t blocks = ((size_t)positions + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK;
+    return (size_t)rows * (size_t)heads * blocks * part_stride(dim) * sizeof(float);
+}
+
+size_t hn_cpu_attention_scratch(int max_rows, int heads, int head_dim, int max_positions) {
+    size_t bytes = part_bytes(max_rows, heads, head_dim, max_positions);
+    return bytes < scratch_cap ? bytes : scratch_cap; /* calls that would need more do not split blocks */
+}
+
+/* ---- one block ------------------------------------------------------------------------------------------------- */
+
+static size_t element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2; }
+
+static const unsigned char *slot_page(const call *c, int seq, int slot) {
+    const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
+    return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
+}
+
+static size_t head_off(const hn_kv *kv, int kv_head) {
+    return element_bytes(kv) * (size_t)kv->head_dim * (size_t)kv->page_rows * (size_t)kv_head;
+}
+
+/* First element of K, and of V, at a slot. */
+static const unsigned char *key_at(const call *c, const tile *t, int slot) {
+    return slot_page(c, t->seq, slot) + c->kv->k_off + head_off(c->kv, t->kv_head) +
+           element_bytes(c->kv) * (size_t)(slot % c->kv->page_rows);
+}
+
+static const unsigned char *value_at(const call *c, const tile *t, int slot) {
+    return slot_page(c, t->seq, slot) + c->kv->v_off + head_off(c->kv, t->kv_head) +
+           element_bytes(c->kv) * (size_t)c->kv->head_dim * (size_t)(slot % c->kv->page_rows);
+}
+
+static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
+
+/* Chunks [0, result) of the block lie at slot = position for every row of the sequence. */
+static int shared_chunks(const call *c, const tile *t) {
+    if (hn_host_i32(c->rows->direct)[t->seq]) return HN_KEY_CHUNKS;
+    int below = hn_host_i32(c->rows->committed)[t->seq] - t->block * HN_KEY_BLOCK;
+    if (below <= 0) return 0;
+    return below >= HN_KEY_BLOCK ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
+}
+
+static void keys_in_place(const call *c, const tile *t, int c0, int c1, hn_keys *keys) {
+    for (int i = c0; i < c1; i++) {
+        int slot = t->block * HN_KEY_BLOCK + i * HN_KEY_CHUNK;
+        keys->k[i] = key_at(c, t, slot);
+        keys->v[i] = value_at(c, t, slot);
+        keys->k_stride[i] = c->kv->page_rows;
+    }
+}
+
+/* The slot of a position on a row's path. */
+static int path_slot(const call *c, const tile *t, int row, int position) {
+    int beyond = position - hn_host_i32(c->rows->committed)[t->seq];
+    if (beyond < 0) return position;
+    return hn_host_i32(c->rows->path_slots)[hn_host_i32(c->rows->path_start)[row] + beyond];
+}
+
+/* Copies the keys ([dim][16]) or values ([16][dim]) of a row's positions in chunk i; positions that it does not see
+ * keep what was there, and are not read. */
+static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys) {
+    size_t size = element_bytes(c->kv), dim = (size_t)c->kv->head_dim;
+    for (int p = 0; p < HN_KEY_CHUNK; p++) {
+        int at = i * HN_KEY_CHUNK + p;
+        if (at < t->lo[first] || at >= t->hi[first]) continue;
+        int slot = path_slot(c, t, t->row[first], t->block * HN_KEY_BLOCK + at);
+        if (of_keys) {
+            const unsigned char *k = key_at(c, t, slot);
+            for (size_t d = 0; d < dim; d++) {
+                memcpy(t->chunk + size * (d * HN_KEY_CHUNK + (size_t)p), k + size * d * (size_t)c->kv->page_rows, size);
+            }
+        } else {
+            memcpy(t->chunk + size * dim * (size_t)p, value_at(c, t, slot), size * dim);
+        }
+    }
+}
+
+/* Queries [i, result) belong to one row. */
+static int row_end(const tile *t, int i) {
+    int end = i + 1;
+    while (end < t->n && t->row[end] == t->row[i]) end++;
+    return end;
+}
+
+static void tile_scores(const call *c, tile *t, const hn_keys *keys, int shared) {
+    int lo = t->lo[0], hi = t->hi[0], dim = c->kv->head_dim;
+    for (int i = 1; i < t->n; i++) {
+        lo = t->lo[i] < lo ? t->lo[i] : lo;
+        hi = t->hi[i] > hi ? t->hi[i] : hi;
+    }
+    int c0 = lo / HN_KEY_CHUNK, c1 = chunks_to(hi) < shared ? chunks_to(hi) : shared;
+    if (c0 < c1) c->kernels->scores(c->kv->type, keys, c0, c1, t->q, t->n, dim, c->scale, t->s);
+    for (int i = 0, end; i < t->n; i = end) {
+        end = row_end(t, i);
+        hn_keys own = {.k_stride = {0}};
+        int j = t->lo[i] / HN_KEY_CHUNK;
+        for (j = j > shared ? j : shared; j < chunks_to(t->hi[i]); j++) {
+            copy_chunk(c, t, i, j, true);
+            own.k[j] = t->chunk;
+            own.k_stride[j] = HN_KEY_CHUNK;
+            c->kernels->scores(c->kv->type, &own, j, j + 1, t->q + i, end - i, dim, c->scale,
+                               t->s + i * HN_KEY_BLOCK);
+        }
+    }
+}
+
+/* Values of chunks in place for queries [i, end), whose ranges may differ: what they have in common together. */
+static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, int end, int limit) {
+    int dim = c->kv->head_dim, lo = 0, hi = limit;
+    hn_dtype type = c->kv->type;
+    for (int x = i; x < end; x++) {
+        lo = t->lo[x] > lo ? t->lo[x] : lo;
+        hi = t->hi[x] < hi ? t->hi[x] : hi;
+    }
+    if (hi < lo) hi = lo;
+    for (int x = i; x < end; x++) { /* what comes before */
+        int stop = lo < t->hi[x] ? lo : t->hi[x];
+        stop = stop < limit ? stop : limit;
+        if (t->lo[x] < stop) {
+            c->kernels->values(type, keys, t->lo[x], stop, t->s + x * HN_KEY_BLOCK, 1, dim, t->o + x * dim, dim);
+        }
+    }
+    if (lo < hi) c->kernels->values(type, keys, lo, hi, t->s + i * HN_KEY_BLOCK, end - i, dim, t->o + i * dim, dim);
+    for (int x = i; x < end; x++) { /* what comes after */
+        int start = hi > t->lo[x] ? hi : t->lo[x], stop = t->hi[x] < limit ? t->hi[x] : limit;
+        if (start < stop) {
+            c->kernels->values(type, keys, start, stop, t->s + x * HN_KEY_BLOCK, 1, dim, t->o + x * dim, dim);
+        }
+    }
+}
+
+static void own_values(const call *c, tile *t, int i, int end, int shared) {
+    int dim = c->kv->head_dim, j = t->lo[i] / HN_KEY_CHUNK;
+    for (j = j > shared ? j : shared; j < chunks_to(t->hi[i]); j++) {
+        hn_keys own = {.k_stride = {0}};
+        int lo = j * HN_KEY_CHUNK, hi = lo + HN_KEY_CHUNK;
+        copy_chunk(c, t, i, j, false);
+        own.v[j] = t->chunk;
+        c->kernels->values(c->kv->type, &own, lo > t->lo[i] ? lo : t->lo[i], hi < t->hi[i] ? hi : t->hi[i],
+                           t->s + i * HN_KEY_BLOCK, end - i, dim, t->o + i * dim, dim);
+    }
+}
+
+/* Partial results of all queries of the tile on its block. */
+static void tile_block(const call *c, tile *t) {
+    hn_keys keys;
+    int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_BLOCK;
+    for (int i = 0; i < t->n; i++) {
+        hi = t->hi[i] > hi ? t->hi[i] : hi;
+        lo = t->lo[i] < lo ? t->lo[i] : lo;
+    }
+    int in_place = chunks_to(hi) < shared ? chunks_to(hi) : shared;
+    keys_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
+    tile_scores(c, t, &keys, shared);
+    for (int i = 0; i < t->n; i++) {
+        c->kernels->softmax(t->s + i * HN_KEY_BLOCK, t->lo[i], t->hi[i], &t->m[i], &t->l[i]);
+    }
+    memset(t->o, 0, (size_t)(t->n * c->kv->head_dim) * sizeof(float));
+    for (int i = 0; i < t->n; i += c->kernels->value_rows) {
+        int end = i + c->kernels->value_rows < t->n ? i + c->kernels->value_rows : t->n;
+        shared_values(c, t, &keys, i, end, in_place * HN_KEY_CHUNK);
+    }
+    for (int i = 0, end; i < t->n; i = end) {
+        end = row_end(t, i);
+        own_values(c, t, i, end, shared);
+    }
+}
+
+/* ---- queries of an item ---------------------------------------------------------------------------------------- */
+
+/* The positions of a block that a row sees; false: none. */
+static bool sees(const call *c, int row, int block, int *lo, int *hi) {
+    int position = hn_host_i32(c->rows->position)[row], base = block * HN_KEY_BLOCK;
+    *hi = position + 1 - base < HN_KEY_BLOCK ? position + 1 - base : HN_KEY_BLOCK;
+    *lo = c->window > 0 && position - c->window + 1 > base ? position - c->window + 1 - base : 0;
+    return *lo < *hi;
+}
+
+static int seq_row(const call *c, int seq) { return hn_host_i32(c->rows->seq_first)[seq]; }
+static int seq_queries(const call *c, int seq) { return (seq_row(c, seq + 1) - seq_row(c, seq)) * c->group; }
+static int seq_tiles(const call *c, int seq) { return (seq_queries(c, seq) + c->queries - 1) / c->queries; }
+
+/* Queries of tile number `part` of a sequence that see something of the block. */
+static void tile_fill(const call *c, tile *t, int part) {
+    int first = part * c->queries, end = first + c->queries, all = seq_queries(c, t->seq);
+    t->n = 0;
+    for (int i = first; i < end && i < all; i++) {
+        int row = seq_row(c, t->seq) + i / c->group, head = t->kv_head * c->group + i % c->group;
+        if (!sees(c, row, t->block, &t->lo[t->n], &t->hi[t->n])) continue;
+        t->row[t->n] = row;
+        t->head[t->n] = head;
+        t->q[t->n] = c->q + (size_t)c->ldq * (size_t)row + head * c->kv->head_dim;
+        t->n++;
+    }
+}
+
+/* Blocks [first, last] that any row of a sequence sees. */
+static void seq_blocks(const call *c, int seq, int *first, int *last) {
+    const int32_t *position = hn_host_i32(c->rows->position);
+    int min = position[seq_row(c, seq)], max = min;
+    for (int row = seq_row(c, seq); row < seq_row(c, seq + 1); row++) {
+        min = position[row] < min ? position[row] : min;
+        max = position[row] > max ? position[row] : max;
+    }
+    *first = c->window > 0 && min - c->window + 1 > 0 ? (min - c->window + 1) / HN_KEY_BLOCK : 0;
+    *last = max / HN_KEY_BLOCK;
+}
+
+static float *part_at(const call *c, int row, int head, int block) {
+    size_t i = ((size_t)row * (size_t)c->heads + (size_t)head) * (size_t)c->blocks + (size_t)block;
+    return c->part + i * part_stride(c->kv->head_dim);
+}
+
+/* Adds one block's result to query i of a merged state. */
+static void merge_block(const call *c, merged *g, int i, float m, float l, const float *o) {
+    int dim = c->kv->head_dim;
+    float *to = g->o + i * dim;
+    if (!g->any[i]) {
+        g->any[i] = true;
+        g->m[i] = m;
+        g->l[i] = l;
+        memcpy(to, o, (size_t)dim * sizeof *o);
+        return;
+    }
+    float top = m > g->m[i] ? m : g->m[i];
+    float a = hn_exp(g->m[i] - top), b = hn_exp(m - top);
+    g->m[i] = top;
+    g->l[i] = fmaf(l, b, g->l[i] * a);
+    c->kernels->merge(to, o, dim, a, b);
+}
+
+static void write_out(const call *c, const merged *g, int i, int row, int head) {
+    int dim = c->kv->head_dim;
+    c->kernels->scale(c->out + (size_t)c->ldo * (size_t)row + head * dim, g->o + i * dim, dim, 1.0f / g->l[i]);
+}
+
+/* An item of one block: partial results to scratch. */
+static void run_block(const call *c, tile *t, int part) {
+    tile_fill(c, t, part);
+    if (t->n == 0) return;
+    tile_block(c, t);
+    for (int i = 0; i < t->n; i++) {
+        float *p = part_at(c, t->row[i], t->head[i], t->block);
+        p[0] = t->m[i];
+        p[1] = t->l[i];
+        memcpy(p + STATS, t->o + i * c->kv->head_dim, (size_t)c->kv->head_dim * sizeof(float));
+    }
+}
+
+/* An item of all blocks: merged at once. A tile's queries are numbered as in the item by row and head. */
+static void run_all_blocks(const call *c, tile *t, int part) {
+    merged g;
+    int first, last, base = part * c->queries, row0 = seq_row(c, t->seq);
+    memset(g.any, 0, sizeof g.any);
+    seq_blocks(c, t->seq, &first, &last);
+    for (t->block = first; t->block <= last; t->block++) {
+        tile_fill(c, t, part);
+        if (t->n == 0) continue;
+        tile_block(c, t);
+        for (int i = 0; i < t->n; i++) {
+            int query = (t->row[i] - row0) * c->group + t->head[i] % c->group - base;
+            merge_block(c, &g, query, t->m[i], t->l[i], t->o + i * c->kv->head_dim);
+        }
+    }
+    for (int i = 0; i < c->queries && base + i < seq_queries(c, t->seq); i++) {
+        write_out(c, &g, i, row0 + (base + i) / c->group, t->kv_head * c->group + (base + i) % c->group);
+    }
+}
+
+/* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, which are those whose
+ * items it mostly ran. */
+static void merge_parts(const call *c) {
+    merged g;
+    int first, last;
+    hn_share(c->ex, c->rows->n * c->heads, &first, &last);
+    for (int i = first; i < last; i++) {
+        int row = i % c->rows->n, head = i / c->rows->n, lo, hi;
+        g.any[0] = false;
+        for (int b = 0; b < c->blocks; b++) {
+            if (!sees(c, row, b, &lo, &hi)) continue;
+            const float *p = part_at(c, row, head, b);
+            merge_block(c, &g, 0, p[0], p[1], p + STATS);
+        }
+        write_out(c, &g, 0, row, head);
+    }
+}
+
+/* ---- the operation --------------------------------------------------------------------------------------------- */
+
+/* Numbers the items: for each sequence [kv head][block, where split][tile]. Returns how many, or -1: too many. */
+static int number_items(call *c) {
+    int64_t items = 0;
+    for (int seq = 0; seq < c->rows->n_seqs; seq++) {
+        int first, last;
+        c->first_item[seq] = (int)items;
+        seq_blocks(c, seq, &first, &last);
+        items += (int64_t)c->kv->kv_heads * seq_tiles(c, seq) * (c->split ? last - first + 1 : 1);
+        if (items > ITEMS_MAX) return -1;
+    }
+    c->first_item[c->rows->n_seqs] = (int)items;
+    return (int)items;
+}
+
+/* Cuts the call into items, enough of them for every rank: first by blocks, then by fewer queries an item. */
+static int plan_items(call *c) {
+    int wanted = ITEMS_A_RANK * c->ex->ranks, items = number_items(c);
+    if (items >= wanted) return items;
+    size_t bytes = part_bytes(c->rows->n, c->heads, c->kv->head_dim, c->rows->max_position + 1);
+    if (c->blocks > 1 && bytes <= scratch_cap) {
+        c->split = true;
+        int split_items = number_items(c);
+        c->split = split_items >= 0;
+        items = c->split ? split_items : number_items(c);
+    }
+    int full = c->split ? items * (c->blocks - 1) / c->blocks : items; /* the last block is often nearly empty */
+    if (c->ex->ranks > 1 && full < wanted) {
+        int tiles = (wanted + full) / (full > 0 ? full : 1), most = 0;
+        for (int seq = 0; seq < c->rows->n_seqs; seq++) {
+            most = seq_queries(c, seq) > most ? seq_queries(c, seq) : most;
+        }
+        most = most < HN_QUERIES ? most : HN_QUERIES;
+        c->queries = (most + tiles - 1) / tiles;
+        items = number_items(c);
+    }
+    return items;
+}
+
+static void run_item(const call *c, tile *t, int item) {
+    t->seq = 0;
+    while (item >= c->first_item[t->seq + 1]) t->seq++;
+    item -= c->first_item[t->seq];
+    int tiles = seq_tiles(c, t->seq), first, last;
+    if (!c->split) {
+        t->kv_head = item / tiles;
+        run_all_blocks(c, t, item % tiles);
+        return;
+    }
+    seq_blocks(c, t->seq, &first, &last);
+    int blocks = last - first + 1;
+    t->kv_head = item / (tiles * blocks);
+    t->block = first + item / tiles % blocks;
+    run_block(c, t, item % tiles);
+}
+
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
+                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch) {
+    assert(kv->head_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0 && rows->n_seqs <= HN_MAX_ROWS);
+    call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .heads = heads,
+              .group = heads / kv->kv_heads, .window = window, .blocks = rows->max_position / HN_KEY_BLOCK + 1,
+              .scale = scale, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out), .ldo = ldo,
+              .part = hn_host_f32(scratch)};
+    int items = plan_items(&c);
+    tile t;
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
+    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &t, item);
+    if (c.split) {
+        hn_barrier(ex->ops->pool, ex->rank);
+        merge_parts(&c);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
+ *
+ * The operations themselves: cpu_linear.c (matrix products), cpu_attention.c, cpu_rows.c (all else). Their inner
+ * functions: kernels.h.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "ops/cpu_mem.h"
+#include "ops/kernels.h"
+
+static hunch_status mem_create(const hn_ops *o HN_UNUSED, size_t bytes, hn_mem **out, hunch_error *err) {
+    hn_mem *m = hn_zalloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return hn_fail_memory(err, "a memory handle", sizeof *m);
+    m->size = bytes;
+    m->base = hn_pages_alloc(bytes);
+    if (!m->base) {
+        hn_free(m);
+        return hn_fail_memory(err, "a buffer of the backend", bytes);
+    }
+    *out = m;
+    return HUNCH_OK;
+}
+
+static void mem_free(const hn_ops *o HN_UNUSED, hn_mem *m) {
+    if (!m) return;
+    hn_pages_free(m->base, m->size);
+    hn_free(m);
+}
+
+static void write_buf(const hn_ops *o HN_UNUSED, hn_buf dst, const void *src, size_t bytes) {
+    if (bytes) memcpy(hn_host(dst), src, bytes);
+}
+
+static void read_buf(const hn_ops *o HN_UNUSED, void *dst, hn_buf src, size_t bytes) {
+    if (bytes) memcpy(dst, hn_host(src), bytes);
+}
+
+static const void *view(const hn_ops *o HN_UNUSED, hn_buf b) { return hn_host(b); }
+
+static void pack_strip(const hn_ops *o HN_UNUSED, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
+                       int first, hn_buf dst) {
+    hn_pack_strip(t, out, in, src, row_bytes, first, hn_host(dst));
+}
+
+int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight) {
+    return o->f32 || !hn_is_block_type(weight) ? HN_ACT_F32 : HN_ACT_Q8;
+}
+
+void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
+    *o = (hn_ops){
+        .mem_create = mem_create,
+        .mem_free = mem_free,
+        .write = write_buf,
+        .read = read_buf,
+        .view = view,
+        .strip_bytes = hn_strip_bytes,
+        .pack_strip = pack_strip,
+        .act_forms = hn_cpu_act_forms,
+        .act_bytes = hn_act_size,
+        .embed = hn_cpu_embed,
+        .rmsnorm = hn_cpu_rmsnorm,
+        .quantise = hn_cpu_quantise,
+        .linear = hn_cpu_linear,
+        .linear_glu = hn_cpu_linear_glu,
+        .rope_table = hn_cpu_rope_table,
+        .rope_store = hn_cpu_rope_store,
+        .attention = hn_cpu_attention,
+        .attention_scratch = hn_cpu_attention_scratch,
+        .gather = hn_cpu_gather,
+        .argmax = hn_cpu_argmax,
+        .kv_move = hn_cpu_kv_move,
+        .isa = isa,
+        .f32 = f32,
+        .pool = pool,
+        .kernels = hn_kernels_get(isa),
+    };
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exp_poly.h - the constants of hn_exp, shared by its scalar and vector forms, which agree bit for bit:
+ *   x clamped to [LO, HI]; k = rint(x * LOG2E); r = fma(k, -LN2_LO, fma(k, -LN2_HI, x));
+ *   p = Horner in r of P4..P0, each step an fma; result (1 + fma(p, r * r, r)) * 2^k.
+ * P: Chebyshev fit of (e^r - 1 - r) / r^2 on +-ln(2)/2, relative error of the whole 1.1e-8 before rounding. */
+#ifndef HN_EXP_POLY_H
+#define HN_EXP_POLY_H
+#define HN_EXP_LO (-87.0f)
+#define HN_EXP_HI 88.0f
+#define HN_EXP_LOG2E 0x1.715476p+0f
+#define HN_EXP_LN2_HI 0.693359375f
+#define HN_EXP_LN2_LO (-0x1.bd0106p-13f)
+#define HN_EXP_P0 0x1.000000p-1f
+#define HN_EXP_P1 0x1.5554dcp-3f
+#define HN_EXP_P2 0x1.5554e8p-5f
+#define HN_EXP_P3 0x1.120c68p-7f
+#define HN_EXP_P4 0x1.6d444ep-10f
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels.c - fills the tables, one a level: plain C first, then each level's own functions in rising order. */
+#include "ops/kernels.h"
+
+#include <pthread.h>
+
+static struct hn_kernels tables[HN_ISA_COUNT];
+
+static void fill(struct hn_kernels *k, hn_isa isa) {
+    hn_kernels_ref_linear(k);
+    hn_kernels_ref_norm(k);
+    hn_kernels_ref_attention(k);
+#if defined(__x86_64__)
+    if (isa >= HN_ISA_AVX2) {
+        hn_kernels_avx2_linear(k);
+        hn_kernels_avx2_rows(k);
+        hn_kernels_avx2_attention(k);
+    }
+    if (isa >= HN_ISA_AVX512) {
+        hn_kernels_avx512_linear(k);
+        hn_kernels_avx512_rows(k);
+        hn_kernels_avx512_attention(k);
+    }
+#else
+    (void)isa;
+#endif
+}
+
+static void fill_all(void) {
+    for (int isa = 0; isa < HN_ISA_COUNT; isa++) fill(&tables[isa], (hn_isa)isa);
+}
+
+const struct hn_kernels *hn_kernels_get(hn_isa isa) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_all);
+    return &tables[isa];
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels.h - the inner functions of the CPU operations: one table a level.
+ *
+ * A table starts complete with ref/ (plain C, which defines every result); each level then overrides what it does
+ * faster, in rising order. Every function gives the same bits at every level, NaN payloads aside; tests/check holds
+ * them to it. How operations split work over threads is not seen here: that is cpu_*.c.
+ */
+#ifndef HN_KERNELS_H
+#define HN_KERNELS_H
+#include "ops/act.h"
+#include "ops/pack.h"
+
+enum {
+    HN_CALL_STRIPS = 4,                        /* most strips a call */
+    HN_KEY_CHUNK = 16,                         /* positions a chunk of keys */
+    HN_KEY_CHUNKS = HN_KEY_BLOCK / HN_KEY_CHUNK,
+    HN_QUERIES = 24                            /* most query rows (row x head of a group) a call */
+};
+
+/* c[strip][row][16 outputs] = W x for up to HN_CALL_STRIPS strips of one type and n rows. */
+typedef struct hn_strips_job {
+    const unsigned char *w[HN_CALL_STRIPS]; /* strips */
+    int strips, in, n;
+    const unsigned char *x; /* row 0 in the form the function reads: hn_q8_group[] or float[] */
+    size_t x_stride;        /* bytes between rows */
+    float *c;               /* 64-byte aligned */
+} hn_strips_job;
+typedef void hn_strips_fn(const hn_strips_job *j);
+
+/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may lie anywhere.
+ * k[i]: dim rows of 16 positions, k_stride[i] elements apart; v[i]: 16 rows of dim elements. */
+typedef struct hn_keys {
+    const void *k[HN_KEY_CHUNKS];
+    const void *v[HN_KEY_CHUNKS];
+    int k_stride[HN_KEY_CHUNKS];
+} hn_keys;
+
+struct hn_kernels {
+    /* -- linear: q8 reads Q8 rows (block types only), f32 reads F32 rows (every type) -- */
+    hn_strips_fn *linear_q8[HN_WEIGHT_TYPES];
+    hn_strips_fn *linear_f32[HN_WEIGHT_TYPES];
+    /* y[r][0..cols) = or += c[r][..]; cols 1..16; c [n][16] */
+    void (*store)(const float *c, int n, float *y, int ldy, int cols, bool add);
+    /* y[r][0..cols) = silu(gate[r]) * up[r] */
+    void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
+
+    /* -- rows -- */
+    void (*rmsnorm)(const float *x, const float *w, int in, float eps, float *y);
+    void (*quantise)(const float *x, int count, hn_q8_group *out); /* ceil(count / 64) groups */
+    void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
+    void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
+    int (*argmax)(const float *x, int cols);
+
+    /* -- attention, on one block -- */
+    /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
+     * s: [nq][HN_KEY_BLOCK] */
+    void (*scores)(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
+                   float *s);
+    /* Turns s[lo..hi) into e = exp(s - m), m their maximum, l the sum of e; 0 <= lo < hi <= HN_KEY_BLOCK. */
+    void (*softmax)(float *s, int lo, int hi, float *m, float *l);
+    /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_BLOCK], o: ldo floats apart */
+    void (*values)(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo);
+    int value_rows; /* rows that `values` takes best at once */
+    /* O[d] = fma(o[d], b, O[d] * a) */
+    void (*merge)(float *O, const float *o, int dim, float a, float b);
+    /* y[d] = x[d] * a */
+    void (*scale)(float *y, const float *x, int dim, float a);
+};
+
+/* The table of a level that this machine has. */
+const struct hn_kernels *hn_kernels_get(hn_isa isa);
+
+/* Each fills in or overrides the entries of its part. */
+void hn_kernels_ref_linear(struct hn_kernels *k);
+void hn_kernels_ref_norm(struct hn_kernels *k);
+void hn_kernels_ref_attention(struct hn_kernels *k);
+void hn_kernels_avx2_linear(struct hn_kernels *k);
+void hn_kernels_avx2_rows(struct hn_kernels *k);
+void hn_kernels_avx2_attention(struct hn_kernels *k);
+void hn_kernels_avx512_linear(struct hn_kernels *k);
+void hn_kernels_avx512_rows(struct hn_kernels *k);
+void hn_kernels_avx512_attention(struct hn_kernels *k);
+
+/* exp as every kernel computes it: within 2 ulp of e^x on [-87, 88], clamped outside, NaN for NaN. */
+float hn_exp(float x);
+#endif

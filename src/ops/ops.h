@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h - the table of operations that layer code is written against, once for every backend.
+ *
+ * Ops take handles (hn_buf), never host pointers, and layer code never reads a number it computed: tokens, positions,
+ * slots, parents are buffers. On a CPU every worker of the pool calls the same op with its rank; each op ends in a
+ * barrier of all ranks. A device is rank 0 of 1 and enqueues.
+ *
+ * C2. The value of an output row depends on that row's inputs, on the level and on the precision alone, never on n or
+ * on other rows:
+ *   linear, quantised weights (native): the row is quantised per block of 32 to int8; per output, blocks ascending:
+ *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of (unsigned nibble or u8) weight code
+ *     and activation, offset removed exactly in integers; Q4_1 then acc = fmaf(m_w, d_x * (float)sum_x, acc).
+ *   linear, float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
+ *     output, inputs ascending: acc = fmaf(w, x, acc).
+ *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
+ *   attention: blocks of HN_KEY_BLOCK logical positions from position 0, each from a fresh state, merged left to right.
+ * ref/ defines these results; every level gives the same bits, of every operation (NaN payloads aside). docs/kernels.md
+ */
+#ifndef HN_OPS_H
+#define HN_OPS_H
+#include "base/cpu.h"
+#include "base/dtype.h"
+#include "base/threads.h"
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+typedef struct hn_mem hn_mem; /* memory of one backend */
+typedef struct hn_buf {
+    hn_mem *mem;
+    size_t off; /* bytes */
+} hn_buf;
+static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.off + bytes}; }
+
+/* ---- sizes that shape the contracts --------------------------------------------------------------------------- */
+
+enum {
+    HN_STRIP = 16,       /* outputs a weight strip */
+    HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
+    HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
+    HN_MAX_HEAD_DIM = 512, /* of attention; heads must be a multiple of kv_heads */
+    HN_MAX_LINEAR = 3    /* matrices that share an input in one call */
+};
+
+/* ---- weights --------------------------------------------------------------------------------------------------- */
+
+/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h). */
+typedef struct hn_weight {
+    hn_dtype dtype;
+    int out, in;
+    hn_buf data;         /* first strip */
+    size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
+} hn_weight;
+
+/* ---- activations ------------------------------------------------------------------------------------------------- */
+
+enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2 }; /* forms of an activation row; a mask */
+/* Rows of a matrix input in the forms their consumers want. Layout: ops/act.h. */
+typedef struct hn_act {
+    hn_buf data;
+    int in, max_rows;
+} hn_act;
+
+/* ---- rows of a pass --------------------------------------------------------------------------------------------- */
+
+/* All arrays are int32 buffers unless said otherwise. Rows of one sequence are contiguous.
+ * The logical position of a row's k-th own-path entry is committed + k: entry 0 is the root of the sequence's rows,
+ * the last one the row itself; path_slots holds the cache slot of each (slot == position for chains and prefill). */
+typedef struct hn_rows {
+    int n;             /* 1..HN_MAX_ROWS */
+    int n_seqs;
+    int max_position;  /* the largest position of any row */
+    hn_buf token;      /* [n] */
+    hn_buf position;   /* [n] */
+    hn_buf slot;       /* [n] cache slot that the row writes, in the sequence's page table */
+    hn_buf seq;        /* [n] 0..n_seqs-1, ascending */
+    hn_buf path_start; /* [n] index into path_slots of the row's entry for position `committed` */
+    hn_buf path_slots; /* [sum of path lengths]; row i's path covers positions committed[seq] .. position[i] */
+    hn_buf seq_first;  /* [n_seqs + 1] first row of each sequence */
+    hn_buf committed;  /* [n_seqs] positions below it are committed: slot == position */
+    hn_buf direct;     /* [n_seqs] 1: all rows of it form one chain, slot == position on every path */
+    hn_buf page_table; /* [n_seqs][page_stride] page number of slot / page_rows */
+    int page_stride;
+} hn_rows;
+
+/* ---- keys and values ---------------------------------------------------------------------------------------------- */
+
+/* Where one layer's K and V lie in the pages of a cache group. Page p starts at pool + p * page_bytes. In it
+ * K of a layer is [kv_head][dim][page_rows], at k_off; V is [kv_head][page_rows][dim], at v_off. */
+typedef struct hn_kv {
+    hn_dtype type; /* HN_BF16, HN_F16, HN_F32 */
+    hn_buf pool;
+    size_t page_bytes, k_off, v_off;
+    int page_rows; /* power of two, 16..HN_KEY_BLOCK */
+    int kv_heads, head_dim;
+} hn_kv;
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+/* What every op call carries. ops: the table; impl: the backend's own state. */
+typedef struct hn_ops hn_ops;
+typedef struct hn_exec {
+    const hn_ops *ops;
+    int rank, ranks;
+} hn_exec;
+
+typedef struct hn_linear_out {
+    const hn_weight *w;
+    hn_buf y;     /* f32 [n][ldy], this matrix writes columns 0..out-1 from here */
+    int ldy;
+} hn_linear_out;
+
+typedef struct hn_rope {
+    int dims;           /* rotated dims of a head (even), the rest passes through */
+    bool interleaved;   /* pairs (2i, 2i+1), else (i, i + dims/2) */
+    float scale;        /* cos and sin are multiplied by it */
+    hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
+} hn_rope;
+
+struct hn_ops {
+    /* -- setup, rank 0 only, outside a pool run -- */
+    hunch_status (*mem_create)(const hn_ops *o, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed, huge pages */
+    void (*mem_free)(const hn_ops *o, hn_mem *m); /* NULL is fine */
+    void (*write)(const hn_ops *o, hn_buf dst, const void *src, size_t bytes);
+    void (*read)(const hn_ops *o, void *dst, hn_buf src, size_t bytes);
+    /* Host view of a buffer, or NULL where the backend has none (then use read). */
+    const void *(*view)(const hn_ops *o, hn_buf b);
+
+    /* Bytes of a packed strip; total for a matrix = strips * strip_bytes, strips = ceil(out / 16). */
+    size_t (*strip_bytes)(hn_dtype t, int in);
+    /* Packs rows [first, first+16) of a stored row-major matrix (row_bytes apart at src; any alignment) into one strip at dst.
+     * Rows at or beyond `out` are packed as zeros. Any thread; used by the loader with all workers. */
+    void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes, int first,
+                       hn_buf dst);
+    int (*act_forms)(const hn_ops *o, hn_dtype weight); /* form a matrix of this type reads at this precision */
+    size_t (*act_bytes)(int in, int max_rows);
+
+    /* -- operations: all ranks call, each ends in a barrier -- */
+
+    /* x[i] = scale * row token[i] of the table, dequantised. f32 [n][ldx] */
+    void (*embed)(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx);
+    /* a[i] = rmsnorm(x[i]) * w in `forms`; x f32 [n][ldx], w f32 [a.in]. y: if mem is not NULL, f32 [n][ldy] gets the
+     * normed row too (the post-norm feature). */
+    void (*rmsnorm)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y, int ldy);
+    /* a[i] = x[i] in `forms`. */
+    void (*quantise)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms);
+    /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
+    void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
+    /* y = silu(gate a) * (up a); y f32 [n][ldy]. gate and up have equal shapes. */
+    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_buf y, int ldy);
+    /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
+     * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */
+    void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
+    /* Rotates q [n][ldq] (heads * head_dim) in place and k, then stores k and v (both kv_heads * head_dim wide, rows
+     * ldq apart) in the cache type at each row's slot. cs: rope_table of the same rows and rope. */
+    void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
+                       hn_buf q, hn_buf k, hn_buf v, int ldq);
+    /* Attention of q [n][ldq] over each row's path; out f32 [n][ldo] (heads * head_dim). window: 0, or positions a row
+     * sees, itself included. scratch: attention_scratch bytes. */
+    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
+                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch);
+    size_t (*attention_scratch)(int max_rows, int heads, int head_dim, int max_positions);
+    /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
+    void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
+    /* best[i] = index of the largest of x[i][0..cols), ties to the lowest; NaN never wins. int32 [n] */
+    void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
+    /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
+     * so that in-order copying is safe) of sequence table `pages` (int32 [.]), for one layer's K and V. */
+    void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
+
+    /* -- backend state -- */
+    hn_isa isa;
+    bool f32; /* precision f32 */
+    hn_pool *pool;
+    const struct hn_kernels *kernels;
+};
+
+/* The CPU backend at one level. o is filled; the pool is borrowed. */
+void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32);
+#endif

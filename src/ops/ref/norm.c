@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* norm.c - the row kernels in plain C: RMS norm, quantisation, rotation, rounding to the cache type, argmax, exp.
+ *
+ * The sum of squares of rmsnorm: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
+ * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/exp_poly.h"
+#include "ops/kernels.h"
+
+float hn_exp(float x) {
+    if (isnan(x)) return x;
+    x = x < HN_EXP_LO ? HN_EXP_LO : x > HN_EXP_HI ? HN_EXP_HI : x;
+    float k = rintf(x * HN_EXP_LOG2E);
+    float r = fmaf(k, -HN_EXP_LN2_LO, fmaf(k, -HN_EXP_LN2_HI, x));
+    float p = fmaf(HN_EXP_P4, r, HN_EXP_P3);
+    p = fmaf(p, r, HN_EXP_P2);
+    p = fmaf(p, r, HN_EXP_P1);
+    p = fmaf(p, r, HN_EXP_P0);
+    union { uint32_t u; float f; } power = {(uint32_t)((int)k + 127) << 23};
+    return (1.0f + fmaf(p, r * r, r)) * power.f;
+}
+
+static float sum_squares(const float *x, int in) {
+    float lane[16] = {0};
+    for (int i = 0; i < in; i++) lane[i % 16] = fmaf(x[i], x[i], lane[i % 16]);
+    for (int half = 8; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    }
+    return lane[0];
+}
+
+static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+    float r = 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps);
+    for (int i = 0; i < in; i++) y[i] = x[i] * r * w[i];
+}
+
+/* One block of up to 32 values. Blocks whose largest magnitude is below 2^-100 count as zero (so 127 / amax is finite);
+ * a block that holds an infinity or a NaN gets a NaN scale and zero codes, which makes the outputs NaN. */
+static void quantise_block(const float *x, int count, hn_q8_group *g, int b) {
+    uint32_t top = 0;
+    for (int i = 0; i < count; i++) {
+        union { float f; uint32_t u; } v = {x[i]};
+        uint32_t magnitude = v.u & 0x7fffffffu;
+        if (magnitude > top) top = magnitude;
+    }
+    union { uint32_t u; float f; } amax = {top};
+    bool finite = top < 0x7f800000u;
+    bool tiny = amax.f < 0x1p-100f;
+    float inverse = finite && !tiny ? 127.0f / amax.f : 0.0f;
+    int32_t sum = 0;
+    for (int i = 0; i < count && inverse > 0; i++) {
+        g->q[HN_BLOCK * b + i] = (int8_t)rintf(x[i] * inverse);
+        sum += g->q[HN_BLOCK * b + i];
+    }
+    g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
+    g->ds[b] = g->d[b] * (float)sum;
+    g->n8[b] = -8 * sum;
+    g->n128[b] = -128 * sum;
+}
+
+static void quantise(const float *x, int count, hn_q8_group *out) {
+    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++) {
+        memset(out, 0, sizeof *out);
+        quantise_block(x, count < HN_BLOCK ? count : HN_BLOCK, out, 0);
+        int rest = count - HN_BLOCK;
+        if (rest > 0) quantise_block(x + HN_BLOCK, rest < HN_BLOCK ? rest : HN_BLOCK, out, 1);
+    }
+}
+
+static void rotate_pair(float *a, float *b, float c, float s) {
+    float x = *a, y = *b;
+    *a = fmaf(x, c, -(y * s));
+    *b = fmaf(y, c, x * s);
+}
+
+static void rope(float *x, const float *cs, int dims, bool interleaved) {
+    int half = dims / 2;
+    for (int i = 0; i < half; i++) {
+        if (interleaved) {
+            rotate_pair(&x[2 * i], &x[2 * i + 1], cs[i], cs[half + i]);
+        } else {
+            rotate_pair(&x[i], &x[half + i], cs[i], cs[half + i]);
+        }
+    }
+}
+
+static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
+    uint16_t *half = dst;
+    if (t == HN_F32) {
+        memcpy(dst, x, (size_t)count * sizeof *x);
+    } else {
+        for (int i = 0; i < count; i++) half[i] = t == HN_F16 ? hn_f32_to_f16(x[i]) : hn_f32_to_bf16(x[i]);
+    }
+}
+
+/* NaN never wins; ties go to the lowest index. A row of NaN gives 0. */
+static int argmax(const float *x, int cols) {
+    int best = 0;
+    for (int i = 1; i < cols; i++) {
+        if (x[i] > x[best] || (isnan(x[best]) && !isnan(x[i]))) best = i;
+    }
+    return best;
+}
+
+void hn_kernels_ref_norm(struct hn_kernels *k) {
+    k->rmsnorm = rmsnorm;
+    k->quantise = quantise;
+    k->rope = rope;
+    k->to_cache = to_cache;
+    k->argmax = argmax;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_avx512.c - one block of attention with AVX-512. Results: ref/attention_ref.c, bit for bit.
+ *
+ * Scores: a lane is a position; a tile is T queries x P chunks of 16 positions, its keys widened once for all T.
+ * Values: a lane is a dim; a tile is T queries x D vectors of 16 dims, its values widened once for all T.
+ */
+#include <immintrin.h>
+#include <math.h>
+
+#include "ops/kernels.h"
+#include "ops/x86/math_avx512.h"
+#include "ops/x86/unroll.h"
+
+enum { SCORE_ROWS = 6, SCORE_CHUNKS = 4, VALUE_ROWS = 6, VALUE_VECTORS = 4 };
+
+HN_INLINE size_t element_bytes(const hn_dtype t) { return t == HN_F32 ? 4 : 2; }
+
+/* 16 elements, those outside `lanes` zero and not touched. */
+HN_INLINE __m512 load_lanes(const hn_dtype t, const unsigned char *p, __mmask16 lanes) {
+    if (t == HN_F32) return _mm512_maskz_loadu_ps(lanes, p);
+    const __m256i half = _mm256_maskz_loadu_epi16(lanes, p);
+    if (t == HN_F16) return _mm512_cvtph_ps(half);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+HN_INLINE __m512 load_all(const hn_dtype t, const unsigned char *p) {
+    if (t == HN_F32) return _mm512_loadu_ps(p);
+    const __m256i half = _mm256_loadu_si256((const __m256i *)p);
+    if (t == HN_F16) return _mm512_cvtph_ps(half);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
+
+/* Asks for what comes next, a line or two for each dim: keys of the P chunks after those at c, and the values of those
+ * at c. Chunks usually lie next to each other in a page, so two of 16-bit elements share a line. */
+HN_INLINE void prefetch_ahead(const hn_dtype t, const int P, const hn_keys *keys, int c, int c1, int d) {
+    const int each = t == HN_F32 ? 1 : 2;
+    HN_UNROLL for (int p = 0; p < P; p += each) {
+        const int next = c + P + p < c1 ? c + P + p : c1 - 1, of = c + p + (p + d % each < P ? d % each : 0);
+        const size_t step = (size_t)keys->k_stride[next] * element_bytes(t);
+        _mm_prefetch((const char *)keys->k[next] + step * (size_t)d, _MM_HINT_T1);
+        _mm_prefetch((const char *)keys->v[of] + (size_t)(d - d % each) * HN_KEY_CHUNK * element_bytes(t), _MM_HINT_T1);
+    }
+}
+
+HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, int c, int c1, bool ahead,
+                          const float *const *q, int dim, float scale, float *s) {
+    const unsigned char *k[SCORE_CHUNKS];
+    const float *row[SCORE_ROWS];
+    size_t step[SCORE_CHUNKS];
+    __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
+    HN_UNROLL for (int p = 0; p < P; p++) {
+        k[p] = keys->k[c + p];
+        step[p] = (size_t)keys->k_stride[c + p] * element_bytes(t);
+    }
+    HN_UNROLL for (int i = 0; i < T; i++) row[i] = q[i];
+    HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
+    for (int d = 0; d < dim; d++) {
+        __m512 v[SCORE_CHUNKS];
+        if (ahead) prefetch_ahead(t, P, keys, c, c1, d);
+        HN_UNROLL for (int p = 0; p < P; p++) {
+            v[p] = load_all(t, k[p]);
+            k[p] += step[p];
+        }
+        HN_UNROLL for (int i = 0; i < T; i++) {
+            const __m512 x = _mm512_set1_ps(row[i][d]);
+            HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = _mm512_fmadd_ps(x, v[p], acc[i * P + p]);
+        }
+    }
+    HN_UNROLL for (int i = 0; i < T; i++) {
+        HN_UNROLL for (int p = 0; p < P; p++) {
+            _mm512_storeu_ps(s + i * HN_KEY_BLOCK + (c + p) * HN_KEY_CHUNK,
+                             _mm512_mul_ps(acc[i * P + p], _mm512_set1_ps(scale)));
+        }
+    }
+}
+
+typedef void score_fn(const hn_keys *keys, int c, int c1, bool ahead, const float *const *q, int dim, float scale,
+                      float *s);
+#define SCORE(type, T, P)                                                                                              \
+    static __attribute__((noinline)) void score_##type##_##T##x##P(const hn_keys *keys, int c, int c1,          \
+                                                                   bool ahead, const float *const *q, int dim,        \
+                                                                   float scale, float *s) {                           \
+        score_tile(HN_##type, T, P, keys, c, c1, ahead, q, dim, scale, s);                                                       \
+    }
+#define SCORES(type)                                                                                                  \
+    SCORE(type, 1, 1) SCORE(type, 2, 1) SCORE(type, 3, 1) SCORE(type, 4, 1) SCORE(type, 5, 1) SCORE(type, 6, 1)       \
+    SCORE(type, 1, 2) SCORE(type, 2, 2) SCORE(type, 3, 2) SCORE(type, 4, 2) SCORE(type, 5, 2) SCORE(type, 6, 2)       \
+    SCORE(type, 1, 4) SCORE(type, 2, 4) SCORE(type, 3, 4) SCORE(type, 4, 4) SCORE(type, 5, 4) SCORE(type, 6, 4)       \
+    static score_fn *const scores_##type[3][SCORE_ROWS + 1] = {                                                       \
+        {NULL, score_##type##_1x1, score_##type##_2x1, score_##type##_3x1, score_##type##_4x1, score_##type##_5x1,    \
+         score_##type##_6x1},                                                                                         \
+        {NULL, score_##type##_1x2, score_##type##_2x2, score_##type##_3x2, score_##type##_4x2, score_##type##_5x2,    \
+         score_##type##_6x2},                                                                                         \
+        {NULL, score_##type##_1x4, score_##type##_2x4, score_##type##_3x4, score_##type##_4x4, score_##type##_5x4,    \
+         score_##type##_6x4}};
+SCORES(F32)
+SCORES(F16)
+SCORES(BF16)
+
+static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
+                   float *s) {
+    score_fn *const(*fn)[SCORE_ROWS + 1] = t == HN_F32 ? scores_F32 : t == HN_F16 ? scores_F16 : scores_BF16;
+    int tiles = (nq + SCORE_ROWS - 1) / SCORE_ROWS;
+    for (int c = c0; c < c1;) {
+        int wide = 2; /* log2 of the chunks at once */
+        while (c + (1 << wide) > c1) wide--;
+        for (int part = 0, i = 0; part < tiles; part++) {
+            int rows = nq * (part + 1) / tiles - i;
+            fn[wide][rows](keys, c, c1, part == 0, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            i += rows;
+        }
+        c += 1 << wide;
+    }
+}
+
+/* ---- softmax ------------------------------------------------------------------------------------------------------- */
+
+/* Lanes of chunk c that lie in [lo, hi). */
+HN_INLINE __mmask16 chunk_lanes(int c, int lo, int hi) {
+    unsigned from = lo > 16 * c ? (unsigned)(lo - 16 * c) : 0, to = hi < 16 * c + 16 ? (unsigned)(hi - 16 * c) : 16;
+    return (__mmask16)((1u << to) - (1u << from));
+}
+
+static void softmax(float *s, int lo, int hi, float *m, float *l) {
+    const int c0 = lo / 16, c1 = (hi + 15) / 16;
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    __m512 top = least, sum = _mm512_setzero_ps();
+    for (int c = c0; c < c1; c++) top = _mm512_max_ps(_mm512_mask_loadu_ps(least, chunk_lanes(c, lo, hi), s + 16 * c), top);
+    *m = _mm512_reduce_max_ps(top);
+    for (int c = c0; c < c1; c++) {
+        const __mmask16 lanes = chunk_lanes(c, lo, hi);
+        const __m512 v = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, s + 16 * c), _mm512_set1_ps(*m));
+        const __m512 e = hn_exp_avx512(v);
+        _mm512_mask_storeu_ps(s + 16 * c, lanes, e);
+        sum = _mm512_mask_add_ps(sum, lanes, sum, e);
+    }
+    *l = hn_sum_avx512(sum);
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------------- */
+
+HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_keys *keys, int lo, int hi, const float *e,
+                          int dim, int d0, float *o, int ldo) {
+    const __mmask16 lanes = D > 1 || dim - d0 >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d0)) - 1);
+    const size_t row = (size_t)dim * element_bytes(t);
+    __m512 acc[VALUE_ROWS * VALUE_VECTORS];
+    HN_UNROLL for (int i = 0; i < T; i++) {
+        HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = _mm512_maskz_loadu_ps(lanes, o + i * ldo + d0 + 16 * j);
+    }
+    for (int p = lo; p < hi;) {
+        const int c = p / HN_KEY_CHUNK, end = hi < (c + 1) * HN_KEY_CHUNK ? hi : (c + 1) * HN_KEY_CHUNK;
+        const unsigned char *v = (const unsigned char *)keys->v[c] + row * (size_t)(p % HN_KEY_CHUNK) +
+                                 (size_t)d0 * element_bytes(t);
+        for (; p < end; p++, v += row) {
+            __m512 x[VALUE_VECTORS];
+            HN_UNROLL for (int j = 0; j < D; j++) {
+                x[j] = D > 1 ? load_all(t, v + 16 * (size_t)j * element_bytes(t)) : load_lanes(t, v, lanes);
+            }
+            HN_UNROLL for (int i = 0; i < T; i++) {
+                const __m512 w = _mm512_set1_ps(e[i * HN_KEY_BLOCK + p]);
+                HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = _mm512_fmadd_ps(w, x[j], acc[i * D + j]);
+            }
+        }
+    }
+    HN_UNROLL for (int i = 0; i < T; i++) {
+        HN_UNROLL for (int j = 0; j < D; j++) _mm512_mask_storeu_ps(o + i * ldo + d0 + 16 * j, lanes, acc[i * D + j]);
+    }
+}
+
+typedef void value_fn(const hn_keys *keys, int lo, int hi, const float *e, int dim, int d0, float *o, int ldo);
+#define VALUE(type, T, D)                                                                                             \
+    static __attribute__((noinline)) void value_##type##_##T##x##D(const hn_keys *keys, int lo, int hi,               \
+                                                                   const float *e, int dim, int d0, float *o,         \
+                                                                   int ldo) {                                         \
+        value_tile(HN_##type, T, D, keys, lo, hi, e, dim, d0, o, ldo);                                                \
+    }
+#define VALUES(type)                                                                                                  \
+    VALUE(type, 1, 1) VALUE(type, 2, 1) VALUE(type, 3, 1) VALUE(type, 4, 1) VALUE(type, 5, 1) VALUE(type, 6, 1)       \
+    VALUE(type, 1, 4) VALUE(type, 2, 4) VALUE(type, 3, 4) VALUE(type, 4, 4) VALUE(type, 5, 4) VALUE(type, 6, 4)       \
+    static value_fn *const values_##type[2][VALUE_ROWS + 1] = {                                                       \
+        {NULL, value_##type##_1x1, value_##type##_2x1, value_##type##_3x1, value_##type##_4x1, value_##type##_5x1,    \
+         value_##type##_6x1},                                                                                         \
+        {NULL, value_##type##_1x4, value_##type##_2x4, value_##type##_3x4, value_##type##_4x4, value_##type##_5x4,    \
+         value_##type##_6x4}};
+VALUES(F32)
+VALUES(F16)
+VALUES(BF16)
+
+static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo) {
+    value_fn *const(*fn)[VALUE_ROWS + 1] = t == HN_F32 ? values_F32 : t == HN_F16 ? values_F16 : values_BF16;
+    for (int i = 0; i < nq;) {
+        int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
+        const float *ei = e + i * HN_KEY_BLOCK;
+        for (; d + 16 * VALUE_VECTORS <= dim; d += 16 * VALUE_VECTORS) {
+            fn[1][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+        }
+        for (; d < dim; d += 16) fn[0][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+        i += rows;
+    }
+}
+
+static void merge(float *O, const float *o, int dim, float a, float b) {
+    for (int d = 0; d < dim; d += 16) {
+        const __mmask16 lanes = dim - d >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d)) - 1);
+        const __m512 kept = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, O + d), _mm512_set1_ps(a));
+        const __m512 v = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(lanes, o + d), _mm512_set1_ps(b), kept);
+        _mm512_mask_storeu_ps(O + d, lanes, v);
+    }
+}
+
+static void scale_row(float *y, const float *x, int dim, float a) {
+    for (int d = 0; d < dim; d += 16) {
+        const __mmask16 lanes = dim - d >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d)) - 1);
+        _mm512_mask_storeu_ps(y + d, lanes, _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + d), _mm512_set1_ps(a)));
+    }
+}
+
+void hn_kernels_avx512_attention(struct hn_kernels *k) {
+    k->scores = scores;
+    k->softmax = softmax;
+    k->values = values;
+    k->value_rows = VALUE_ROWS;
+    k->merge = merge;
+    k->scale = scale_row;
+}

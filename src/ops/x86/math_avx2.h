@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* math_avx2.h - hn_exp, sums over lanes and loads of a few lanes, 8 at a time. Included by files compiled for that
+ * level only. */
+#ifndef HN_MATH_AVX2_H
+#define HN_MATH_AVX2_H
+#include <immintrin.h>
+
+#include "ops/exp_poly.h"
+#include "ops/x86/unroll.h"
+
+HN_INLINE __m256 hn_exp_avx2(__m256 x) {
+    /* min and max give their second operand for NaN, which so stays NaN to the end */
+    x = _mm256_min_ps(_mm256_set1_ps(HN_EXP_HI), _mm256_max_ps(_mm256_set1_ps(HN_EXP_LO), x));
+    const __m256 k = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)),
+                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 r = _mm256_fnmadd_ps(k, _mm256_set1_ps(HN_EXP_LN2_HI), x);
+    r = _mm256_fnmadd_ps(k, _mm256_set1_ps(HN_EXP_LN2_LO), r);
+    __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(HN_EXP_P4), r, _mm256_set1_ps(HN_EXP_P3));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P2));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P1));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P0));
+    p = _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r));
+    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+/* Lanes 0..7 and 8..15 of a sum: the tree of ref/norm.c, halves are added, 8, 4, 2, 1. */
+HN_INLINE float hn_sum_avx2(__m256 low, __m256 high) {
+    const __m256 a = _mm256_add_ps(low, high);
+    const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+
+/* Lanes i with i < count, as a mask. count may be anything. */
+HN_INLINE __m256i hn_first_avx2(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* math_avx512.h - hn_exp and sums over lanes, 16 at a time. Included by files compiled for that level only. */
+#ifndef HN_MATH_AVX512_H
+#define HN_MATH_AVX512_H
+#include <immintrin.h>
+
+#include "ops/exp_poly.h"
+#include "ops/x86/unroll.h"
+
+HN_INLINE __m512 hn_exp_avx512(__m512 x) {
+    /* min and max give their second operand for NaN, which so stays NaN to the end */
+    x = _mm512_min_ps(_mm512_set1_ps(HN_EXP_HI), _mm512_max_ps(_mm512_set1_ps(HN_EXP_LO), x));
+    const __m512 k = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)),
+                                          _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fnmadd_ps(k, _mm512_set1_ps(HN_EXP_LN2_HI), x);
+    r = _mm512_fnmadd_ps(k, _mm512_set1_ps(HN_EXP_LN2_LO), r);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(HN_EXP_P4), r, _mm512_set1_ps(HN_EXP_P3));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P2));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P1));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P0));
+    p = _mm512_add_ps(_mm512_set1_ps(1.0f), _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r));
+    return _mm512_scalef_ps(p, k);
+}
+
+/* The tree of ref/norm.c: halves are added, 8, 4, 2, 1. */
+HN_INLINE float hn_sum_avx512(__m512 v) {
+    const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+}
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_avx2.c - the row kernels with AVX2, FMA and F16C. Results: ref/norm.c, bit for bit. */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/kernels.h"
+#include "ops/x86/math_avx2.h"
+#include "ops/x86/unroll.h"
+
+static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    int i = 0;
+    for (; i + 16 <= in; i += 16) {
+        HN_UNROLL for (int h = 0; h < 2; h++) {
+            const __m256 v = _mm256_loadu_ps(x + i + 8 * h);
+            sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
+        }
+    }
+    HN_UNROLL for (int h = 0; h < 2; h++) {
+        if (i + 8 * h >= in) break;
+        const __m256 v = _mm256_maskload_ps(x + i + 8 * h, hn_first_avx2(in - i - 8 * h));
+        sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
+    }
+    const __m256 r = _mm256_set1_ps(1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps));
+    for (i = 0; i < in; i += 8) {
+        const __m256i lanes = hn_first_avx2(in - i);
+        const __m256 v = _mm256_mul_ps(_mm256_maskload_ps(x + i, lanes), r);
+        _mm256_maskstore_ps(y + i, lanes, _mm256_mul_ps(v, _mm256_maskload_ps(w + i, lanes)));
+    }
+}
+
+HN_INLINE uint32_t max_u32(__m256i v) {
+    __m128i a = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    a = _mm_max_epu32(a, _mm_shuffle_epi32(a, 0x4e));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_shuffle_epi32(a, 0xb1)));
+}
+
+HN_INLINE int32_t sum_i32(__m256i v) {
+    __m128i a = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    a = _mm_add_epi32(a, _mm_shuffle_epi32(a, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xb1)));
+}
+
+/* 32 values */
+static void quantise_block(const float *x, hn_q8_group *g, int b) {
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    __m256i top = _mm256_setzero_si256(), q[4];
+    HN_UNROLL for (int i = 0; i < 4; i++) {
+        top = _mm256_max_epu32(top, _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + 8 * i)), magnitude));
+    }
+    const union { uint32_t u; float f; } amax = {max_u32(top)};
+    const bool finite = amax.u < 0x7f800000u, tiny = amax.f < 0x1p-100f;
+    const float inverse = finite && !tiny ? 127.0f / amax.f : 0.0f;
+    const __m256i any = _mm256_set1_epi32(inverse > 0 ? -1 : 0);
+    HN_UNROLL for (int i = 0; i < 4; i++) {
+        q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
+        q[i] = _mm256_and_si256(q[i], any);
+    }
+    const int32_t sum = sum_i32(_mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3])));
+    /* packs works inside 128-bit halves: dwords come out as 0 4 1 5 2 6 3 7 */
+    const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)(g->q + HN_BLOCK * b), _mm256_permutevar8x32_epi32(packed, order));
+    g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
+    g->ds[b] = g->d[b] * (float)sum;
+    g->n8[b] = -8 * sum;
+    g->n128[b] = -128 * sum;
+}
+
+static void quantise(const float *x, int count, hn_q8_group *out) {
+    for (; count >= HN_GROUP; count -= HN_GROUP, x += HN_GROUP, out++) {
+        quantise_block(x, out, 0);
+        quantise_block(x + HN_BLOCK, out, 1);
+    }
+    if (count > 0) { /* zeros beyond the end change nothing */
+        float last[HN_GROUP] = {0};
+        memcpy(last, x, (size_t)count * sizeof *x);
+        quantise_block(last, out, 0);
+        quantise_block(last + HN_BLOCK, out, 1);
+    }
+}
+
+static void rope_halves(float *x, const float *cs, int half) {
+    for (int i = 0; i < half; i += 8) {
+        const __m256i lanes = hn_first_avx2(half - i);
+        const __m256 c = _mm256_maskload_ps(cs + i, lanes), s = _mm256_maskload_ps(cs + half + i, lanes);
+        const __m256 a = _mm256_maskload_ps(x + i, lanes), b = _mm256_maskload_ps(x + half + i, lanes);
+        _mm256_maskstore_ps(x + i, lanes, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+        _mm256_maskstore_ps(x + half + i, lanes, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+    }
+}
+
+static void rope_pairs(float *x, const float *cs, int half) {
+    const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    for (int i = 0; i < half; i += 4) {
+        const __m256i pairs = hn_first_avx2(half - i < 4 ? half - i : 4), lanes = hn_first_avx2(2 * (half - i));
+        const __m256 c = _mm256_permutevar8x32_ps(_mm256_maskload_ps(cs + i, pairs), twice);
+        const __m256 s = _mm256_permutevar8x32_ps(_mm256_maskload_ps(cs + half + i, pairs), twice);
+        const __m256 v = _mm256_maskload_ps(x + 2 * i, lanes);
+        const __m256 other = _mm256_permute_ps(v, 0xb1);
+        /* even lanes v*c - other*s, odd lanes v*c + other*s */
+        _mm256_maskstore_ps(x + 2 * i, lanes, _mm256_fmaddsub_ps(v, c, _mm256_mul_ps(other, s)));
+    }
+}
+
+static void rope(float *x, const float *cs, int dims, bool interleaved) {
+    if (interleaved) {
+        rope_pairs(x, cs, dims / 2);
+    } else {
+        rope_halves(x, cs, dims / 2);
+    }
+}
+
+/* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
+HN_INLINE __m256i round_bf16(__m256 v) {
+    const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(r, 16), quiet, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+}
+
+HN_INLINE __m128i to_half(hn_dtype t, __m256 v) {
+    if (t == HN_F16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i r = round_bf16(v);
+    return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
+    if (t == HN_F32) {
+        memcpy(dst, x, (size_t)count * sizeof *x);
+        return;
+    }
+    uint16_t *half = dst;
+    int i = 0;
+    for (; i + 8 <= count; i += 8) _mm_storeu_si128((__m128i *)(half + i), to_half(t, _mm256_loadu_ps(x + i)));
+    if (i < count) {
+        uint16_t last[8];
+        _mm_storeu_si128((__m128i *)last, to_half(t, _mm256_maskload_ps(x + i, hn_first_avx2(count - i))));
+        memcpy(half + i, last, (size_t)(count - i) * sizeof *half);
+    }
+}
+
+HN_INLINE __m256 load_or(__m256 other, const float *x, int count) {
+    const __m256i lanes = hn_first_avx2(count);
+    return _mm256_blendv_ps(other, _mm256_maskload_ps(x, lanes), _mm256_castsi256_ps(lanes));
+}
+
+/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
+static int argmax(const float *x, int cols) {
+    const __m256 least = _mm256_set1_ps(-INFINITY);
+    __m256 top[4] = {least, least, least, least};
+    int i = 0;
+    for (; i + 32 <= cols; i += 32) {
+        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * j), top[j]);
+    }
+    for (; i < cols; i += 8) top[0] = _mm256_max_ps(load_or(least, x + i, cols - i), top[0]);
+    __m256 all = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
+    all = _mm256_max_ps(all, _mm256_permute2f128_ps(all, all, 1));
+    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0x4e));
+    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0xb1));
+    const __m256 none = _mm256_set1_ps(NAN);
+    for (i = 0; i < cols; i += 8) {
+        int same = _mm256_movemask_ps(_mm256_cmp_ps(load_or(none, x + i, cols - i), all, _CMP_EQ_OQ));
+        if (same) return i + __builtin_ctz((unsigned)same);
+    }
+    return 0; /* all NaN */
+}
+
+void hn_kernels_avx2_rows(struct hn_kernels *k) {
+    k->rmsnorm = rmsnorm;
+    k->quantise = quantise;
+    k->rope = rope;
+    k->to_cache = to_cache;
+    k->argmax = argmax;
+}

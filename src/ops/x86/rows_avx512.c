@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_avx512.c - the row kernels with AVX-512. Results: ref/norm.c, bit for bit. */
+#include <immintrin.h>
+#include <math.h>
+
+#include "ops/kernels.h"
+#include "ops/x86/math_avx512.h"
+#include "ops/x86/unroll.h"
+
+/* The first min(16, left) lanes. */
+HN_INLINE __mmask16 lanes_of(int left) { return left >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << left) - 1); }
+
+static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+    __m512 sum = _mm512_setzero_ps();
+    for (int i = 0; i < in; i += 16) {
+        const __m512 v = _mm512_maskz_loadu_ps(lanes_of(in - i), x + i);
+        sum = _mm512_fmadd_ps(v, v, sum);
+    }
+    const __m512 r = _mm512_set1_ps(1.0f / sqrtf(hn_sum_avx512(sum) / (float)in + eps));
+    for (int i = 0; i < in; i += 16) {
+        const __mmask16 lanes = lanes_of(in - i);
+        const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + i), r);
+        _mm512_mask_storeu_ps(y + i, lanes, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(lanes, w + i)));
+    }
+}
+
+/* 32 values, those beyond `count` zero. */
+HN_INLINE void quantise_block(const float *x, int count, hn_q8_group *g, int b) {
+    const __m512 lo = _mm512_maskz_loadu_ps(lanes_of(count), x);
+    const __m512 hi = _mm512_maskz_loadu_ps(count > 16 ? lanes_of(count - 16) : 0, count > 16 ? x + 16 : x);
+    const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+    const __m512i top = _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(lo), magnitude),
+                                         _mm512_and_si512(_mm512_castps_si512(hi), magnitude));
+    const union { uint32_t u; float f; } amax = {_mm512_reduce_max_epu32(top)};
+    const bool finite = amax.u < 0x7f800000u, tiny = amax.f < 0x1p-100f;
+    const float inverse = finite && !tiny ? 127.0f / amax.f : 0.0f;
+    const __mmask16 any = inverse > 0 ? 0xffff : 0;
+    const __m512 scale = _mm512_set1_ps(inverse);
+    const __m512i q_lo = _mm512_maskz_cvtps_epi32(any, _mm512_mul_ps(lo, scale));
+    const __m512i q_hi = _mm512_maskz_cvtps_epi32(any, _mm512_mul_ps(hi, scale));
+    _mm_storeu_si128((__m128i *)(g->q + HN_BLOCK * b), _mm512_cvtepi32_epi8(q_lo));
+    _mm_storeu_si128((__m128i *)(g->q + HN_BLOCK * b + 16), _mm512_cvtepi32_epi8(q_hi));
+    const int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q_lo, q_hi));
+    g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
+    g->ds[b] = g->d[b] * (float)sum;
+    g->n8[b] = -8 * sum;
+    g->n128[b] = -128 * sum;
+}
+
+static void quantise(const float *x, int count, hn_q8_group *out) {
+    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++) {
+        quantise_block(x, count, out, 0);
+        quantise_block(count > HN_BLOCK ? x + HN_BLOCK : x, count > HN_BLOCK ? count - HN_BLOCK : 0, out, 1);
+    }
+}
+
+static void rope_halves(float *x, const float *cs, int half) {
+    for (int i = 0; i < half; i += 16) {
+        const __mmask16 lanes = lanes_of(half - i);
+        const __m512 c = _mm512_maskz_loadu_ps(lanes, cs + i), s = _mm512_maskz_loadu_ps(lanes, cs + half + i);
+        const __m512 a = _mm512_maskz_loadu_ps(lanes, x + i), b = _mm512_maskz_loadu_ps(lanes, x + half + i);
+        _mm512_mask_storeu_ps(x + i, lanes, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+        _mm512_mask_storeu_ps(x + half + i, lanes, _mm512_fmadd_ps(b, c, _mm512_mul_ps(a, s)));
+    }
+}
+
+static void rope_pairs(float *x, const float *cs, int half) {
+    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    for (int i = 0; i < half; i += 8) {
+        const __mmask16 pairs = half - i >= 8 ? (__mmask16)0xff : (__mmask16)((1u << (half - i)) - 1);
+        const __mmask16 lanes = lanes_of(2 * (half - i));
+        const __m512 c = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(pairs, cs + i));
+        const __m512 s = _mm512_permutexvar_ps(twice, _mm512_maskz_loadu_ps(pairs, cs + half + i));
+        const __m512 v = _mm512_maskz_loadu_ps(lanes, x + 2 * i);
+        const __m512 other = _mm512_permute_ps(v, 0xb1);
+        /* even lanes v*c - other*s, odd lanes v*c + other*s */
+        _mm512_mask_storeu_ps(x + 2 * i, lanes, _mm512_fmaddsub_ps(v, c, _mm512_mul_ps(other, s)));
+    }
+}
+
+static void rope(float *x, const float *cs, int dims, bool interleaved) {
+    if (interleaved) {
+        rope_pairs(x, cs, dims / 2);
+    } else {
+        rope_halves(x, cs, dims / 2);
+    }
+}
+
+/* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
+HN_INLINE __m256i to_bf16(__m512 v) {
+    const __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    r = _mm512_srli_epi32(r, 16);
+    r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
+    return _mm512_cvtepi32_epi16(r);
+}
+
+static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 v = _mm512_maskz_loadu_ps(lanes, x + i);
+        if (t == HN_F32) {
+            _mm512_mask_storeu_ps((float *)dst + i, lanes, v);
+        } else {
+            __m256i h = t == HN_F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : to_bf16(v);
+            _mm256_mask_storeu_epi16((uint16_t *)dst + i, lanes, h);
+        }
+    }
+}
+
+/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
+static int argmax(const float *x, int cols) {
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    __m512 top[4] = {least, least, least, least};
+    int i = 0;
+    for (; i + 64 <= cols; i += 64) {
+        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * j), top[j]);
+    }
+    for (; i < cols; i += 16) {
+        top[0] = _mm512_max_ps(_mm512_mask_loadu_ps(least, lanes_of(cols - i), x + i), top[0]);
+    }
+    const __m512 all = _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
+    const __m512 max = _mm512_set1_ps(_mm512_reduce_max_ps(all));
+    for (i = 0; i < cols; i += 16) {
+        const __mmask16 lanes = lanes_of(cols - i);
+        const __mmask16 same = _mm512_mask_cmp_ps_mask(lanes, _mm512_maskz_loadu_ps(lanes, x + i), max, _CMP_EQ_OQ);
+        if (same) return i + __builtin_ctz(same);
+    }
+    return 0; /* all NaN */
+}
+
+void hn_kernels_avx512_rows(struct hn_kernels *k) {
+    k->rmsnorm = rmsnorm;
+    k->quantise = quantise;
+    k->rope = rope;
+    k->to_cache = to_cache;
+    k->argmax = argmax;
+}

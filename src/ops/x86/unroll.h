@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unroll.h - how kernels keep arrays of vectors in registers with both compilers: full unrolling of short loops with
+ * constant bounds, inlining, and chains of additions that stay chains. */
+#ifndef HN_UNROLL_H
+#define HN_UNROLL_H
+#if defined(__clang__)
+#define HN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define HN_UNROLL _Pragma("GCC unroll 16")
+#endif
+/* The vector register v has its value here: keeps the compiler from turning a chain of integer additions into a tree,
+ * which needs more registers than there are. */
+#define HN_SETTLE(v) __asm__("" : "+x"(v))
+#define HN_INLINE static inline __attribute__((always_inline))
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detok.c - ids to text, token by token: holds back what may become a UTF-8 sequence, replaces what never can. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "text/tokenizer_private.h"
+
+static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
+
+void hn_detok_init(hn_detok *d) {
+    memset(d, 0, sizeof *d);
+}
+
+/* Bytes at s that one U+FFFD stands for: the longest start of some sequence, or one byte. */
+static size_t invalid_length(const char *s, size_t len) {
+    size_t n = 1;
+    while (n < len && n < 3 && hn_utf8_complete(s, n) == 0 && hn_utf8_complete(s, n + 1) == 0) n++;
+    return n;
+}
+
+/* Appends complete bytes, valid or not. text has room for three times as many. */
+static size_t append_valid(char *text, const char *s, size_t len) {
+    size_t n = 0;
+    uint32_t cp;
+    for (size_t i = 0; i < len;) {
+        size_t step = (size_t)hn_utf8_decode(s + i, len - i, &cp);
+        if (step) {
+            memcpy(text + n, s + i, step);
+            n += step;
+        } else {
+            memcpy(text + n, REPLACEMENT, 3);
+            n += 3;
+            step = invalid_length(s + i, len - i);
+        }
+        i += step;
+    }
+    return n;
+}
+
+static bool reserve(char **text, size_t len, size_t *cap, size_t bytes) {
+    size_t need;
+    return hn_mul_size(bytes, 3, &need) && hn_add_size(need, len, &need) && hn_add_size(need, 1, &need) &&
+           hn_grow((void **)text, cap, need, 1);
+}
+
+static void finish(char *text, size_t *len, const char *s, size_t n) {
+    *len += append_valid(text + *len, s, n);
+    text[*len] = '\0';
+}
+
+hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char **text, size_t *len, size_t *cap,
+                           hunch_error *err) {
+    char joined[sizeof d->pending + HN_MAX_TOKEN_BYTES];
+    size_t n = 0;
+    const char *piece = hn_tokenizer_is_special(t, id) ? NULL : hn_tokenizer_piece(t, id, &n);
+    if (!reserve(text, *len, cap, n + sizeof d->pending)) return hn_fail_memory(err, "the text", *len + n);
+    if (n == 0) { /* special, outside the vocabulary, or nothing: what waits goes on waiting */
+        (*text)[*len] = '\0';
+        return HUNCH_OK;
+    }
+    if (!d->started && t->drops_space && piece[0] == ' ') {
+        piece++;
+        n--;
+    }
+    d->started = true;
+    memcpy(joined, d->pending, (size_t)d->n_pending);
+    memcpy(joined + d->n_pending, piece, n);
+    n += (size_t)d->n_pending;
+    size_t complete = hn_utf8_complete(joined, n);
+    d->n_pending = (int)(n - complete);
+    memcpy(d->pending, joined + complete, n - complete);
+    finish(*text, len, joined, complete);
+    return HUNCH_OK;
+}
+
+hunch_status hn_detok_end(hn_detok *d, char **text, size_t *len, size_t *cap, hunch_error *err) {
+    if (!reserve(text, *len, cap, sizeof d->pending)) return hn_fail_memory(err, "the text", *len);
+    finish(*text, len, d->pending, (size_t)d->n_pending);
+    d->n_pending = 0;
+    return HUNCH_OK;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pretokenizer_test.c - words against those of Hugging Face's tokenizers; the scanners against PCRE2; hostile patterns. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "text/pretokenizer.h"
+#include "text/vectors_for_tests.h"
+
+enum { MAX_WORDS = 2000 };
+
+typedef struct words {
+    const char *text;
+    size_t at; /* where the next word must begin */
+    size_t ends[MAX_WORDS], n;
+} words;
+
+static hunch_status keep_word(void *user, const char *word, size_t len, hunch_error *err) {
+    words *w = user;
+    (void)err;
+    assert_ptr_equal(word, w->text + w->at);
+    assert_true(len > 0 && w->n < MAX_WORDS);
+    w->at += len;
+    w->ends[w->n++] = w->at;
+    return HUNCH_OK;
+}
+
+static void split(const hn_pretok *p, const char *text, size_t len, words *out) {
+    hn_pretok_work *w;
+    hunch_error e = {0};
+    *out = (words){.text = text};
+    assert_int_equal(hn_pretok_work_open(&w, &e), HUNCH_OK);
+    if (hn_pretok_split(p, w, text, len, keep_word, out, &e) != HUNCH_OK) fail_msg("%s", e.message);
+    assert_int_equal(out->at, len); /* nothing is lost, nothing twice */
+    hn_pretok_work_close(&w);
+}
+
+static hn_pretok *open_kind(const char *name) {
+    const hn_pretok_kind *kind;
+    hn_pretok *p;
+    hunch_error e = {0};
+    size_t n = 0;
+    assert_int_equal(hn_pretok_find(&kind, name, strlen(name), &e), HUNCH_OK);
+    while (n < HN_PRETOK_MAX_PATTERNS && kind->patterns[n]) n++;
+    if (hn_pretok_open(&p, kind->patterns, n, &e) != HUNCH_OK) fail_msg("%s: %s", name, e.message);
+    return p;
+}
+
+static const char *const vector_kinds[] = {"gpt-2", "smollm", "llama-bpe", "qwen2", "deepseek-v3"};
+
+static void check_row(const json_t *row, void *user) {
+    hn_pretok **opened = user;
+    size_t len;
+    const char *text = row_text(row, "text", &len);
+    words got;
+    for (size_t k = 0; k < 5; k++) {
+        const json_t *want = json_object_get(row, vector_kinds[k]);
+        split(opened[k], text, len, &got);
+        if (got.n != json_array_size(want))
+            fail_msg("%s: \"%s\": %zu words, expected %zu", vector_kinds[k], text, got.n, json_array_size(want));
+        for (size_t i = 0, end = 0; i < got.n; i++) {
+            end += json_string_length(json_array_get(want, i));
+            if (got.ends[i] != end) fail_msg("%s: \"%s\": word %zu differs", vector_kinds[k], text, i);
+        }
+    }
+}
+
+static void test_vectors(void **state) {
+    (void)state;
+    hn_pretok *opened[5];
+    for (size_t k = 0; k < 5; k++) opened[k] = open_kind(vector_kinds[k]);
+    assert_in_range(each_row("tokenizers/pretokenizer.vectors.jsonl", check_row, opened), 50, 1000);
+    for (size_t k = 0; k < 5; k++) hn_pretok_close(&opened[k]);
+}
+
+static size_t random_text(char *out, uint64_t *seed) {
+    static const char *const parts[] = {"a", "Z", " ", "  ", "\n",       "\t", "'", "'s",       "'re", "9", "07",
+                                        ".", "_", "é", "語", "\xC2\xA0", "٣",  "½", "\xCC\x81", "!",   "\r"};
+    size_t n = 0;
+    for (size_t k = hn_splitmix(seed) % 40; k > 0; k--) {
+        const char *part = parts[hn_splitmix(seed) % (sizeof parts / sizeof *parts)];
+        memcpy(out + n, part, strlen(part));
+        n += strlen(part);
+    }
+    return n;
+}
+
+/* The scanners stand for patterns that a group of no effect makes PCRE2 match alone. */
+static void test_scanners_equal_pcre(void **state) {
+    (void)state;
+    char plain[300];
+    snprintf(plain, sizeof plain, "(?:%s)", hn_pretok_gpt2);
+    const char *const fast[] = {"\\p{N}", hn_pretok_gpt2}, *const slow[] = {"(?:\\p{N})", plain};
+    hn_pretok *a, *b;
+    uint64_t seed = 7;
+    assert_int_equal(hn_pretok_open(&a, fast, 2, NULL), HUNCH_OK);
+    assert_int_equal(hn_pretok_open(&b, slow, 2, NULL), HUNCH_OK);
+    for (int i = 0; i < 5000; i++) {
+        char text[400];
+        words x, y;
+        size_t len = random_text(text, &seed);
+        split(a, text, len, &x);
+        split(b, text, len, &y);
+        if (x.n != y.n || memcmp(x.ends, y.ends, x.n * sizeof *x.ends))
+            fail_msg("\"%.*s\" is cut differently", (int)len, text);
+    }
+    hn_pretok_close(&a);
+    hn_pretok_close(&b);
+}
+
+static void test_every_kind_opens(void **state) {
+    (void)state;
+    static const char *const names[] = {"default",   "falcon",    "deepseek-coder", "qwen35",
+                                        "stablelm2", "starcoder", "exaone",         "dbrx"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        words got;
+        hn_pretok *p = open_kind(names[i]);
+        split(p, "It's 1234 x\n  語é!", strlen("It's 1234 x\n  語é!"), &got);
+        assert_in_range(got.n, 6, 20);
+        hn_pretok_close(&p);
+    }
+}
+
+static void test_unknown_kind(void **state) {
+    (void)state;
+    const hn_pretok_kind *kind;
+    hunch_error e = {0};
+    assert_int_equal(hn_pretok_find(&kind, "smollm-2", 8, &e), HUNCH_REFUSED);
+    assert_non_null(strstr(e.message, "\"smollm-2\""));
+    assert_non_null(strstr(e.message, "smollm, starcoder")); /* the list */
+    assert_non_null(strstr(e.message, "falcon"));
+}
+
+static hunch_status refuse_word(void *user, const char *word, size_t len, hunch_error *err) {
+    (void)user;
+    (void)word;
+    (void)len;
+    return hn_fail(err, HUNCH_CANCELLED, "enough");
+}
+
+static void test_hostile_patterns(void **state) {
+    (void)state;
+    hunch_error e = {0};
+    hn_pretok *p;
+    hn_pretok_work *w;
+    static const char *const broken[] = {"a(b", "[z-a]", "\\p{Nonsense}", "\\C", "(?<=a+)b"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        assert_int_equal(hn_pretok_open(&p, &broken[i], 1, &e), HUNCH_REFUSED);
+        assert_null(p);
+    }
+    /* Backtracks without end, is empty, or claims a match elsewhere: an error or no word, never a hang or a crash. */
+    static const char *const odd[] = {"(a+)+$b|(?:a|aa)+$c", "x*", "(?=a\\K)", "(?<=\\Ka)b"};
+    char text[60];
+    memset(text, 'a', sizeof text);
+    assert_int_equal(hn_pretok_work_open(&w, &e), HUNCH_OK);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        words got = {.text = text};
+        if (hn_pretok_open(&p, &odd[i], 1, &e) != HUNCH_OK) continue;
+        if (hn_pretok_split(p, w, text, sizeof text, keep_word, &got, &e) == HUNCH_OK)
+            assert_int_equal(got.at, sizeof text);
+        hn_pretok_close(&p);
+    }
+    p = open_kind("gpt-2");
+    assert_int_equal(hn_pretok_split(p, w, "a b", 3, refuse_word, NULL, &e), HUNCH_CANCELLED);
+    hn_pretok_close(&p);
+    hn_pretok_work_close(&w);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int64_t after = 0; after < 60; after++) {
+        hn_pretok *p = NULL;
+        hn_pretok_work *w = NULL;
+        words got = {.text = "é a"};
+        hunch_error e = {0};
+        const char *pattern = hn_pretok_gpt2;
+        hn_fault_arm(HN_FAULT_ALLOC, after, false);
+        hunch_status s = hn_pretok_open(&p, &pattern, 1, &e);
+        if (s == HUNCH_OK) s = hn_pretok_work_open(&w, &e);
+        if (s == HUNCH_OK) s = hn_pretok_split(p, w, got.text, 4, keep_word, &got, &e);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(s == HUNCH_OK || s == HUNCH_NO_MEMORY);
+        failed += s != HUNCH_OK;
+        hn_pretok_work_close(&w);
+        hn_pretok_close(&p);
+    }
+    assert_in_range(failed, 3, 59);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vectors),          cmocka_unit_test(test_scanners_equal_pcre),
+        cmocka_unit_test(test_every_kind_opens), cmocka_unit_test(test_unknown_kind),
+        cmocka_unit_test(test_hostile_patterns), cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template.c - the public calls of the template engine: parse once, render many times, from any thread.
+ *
+ * The parts are listed in template_private.h. What a template may do is what Hugging Face's sandbox lets chat templates
+ * do; what it may use up is limited there as well.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "text/template_private.h"
+
+/* Line ends become \n, and the one at the very end goes, as Jinja reads a template. */
+static size_t normalise(char *out, const char *text, size_t len) {
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        bool pair = text[i] == '\r' && i + 1 < len && text[i + 1] == '\n';
+        if (!pair) out[n++] = text[i] == '\r' ? '\n' : text[i];
+    }
+    return n && out[n - 1] == '\n' ? n - 1 : n;
+}
+
+hunch_status hn_template_parse(hn_template **out, const char *text, size_t len, hunch_error *err) {
+    *out = NULL;
+    if (len > HN_TPL_MAX_TEXT)
+        return hn_fail(err, HUNCH_REFUSED, "a chat template of %zu bytes, at most %d are read", len, HN_TPL_MAX_TEXT);
+    if (hn_utf8_check(text, len) < len) return hn_fail(err, HUNCH_REFUSED, "the chat template is not valid UTF-8");
+    hn_template *t = hn_zalloc(1, sizeof *t);
+    if (t) t->text = hn_alloc(len + 1);
+    hunch_status s = t && t->text ? HUNCH_OK : hn_fail_memory(err, "the chat template", len);
+    if (s == HUNCH_OK) {
+        t->len = normalise(t->text, text, len);
+        t->text[t->len] = '\0';
+        s = tparse(t, err);
+    }
+    if (s == HUNCH_OK)
+        *out = t;
+    else
+        hn_template_free(t);
+    return s;
+}
+
+void hn_template_free(hn_template *t) {
+    if (!t) return;
+    ta_fini(&t->arena);
+    hn_free(t->text);
+    hn_free(t);
+}
+
+hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
+                                hunch_error *err) {
+    *out = NULL;
+    *len = 0;
+    if (!json_is_object(vars))
+        return hn_fail(err, HUNCH_USAGE, "the chat template's variables: expected a JSON object");
+    trun r = {.err = err, .now = now};
+    tbuf text = {.arena = &r.arena};
+    r.out = &text;
+    hunch_status s = trun_body(&r, t->body, vars);
+    if (s == HUNCH_OK && tv_buffer(&r, &text).kind == TV_ERROR) s = r.status;
+    if (s == HUNCH_OK) {
+        *out = hn_strndup(text.s ? text.s : "", text.n);
+        *len = text.n;
+        if (!*out) s = hn_fail_memory(err, "the chat's text", text.n);
+    }
+    ta_fini(&r.arena);
+    return s;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template.h - chat templates: the start of a Jinja subset of our own, set up as Hugging Face does (trim_blocks,
+ * lstrip_blocks, loop controls, raise_exception, strftime_now, tojson). Anything outside the subset is a clear error
+ * with its line; depth, steps and output size are limited. */
+#ifndef HN_TEMPLATE_H
+#define HN_TEMPLATE_H
+#include <jansson.h>
+#include "base/status.h"
+
+typedef struct hn_template hn_template;
+/* HUNCH_REFUSED with the line for text that does not parse or uses what we do not know. */
+hunch_status hn_template_parse(hn_template **out, const char *text, size_t len, hunch_error *err);
+void hn_template_free(hn_template *t);
+/* vars: an object. now: "YYYY-MM-DD HH:MM:SS" or NULL (the clock). *out: hn_alloc'ed, NUL-terminated.
+ * HUNCH_USAGE: the template raised, or needs something that vars lack. */
+hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
+                                hunch_error *err);
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_lex.c - cuts a template into text, tags and the tokens inside them.
+ *
+ * White space as Hugging Face sets Jinja up: the newline behind a block tag or comment goes (trim_blocks), so do blanks
+ * before one that begins its line (lstrip_blocks); "-" strips all white space on its side, "+" keeps it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "text/template_private.h"
+
+void tlex_init(tlexer *x, hn_template *t, hunch_error *err) {
+    *x = (tlexer){.t = t, .line = 1, .line_starting = true, .err = err};
+}
+
+static bool fail(tlexer *x, const char *what) {
+    x->status = hn_fail(x->err, HUNCH_REFUSED, "chat template, line %d: %s", x->line, what);
+    return false;
+}
+
+static const char *here(const tlexer *x) {
+    return x->t->text + x->at;
+}
+
+static bool looking_at(const tlexer *x, const char *s) {
+    size_t n = strlen(s);
+    return x->t->len - x->at >= n && memcmp(here(x), s, n) == 0;
+}
+
+static void skip(tlexer *x, size_t n) {
+    for (size_t i = 0; i < n; i++) x->line += here(x)[i] == '\n';
+    x->at += n;
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || (c >= 9 && c <= 13);
+}
+
+static void skip_blanks(tlexer *x) {
+    size_t n = 0;
+    while (x->at + n < x->t->len && is_blank(here(x)[n])) n++;
+    skip(x, n);
+}
+
+/* Behind the end of a tag. sign: what stood before it, '-', '+' or 0. block: trim_blocks applies. */
+static void after_tag(tlexer *x, char sign, bool block) {
+    size_t before = x->at;
+    if (sign == '-')
+        skip_blanks(x);
+    else if (block && sign != '+' && looking_at(x, "\n"))
+        skip(x, 1);
+    x->line_starting = x->at > before && x->t->text[x->at - 1] == '\n';
+}
+
+/* The length of a text of n bytes without the white space that the tag behind it takes. */
+static size_t trimmed(const tlexer *x, const char *s, size_t n, char tag, char sign) {
+    size_t line = n;
+    if (sign == '-') {
+        while (n && is_blank(s[n - 1])) n--;
+        return n;
+    }
+    if (sign == '+' || tag == '{') return n;
+    while (line && s[line - 1] != '\n') line--;
+    if (line == 0 && !x->line_starting) return n;
+    for (size_t i = line; i < n; i++) {
+        if (s[i] != ' ' && s[i] != '\t') return n;
+    }
+    return line;
+}
+
+/* Bytes up to the next tag; its kind ('{', '%', '#') in *tag, 0 at the end. */
+static size_t text_length(const tlexer *x, char *tag) {
+    size_t left = x->t->len - x->at;
+    for (size_t i = 0; i + 1 < left; i++) {
+        const char *s = here(x) + i;
+        if (s[0] == '{' && (s[1] == '{' || s[1] == '%' || s[1] == '#')) {
+            *tag = s[1];
+            return i;
+        }
+    }
+    *tag = 0;
+    return left;
+}
+
+static bool skip_comment(tlexer *x) {
+    int line = x->line;
+    for (size_t i = 0; x->at + i + 1 < x->t->len; i++) {
+        const char *s = here(x) + i;
+        if (s[0] != '#' || s[1] != '}') continue;
+        char sign = i && (s[-1] == '-' || s[-1] == '+') ? s[-1] : 0;
+        skip(x, i + 2);
+        after_tag(x, sign, true);
+        return true;
+    }
+    x->line = line;
+    return fail(x, "a comment that does not end, expected #}");
+}
+
+/* {% raw %} was read up to its end; gives the text up to {% endraw %}. */
+static bool lex_raw(tlexer *x, ttoken *token) {
+    const char *from = here(x);
+    for (size_t i = x->at; i + 1 < x->t->len; i++) {
+        const char *s = x->t->text + i, *p = s + 2, *end = x->t->text + x->t->len;
+        if (s[0] != '{' || s[1] != '%') continue;
+        char open = p < end && (*p == '-' || *p == '+') ? *p++ : 0, close = 0;
+        while (p < end && is_blank(*p)) p++;
+        if (end - p < 6 || memcmp(p, "endraw", 6) != 0) continue;
+        for (p += 6; p < end && is_blank(*p);) p++;
+        if (p < end && (*p == '-' || *p == '+')) close = *p++;
+        if (end - p < 2 || p[0] != '%' || p[1] != '}') continue;
+        *token =
+            (ttoken){.kind = TT_TEXT, .line = x->line, .str = {from, trimmed(x, from, (size_t)(s - from), '%', open)}};
+        skip(x, (size_t)(p + 2 - from));
+        after_tag(x, close, true);
+        return true;
+    }
+    return fail(x, "a raw block that does not end, expected {% endraw %}");
+}
+
+/* {% raw %}, with any signs; skips it. */
+static bool enter_raw(tlexer *x) {
+    const char *p = here(x) + 2, *end = x->t->text + x->t->len;
+    char close = 0;
+    if (p < end && (*p == '-' || *p == '+')) p++;
+    while (p < end && is_blank(*p)) p++;
+    if (end - p < 3 || memcmp(p, "raw", 3) != 0) return false;
+    for (p += 3; p < end && is_blank(*p);) p++;
+    if (p < end && (*p == '-' || *p == '+')) close = *p++;
+    if (end - p < 2 || p[0] != '%' || p[1] != '}') return false;
+    skip(x, (size_t)(p + 2 - here(x)));
+    after_tag(x, close, true);
+    return true;
+}
+
+static bool lex_outside(tlexer *x, ttoken *token) {
+    char tag;
+    if (x->raw) {
+        x->raw = false;
+        return lex_raw(x, token);
+    }
+    size_t n = text_length(x, &tag);
+    const char *from = here(x);
+    char sign = tag && x->at + n + 2 < x->t->len && (from[n + 2] == '-' || from[n + 2] == '+') ? from[n + 2] : 0;
+    if (n || !tag) {
+        *token = (ttoken){
+            .kind = n ? TT_TEXT : TT_END, .line = x->line, .str = {from, tag ? trimmed(x, from, n, tag, sign) : n}};
+        skip(x, n);
+        if (n) x->line_starting = false;
+        return true;
+    }
+    *token = (ttoken){.kind = TT_TEXT, .line = x->line, .str = {from, 0}};
+    if (tag == '%' && enter_raw(x)) {
+        x->raw = true;
+        return true;
+    }
+    skip(x, sign ? 3 : 2);
+    if (tag == '#') return skip_comment(x);
+    token->kind = tag == '{' ? TT_PRINT_BEGIN : TT_BLOCK_BEGIN;
+    x->inside = tag;
+    x->brackets = 0;
+    return true;
+}
+
+/* ---- inside a tag ---- */
+
+static bool is_name_start(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* The code point of \x.., \u...., \U........ or octal digits at s; its length in *used, 0: not one. */
+static uint32_t read_code(const char *s, size_t n, size_t *used) {
+    size_t digits = s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
+    uint32_t cp = 0;
+    *used = 0;
+    if (!digits) {
+        size_t i = 0;
+        for (; i < 3 && i < n && s[i] >= '0' && s[i] <= '7'; i++) cp = cp * 8 + (uint32_t)(s[i] - '0');
+        *used = i;
+        return cp;
+    }
+    if (n < digits + 1) return 0;
+    for (size_t i = 1; i <= digits; i++) {
+        int c = s[i] | 0x20;
+        if (!is_digit(s[i]) && (c < 'a' || c > 'f')) return 0;
+        cp = cp << 4 | (uint32_t)(is_digit(s[i]) ? s[i] - '0' : c - 'a' + 10);
+    }
+    *used = digits + 1;
+    return cp;
+}
+
+/* Writes what the escape behind a backslash stands for to out (at most 4 bytes, never more than it was long); its length
+ * in *used. An unknown one stays as it is, as in Python. */
+static size_t unescape_one(const char *s, size_t n, char *out, size_t *used) {
+    static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
+    const char *simple = s[0] ? strchr(from, s[0]) : NULL;
+    *used = 1;
+    if (simple) {
+        out[0] = to[simple - from];
+        return 1;
+    }
+    if (s[0] == '\n') return 0;
+    uint32_t cp = read_code(s, n, used);
+    int len = *used ? hn_utf8_encode(cp, out) : 0;
+    if (len) return (size_t)len;
+    *used = 0;
+    out[0] = '\\';
+    return 1;
+}
+
+static bool lex_string(tlexer *x, ttoken *token) {
+    const char *s = here(x);
+    size_t left = x->t->len - x->at, n = 1;
+    bool escaped = false;
+    for (; n < left && s[n] != s[0]; n++) {
+        if (s[n] == '\\') {
+            escaped = true;
+            n++;
+        }
+    }
+    if (n >= left) return fail(x, "a string that does not end");
+    token->kind = TT_STRING;
+    token->str = (tstr){s + 1, n - 1};
+    skip(x, n + 1);
+    if (!escaped) return true;
+    char *out = ta_alloc(&x->t->arena, n + 4);
+    if (!out) {
+        x->status = hn_fail_memory(x->err, "the chat template", n);
+        return false;
+    }
+    size_t len = 0;
+    for (size_t i = 1; i < n;) {
+        if (s[i] != '\\') {
+            out[len++] = s[i++];
+            continue;
+        }
+        size_t used;
+        len += unescape_one(s + i + 1, n - i - 1, out + len, &used);
+        i += 1 + used;
+    }
+    token->str = (tstr){out, len};
+    return true;
+}
+
+static bool lex_number(tlexer *x, ttoken *token) {
+    char digits[64];
+    size_t n = 0, used = 0, left = x->t->len - x->at;
+    bool is_float = false;
+    const char *s = here(x);
+    for (; used < left; used++) {
+        char c = s[used];
+        bool point = c == '.' && !is_float && used + 1 < left && is_digit(s[used + 1]);
+        bool exponent = (c == 'e' || c == 'E') && used + 1 < left &&
+                        (is_digit(s[used + 1]) || (s[used + 1] == '-' && used + 2 < left && is_digit(s[used + 2])));
+        if (c == '_') continue;
+        if (!is_digit(c) && !point && !exponent) break;
+        if (n + 3 > sizeof digits) return fail(x, "a number of too many digits");
+        digits[n++] = c;
+        is_float |= point || exponent;
+        if (exponent && s[used + 1] == '-') digits[n++] = s[++used];
+    }
+    digits[n] = '\0';
+    skip(x, used);
+    errno = 0;
+    token->kind = is_float ? TT_FLOAT : TT_INT;
+    if (is_float)
+        token->f = strtod(digits, NULL);
+    else
+        token->i = strtoll(digits, NULL, 10);
+    return errno && !is_float ? fail(x, "an integer beyond 64 bits") : true;
+}
+
+static bool lex_operator(tlexer *x, ttoken *token) {
+    static const char *const ops[] = {"==", "!=", "<=", ">=", "//", "**", "+", "-", "*", "/", "%", "~", "<",
+                                      ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ":", ".", "|", ";"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        if (!looking_at(x, ops[i])) continue;
+        token->kind = TT_OP;
+        token->str = (tstr){ops[i], strlen(ops[i])};
+        skip(x, token->str.n);
+        if (strchr("([{", ops[i][0])) x->brackets++;
+        if (strchr(")]}", ops[i][0])) x->brackets--;
+        return true;
+    }
+    return fail(x, "a character that no expression has");
+}
+
+/* }} or %}, with its sign. */
+static bool lex_tag_end(tlexer *x, ttoken *token) {
+    bool block = x->inside == '%';
+    const char *end = block ? "%}" : "}}";
+    char sign = looking_at(x, "-") || (block && looking_at(x, "+")) ? *here(x) : 0;
+    if (x->brackets > 0 || x->t->len - x->at < 2u + (sign != 0) || memcmp(here(x) + (sign != 0), end, 2) != 0)
+        return false;
+    skip(x, sign ? 3 : 2);
+    after_tag(x, sign, block);
+    token->kind = block ? TT_BLOCK_END : TT_PRINT_END;
+    x->inside = 0;
+    return true;
+}
+
+static bool lex_inside(tlexer *x, ttoken *token) {
+    skip_blanks(x);
+    *token = (ttoken){.line = x->line};
+    if (x->at == x->t->len) return fail(x, "the template ends inside a tag");
+    if (lex_tag_end(x, token)) return true;
+    char c = *here(x);
+    if (is_name_start(c)) {
+        size_t n = 0;
+        while (x->at + n < x->t->len && (is_name_start(here(x)[n]) || is_digit(here(x)[n]))) n++;
+        token->kind = TT_NAME;
+        token->str = (tstr){here(x), n};
+        skip(x, n);
+        return true;
+    }
+    if (is_digit(c)) return lex_number(x, token);
+    return c == '"' || c == '\'' ? lex_string(x, token) : lex_operator(x, token);
+}
+
+bool tlex_next(tlexer *x, ttoken *token) {
+    return x->inside ? lex_inside(x, token) : lex_outside(x, token);
+}

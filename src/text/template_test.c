@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_test.c - renderings against Python's Jinja2 (tools/make_template_vectors.py), limits, and hostile templates. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/utf8.h"
+#include "text/template.h"
+#include "text/vectors_for_tests.h"
+
+#define NOW "2026-01-02 03:04:05"
+
+static hunch_status render(const char *text, size_t len, const json_t *vars, char **out, hunch_error *e) {
+    hn_template *t;
+    size_t n = 0;
+    *out = NULL;
+    hunch_status s = hn_template_parse(&t, text, len, e);
+    if (s != HUNCH_OK) {
+        assert_null(t);
+        return s;
+    }
+    s = hn_template_render(t, vars, NOW, out, &n, e);
+    assert_true(s == HUNCH_OK ? strlen(*out) == n && hn_utf8_check(*out, n) == n : *out == NULL);
+    hn_template_free(t);
+    return s;
+}
+
+/* ---- against Jinja2 ---- */
+
+static void check_snippet(const json_t *row, void *user) {
+    json_t **vars = user;
+    if (!*vars) { /* the first row */
+        *vars = json_deep_copy(json_object_get(row, "vars"));
+        assert_true(json_is_object(*vars));
+        return;
+    }
+    size_t len;
+    const char *text = row_text(row, "template", &len), *want = row_text(row, "output", NULL);
+    hunch_error e = {0};
+    char *got;
+    hunch_status s = render(text, len, *vars, &got, &e);
+    if (want && s != HUNCH_OK) fail_msg("%s: %s", text, e.message);
+    if (want && strcmp(got, want) != 0) fail_msg("%s gives \"%s\", expected \"%s\"", text, got, want);
+    if (!want && s == HUNCH_OK)
+        fail_msg("%s gives \"%s\", expected an error like \"%s\"", text, got, row_text(row, "error", NULL));
+    if (!want &&
+        (s != e.status || (s != HUNCH_USAGE && s != HUNCH_REFUSED) || !strstr(e.message, "chat template, line ")))
+        fail_msg("%s: %d %s", text, s, e.message);
+    hn_free(got);
+}
+
+static void test_snippets(void **state) {
+    (void)state;
+    json_t *vars = NULL;
+    assert_in_range(each_row("templates/snippets.jsonl", check_snippet, &vars), 400, 10000);
+    json_decref(vars);
+}
+
+static void check_case(const json_t *row, void *user) {
+    char name[200], *text, *got;
+    size_t len;
+    hunch_error e = {0};
+    (void)user;
+    snprintf(name, sizeof name, "templates/%s", row_text(row, "template", NULL));
+    assert_int_equal(hn_file_read(text_path(name), 1 << 20, &text, &len, &e), HUNCH_OK);
+    if (render(text, len, json_object_get(row, "vars"), &got, &e) != HUNCH_OK) fail_msg("%s: %s", name, e.message);
+    if (strcmp(got, row_text(row, "output", NULL)) != 0)
+        fail_msg("%s, %s: \"%s\"", name, row_text(row, "scenario", NULL), got);
+    hn_free(got);
+    hn_free(text);
+}
+
+static void test_real_templates(void **state) {
+    (void)state;
+    assert_int_equal(each_row("templates/cases.jsonl", check_case, NULL), 70);
+}
+
+/* ---- what Jinja2 does not decide ---- */
+
+static void check_text(const char *text, const char *vars, const char *want) {
+    json_t *v = json_loads(vars, 0, NULL);
+    hunch_error e = {0};
+    char *got;
+    if (render(text, strlen(text), v, &got, &e) != HUNCH_OK) fail_msg("%s: %s", text, e.message);
+    assert_string_equal(got, want);
+    hn_free(got);
+    json_decref(v);
+}
+
+static void check_error(const char *text, const char *vars, hunch_status status, const char *says) {
+    json_t *v = json_loads(vars, 0, NULL);
+    hunch_error e = {0};
+    char *got;
+    hunch_status s = render(text, strlen(text), v, &got, &e);
+    if (s != status || !strstr(e.message, says))
+        fail_msg("%.80s: %d \"%s\", expected %d \"%s\"", text, s, e.message, status, says);
+    hn_free(got);
+    json_decref(v);
+}
+
+static void test_own(void **state) {
+    (void)state;
+    check_text("{% generation %}a{{ x }}{% endgeneration %}b", "{\"x\": 1}", "a1b"); /* Hugging Face's extension */
+    check_text("{{ strftime_now('%B %d, %Y') }}", "{}", "January 02, 2026");
+    check_text("{{ strftime_now('') }}|", "{}", "|");
+    check_text("{% for k in o %}{{ k }}{% endfor %}", "{\"o\": {\"z\": 1, \"a\": 2, \"m\": 3}}",
+               "zam"); /* their own order */
+    check_text("{% macro m() %}{% macro inner() %}i{{ x }}{% endmacro %}{% set ns.f = inner %}{% endmacro %}{% set ns "
+               "= namespace() %}{{ m() }}{{ ns.f() }}",
+               "{\"x\": 1}", "i1"); /* a macro that outlives the one that defines it */
+}
+
+static void test_errors_name_the_line(void **state) {
+    (void)state;
+    check_error("a\n{{ b }}\n{{ 'x' + 1 }}", "{}", HUNCH_USAGE, "line 3: str + int");
+    check_error("a\n\n{% if x %}\n{{ 1 + }}{% endif %}", "{}", HUNCH_REFUSED, "line 4: expected a value, not }}");
+    check_error("a\n{# one\ntwo #}\n{{ m.x.y }}", "{\"m\": {}}", HUNCH_USAGE, "line 4: 'x' is undefined");
+    check_error("\n{{ raise_exception('no\nsystem') }}", "{}", HUNCH_USAGE, "line 2: no system"); /* one line, always */
+    check_error("{% include 'x' %}", "{}", HUNCH_REFUSED, "the statement \"include\" is not supported");
+    check_error("\n{{ 1|sha256 }}", "{}", HUNCH_REFUSED, "line 2: the filter \"sha256\" is not supported");
+    check_error("{% macro f() %}\n{{ g() }}{% endmacro %}\n{{ f() }}", "{}", HUNCH_USAGE, "line 2: 'g' is undefined");
+    check_error("\xFF", "{}", HUNCH_REFUSED, "UTF-8");
+    check_error("x", "[]", HUNCH_USAGE, "expected a JSON object");
+}
+
+static void test_now(void **state) {
+    (void)state;
+    static const char text[] = "{{ strftime_now('%Y') }}";
+    static const char *const bad[] = {"yesterday", "2026-01-02", "2026-01-02 03:04:05 x"};
+    hn_template *t;
+    char *out;
+    size_t n;
+    json_t *vars = json_object();
+    assert_int_equal(hn_template_parse(&t, text, sizeof text - 1, NULL), HUNCH_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(hn_template_render(t, vars, bad[i], &out, &n, NULL), HUNCH_USAGE);
+    assert_int_equal(hn_template_render(t, vars, NULL, &out, &n, NULL), HUNCH_OK);
+    assert_int_equal(n, 4); /* this year */
+    hn_free(out);
+    hn_template_free(t);
+    json_decref(vars);
+}
+
+/* ---- limits ---- */
+
+static char *repeated(const char *head, const char *part, size_t times, const char *tail) {
+    size_t n = strlen(part);
+    char *s = malloc(strlen(head) + times * n + strlen(tail) + 1), *p = stpcpy(s, head);
+    for (size_t i = 0; i < times; i++) p = stpcpy(p, part);
+    strcpy(p, tail);
+    return s;
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    const struct {
+        const char *head, *part;
+        size_t times;
+        const char *tail;
+        hunch_status status;
+        const char *says;
+    } cases[] = {
+        {"{{ ", "(", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "[", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "not ", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "-", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"", "{% if 1 %}", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"", "{% for x in y %}", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "1 if 1 else ", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"{% if 0 %}", "{% elif 0 %}", 100000, "{% endif %}", HUNCH_REFUSED, "nested deeper"},
+        {"{{ 1", " + 1", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{{ 'a'", "|upper", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{{ x", ".x", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "", 0, "", HUNCH_USAGE, "nested deeper"},
+        {"{% set ns = namespace(s='ab') %}", "{% set ns.s = ns.s + ns.s %}", 64, "", HUNCH_USAGE, "beyond"},
+        {"{{ 'ab' * 1000000000 }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ [1, 2] * 1000000000 }}", "", 0, "", HUNCH_USAGE, "steps"},
+        {"{{ 'a'|indent(1000000000000, true) }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "", 0, "", HUNCH_USAGE,
+         "256 MiB"},
+        {"{% set s = 'x' * 1000000 %}{% for a in range(100000) %}{{ s|length }}{% endfor %}", "", 0, "", HUNCH_USAGE,
+         "steps"},
+        {"{% for a in range(100000) %}{{ 'x' * 100000 }}{% endfor %}", "", 0, "", HUNCH_USAGE, "steps"},
+        {"{{ range(100001) }}", "", 0, "", HUNCH_USAGE, "100000 elements"},
+        {"{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|length }}{{ 1 + 9223372036854775807 "
+         "}}",
+         "", 0, "", HUNCH_USAGE, "64 bits"},
+        {"{{ 99999999999999999999 }}", "", 0, "", HUNCH_REFUSED, "64 bits"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = repeated(cases[i].head, cases[i].part, cases[i].times, cases[i].tail);
+        check_error(text, "{\"y\": [1]}", cases[i].status, cases[i].says);
+        free(text);
+    }
+}
+
+static void test_deep_variables(void **state) {
+    (void)state;
+    json_t *deep = json_array();
+    hunch_error e = {0};
+    char *out;
+    for (int i = 0; i < 500; i++) {
+        json_t *outer = json_array();
+        json_array_append_new(outer, deep);
+        deep = outer;
+    }
+    json_t *vars = json_pack("{so}", "x", deep);
+    assert_int_equal(render("{{ x|tojson }}", 14, vars, &out, &e), HUNCH_USAGE);
+    assert_non_null(strstr(e.message, "nested deeper"));
+    json_decref(vars);
+}
+
+/* Damaged templates: any outcome but a crash, and the status always with its message. */
+static void test_damage(void **state) {
+    (void)state;
+    char *good, *bad, *out;
+    size_t len;
+    uint64_t seed = 1;
+    json_t *vars = json_loads(
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"tools\": [{\"function\": {\"name\": \"f\"}}]}",
+        0, NULL);
+    static const char bits[] = "{%}{{}}#-+ '\"|.()[],:ifelsendfor\n0~*";
+    assert_int_equal(hn_file_read(text_path("templates/ibm-granite-granite-4.0.jinja"), 1 << 20, &good, &len, NULL),
+                     HUNCH_OK);
+    bad = malloc(len);
+    int parsed = 0;
+    for (int round = 0; round < 2000; round++) {
+        hunch_error e = {0};
+        size_t n = hn_splitmix(&seed) % 4 ? len : hn_splitmix(&seed) % len;
+        memcpy(bad, good, n);
+        for (uint64_t k = hn_splitmix(&seed) % 5; n && k > 0; k--)
+            bad[hn_splitmix(&seed) % n] = bits[hn_splitmix(&seed) % (sizeof bits - 1)];
+        hunch_status s = render(bad, n, vars, &out, &e);
+        assert_true(s == HUNCH_OK || (e.status == s && *e.message));
+        parsed += s == HUNCH_OK;
+        hn_free(out);
+    }
+    assert_in_range(parsed, 50, 1950); /* the damage is neither nothing nor everything */
+    free(bad);
+    hn_free(good);
+    json_decref(vars);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char text[] = "{% macro f(a) %}{{ a|upper }}{% endmacro %}{% set ns = namespace(x=[1]) %}{% for m in "
+                               "messages %}{% set ns.x = ns.x + [m.role] %}"
+                               "{{ f(m.content)|trim ~ m|tojson }}{{ m.content.split('a') }}{% endfor %}{{ "
+                               "ns.x|map('string')|sort|string + 'a' 'b\\n' }}";
+    json_t *vars = json_loads("{\"messages\": [{\"role\": \"user\", \"content\": \"banana\"}]}", 0, NULL);
+    int failed = 0;
+    hunch_status s = HUNCH_NO_MEMORY;
+    for (int64_t after = 0; s != HUNCH_OK; after++) {
+        hunch_error e = {0};
+        char *out;
+        hn_fault_arm(HN_FAULT_ALLOC, after, false);
+        s = render(text, sizeof text - 1, vars, &out, &e);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(s == HUNCH_OK || s == HUNCH_NO_MEMORY);
+        failed += s != HUNCH_OK;
+        hn_free(out);
+    }
+    assert_in_range(failed, 4, 100);
+    json_decref(vars);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_snippets),
+        cmocka_unit_test(test_real_templates),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_errors_name_the_line),
+        cmocka_unit_test(test_now),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_deep_variables),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

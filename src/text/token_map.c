@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* token_map.c - open addressing; the seed comes from the table's address, so that no file can choose its collisions. */
+#include "text/token_map.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct hn_token_slot {
+    hn_piece key;
+    int32_t id; /* -1: free */
+};
+
+uint64_t hn_bytes_hash(const char *bytes, size_t len, uint64_t seed) {
+    uint64_t h = seed ^ len * 0x9E3779B97F4A7C15u, word;
+    for (; len >= 8; bytes += 8, len -= 8) {
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0xD6E8FEB86659FD93u;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, bytes, len);
+    h = (h ^ word) * 0xD6E8FEB86659FD93u;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
+    return h ^ h >> 32;
+}
+
+bool hn_token_map_init(hn_token_map *m, size_t count) {
+    size_t slots = 16, bytes;
+    while (slots < count + count / 2) slots *= 2;
+    if (!hn_mul_size(slots, sizeof *m->slots, &bytes)) return false;
+    m->slots = hn_alloc(bytes);
+    if (!m->slots) return false;
+    for (size_t i = 0; i < slots; i++) m->slots[i].id = -1;
+    m->mask = slots - 1;
+    m->seed = (uint64_t)(uintptr_t)m->slots >> 6;
+    return true;
+}
+
+void hn_token_map_fini(hn_token_map *m) {
+    hn_free(m->slots);
+    m->slots = NULL;
+}
+
+static struct hn_token_slot *slot_of(const hn_token_map *m, const char *bytes, size_t len) {
+    size_t i = (size_t)hn_bytes_hash(bytes, len, m->seed) & m->mask;
+    for (;; i = (i + 1) & m->mask) {
+        struct hn_token_slot *s = &m->slots[i];
+        if (s->id < 0 || (s->key.len == len && memcmp(s->key.bytes, bytes, len) == 0)) return s;
+    }
+}
+
+void hn_token_map_put(hn_token_map *m, hn_piece key, int32_t id) {
+    struct hn_token_slot *s = slot_of(m, key.bytes, key.len);
+    if (s->id < 0) *s = (struct hn_token_slot){key, id};
+}
+
+int32_t hn_token_map_get(const hn_token_map *m, const char *bytes, size_t len) {
+    return slot_of(m, bytes, len)->id;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vectors_for_tests.h - tests of src/text read their cases from files of JSON, a row a line. Include after cmocka. */
+#ifndef HN_VECTORS_FOR_TESTS_H
+#define HN_VECTORS_FOR_TESTS_H
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+static inline const char *text_path(const char *name) {
+    static char path[4][600];
+    static int next;
+    char *p = path[next++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", HUNCH_TEST_DATA, name);
+    return p;
+}
+
+/* Calls row for each line of a file under tests/data; gives their number. */
+static inline size_t each_row(const char *name, void (*row)(const json_t *row, void *user), void *user) {
+    FILE *f = fopen(text_path(name), "r");
+    char *line = NULL;
+    size_t cap = 0, n = 0;
+    if (!f) fail_msg("%s cannot be opened", text_path(name));
+    while (getline(&line, &cap, f) > 0) {
+        json_error_t e;
+        json_t *j = json_loads(line, JSON_ALLOW_NUL, &e);
+        if (!j) fail_msg("%s, line %zu: %s", name, n + 1, e.text);
+        row(j, user);
+        json_decref(j);
+        n++;
+    }
+    free(line);
+    fclose(f);
+    return n;
+}
+
+static inline const char *row_text(const json_t *row, const char *key, size_t *len) {
+    const json_t *j = json_object_get(row, key);
+    if (len) *len = json_string_length(j);
+    return json_string_value(j);
+}
+#endif

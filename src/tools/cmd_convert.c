@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_convert.c - `hunch convert`: a Hugging Face folder as one GGUF file. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool_commands.h"
+
+static int convert_run(const tool_options *o) {
+    hunch_error err = {0};
+    if (!o->model)
+        return tool_usage("convert: -m FOLDER is missing: a Hugging Face folder");
+    if (!o->output)
+        return tool_usage("convert: -o FILE.gguf is missing");
+    if (access(o->model, R_OK) != 0) {
+        tool_message("%s: %s", o->model, strerror(errno));
+        return HUNCH_FAILED;
+    }
+    if (hunch_convert(o->model, o->output, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    if (o->json)
+        return tool_print_json(json_pack("{s:o}", "output", tool_json_text(o->output, strlen(o->output))));
+    fprintf(stderr, "wrote %s\n", o->output);
+    return HUNCH_OK;
+}
+
+int tool_convert(int argc, char **argv) {
+    tool_options o;
+    int code = tool_options_parse(&o, TOOL_CONVERT, argc, argv);
+    if (code >= 0)
+        return code;
+    code = convert_run(&o);
+    tool_options_fini(&o);
+    return code;
+}

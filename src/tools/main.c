@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - the `hunch` command: finds the subcommand and hands over. Every subcommand is one file, cmd_NAME.c; their
+ * flags stand in tool_options.c. The command sees the library through hunch/hunch.h alone. */
+#include <signal.h>
+#include <string.h>
+
+#include "tool_commands.h"
+
+const tool_command tool_commands[] = {
+    {TOOL_RUN, "run", "run -m MODEL -p PROMPT [--draft SPEC]... [FLAG...]",
+     "generates; ends with tokens/s, acceptance length and where each token came from",
+     "The prompt goes through the model's chat template, if it has one, unless --raw. -f reads a text file (one final\n"
+     "newline is dropped) or JSON lines with one row. Sampling defaults are the model's own, else temperature 0.\n",
+     tool_run},
+    {TOOL_COMPARE, "compare", "compare -m MODEL -f PROMPTS [--draft SPEC]... [FLAG...]",
+     "plain against each drafting method, interleaved: speed, acceptance, identical text or not",
+     "PROMPTS is a text file (one prompt) or JSON lines {\"id\",\"group\",\"prompt\"} or {\"id\",\"tokens\"}. Each --draft is\n"
+     "one method; A+B is one method of two drafters. Plain and drafted generation take turns every 16 tokens.\n"
+     "ratio = plain decode time / drafted decode time over the same tokens, prefill excluded; ci = 90 % bootstrap over\n"
+     "the slices of 16 tokens; ratio of a method = median over prompts; ratio_total = total / total.\n",
+     tool_compare},
+    {TOOL_BENCH, "bench", "bench -m MODEL [--rows LIST] [--contexts LIST] [--json|--csv] [FLAG...]",
+     "machine limits, time of a pass by rows and context, tokens/s",
+     "flatness = time of a pass / time of a pass of one row at that context; limit = what read bandwidth and the measured\n"
+     "int8 peak allow for it; medians of at least 7. Contexts that the model lacks are left out.\n",
+     tool_bench},
+    {TOOL_INSPECT, "inspect", "inspect MODEL [--json]", "what a model file or folder holds, and what of it is used", NULL,
+     tool_inspect},
+    {TOOL_TOKENIZE, "tokenize", "tokenize -m MODEL -p TEXT | -f FILE [--json-lines] | --messages VARS [--template FILE]",
+     "token ids and pieces of a text, or a rendered chat template",
+     "Special tokens in the text are read, no BOS is added. With --json-lines FILE holds rows\n"
+     "{\"text\",\"parse_special\",\"add_special\"}, and each gives one line. --template FILE --messages VARS --text needs no model.\n",
+     tool_tokenize},
+    {TOOL_LOGITS, "logits", "logits -m MODEL -p TEXT | -f FILE | --tokens FILE -o OUT.npy",
+     "logits of every position, float32 [T, V], as a NumPy file", NULL, tool_logits},
+    {TOOL_SCORE, "score", "score -m MODEL -p TEXT | -f FILE | --tokens FILE [--json]",
+     "negative log-likelihood of a text, in nats a token, and its perplexity",
+     "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half\n"
+     "overlap: each window starts half a window after the last, and scores the tokens that had no score yet.\n",
+     tool_score},
+    {TOOL_CONVERT, "convert", "convert -m FOLDER -o FILE.gguf", "a Hugging Face folder as GGUF, weights as stored", NULL,
+     tool_convert},
+    {0, NULL, NULL, NULL, NULL, NULL},
+};
+
+const tool_command *tool_command_find(unsigned bit) {
+    const tool_command *c = tool_commands;
+    while (c->name && c->bit != bit)
+        c++;
+    return c;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[sizeof tool_commands / sizeof *tool_commands];
+    size_t n = 0;
+    for (const tool_command *c = tool_commands; c->name; c++)
+        names[n++] = c->name;
+    const char *near = tool_nearest(name, names, n);
+    if (near)
+        return tool_usage("unknown command %s, did you mean %s?", name, near);
+    return tool_usage("unknown command %s, see hunch --help", name);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of a write, seen by tool_done */
+    if (argc < 2) {
+        tool_help(stderr);
+        return HUNCH_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        tool_help(stdout);
+        return tool_done(HUNCH_OK);
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("hunch %s\n", hunch_version());
+        return tool_done(HUNCH_OK);
+    }
+    for (const tool_command *c = tool_commands; c->name; c++)
+        if (strcmp(name, c->name) == 0)
+            return c->run(argc - 1, argv + 1);
+    return unknown_command(name);
+}

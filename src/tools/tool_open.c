@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_open.c - see tool_open.h. */
+#include "tool_open.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
+    if (!o->model)
+        return tool_usage("-m MODEL is missing: a GGUF file or a Hugging Face folder");
+    tool_progress bar;
+    tool_progress_begin(&bar, "loading");
+    hunch_model_options mo;
+    hunch_model_options_defaults(&mo);
+    if (o->threads != TOOL_UNSET)
+        mo.threads = o->threads;
+    if (o->isa)
+        mo.isa = o->isa;
+    if (o->precision != TOOL_UNSET)
+        mo.precision = (hunch_precision)o->precision;
+    mo.progress = tool_progress_at;
+    mo.progress_user = &bar;
+    hunch_error err = {0};
+    double begun = tool_now();
+    hunch_status st = hunch_model_open(out, o->model, &mo, &err);
+    tool_progress_end(&bar);
+    if (load_s)
+        *load_s = tool_now() - begun;
+    return st == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
+void tool_method_init(tool_method *m, const char *const *specs, int n) {
+    static const char *const by_default[] = {"auto"};
+    if (n == 0) {
+        specs = by_default;
+        n = 1;
+    }
+    size_t len = 0, parts = 1;
+    for (int i = 0; i < n; i++)
+        len += strlen(specs[i]) + 1;
+    *m = (tool_method){.text = tool_alloc(len + 1, 1), .copy = tool_alloc(len + 1, 1)};
+    for (int i = 0; i < n; i++) {
+        strcat(m->text, i ? "+" : "");
+        strcat(m->text, specs[i]);
+    }
+    for (const char *c = strcpy(m->copy, m->text); *c; c++)
+        parts += *c == '+';
+    m->drafts = tool_alloc(parts, sizeof *m->drafts);
+    char *rest = m->copy;
+    for (char *spec; (spec = strsep(&rest, "+"));)
+        m->drafts[m->n_drafts++] = spec;
+}
+
+void tool_method_fini(tool_method *m) {
+    free(m->text);
+    free(m->copy);
+    free(m->drafts);
+    *m = (tool_method){0};
+}
+
+int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
+                     int parallel) {
+    hunch_engine_options eo;
+    hunch_engine_options_defaults(&eo);
+    if (method) {
+        eo.drafts = method->drafts;
+        eo.n_drafts = method->n_drafts;
+    }
+    eo.context = context;
+    if (context == 0 && o->context != TOOL_UNSET)
+        eo.context = o->context;
+    eo.parallel = parallel;
+    if (o->kv != TOOL_UNSET)
+        eo.kv = (hunch_kv)o->kv;
+    if (o->verify != TOOL_UNSET)
+        eo.verify = (hunch_verify)o->verify;
+    if (o->chunk != TOOL_UNSET)
+        eo.chunk = o->chunk;
+    hunch_error err = {0};
+    return hunch_engine_open(out, m, &eo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
+/* Below 2^53, so that readers of JSON that keep numbers as doubles can pass it back. */
+static uint64_t random_seed(void) {
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        seed = (uint64_t)(tool_now() * 1e9);
+    return seed >> 11;
+}
+
+void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n) {
+    hunch_request_defaults(r, m);
+    r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
+    r->ignore_eos = o->ignore_eos;
+    r->stop = o->stops.items;
+    r->n_stop = o->stops.n;
+    hunch_sampling *s = &r->sampling;
+    if (!isnan(o->temperature))
+        s->temperature = o->temperature;
+    if (o->top_k != TOOL_UNSET)
+        s->top_k = o->top_k;
+    if (!isnan(o->top_p))
+        s->top_p = o->top_p;
+    if (!isnan(o->min_p))
+        s->min_p = o->min_p;
+    s->seed = o->seed == TOOL_UNSET ? random_seed() : (uint64_t)o->seed;
+}
+
+int tool_kv_bytes(const tool_options *o) {
+    bool f32 = o->kv == HUNCH_KV_F32 || (o->kv == TOOL_UNSET && o->precision == HUNCH_PRECISION_F32);
+    return f32 ? 4 : 2;
+}

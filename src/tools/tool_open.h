@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_open.h - from flags to an open model, engine and request. Functions that open return 0, or the exit code after
+ * their message was shown. */
+#ifndef HN_TOOL_OPEN_H
+#define HN_TOOL_OPEN_H
+
+#include "tool_options.h"
+
+/* Needs -m; shows a bar while loading. *load_s: seconds it took (may be NULL). */
+int tool_model_open(hunch_model **out, const tool_options *o, double *load_s);
+
+/* One drafting method: the SPECs that draft together. */
+typedef struct tool_method {
+    char *text;          /* as given, SPECs joined by + */
+    char *copy;          /* storage of the parts */
+    const char **drafts; /* one SPEC each; point into copy */
+    int n_drafts;
+} tool_method;
+/* All of `specs` together, each a SPEC or SPEC+SPEC. n = 0: the default, auto. */
+void tool_method_init(tool_method *m, const char *const *specs, int n);
+void tool_method_fini(tool_method *m);
+
+/* method NULL: plain. context 0: --context, or the engine's own. parallel: sequences at once. */
+int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
+                     int parallel);
+
+/* Sampling and limits from flags over the model's defaults; the prompt is left to the caller. Without --seed a random
+ * one is drawn. The stop strings belong to o. */
+void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n);
+
+/* Bytes of one element of the K/V cache that the flags ask for. */
+int tool_kv_bytes(const tool_options *o);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_output.c - see tool_output.h. Owns every byte that a subcommand shows beside its tables; knows no command. */
+#include "tool_output.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+volatile sig_atomic_t tool_interrupted;
+
+/* ---- errors ------------------------------------------------------------------------------------------------ */
+
+static void message_print(const char *fmt, va_list ap) {
+    char line[2048];
+    int n = vsnprintf(line, sizeof line, fmt, ap);
+    if (n < 0)
+        return;
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+    fflush(stdout); /* keeps the order of the two streams where both go to one place */
+    fprintf(stderr, "hunch: %s\n", line);
+}
+
+void tool_message(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    message_print(fmt, ap);
+    va_end(ap);
+}
+
+int tool_usage(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    message_print(fmt, ap);
+    va_end(ap);
+    return HUNCH_USAGE;
+}
+
+int tool_failed(const hunch_error *err) {
+    tool_message("%s", err->message[0] ? err->message : "failed without a message");
+    return err->status == HUNCH_OK ? HUNCH_FAILED : (int)err->status;
+}
+
+static void out_of_memory(size_t bytes) {
+    tool_message("out of memory: %zu bytes for the command itself", bytes);
+    exit(HUNCH_NO_MEMORY);
+}
+
+void *tool_alloc(size_t count, size_t size) {
+    void *p = calloc(count ? count : 1, size ? size : 1);
+    if (!p)
+        out_of_memory(count * size);
+    return p;
+}
+
+void *tool_grow(void *p, size_t *cap, size_t need, size_t size) {
+    if (need <= *cap)
+        return p;
+    size_t n = *cap ? *cap : 16;
+    while (n < need)
+        n += n / 2 + 1;
+    if (n > SIZE_MAX / size)
+        out_of_memory(SIZE_MAX);
+    void *grown = realloc(p, n * size);
+    if (!grown)
+        out_of_memory(n * size);
+    *cap = n;
+    return grown;
+}
+
+/* ---- standard output ----------------------------------------------------------------------------------------- */
+
+static int write_error; /* errno of the first flush that failed */
+
+bool tool_flush(void) {
+    if (fflush(stdout) != 0 && !write_error)
+        write_error = errno;
+    return !ferror(stdout);
+}
+
+int tool_done(int code) {
+    if (tool_flush())
+        return code;
+    if (write_error != EPIPE) /* a reader that left early has seen what it wanted */
+        tool_message("standard output: %s", write_error ? strerror(write_error) : "cannot be written");
+    return code == HUNCH_OK ? HUNCH_FAILED : code;
+}
+
+int tool_print_json(json_t *value) {
+    if (!value) {
+        tool_message("out of memory while writing JSON");
+        return HUNCH_NO_MEMORY;
+    }
+    json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
+    json_decref(value);
+    putchar('\n');
+    return tool_done(HUNCH_OK);
+}
+
+json_t *tool_json_real(double x) {
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *tool_json_ids(const hunch_token *ids, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+/* Length of the UTF-8 sequence at s, 0 if it is not one (overlong, surrogate, too large, cut off). */
+static int utf8_length(const unsigned char *s, size_t len) {
+    if (s[0] < 0x80)
+        return 1;
+    int n = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
+    if (!n || len < (size_t)n)
+        return 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    return n;
+}
+
+size_t tool_utf8_valid(const char *s, size_t len) {
+    size_t i = 0;
+    while (i < len) {
+        int n = utf8_length((const unsigned char *)s + i, len - i);
+        if (!n)
+            return i;
+        i += (size_t)n;
+    }
+    return len;
+}
+
+static json_t *json_repaired(const char *bytes, size_t len, bool name_bytes) {
+    if (tool_utf8_valid(bytes, len) == len)
+        return json_stringn(bytes, len);
+    char *out = tool_alloc(len + 1, 6), *w = out;
+    for (size_t i = 0; i < len;) {
+        size_t n = (size_t)utf8_length((const unsigned char *)bytes + i, len - i);
+        if (n) {
+            memcpy(w, bytes + i, n);
+            w += n;
+        } else {
+            w += name_bytes ? sprintf(w, "<0x%02X>", (unsigned char)bytes[i]) : sprintf(w, "\xEF\xBF\xBD");
+            n = 1;
+        }
+        i += n;
+    }
+    json_t *text = json_stringn(out, (size_t)(w - out));
+    free(out);
+    return text;
+}
+
+json_t *tool_json_text(const char *bytes, size_t len) {
+    return json_repaired(bytes, len, false);
+}
+
+json_t *tool_json_piece(const char *bytes, size_t len) {
+    return json_repaired(bytes, len, true);
+}
+
+/* ---- terminal ------------------------------------------------------------------------------------------------ */
+
+bool tool_colors(int mode, FILE *to) {
+    if (mode != TOOL_COLOR_AUTO)
+        return mode == TOOL_COLOR_ALWAYS;
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && isatty(fileno(to));
+}
+
+const char *tool_color(bool on, int provenance) {
+    static const char *const drafter[] = {"\033[32m", "\033[36m", "\033[35m", "\033[33m", "\033[34m", "\033[31m"};
+    if (!on)
+        return "";
+    return provenance < 0 ? "\033[0m" : drafter[provenance % (int)(sizeof drafter / sizeof *drafter)];
+}
+
+const char *tool_style(bool on, char style) {
+    if (!on)
+        return "";
+    switch (style) {
+    case 'b': return "\033[1m";
+    case 'd': return "\033[2m";
+    case 'g': return "\033[32m";
+    case 'r': return "\033[31m";
+    case 'y': return "\033[33m";
+    default: return "\033[0m";
+    }
+}
+
+int tool_width(void) {
+    struct winsize w;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
+        return w.ws_col;
+    const char *columns = getenv("COLUMNS");
+    int n = columns ? atoi(columns) : 0;
+    return n >= 20 && n <= 1000 ? n : 100;
+}
+
+void tool_progress_begin(tool_progress *p, const char *label) {
+    *p = (tool_progress){.label = label, .begun = tool_now(), .terminal = isatty(STDERR_FILENO)};
+}
+
+void tool_progress_at(void *progress, double fraction) {
+    tool_progress *p = progress;
+    double now = tool_now();
+    if (!p->terminal || now - p->begun < 1.0 || now - p->shown < 0.1)
+        return;
+    p->shown = now;
+    char bar[31];
+    int full = (int)(fraction < 0 ? 0 : fraction > 1 ? 30 : fraction * 30);
+    for (int i = 0; i < 30; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[30] = 0;
+    fprintf(stderr, "\r%s [%s] %3.0f %%", p->label, bar, fraction * 100);
+    fflush(stderr);
+}
+
+void tool_progress_end(tool_progress *p) {
+    if (p->shown > 0)
+        fputs("\r\033[K", stderr);
+    p->shown = 0;
+}
+
+/* ---- time, memory, signals ------------------------------------------------------------------------------------ */
+
+double tool_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double tool_peak_mib(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0;
+}
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    tool_interrupted = 1;
+}
+
+void tool_interrupts_catch(void) {
+    /* SA_RESETHAND: a round that hangs can still be ended by a second Ctrl-C. */
+    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output, colours, progress, interrupts.
+ *
+ * Standard output carries the answer alone; messages, tables of progress and summaries go to standard error.
+ * Functions that end a command return its exit code. */
+#ifndef HN_TOOL_OUTPUT_H
+#define HN_TOOL_OUTPUT_H
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "hunch/hunch.h"
+
+#define TOOL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* ---- errors ---- */
+
+/* "hunch: " and one line on standard error (control characters in it are replaced, so that it stays one line). */
+void tool_message(const char *fmt, ...) TOOL_PRINTF(1, 2);
+int tool_usage(const char *fmt, ...) TOOL_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
+int tool_failed(const hunch_error *err);                /* its message; returns its status, never 0 */
+/* Memory that the command needs itself: never NULL, out of memory ends the process with exit code 4. */
+void *tool_alloc(size_t count, size_t size); /* zeroed */
+void *tool_grow(void *p, size_t *cap, size_t need, size_t size);
+
+/* ---- standard output ---- */
+
+bool tool_flush(void); /* what was written so far; false once standard output has failed */
+/* Flushes standard output. `code` if all was written, else HUNCH_FAILED with a message (none for a closed pipe). */
+int tool_done(int code);
+/* Writes one line of JSON and frees the value; NULL is out of memory. Returns HUNCH_OK or what went wrong. */
+int tool_print_json(json_t *value);
+json_t *tool_json_real(double x);                          /* null for what is not finite */
+json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 becomes U+FFFD */
+json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 becomes <0xNN> */
+json_t *tool_json_ids(const hunch_token *ids, size_t n);
+size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the first invalid byte, or len */
+
+/* ---- terminal ---- */
+
+enum { TOOL_COLOR_AUTO, TOOL_COLOR_ALWAYS, TOOL_COLOR_NEVER };
+bool tool_colors(int mode, FILE *to); /* auto: a terminal, NO_COLOR unset or empty, TERM not "dumb" */
+/* Escape sequence for tokens of a provenance (-1: the target, in the default colour); "" when off. */
+const char *tool_color(bool on, int provenance);
+const char *tool_style(bool on, char style); /* 'b'old, 'd'im, 'g'reen, 'r'ed, 'y'ellow, '0' back to normal */
+int tool_width(void);                        /* columns of the terminal, 100 if unknown */
+
+/* A bar on standard error: shown on a terminal only, and only when the work takes more than a second. */
+typedef struct tool_progress {
+    const char *label;
+    double begun, shown; /* seconds; shown 0: nothing is on the screen */
+    bool terminal;
+} tool_progress;
+void tool_progress_begin(tool_progress *p, const char *label);
+void tool_progress_at(void *p, double fraction); /* has the shape of hunch_model_options.progress */
+void tool_progress_end(tool_progress *p);        /* wipes the bar */
+
+/* ---- time, memory, signals ---- */
+
+double tool_now(void);           /* monotonic seconds */
+double tool_peak_mib(void);      /* largest resident set so far */
+extern volatile sig_atomic_t tool_interrupted;
+/* From here on the first Ctrl-C (or SIGTERM) sets tool_interrupted, the second ends the process. */
+void tool_interrupts_catch(void);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_prompts.c - see tool_prompts.h. */
+#include "tool_prompts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- files --------------------------------------------------------------------------------------------------- */
+
+int tool_file_read(const char *path, char **data, size_t *len) {
+    bool standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdin : fopen(path, "rb");
+    if (!f) {
+        tool_message("%s: %s", path, strerror(errno));
+        return HUNCH_FAILED;
+    }
+    char *buffer = NULL;
+    size_t cap = 0, n = 0, got;
+    do {
+        buffer = tool_grow(buffer, &cap, n + 65536 + 1, 1);
+        got = fread(buffer + n, 1, 65536, f);
+        n += got;
+    } while (got > 0);
+    int error = ferror(f) ? errno : 0;
+    if (!standard)
+        fclose(f);
+    if (error) {
+        tool_message("%s: %s", path, strerror(error));
+        free(buffer);
+        return HUNCH_FAILED;
+    }
+    buffer[n] = 0;
+    *data = buffer;
+    *len = n;
+    return 0;
+}
+
+/* ids of a JSON array; `where` names it in messages. */
+static int ids_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
+    if (!json_is_array(list))
+        return tool_usage("%s: expected a JSON array of token ids", where);
+    size_t count = json_array_size(list);
+    if (count == 0)
+        return tool_usage("%s: the list of token ids is empty", where);
+    *ids = tool_alloc(count, sizeof **ids);
+    *n = count;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_array_get(list, i);
+        json_int_t id = json_is_integer(item) ? json_integer_value(item) : -1;
+        if (id < 0 || id > INT32_MAX) {
+            free(*ids);
+            *ids = NULL;
+            return tool_usage("%s: entry %zu is not a token id (a whole number from 0 on)", where, i);
+        }
+        (*ids)[i] = (hunch_token)id;
+    }
+    return 0;
+}
+
+int tool_tokens_read(const char *path, hunch_token **ids, size_t *n) {
+    char *data;
+    size_t len;
+    int code = tool_file_read(path, &data, &len);
+    if (code)
+        return code;
+    json_error_t je;
+    json_t *list = json_loadb(data, len, JSON_DECODE_ANY, &je);
+    free(data);
+    if (!list)
+        return tool_usage("%s:%d: expected a JSON array of token ids: %s", path, je.line, je.text);
+    code = ids_from_json(list, path, ids, n);
+    json_decref(list);
+    return code;
+}
+
+/* ---- prompts ------------------------------------------------------------------------------------------------- */
+
+static tool_prompt *prompt_add(tool_prompts *p) {
+    p->items = tool_grow(p->items, &p->cap, p->n + 1, sizeof *p->items);
+    p->items[p->n] = (tool_prompt){.group = tool_alloc(1, 1)};
+    return &p->items[p->n++];
+}
+
+static char *bytes_copy(const char *s, size_t len) {
+    char *copy = tool_alloc(len + 1, 1);
+    return memcpy(copy, s, len);
+}
+
+/* A row is an object with "prompt" or "tokens"; other keys are ignored. */
+static bool row_is_prompt(const json_t *row) {
+    return json_is_string(json_object_get(row, "prompt")) || json_is_array(json_object_get(row, "tokens"));
+}
+
+static int row_add(tool_prompts *p, const json_t *row, const char *path, int line) {
+    if (!row_is_prompt(row))
+        return tool_usage("%s:%d: expected an object with \"prompt\" (text) or \"tokens\" (ids)", path, line);
+    tool_prompt *to = prompt_add(p);
+    json_t *id = json_object_get(row, "id");
+    to->id = json_is_string(id) || json_is_integer(id) ? json_incref(id) : json_integer((json_int_t)p->n);
+    const json_t *group = json_object_get(row, "group"), *text = json_object_get(row, "prompt");
+    if (json_is_string(group)) {
+        free(to->group);
+        to->group = bytes_copy(json_string_value(group), json_string_length(group));
+    }
+    if (json_is_string(text)) {
+        to->len = json_string_length(text);
+        to->text = bytes_copy(json_string_value(text), to->len);
+        return 0;
+    }
+    char where[1100];
+    snprintf(where, sizeof where, "%.1000s:%d", path, line);
+    return ids_from_json(json_object_get(row, "tokens"), where, &to->ids, &to->n_ids);
+}
+
+/* JSON lines: the first line that is not blank is an object that says what a prompt is. */
+static bool holds_rows(const char *data, size_t len) {
+    size_t i = 0;
+    while (i < len && strchr(" \t\r\n", data[i]) && data[i])
+        i++;
+    const char *end = memchr(data + i, '\n', len - i);
+    json_t *row = json_loadb(data + i, end ? (size_t)(end - data) - i : len - i, 0, NULL);
+    bool is = row && row_is_prompt(row);
+    json_decref(row);
+    return is;
+}
+
+static int rows_read(tool_prompts *p, const char *data, size_t len, const char *path) {
+    int line = 0;
+    for (const char *at = data, *stop = data + len; at < stop;) {
+        const char *end = memchr(at, '\n', (size_t)(stop - at));
+        size_t n = (size_t)((end ? end : stop) - at);
+        line++;
+        if (strspn(at, " \t\r") < n) {
+            json_error_t je;
+            json_t *row = json_loadb(at, n, 0, &je);
+            if (!row)
+                return tool_usage("%s:%d: not a line of JSON: %s", path, line, je.text);
+            int code = row_add(p, row, path, line);
+            json_decref(row);
+            if (code)
+                return code;
+        }
+        at += n + 1;
+    }
+    return 0;
+}
+
+static int source_check(const tool_options *o) {
+    int given = (o->prompt != NULL) + (o->file != NULL) + (o->tokens_file != NULL);
+    if (given == 0)
+        return tool_usage("no prompt: give -p TEXT, -f FILE or --prompt-tokens FILE");
+    if (given > 1)
+        return tool_usage("several prompts: give one of -p TEXT, -f FILE and --prompt-tokens FILE");
+    return 0;
+}
+
+int tool_text_read(tool_prompt *p, const tool_options *o) {
+    *p = (tool_prompt){0};
+    int code = source_check(o);
+    if (code)
+        return code;
+    if (o->tokens_file)
+        return tool_tokens_read(o->tokens_file, &p->ids, &p->n_ids);
+    if (o->file || strcmp(o->prompt, "-") == 0)
+        return tool_file_read(o->file ? o->file : "-", &p->text, &p->len);
+    p->len = strlen(o->prompt);
+    p->text = bytes_copy(o->prompt, p->len);
+    return 0;
+}
+
+int tool_prompts_read(tool_prompts *p, const tool_options *o) {
+    *p = (tool_prompts){0};
+    tool_prompt one;
+    int code = tool_text_read(&one, o);
+    if (code)
+        return code;
+    bool from_file = one.text && (o->file || strcmp(o->prompt, "-") == 0);
+    if (from_file && holds_rows(one.text, one.len)) {
+        code = rows_read(p, one.text, one.len, o->file ? o->file : "standard input");
+        tool_prompt_fini(&one);
+        return code;
+    }
+    if (from_file && one.len && one.text[one.len - 1] == '\n') /* editors end files with one; it is no part of a prompt */
+        one.text[--one.len] = 0;
+    one.id = json_integer(1);
+    one.group = tool_alloc(1, 1);
+    free(prompt_add(p)->group);
+    p->items[0] = one;
+    return 0;
+}
+
+void tool_prompt_fini(tool_prompt *p) {
+    json_decref(p->id);
+    free(p->group);
+    free(p->text);
+    free(p->ids);
+    *p = (tool_prompt){0};
+}
+
+void tool_prompts_fini(tool_prompts *p) {
+    for (size_t i = 0; i < p->n; i++)
+        tool_prompt_fini(&p->items[i]);
+    free(p->items);
+    *p = (tool_prompts){0};
+}
+
+/* ---- text to ids --------------------------------------------------------------------------------------------- */
+
+static int ids_take(tool_prompt *p, const hunch_token *ids, size_t n) {
+    p->ids = tool_alloc(n, sizeof *p->ids);
+    memcpy(p->ids, ids, n * sizeof *ids);
+    p->n_ids = n;
+    return 0;
+}
+
+/* rendered: the text comes from a template. Many write BOS themselves; the tokenizer then must not add a second one. */
+static int ids_of(tool_prompt *p, const hunch_model *m, const char *text, size_t len, bool rendered) {
+    hunch_error err = {0};
+    hunch_token *with = NULL, *without = NULL;
+    size_t n_with, n_without;
+    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL, &without, &n_without, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &with, &n_with, &err) !=
+        HUNCH_OK) {
+        hunch_free(without);
+        return tool_failed(&err);
+    }
+    bool twice = rendered && n_with == n_without + 1 && n_without > 0 && with[0] == without[0] && with[1] == without[0];
+    int code = n_with == 0 ? tool_usage("the prompt is empty")
+                           : ids_take(p, twice ? without : with, twice ? n_without : n_with);
+    hunch_free(with);
+    hunch_free(without);
+    return code;
+}
+
+static int chat_ids(tool_prompt *p, const hunch_model *m) {
+    json_t *text = json_stringn(p->text, p->len);
+    json_t *vars = json_pack("{s:[{s:s,s:o}]}", "messages", "role", "user", "content", text);
+    char *dump = vars ? json_dumps(vars, 0) : NULL;
+    json_decref(vars);
+    if (!dump) {
+        tool_message("out of memory for the chat template");
+        return HUNCH_NO_MEMORY;
+    }
+    hunch_error err = {0};
+    char *rendered;
+    size_t len;
+    hunch_status st = hunch_chat_render(m, dump, &rendered, &len, &err);
+    free(dump);
+    if (st != HUNCH_OK)
+        return tool_failed(&err);
+    int code = ids_of(p, m, rendered, len, true);
+    hunch_free(rendered);
+    return code;
+}
+
+int tool_prompt_ids(tool_prompt *p, const hunch_model *m, bool chat) {
+    if (!p->text)
+        return 0;
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (!info.has_tokenizer)
+        return tool_usage("the model has no tokenizer: give token ids with --tokens FILE instead of text");
+    if (p->len == 0)
+        return tool_usage("the prompt is empty");
+    size_t valid = tool_utf8_valid(p->text, p->len);
+    if (valid < p->len)
+        return tool_usage("the prompt is not valid UTF-8 at byte %zu", valid);
+    return chat && info.has_chat_template ? chat_ids(p, m) : ids_of(p, m, p->text, p->len, false);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_prompts.h - where prompts and texts come from: the command line, text files, JSON lines, token files.
+ *
+ * Reading happens before the model is loaded, so that a missing file is known at once; tool_prompt_ids turns what was
+ * read into token ids. Functions return 0, or the exit code after their message was shown. */
+#ifndef HN_TOOL_PROMPTS_H
+#define HN_TOOL_PROMPTS_H
+
+#include "tool_options.h"
+
+typedef struct tool_prompt {
+    json_t *id;       /* as the file gave it, else its number from 1 on */
+    char *group;      /* "" if none */
+    char *text;       /* NULL: ids were given */
+    size_t len;
+    hunch_token *ids; /* of a token file or row, or made by tool_prompt_ids */
+    size_t n_ids;
+} tool_prompt;
+
+typedef struct tool_prompts {
+    tool_prompt *items;
+    size_t n, cap;
+} tool_prompts;
+
+/* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED. */
+int tool_file_read(const char *path, char **data, size_t *len);
+/* A JSON array of ids. Not one: HUNCH_USAGE. */
+int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
+
+/* Prompts of -p, -f and --tokens, exactly one of which must be given. Files may hold JSON lines. */
+int tool_prompts_read(tool_prompts *p, const tool_options *o);
+/* One text, as it is, of -p or -f, or the ids of --tokens. */
+int tool_text_read(tool_prompt *p, const tool_options *o);
+void tool_prompts_fini(tool_prompts *p);
+void tool_prompt_fini(tool_prompt *p);
+
+/* Fills ids. Text goes through the chat template if `chat` and the model has one; BOS is added iff the tokenizer says
+ * so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
+int tool_prompt_ids(tool_prompt *p, const hunch_model *m, bool chat);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_report.c - the results of `hunch compare` as JSON, as a table, and as answers side by side. Measures nothing. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_compare.h"
+#include "tool_show.h"
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *interval_json(double low, double high) {
+    return isfinite(low) && isfinite(high) ? json_pack("[f,f]", low, high) : json_null();
+}
+
+static double speed(double tokens, double seconds) {
+    return seconds > 0 ? tokens / seconds : NAN;
+}
+
+static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_answer *a) {
+    return json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b}", "id", p->id, "group", p->group, "tokens",
+                     (json_int_t)a->n, "plain_tok_s", tool_json_real(speed(d->tokens, d->plain_s)), "tok_s",
+                     tool_json_real(speed(d->tokens, d->drafted_s)), "ratio", tool_json_real(d->ratio), "ci",
+                     interval_json(d->low, d->high), "tau", tool_json_real(d->tau), "identical", (int)d->identical);
+}
+
+static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) {
+    if (v->identical)
+        return json_null();
+    return json_pack("{s:O,s:I}", "prompt", c->prompts.items[v->first_different].id, "position",
+                     (json_int_t)v->duels[v->first_different].difference);
+}
+
+static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int lane) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->n_done; i++)
+        json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i)));
+    json_t *out = json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o}", "draft", tool_json_text(v->draft, strlen(v->draft)), "ratio",
+        tool_json_real(v->ratio), "ratio_total", tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high),
+        "tok_s", tool_json_real(v->tok_s), "tau", tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance),
+        "rounds", (json_int_t)v->rounds, "drafted", (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted,
+        "depth_drafted", (json_int_t)v->depth_drafted, "identical", (int)v->identical, "first_difference",
+        difference_json(c, v), "per_prompt", list);
+    return out;
+}
+
+int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts) {
+    json_t *methods = json_array();
+    for (int i = 1; i < c->n_lanes; i++)
+        json_array_append_new(methods, verdict_json(c, &verdicts[i - 1], i));
+    return tool_print_json(json_pack(
+        "{s:I,s:{s:o},s:o,s:o,s:s,s:i,s:i,s:I,s:b,s:n}", "prompts", (json_int_t)c->n_done, "plain", "tok_s",
+        tool_json_real(verdicts[0].plain_tok_s), "methods", methods, "model", tool_json_text(c->o.model, strlen(c->o.model)), "isa", c->info.isa, "threads",
+        c->info.threads, "parallel", c->o.parallel == TOOL_UNSET ? 1 : c->o.parallel, "seed", (json_int_t)c->seed,
+        "cold", (int)c->o.cold, "lossy"));
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+
+/* A figure in `width` columns, or a dash. */
+static void figure(int width, int digits, double x) {
+    if (isfinite(x))
+        printf(" %*.*f", width, digits, x);
+    else
+        printf(" %*s", width, "-");
+}
+
+/* A word in `width` columns, cut with care for UTF-8 continuation bytes. */
+static void word(int width, const char *s) {
+    int columns = 0;
+    for (; *s && (columns < width || !width); columns++) {
+        putchar(*s++);
+        while (((unsigned char)*s & 0xC0) == 0x80)
+            putchar(*s++);
+    }
+    printf("%*s ", width > columns ? width - columns : 0, "");
+}
+
+static void id_word(int width, const json_t *id) { /* width 0: as long as it is */
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
+    word(width, json_is_string(id) ? json_string_value(id) : number);
+}
+
+static const char *ratio_style(bool color, double low, double high) {
+    return tool_style(color, low > 1 ? 'g' : high < 1 ? 'r' : 'd');
+}
+
+static void duel_row(const tool_prompt *p, const tool_duel *d, bool color) {
+    word(10, p->group);
+    id_word(18, p->id);
+    figure(9, 1, speed(d->tokens, d->plain_s));
+    figure(9, 1, speed(d->tokens, d->drafted_s));
+    fputs(ratio_style(color, d->low, d->high), stdout);
+    figure(7, 2, d->ratio);
+    fputs(tool_style(color, '0'), stdout);
+    figure(6, 2, d->low);
+    fputs(" -", stdout);
+    figure(4, 2, d->high);
+    figure(6, 2, d->tau);
+    printf("  %s%s%s\n", tool_style(color, d->identical ? 'g' : 'r'), d->identical ? "yes" : "NO",
+           tool_style(color, '0'));
+}
+
+/* Median ratio of the prompts of one group. */
+static double group_ratio(const tool_comparison *c, const tool_verdict *v, const char *group, size_t *n) {
+    double *ratios = tool_alloc(c->n_done, sizeof *ratios);
+    *n = 0;
+    for (size_t i = 0; i < c->n_done; i++)
+        if (strcmp(c->prompts.items[i].group, group) == 0 && isfinite(v->duels[i].ratio))
+            ratios[(*n)++] = v->duels[i].ratio;
+    double median = tool_median(ratios, *n);
+    free(ratios);
+    return median;
+}
+
+static bool group_is_new(const tool_comparison *c, size_t prompt) {
+    for (size_t i = 0; i < prompt; i++)
+        if (strcmp(c->prompts.items[i].group, c->prompts.items[prompt].group) == 0)
+            return false;
+    return true;
+}
+
+static void groups_print(const tool_comparison *c, const tool_verdict *v) {
+    int groups = 0;
+    for (size_t i = 0; i < c->n_done; i++)
+        groups += group_is_new(c, i);
+    if (groups < 2)
+        return;
+    fputs("median ratio by group:", stdout);
+    for (size_t i = 0, n; i < c->n_done; i++)
+        if (group_is_new(c, i)) {
+            double ratio = group_ratio(c, v, c->prompts.items[i].group, &n);
+            printf("  %s", *c->prompts.items[i].group ? c->prompts.items[i].group : "(none)");
+            figure(1, 2, ratio);
+        }
+    putchar('\n');
+}
+
+static void verdict_print(const tool_comparison *c, const tool_verdict *v, bool color) {
+    size_t same = 0;
+    printf("%splain against %s%s%s\n", tool_style(color, 'b'), v->draft, c->o.cold ? ", stores emptied before each prompt" : "",
+           tool_style(color, '0'));
+    printf("%s%-10s %-18s %9s %9s %7s %13s %6s  %s%s\n", tool_style(color, 'd'), "group", "prompt", "plain t/s", "tok/s",
+           "ratio", "90 % interval", "tau", "identical", tool_style(color, '0'));
+    for (size_t i = 0; i < c->n_done; i++) {
+        duel_row(&c->prompts.items[i], &v->duels[i], color);
+        same += v->duels[i].identical;
+    }
+    groups_print(c, v);
+    printf("%sratio", tool_style(color, 'b'));
+    figure(1, 2, v->ratio);
+    fputs(" (median), total", stdout);
+    figure(1, 2, v->ratio_total);
+    printf("%s · acceptance length", tool_style(color, '0'));
+    figure(1, 2, v->tau);
+    printf(" · accepted %llu of %llu drafted · %sidentical %zu of %zu%s\n", (unsigned long long)v->accepted,
+           (unsigned long long)v->drafted, tool_style(color, v->identical ? 'g' : 'r'), same, c->n_done,
+           tool_style(color, '0'));
+    if (!v->identical) {
+        fputs("first difference: prompt ", stdout);
+        id_word(0, c->prompts.items[v->first_different].id);
+        printf("at token %zu\n", v->duels[v->first_different].difference);
+    }
+}
+
+int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts) {
+    bool color = tool_colors(c->o.color, stdout);
+    for (int i = 1; i < c->n_lanes; i++) {
+        if (i > 1)
+            putchar('\n');
+        verdict_print(c, &verdicts[i - 1], color);
+    }
+    return tool_done(HUNCH_OK);
+}
+
+/* ---- side by side -------------------------------------------------------------------------------------------- */
+
+/* Without a tokenizer the ids stand for the text. */
+static char *ids_text(const tool_answer *a, tool_ends *ends, size_t *len) {
+    char *text = tool_alloc(a->n + 1, 12);
+    size_t at = 0;
+    ends->at = tool_grow(ends->at, &ends->cap, a->n, sizeof *ends->at);
+    for (; ends->n < a->n; ends->n++) {
+        at += (size_t)sprintf(text + at, "%d ", (int)a->tokens[ends->n]);
+        ends->at[ends->n] = at;
+    }
+    *len = at;
+    return text;
+}
+
+static double answer_speed(const tool_answer *a) {
+    const tool_trace *t = &a->trace;
+    return t->n > 1 ? speed(t->tokens[t->n - 1] - t->tokens[0], t->seconds[t->n - 1] - t->seconds[0]) : NAN;
+}
+
+static void title_write(char *to, size_t size, const tool_comparison *c, int lane, size_t prompt) {
+    const tool_answer *a = tool_answer_of(c, lane, prompt);
+    double tok_s = answer_speed(a);
+    int n = isfinite(tok_s) ? snprintf(to, size, "%s: %.0f tokens/s", lane ? c->lanes[lane].method.text : "plain", tok_s)
+                            : snprintf(to, size, "%s", lane ? c->lanes[lane].method.text : "plain");
+    if (lane > 0 && a->rounds && n > 0 && (size_t)n < size)
+        snprintf(to + n, size - (size_t)n, ", %.2f a round", ((double)a->n - 1) / (double)a->rounds);
+}
+
+static void legend_print(const tool_comparison *c, bool color) {
+    if (!color)
+        return;
+    fputs("colours:  from the model", stdout);
+    for (int l = 1; l < c->n_lanes; l++)
+        for (int d = 0; d < hunch_engine_drafters(c->lanes[l].engine); d++)
+            printf("  %sfrom %s%s", tool_color(true, d), hunch_engine_drafter_name(c->lanes[l].engine, d),
+                   tool_style(true, '0'));
+    putchar('\n');
+}
+
+void tool_report_show(const tool_comparison *c, size_t prompt) {
+    enum { TITLE = 120 };
+    bool color = tool_colors(c->o.color, stdout);
+    tool_pane *panes = tool_alloc((size_t)c->n_lanes, sizeof *panes);
+    tool_ends *ends = tool_alloc((size_t)c->n_lanes, sizeof *ends);
+    char *titles = tool_alloc((size_t)c->n_lanes, TITLE), **made = tool_alloc((size_t)c->n_lanes, sizeof *made);
+    for (int l = 0; l < c->n_lanes; l++) {
+        const tool_answer *a = tool_answer_of(c, l, prompt);
+        title_write(titles + l * TITLE, TITLE, c, l, prompt);
+        panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->provenance};
+        if (a->text)
+            tool_ends_update(&ends[l], c->model, a->tokens, a->n, a->text_len);
+        else
+            panes[l].text = made[l] = ids_text(a, &ends[l], &panes[l].len);
+    }
+    tool_panes_print(panes, c->n_lanes, color);
+    legend_print(c, color);
+    putchar('\n');
+    for (int l = 0; l < c->n_lanes; l++) {
+        free(made[l]);
+        tool_ends_fini(&ends[l]);
+    }
+    free(made);
+    free(titles);
+    free(ends);
+    free(panes);
+}

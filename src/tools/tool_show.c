@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_show.c - see tool_show.h. */
+#include "tool_show.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens of a text ---------------------------------------------------------------------------------------- */
+
+void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens, size_t text_len) {
+    e->at = tool_grow(e->at, &e->cap, n_tokens, sizeof *e->at);
+    for (; e->n < n_tokens; e->n++) {
+        char *text = NULL;
+        size_t len = 0;
+        if (hunch_detokenize(m, tokens, e->n + 1, &text, &len, NULL) != HUNCH_OK)
+            len = text_len;
+        hunch_free(text);
+        e->at[e->n] = len;
+    }
+}
+
+void tool_ends_fini(tool_ends *e) {
+    free(e->at);
+    *e = (tool_ends){0};
+}
+
+/* First token from `token` on whose text goes beyond `offset`; the last one if none does. */
+static size_t token_at(const tool_ends *e, size_t token, size_t offset) {
+    while (token + 1 < e->n && e->at[token] <= offset)
+        token++;
+    return token;
+}
+
+void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to) {
+    size_t token = 0;
+    while (from < to) {
+        token = token_at(e, token, from);
+        size_t end = e->at[token] > from && e->at[token] < to ? e->at[token] : to;
+        fputs(tool_color(true, provenance[token]), stdout);
+        fwrite(text + from, 1, end - from, stdout);
+        from = end;
+    }
+    fputs(tool_style(true, '0'), stdout);
+}
+
+/* ---- panes --------------------------------------------------------------------------------------------------- */
+
+typedef struct cell {
+    const char *bytes;
+    int len, width, provenance;
+} cell;
+
+typedef struct line {
+    size_t begin, end; /* cells */
+} line;
+
+typedef struct page {
+    cell *cells;
+    line *lines;
+    size_t n_cells, n_lines, cap_cells, cap_lines;
+} page;
+
+/* Columns that a character takes on most terminals: none for combining marks, two for East Asian and emoji. */
+static int cell_width(uint32_t cp) {
+    if ((cp >= 0x300 && cp <= 0x36F) || cp == 0x200D || (cp >= 0xFE00 && cp <= 0xFE0F))
+        return 0;
+    bool wide = (cp >= 0x1100 && cp <= 0x115F) || (cp >= 0x2E80 && cp <= 0xA4CF) || (cp >= 0xAC00 && cp <= 0xD7A3) ||
+                (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0xFE30 && cp <= 0xFE6F) || (cp >= 0xFF00 && cp <= 0xFF60) ||
+                (cp >= 0x1F300 && cp <= 0x1FAFF) || (cp >= 0x20000 && cp <= 0x3FFFD);
+    return wide ? 2 : 1;
+}
+
+/* text is valid UTF-8: the library says so. */
+static cell cell_read(const char *s, size_t left) {
+    unsigned char c = (unsigned char)*s;
+    int len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if ((size_t)len > left)
+        len = (int)left;
+    uint32_t cp = len == 1 ? c : c & (0x7Fu >> len);
+    for (int i = 1; i < len; i++)
+        cp = cp << 6 | ((unsigned char)s[i] & 0x3F);
+    if (c < 0x20 && c != '\n')
+        return (cell){" ", 1, 1, 0};
+    return (cell){s, len, cell_width(cp), 0};
+}
+
+static void page_line(page *p, size_t begin, size_t end) {
+    p->lines = tool_grow(p->lines, &p->cap_lines, p->n_lines + 1, sizeof *p->lines);
+    p->lines[p->n_lines++] = (line){begin, end};
+}
+
+static bool is_char(const page *p, size_t i, char c) {
+    return p->cells[i].len == 1 && *p->cells[i].bytes == c;
+}
+
+/* Breaks cells into lines of at most `width` columns, at spaces where there are some. */
+static void page_wrap(page *p, int width) {
+    size_t begin = 0, space = 0; /* space: the cell after the last one in this line */
+    int used = 0;
+    for (size_t i = 0; i < p->n_cells; i++) {
+        if (is_char(p, i, '\n')) {
+            page_line(p, begin, i);
+            begin = space = i + 1;
+            used = 0;
+            continue;
+        }
+        if (used + p->cells[i].width > width) {
+            size_t end = space > begin ? space : i;
+            page_line(p, begin, end);
+            begin = space = end;
+            used = 0;
+            for (size_t j = begin; j < i; j++)
+                used += p->cells[j].width;
+        }
+        used += p->cells[i].width;
+        if (is_char(p, i, ' '))
+            space = i + 1;
+    }
+    page_line(p, begin, p->n_cells);
+}
+
+static void page_init(page *p, const tool_pane *from, int width) {
+    *p = (page){0};
+    size_t token = 0;
+    for (size_t at = 0; at < from->len;) {
+        cell c = cell_read(from->text + at, from->len - at);
+        if (from->ends->n) {
+            token = token_at(from->ends, token, at);
+            c.provenance = from->provenance[token];
+        }
+        p->cells = tool_grow(p->cells, &p->cap_cells, p->n_cells + 1, sizeof *p->cells);
+        p->cells[p->n_cells++] = c;
+        at += (size_t)(*c.bytes == ' ' ? 1 : c.len);
+    }
+    page_wrap(p, width);
+}
+
+static void page_fini(page *p) {
+    free(p->cells);
+    free(p->lines);
+}
+
+/* One line, filled with spaces up to `width` columns. */
+static void line_print(const page *p, size_t number, int width, bool color) {
+    int used = 0, now = -1;
+    line l = number < p->n_lines ? p->lines[number] : (line){0, 0};
+    for (size_t i = l.begin; i < l.end; i++) {
+        const cell *c = &p->cells[i];
+        if (c->provenance != now)
+            fputs(tool_color(color, now = c->provenance), stdout);
+        fwrite(c->bytes, 1, (size_t)c->len, stdout);
+        used += c->width;
+    }
+    fputs(tool_style(color && now != -1, '0'), stdout);
+    printf("%*s", used < width ? width - used : 0, "");
+}
+
+static void titles_print(const tool_pane *panes, int n, int width, bool color) {
+    for (int i = 0; i < n; i++)
+        printf("%s%s%-*.*s%s", i ? " │ " : "", tool_style(color, 'b'), i + 1 < n ? width : 0, width, panes[i].title,
+               tool_style(color, '0'));
+    putchar('\n');
+}
+
+static void row_print(const tool_pane *panes, int n, int width, bool color) {
+    page *pages = tool_alloc((size_t)n, sizeof *pages);
+    size_t lines = 0;
+    for (int i = 0; i < n; i++) {
+        page_init(&pages[i], &panes[i], width);
+        lines = pages[i].n_lines > lines ? pages[i].n_lines : lines;
+    }
+    titles_print(panes, n, width, color);
+    for (size_t l = 0; l < lines; l++) {
+        for (int i = 0; i < n; i++) {
+            fputs(i ? " │ " : "", stdout);
+            line_print(&pages[i], l, i + 1 < n ? width : 0, color);
+        }
+        putchar('\n');
+    }
+    for (int i = 0; i < n; i++)
+        page_fini(&pages[i]);
+    free(pages);
+}
+
+void tool_panes_print(const tool_pane *panes, int n, bool color) {
+    enum { NARROWEST = 32 };
+    int width = (tool_width() - 3 * (n - 1)) / n;
+    if (width >= NARROWEST) {
+        row_print(panes, n, width, color);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        row_print(&panes[i], 1, tool_width(), color);
+        putchar('\n');
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_show.h - generated text coloured by who proposed each token: in a stream, or in panes side by side. */
+#ifndef HN_TOOL_SHOW_H
+#define HN_TOOL_SHOW_H
+
+#include "tool_output.h"
+
+/* Where the text of each token ends. */
+typedef struct tool_ends {
+    size_t *at; /* [n]: length of the text of tokens 0..i */
+    size_t n, cap;
+} tool_ends;
+/* Brings ends up to n_tokens. The text of a token is what the text of all tokens up to it has more than the text
+ * before: pieces alone do not tell (a leading space that is dropped, a character made of several tokens). */
+void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens, size_t text_len);
+void tool_ends_fini(tool_ends *e);
+/* Writes bytes [from, to) of text, coloured; ends with the default colour. */
+void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to);
+
+/* One column: a title, and text with the provenance of each of its tokens. */
+typedef struct tool_pane {
+    const char *title, *text;
+    size_t len;
+    const tool_ends *ends;
+    const int16_t *provenance;
+} tool_pane;
+/* Side by side where the terminal is wide enough, else one after the other. */
+void tool_panes_print(const tool_pane *panes, int n, bool color);
+
+#endif

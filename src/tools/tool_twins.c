@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_twins.c - see tool_twins.h. */
+#include "tool_twins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void tool_answer_fini(tool_answer *a) {
+    free(a->tokens);
+    free(a->provenance);
+    free(a->text);
+    tool_trace_fini(&a->trace);
+    *a = (tool_answer){0};
+}
+
+void tool_lane_fini(tool_lane *l) {
+    tool_lane_end(l, NULL);
+    hunch_engine_close(&l->engine);
+    tool_method_fini(&l->method);
+}
+
+static bool reads_prompt(const hunch_session_state *st) {
+    return st->finish == HUNCH_RUNNING && st->n_prefilled < st->n_prompt;
+}
+
+int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
+    l->session = tool_alloc((size_t)n, sizeof(hunch_session *));
+    l->trace = tool_alloc((size_t)n, sizeof *l->trace);
+    l->n = n;
+    l->batch_s = 0;
+    for (int i = 0; i < n; i++) {
+        hunch_error err = {0};
+        if (hunch_session_open(&l->session[i], l->engine, &requests[i], &err) != HUNCH_OK)
+            return tool_failed(&err);
+    }
+    return 0;
+}
+
+/* After a timed round: what it added to each trace. After another: the traces start anew behind it. */
+static int round_account(tool_lane *l, bool timed, double seconds) {
+    l->batch_s += timed ? seconds : 0;
+    l->timed_s += timed ? seconds : 0;
+    for (int i = 0; i < l->n; i++) {
+        hunch_session_state st;
+        hunch_session_get(l->session[i], &st);
+        if (st.finish == HUNCH_FINISH_FAILED)
+            return tool_failed(&st.error);
+        tool_trace *t = &l->trace[i];
+        double before = t->n ? t->tokens[t->n - 1] : 0, now = (double)st.n_tokens;
+        if (!timed)
+            t->n = 0;
+        else if (now == before)
+            continue; /* it had finished earlier */
+        else
+            l->timed_tokens += now - before;
+        tool_trace_add(t, now, l->batch_s);
+    }
+    return 0;
+}
+
+static int lane_round(tool_lane *l) {
+    bool timed = true;
+    for (int i = 0; i < l->n; i++) {
+        hunch_session_state st;
+        hunch_session_get(l->session[i], &st);
+        timed = timed && !reads_prompt(&st);
+    }
+    hunch_error err = {0};
+    double begun = tool_now();
+    hunch_status status = hunch_engine_round(l->engine, &err);
+    double seconds = tool_now() - begun;
+    return status == HUNCH_OK ? round_account(l, timed, seconds) : tool_failed(&err);
+}
+
+bool tool_lane_finished(const tool_lane *l) {
+    return hunch_engine_running(l->engine) == 0;
+}
+
+size_t tool_lane_tokens(const tool_lane *l) {
+    size_t fewest = SIZE_MAX, most = 0;
+    for (int i = 0; i < l->n; i++) {
+        hunch_session_state st;
+        hunch_session_get(l->session[i], &st);
+        if (st.finish == HUNCH_RUNNING && st.n_tokens < fewest)
+            fewest = st.n_tokens;
+        if (st.n_tokens > most)
+            most = st.n_tokens;
+    }
+    return fewest == SIZE_MAX ? most : fewest;
+}
+
+int tool_lane_advance(tool_lane *l, size_t tokens) {
+    while (!tool_lane_finished(l) && tool_lane_tokens(l) < tokens) {
+        if (tool_interrupted)
+            return HUNCH_CANCELLED;
+        int code = lane_round(l);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trace) {
+    hunch_session_state st;
+    hunch_session_get(s, &st);
+    *a = (tool_answer){.tokens = tool_alloc(st.n_tokens, sizeof *a->tokens),
+                       .provenance = tool_alloc(st.n_tokens, sizeof *a->provenance),
+                       .n = st.n_tokens,
+                       .rounds = st.rounds,
+                       .drafted = st.drafted,
+                       .accepted = st.accepted,
+                       .depth_drafted = st.depth_drafted,
+                       .trace = *trace};
+    *trace = (tool_trace){0};
+    if (st.n_tokens) {
+        memcpy(a->tokens, st.tokens, st.n_tokens * sizeof *a->tokens);
+        memcpy(a->provenance, st.provenance, st.n_tokens * sizeof *a->provenance);
+    }
+    if (st.text) {
+        a->text = tool_alloc(st.text_len + 1, 1);
+        memcpy(a->text, st.text, st.text_len);
+        a->text_len = st.text_len;
+    }
+}
+
+void tool_lane_end(tool_lane *l, tool_answer *answers) {
+    for (int i = 0; i < l->n; i++) {
+        if (answers)
+            answer_take(&answers[i], l->session[i], &l->trace[i]);
+        tool_trace_fini(&l->trace[i]);
+        hunch_session_close(&l->session[i]);
+    }
+    free(l->session);
+    free(l->trace);
+    l->session = NULL;
+    l->trace = NULL;
+    l->n = 0;
+}

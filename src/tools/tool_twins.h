@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_twins.h - one way of generating (plain, or with a method) as a lane that can be run in slices and is timed.
+ *
+ * Lanes of one comparison answer the same requests on engines of their own over one model, and take turns: each runs
+ * until its sessions have a given number of tokens. Time is the wall time of rounds in which no session was still
+ * reading its prompt; a session's trace starts behind the last round that was not such. */
+#ifndef HN_TOOL_TWINS_H
+#define HN_TOOL_TWINS_H
+
+#include "tool_open.h"
+#include "tool_stats.h"
+
+/* What one session gave. Owns its arrays. */
+typedef struct tool_answer {
+    hunch_token *tokens;
+    int16_t *provenance;
+    size_t n;
+    char *text; /* NULL without tokenizer */
+    size_t text_len;
+    uint64_t rounds, drafted, accepted, depth_drafted;
+    tool_trace trace;
+} tool_answer;
+void tool_answer_fini(tool_answer *a);
+
+typedef struct tool_lane {
+    tool_method method;      /* plain: opens no drafter, text is NULL */
+    hunch_engine *engine;
+    hunch_session **session; /* [n], of the batch that runs */
+    tool_trace *trace;       /* [n] */
+    int n;
+    double batch_s;          /* timed seconds of this batch */
+    double timed_s, timed_tokens; /* over all batches */
+} tool_lane;
+
+/* The engine is open already. Functions return 0 or an exit code after a message; HUNCH_CANCELLED comes without one. */
+void tool_lane_fini(tool_lane *l);
+int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n);
+/* Rounds until every session has `tokens` tokens or has finished. */
+int tool_lane_advance(tool_lane *l, size_t tokens);
+bool tool_lane_finished(const tool_lane *l);
+size_t tool_lane_tokens(const tool_lane *l); /* of the session that has the fewest among those running, else the most */
+/* Closes the sessions. answers [n]: what they gave; NULL: it is dropped. */
+void tool_lane_end(tool_lane *l, tool_answer *answers);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.h - what the kernel checks share: a printed seed, random numbers of every kind, buffers with guards around
+ * them, comparison of floats by their bits, and the levels this machine has.
+ *
+ * Each check_*_test.c is one program. HUNCH_SEED=n in the environment repeats a run. */
+#ifndef HN_CHECK_H
+#define HN_CHECK_H
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "ops/cpu_mem.h"
+#include "ops/kernels.h"
+
+static uint64_t check_state;
+
+static inline void check_seed(void) {
+    const char *given = getenv("HUNCH_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    check_state = seed;
+    printf("HUNCH_SEED=%llu\n", (unsigned long long)seed);
+}
+
+static inline int check_int(int lo, int hi) { /* both included */
+    return lo + (int)(hn_splitmix(&check_state) % (uint64_t)(hi - lo + 1));
+}
+
+static inline double check_unit(void) { return (double)(hn_splitmix(&check_state) >> 11) * 0x1p-53; }
+
+/* About normal: the sum of a few uniform numbers. */
+static inline float check_normal(void) {
+    double s = 0;
+    for (int i = 0; i < 4; i++) s += check_unit() - 0.5;
+    return (float)(s * 1.7);
+}
+
+/* A row of one of several kinds: usual, zero, tiny, huge, denormal, mixed magnitudes, with infinities and NaN. */
+enum check_kind { USUAL, ZERO, TINY, HUGE_VALUES, DENORMAL, MIXED, NOT_FINITE, CHECK_KINDS };
+
+static inline float check_value(enum check_kind kind) {
+    float v = check_normal();
+    switch (kind) {
+    case ZERO: return v < 0 ? -0.0f : 0.0f;
+    case TINY: return v * 1e-30f;
+    case HUGE_VALUES: return v * 1e37f;
+    case DENORMAL: return v * 1e-40f;
+    case MIXED: return ldexpf(v, check_int(-30, 30));
+    case NOT_FINITE: return check_int(0, 40) ? v : check_int(0, 1) ? NAN : check_int(0, 1) ? INFINITY : -INFINITY;
+    default: return v;
+    }
+}
+
+static inline void check_fill(float *x, int n, enum check_kind kind) {
+    for (int i = 0; i < n; i++) x[i] = check_value(kind);
+}
+
+/* ---- buffers with guards ------------------------------------------------------------------------------------------- */
+
+enum { CHECK_GUARD = 64, CHECK_BYTE = 0xa5 };
+
+/* size bytes, `shift` bytes off a cache line, with guard bytes on both sides; all set to the guard byte. */
+typedef struct check_buf {
+    unsigned char *raw, *p;
+    size_t size;
+} check_buf;
+
+static inline check_buf check_alloc(size_t size, size_t shift) {
+    check_buf b = {.raw = hn_alloc(size + 2 * CHECK_GUARD + shift), .size = size};
+    assert_non_null(b.raw);
+    memset(b.raw, CHECK_BYTE, size + 2 * CHECK_GUARD + shift);
+    b.p = b.raw + CHECK_GUARD + shift;
+    return b;
+}
+
+static inline void check_free(check_buf *b) { /* and looks at the guards */
+    for (unsigned char *g = b->raw; g < b->p; g++) assert_int_equal(*g, CHECK_BYTE);
+    for (int i = 0; i < CHECK_GUARD; i++) assert_int_equal(b->p[b->size + (size_t)i], CHECK_BYTE);
+    hn_free(b->raw);
+}
+
+/* ---- comparison ------------------------------------------------------------------------------------------------------ */
+
+static inline bool check_same(float a, float b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
+
+static inline void check_same_row(const float *a, const float *b, int n, const char *what, int row) {
+    for (int i = 0; i < n; i++) {
+        if (!check_same(a[i], b[i])) fail_msg("%s: row %d, column %d: %a, expected %a", what, row, i, a[i], b[i]);
+    }
+}
+
+/* ---- a backend ------------------------------------------------------------------------------------------------------- */
+
+typedef struct check_ops {
+    hn_pool *pool;
+    hn_ops o;
+} check_ops;
+
+static inline check_ops check_open(int threads, hn_isa isa, bool f32) {
+    check_ops c;
+    assert_int_equal(hn_pool_create(&c.pool, threads, NULL), HUNCH_OK);
+    hn_ops_cpu(&c.o, c.pool, isa, f32);
+    return c;
+}
+
+static inline void check_close(check_ops *c) { hn_pool_free(c->pool); }
+
+static inline hn_buf check_mem(const hn_ops *o, size_t bytes) {
+    hn_buf b = {.off = 0};
+    assert_int_equal(o->mem_create(o, bytes, &b.mem, NULL), HUNCH_OK);
+    return b;
+}
+
+/* A buffer of the backend holding `bytes` from src. */
+static inline hn_buf check_put(const hn_ops *o, const void *src, size_t bytes) {
+    hn_buf b = check_mem(o, bytes);
+    o->write(o, b, src, bytes);
+    return b;
+}
+
+/* ---- stored weights --------------------------------------------------------------------------------------------------- */
+
+static inline size_t check_row_bytes(hn_dtype t, int in) {
+    size_t bytes;
+    assert_true(hn_dtype_row_bytes(t, (uint64_t)in, &bytes));
+    return bytes;
+}
+
+static inline void check_half(unsigned char *p, float v) {
+    uint16_t h = hn_f32_to_f16(v);
+    memcpy(p, &h, 2);
+}
+
+/* A stored row of random weights, finite. wild: with magnitudes of all sizes. */
+static inline void check_weights(hn_dtype t, int in, bool wild, unsigned char *row) {
+    int block = hn_dtype_block(t), bytes = hn_dtype_block_bytes(t);
+    for (int k = 0; k < in; k += block, row += bytes) {
+        float v = wild ? ldexpf(check_normal(), check_int(-20, 6)) : check_normal() * 0.05f;
+        uint16_t h = t == HN_F16 ? hn_f32_to_f16(v) : hn_f32_to_bf16(v);
+        if (t == HN_F32) {
+            memcpy(row, &v, 4);
+        } else if (t == HN_F16 || t == HN_BF16) {
+            memcpy(row, &h, 2);
+        } else {
+            for (int i = 0; i < bytes; i++) row[i] = (unsigned char)hn_splitmix(&check_state);
+            check_half(row, v);
+            if (t == HN_Q4_1) check_half(row + 2, -7.5f * v + check_normal() * 0.01f);
+        }
+    }
+}
+#endif

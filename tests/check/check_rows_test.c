@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_rows_test.c - the row kernels at every level against ref, bit for bit; ref against double arithmetic; and the
+ * row operations against plain loops, with any number of threads. */
+#include "check.h"
+
+static const struct hn_kernels *ref(void) { return hn_kernels_get(HN_ISA_REF); }
+
+/* Calls fn for each level, ref included. */
+static void each_level(void (*fn)(const struct hn_kernels *k, const char *name)) {
+    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+        for (int round = 0; round < 60; round++) fn(hn_kernels_get((hn_isa)isa), hn_isa_name((hn_isa)isa));
+    }
+}
+
+static float *guarded(check_buf *b, int n) {
+    *b = check_alloc((size_t)n * sizeof(float), 4 * (size_t)check_int(0, 15));
+    return (float *)b->p;
+}
+
+static enum check_kind any_kind(void) { return (enum check_kind)check_int(0, CHECK_KINDS - 1); }
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------- */
+
+static void exp_test(void **state HN_UNUSED) {
+    double worst = 0;
+    for (int i = 0; i < 200000; i++) {
+        float x = (float)(check_unit() * 175 - 87);
+        double error = fabs(hn_exp(x) / exp(x) - 1) / 0x1p-23;
+        worst = error > worst ? error : worst;
+    }
+    assert_true(worst < 2);
+    assert_true(isnan(hn_exp(NAN)));
+    assert_true(hn_exp(0) == 1);
+    assert_true(hn_exp(-INFINITY) == hn_exp(-87) && hn_exp(INFINITY) == hn_exp(88) && isfinite(hn_exp(88)));
+}
+
+static void one_rmsnorm(const struct hn_kernels *k, const char *name) {
+    int in = check_int(1, 300);
+    check_buf bx, bw, by, bz;
+    float *x = guarded(&bx, in), *w = guarded(&bw, in), *y = guarded(&by, in), *z = guarded(&bz, in);
+    enum check_kind kind = any_kind();
+    check_fill(x, in, kind);
+    check_fill(w, in, USUAL);
+    ref()->rmsnorm(x, w, in, 1e-5f, y);
+    k->rmsnorm(x, w, in, 1e-5f, z);
+    check_same_row(z, y, in, name, in);
+    double sum = 0;
+    for (int i = 0; i < in; i++) sum += (double)x[i] * x[i];
+    for (int i = 0; i < in && kind == USUAL; i++) {
+        double want = x[i] / sqrt(sum / in + 1e-5) * w[i];
+        assert_true(fabs(y[i] - want) <= 1e-5 * fabs(want) + 1e-30);
+    }
+    check_free(&bx);
+    check_free(&bw);
+    check_free(&by);
+    check_free(&bz);
+}
+
+static void rmsnorm_test(void **state HN_UNUSED) { each_level(one_rmsnorm); }
+
+static bool same_group(const hn_q8_group *a, const hn_q8_group *b) {
+    bool same = memcmp(a->q, b->q, sizeof a->q) == 0 && memcmp(a->n8, b->n8, sizeof a->n8) == 0 &&
+                memcmp(a->n128, b->n128, sizeof a->n128) == 0;
+    for (int i = 0; i < 2; i++) same = same && check_same(a->d[i], b->d[i]) && check_same(a->ds[i], b->ds[i]);
+    return same;
+}
+
+/* What ref wrote describes x: half a step away at most, and the sums are those of the codes. */
+static void check_group(const hn_q8_group *g, const float *x, int count, bool usual) {
+    for (int b = 0; b < 2; b++) {
+        int sum = 0;
+        for (int i = 32 * b; i < 32 * b + 32; i++) {
+            sum += g->q[i];
+            assert_true(g->q[i] >= -127); /* the AVX2 kernels rely on it */
+            if (usual && i < count) assert_true(fabs((double)g->d[b] * g->q[i] - x[i]) <= g->d[b] * 0.5001);
+            if (i >= count) assert_true(g->q[i] == 0);
+        }
+        assert_true(g->n8[b] == -8 * sum && g->n128[b] == -128 * sum);
+        assert_true(check_same(g->ds[b], g->d[b] * (float)sum));
+    }
+}
+
+static void one_quantise(const struct hn_kernels *k, const char *name) {
+    int in = check_int(1, 200), groups = hn_act_groups(in);
+    check_buf bx, ba = check_alloc((size_t)groups * sizeof(hn_q8_group), 0),
+                  bb = check_alloc((size_t)groups * sizeof(hn_q8_group), 0);
+    float *x = guarded(&bx, in);
+    enum check_kind kind = any_kind();
+    check_fill(x, in, kind);
+    hn_q8_group *a = (hn_q8_group *)ba.p, *b = (hn_q8_group *)bb.p;
+    ref()->quantise(x, in, a);
+    k->quantise(x, in, b);
+    for (int g = 0; g < groups; g++) {
+        if (!same_group(&b[g], &a[g])) fail_msg("%s: group %d of %d inputs, kind %d", name, g, in, kind);
+        check_group(&a[g], x + 64 * g, in - 64 * g, kind == USUAL);
+    }
+    check_free(&bx);
+    check_free(&ba);
+    check_free(&bb);
+}
+
+static void quantise_test(void **state HN_UNUSED) {
+    each_level(one_quantise);
+    float x[32] = {0};
+    hn_q8_group g;
+    x[7] = NAN;
+    ref()->quantise(x, 32, &g);
+    assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0);
+}
+
+static void one_rope(const struct hn_kernels *k, const char *name) {
+    int dims = 2 * check_int(1, 70);
+    check_buf bc, bx, by;
+    float *cs = guarded(&bc, dims), *x = guarded(&bx, dims), *y = guarded(&by, dims);
+    bool interleaved = check_int(0, 1);
+    for (int i = 0; i < dims / 2; i++) {
+        double angle = check_unit() * 100;
+        cs[i] = (float)cos(angle);
+        cs[dims / 2 + i] = (float)sin(angle);
+    }
+    check_fill(x, dims, any_kind());
+    memcpy(y, x, (size_t)dims * sizeof *x);
+    int a = interleaved ? 2 : 0, b = interleaved ? 3 : dims / 2; /* the pair 1, or pair 0 of halves */
+    int pair = interleaved ? 1 : 0;
+    float before[2] = {x[a % dims], x[b % dims]};
+    ref()->rope(x, cs, dims, interleaved);
+    k->rope(y, cs, dims, interleaved);
+    check_same_row(y, x, dims, name, dims);
+    if (dims > 2 && isfinite(before[0]) && isfinite(before[1]) && fabsf(before[0]) < 1e30f) {
+        double c = cs[pair], s = cs[dims / 2 + pair], want = before[0] * c - before[1] * s;
+        assert_true(fabs(x[a] - want) <= 1e-6 * (fabs(before[0]) + fabs(before[1])) + 1e-37);
+        want = before[1] * c + before[0] * s;
+        assert_true(fabs(x[b] - want) <= 1e-6 * (fabs(before[0]) + fabs(before[1])) + 1e-37);
+    }
+    check_free(&bc);
+    check_free(&bx);
+    check_free(&by);
+}
+
+static void rope_test(void **state HN_UNUSED) { each_level(one_rope); }
+
+static void one_to_cache(const struct hn_kernels *k, const char *name) {
+    static const hn_dtype types[] = {HN_F32, HN_F16, HN_BF16};
+    int n = check_int(1, 100);
+    hn_dtype t = types[check_int(0, 2)];
+    size_t bytes = (size_t)n * (t == HN_F32 ? 4 : 2);
+    check_buf bx, a = check_alloc(bytes, 2), b = check_alloc(bytes, 2);
+    float *x = guarded(&bx, n);
+    check_fill(x, n, any_kind());
+    for (int i = 0; i < n; i++) x[i] = isnan(x[i]) ? 0 : x[i]; /* what a NaN becomes may differ in its payload */
+    ref()->to_cache(t, x, n, a.p);
+    k->to_cache(t, x, n, b.p);
+    if (memcmp(a.p, b.p, bytes) != 0) fail_msg("%s: %d values to %s", name, n, hn_dtype_name(t));
+    check_free(&bx);
+    check_free(&a);
+    check_free(&b);
+    uint16_t h[16] = {0};
+    float not_a_number[16];
+    for (int i = 0; i < 16; i++) not_a_number[i] = -NAN;
+    k->to_cache(HN_BF16, not_a_number, 16, h);
+    for (int i = 0; i < 16; i++) assert_true(isnan(hn_bf16_to_f32(h[i])));
+}
+
+static void to_cache_test(void **state HN_UNUSED) { each_level(one_to_cache); }
+
+static void one_argmax(const struct hn_kernels *k, const char *name) {
+    int n = check_int(1, 300), want = -1;
+    check_buf bx;
+    float *x = guarded(&bx, n);
+    check_fill(x, n, any_kind());
+    if (check_int(0, 3) == 0) { /* ties */
+        for (int i = 0; i < n; i++) x[i] = (float)check_int(-2, 2);
+    }
+    if (check_int(0, 9) == 0) {
+        for (int i = 0; i < n; i++) x[i] = check_int(0, 20) ? NAN : -INFINITY;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!isnan(x[i]) && (want < 0 || x[i] > x[want])) want = i;
+    }
+    if (k->argmax(x, n) != (want < 0 ? 0 : want)) fail_msg("%s: %d, expected %d", name, k->argmax(x, n), want);
+    check_free(&bx);
+}
+
+static void argmax_test(void **state HN_UNUSED) { each_level(one_argmax); }
+
+/* ---- operations ---------------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 40, HEADS = 6, KV_HEADS = 2, DIM = 24, ROPE_DIMS = 20, PAGE_ROWS = 16, PAGES = 8, VOCAB = 105 };
+
+/* One small model's worth of buffers. */
+typedef struct world {
+    check_ops c;
+    hn_rows rows;
+    hn_weight table;
+    hn_kv kv;
+    hn_rope rope;
+    hn_act act;
+    hn_buf x, normed, norm, cs, q, k, v, index, gathered, best, from, to;
+    int in, ld, n_moves;
+} world;
+
+/* The operations in the order of a layer. */
+static void world_rank(void *arg, int rank, int ranks) {
+    const world *w = arg;
+    const hn_ops *o = &w->c.o;
+    hn_exec ex = {o, rank, ranks};
+    o->embed(&ex, &w->rows, &w->table, 1.5f, w->x, w->ld);
+    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8, w->normed, w->ld);
+    o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->gathered, w->ld, w->in);
+    o->argmax(&ex, w->rows.n, w->gathered, w->ld, w->in, w->best);
+    o->rope_table(&ex, &w->rows, &w->rope, w->cs);
+    o->rope_store(&ex, &w->rows, &w->rope, w->cs, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
+    o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
+}
+
+static hn_buf put_random(const hn_ops *o, int n) {
+    hn_buf b = check_mem(o, (size_t)n * sizeof(float));
+    check_fill(hn_host_f32(b), n, USUAL);
+    return b;
+}
+
+static hn_buf put_ints(const hn_ops *o, int n, int lo, int hi) {
+    hn_buf b = check_mem(o, (size_t)n * sizeof(int32_t));
+    for (int i = 0; i < n; i++) ((int32_t *)hn_host(b))[i] = check_int(lo, hi);
+    return b;
+}
+
+static int32_t *ints(hn_buf b) { return (int32_t *)hn_host(b); }
+
+static void world_rows(world *w, int n) {
+    const hn_ops *o = &w->c.o;
+    w->rows = (hn_rows){.n = n, .n_seqs = 1, .page_stride = PAGES};
+    w->rows.token = put_ints(o, n, 0, VOCAB - 1);
+    w->rows.position = put_ints(o, n, 0, 131071);
+    w->rows.slot = put_ints(o, n, 0, 0);
+    w->rows.seq = put_ints(o, n, 0, 0);
+    w->rows.page_table = put_ints(o, PAGES, 0, 0);
+    for (int i = 0; i < n; i++) ints(w->rows.slot)[i] = 3 * i % (PAGES * PAGE_ROWS);
+    for (int i = 0; i < PAGES; i++) ints(w->rows.page_table)[i] = 5 * i % PAGES; /* some order */
+}
+
+static void world_cache(world *w, hn_dtype type) {
+    const hn_ops *o = &w->c.o;
+    size_t plane = (size_t)(KV_HEADS * DIM * PAGE_ROWS) * (type == HN_F32 ? 4 : 2);
+    w->kv = (hn_kv){.type = type, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
+                    .kv_heads = KV_HEADS, .head_dim = DIM};
+    w->kv.pool = check_mem(o, w->kv.page_bytes * PAGES);
+    w->n_moves = 5;
+    w->from = put_ints(o, w->n_moves, 0, 0);
+    w->to = put_ints(o, w->n_moves, 0, 0);
+    for (int i = 0; i < w->n_moves; i++) {
+        ints(w->from)[i] = 30 + 9 * i;
+        ints(w->to)[i] = 30 + 6 * i;
+    }
+}
+
+static void world_table(world *w, hn_dtype type) {
+    const hn_ops *o = &w->c.o;
+    size_t stride = hn_strip_bytes(type, w->in), row_bytes = check_row_bytes(type, w->in);
+    unsigned char *rows = hn_alloc(row_bytes * VOCAB);
+    for (int i = 0; i < VOCAB; i++) check_weights(type, w->in, false, rows + row_bytes * (size_t)i);
+    w->table = (hn_weight){.dtype = type, .out = VOCAB, .in = w->in, .strip_stride = stride};
+    w->table.data = check_mem(o, stride * (size_t)hn_strips(VOCAB));
+    for (int s = 0; s < hn_strips(VOCAB); s++) {
+        o->pack_strip(o, type, VOCAB, w->in, rows, row_bytes, 16 * s, hn_at(w->table.data, stride * (size_t)s));
+    }
+    hn_free(rows);
+}
+
+static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cache, bool interleaved) {
+    world w = {.c = check_open(threads, isa, false), .in = 160, .ld = 170};
+    const hn_ops *o = &w.c.o;
+    int n = check_int(1, ROWS);
+    world_rows(&w, n);
+    world_cache(&w, cache);
+    world_table(&w, table);
+    w.rope = (hn_rope){.dims = ROPE_DIMS, .interleaved = interleaved, .scale = 1.25f,
+                       .freq = check_mem(o, ROPE_DIMS / 2 * sizeof(float))};
+    for (int i = 0; i < ROPE_DIMS / 2; i++) hn_host_f32(w.rope.freq)[i] = powf(10000, -2.0f * (float)i / ROPE_DIMS);
+    w.act = (hn_act){check_mem(o, o->act_bytes(w.in, n)), w.in, n};
+    w.x = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
+    w.normed = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
+    w.gathered = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
+    w.norm = put_random(o, w.in);
+    w.cs = check_mem(o, (size_t)(n * ROPE_DIMS) * sizeof(float));
+    w.q = put_random(o, n * w.ld);
+    w.k = put_random(o, n * w.ld);
+    w.v = put_random(o, n * w.ld);
+    w.index = put_ints(o, n, 0, n - 1);
+    w.best = put_ints(o, n, -1, -1);
+    return w;
+}
+
+static void world_free(world *w) {
+    hn_buf all[] = {w->rows.token, w->rows.position, w->rows.slot, w->rows.seq, w->rows.page_table, w->table.data,
+                    w->kv.pool, w->rope.freq, w->act.data, w->x, w->normed, w->norm, w->cs, w->q, w->k, w->v,
+                    w->index, w->gathered, w->best, w->from, w->to};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) w->c.o.mem_free(&w->c.o, all[i].mem);
+    check_close(&w->c);
+}
+
+/* The element of K (or V) that the cache holds for a slot. */
+static float cached(const world *w, bool key, int slot, int head, int d) {
+    const unsigned char *page = (unsigned char *)hn_host(w->kv.pool) +
+                                w->kv.page_bytes * (size_t)ints(w->rows.page_table)[slot / PAGE_ROWS];
+    int row = slot % PAGE_ROWS, at = head * DIM * PAGE_ROWS + (key ? d * PAGE_ROWS + row : row * DIM + d);
+    const unsigned char *plane = page + (key ? w->kv.k_off : w->kv.v_off);
+    if (w->kv.type == HN_F32) return ((const float *)plane)[at];
+    uint16_t h = ((const uint16_t *)plane)[at];
+    return w->kv.type == HN_F16 ? hn_f16_to_f32(h) : hn_bf16_to_f32(h);
+}
+
+/* The slot whose content lies at `slot` after the moves; -1: a move destroyed what the test would look for. */
+static int source_of(const world *w, int slot) {
+    for (int i = w->n_moves - 1; i >= 0; i--) {
+        if (ints(w->to)[i] == slot) slot = ints(w->from)[i];
+    }
+    return slot;
+}
+
+/* q, k, v as they were before the pass. */
+static void check_world_cache(const world *w, const float *q, const float *k, const float *v) {
+    double tolerance = w->kv.type == HN_F32 ? 2e-5 : w->kv.type == HN_F16 ? 1e-3 : 1e-2;
+    for (int i = 0; i < w->rows.n; i++) {
+        int slot = ints(w->rows.slot)[i], pair = check_int(0, ROPE_DIMS / 2 - 1), head = check_int(0, KV_HEADS - 1);
+        int a = w->rope.interleaved ? 2 * pair : pair, b = w->rope.interleaved ? a + 1 : pair + ROPE_DIMS / 2;
+        float angle = (float)ints(w->rows.position)[i] * hn_host_f32(w->rope.freq)[pair];
+        double c = cos(angle) * 1.25, s = sin(angle) * 1.25;
+        const float *x = q + i * w->ld + head * DIM, *y = hn_host_f32(w->q) + i * w->ld + head * DIM;
+        assert_true(fabs(y[a] - (x[a] * c - x[b] * s)) < 2e-5);
+        assert_true(fabs(y[b] - (x[b] * c + x[a] * s)) < 2e-5);
+        for (int d = ROPE_DIMS; d < DIM; d++) assert_true(y[d] == x[d]);
+        for (int to = 0; to < PAGES * PAGE_ROWS; to++) {
+            if (source_of(w, to) != slot) continue;
+            x = k + i * w->ld + head * DIM;
+            assert_true(fabs(cached(w, true, to, head, a) - (x[a] * c - x[b] * s)) < 4 * tolerance);
+            assert_true(fabs(cached(w, true, to, head, b) - (x[b] * c + x[a] * s)) < 4 * tolerance);
+            assert_true(fabs(cached(w, false, to, head, a) - v[i * w->ld + head * DIM + a]) < 4 * tolerance);
+        }
+    }
+}
+
+static void check_world_rows(const world *w) {
+    float row[160];
+    for (int i = 0; i < w->rows.n; i++) {
+        int token = ints(w->rows.token)[i], from = ints(w->index)[i];
+        const unsigned char *strip = (unsigned char *)hn_host(w->table.data) + w->table.strip_stride * (size_t)(token / 16);
+        hn_strip_row(w->table.dtype, strip, token % 16, 0, w->in, row);
+        for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
+        check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
+        ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
+        check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
+        const unsigned char *act = hn_host(w->act.data);
+        check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);
+        hn_q8_group groups[3];
+        ref()->quantise(row, w->in, groups);
+        for (int g = 0; g < 3; g++) {
+            assert_true(same_group((const hn_q8_group *)(act + hn_act_q8_off(w->in, i)) + g, &groups[g]));
+        }
+        check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
+        assert_int_equal(ints(w->best)[i], ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
+    }
+}
+
+static void operations_test(void **state HN_UNUSED) {
+    static const hn_dtype caches[] = {HN_BF16, HN_F16, HN_F32};
+    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+        for (int table = 0; table < HN_WEIGHT_TYPES; table++) {
+            world w = world_create((hn_isa)isa, check_int(1, 4), (hn_dtype)table, caches[table % 3], check_int(0, 1));
+            size_t bytes = (size_t)(w.rows.n * w.ld) * sizeof(float);
+            float *before[3] = {hn_alloc(bytes), hn_alloc(bytes), hn_alloc(bytes)};
+            memcpy(before[0], hn_host(w.q), bytes);
+            memcpy(before[1], hn_host(w.k), bytes);
+            memcpy(before[2], hn_host(w.v), bytes);
+            hn_pool_run(w.c.pool, world_rank, &w);
+            check_world_rows(&w);
+            check_world_cache(&w, before[0], before[1], before[2]);
+            for (int i = 0; i < 3; i++) hn_free(before[i]);
+            world_free(&w);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
+        cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(argmax_test),
+        cmocka_unit_test(operations_test),
+    };
+    check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_bench.c - times the operations on the shapes of SmolLM2-135M, for tuning kernels: all matrix products of a pass
+ * on distinct weights, then the other operations of a layer, beside what the machine allows in the same seconds.
+ *
+ *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
+ *
+ * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1.
+ *
+ * Not part of the build. From the root of the repository, with the library built in build/:
+ *   cc -O2 -D_GNU_SOURCE -Iinclude -Isrc tests/check/ops_bench.c build/libhunch.a -lpthread -lm -o build/ops_bench
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "ops/cpu_mem.h"
+#include "ops/machine.h"
+#include "ops/pack.h"
+
+enum { LAYERS = 30, HIDDEN = 576, FFN = 1536, HEADS = 9, KV_HEADS = 3, DIM = 64, VOCAB = 49152, PAGE_ROWS = 64,
+       MAX_CONTEXT = 8192, QKV = HIDDEN + 2 * KV_HEADS * DIM, REPEATS = 7 };
+
+typedef struct layer {
+    hn_weight q, k, v, o, gate, up, down;
+    hn_kv kv;
+} layer;
+
+typedef struct bench {
+    hn_ops o;
+    hn_dtype type; /* of the layers; the head is Q8_0 */
+    int n, context;
+    bool products_only;
+    layer layers[LAYERS];
+    hn_weight head;
+    hn_act act, wide;
+    hn_buf x, qkv, att, ffn, logits, norm, cs, scratch, best;
+    hn_rows rows;
+    hn_rope rope;
+    hn_buf weights; /* all of them, so that they lie in huge pages */
+    size_t weight_bytes;
+    double parts[8]; /* seconds of the last run on rank 0, by operation */
+} bench;
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static uint64_t seed = 1;
+
+static hn_buf mem(bench *b, size_t bytes) {
+    hn_buf m = {.off = 0};
+    if (b->o.mem_create(&b->o, bytes, &m.mem, NULL) != HUNCH_OK) exit(4);
+    return m;
+}
+
+static hn_weight weight(bench *b, hn_dtype t, int out, int in) {
+    size_t stride = hn_strip_bytes(t, in), strips = (size_t)hn_strips(out);
+    hn_weight w = {.dtype = t, .out = out, .in = in, .strip_stride = stride, .data = hn_at(b->weights, b->weight_bytes)};
+    uint64_t *p = hn_host(w.data);
+    for (size_t i = 0; i < stride * strips / 8; i++) p[i] = (hn_splitmix(&seed) & 0x03ff03ff03ff03ffu) | 0x1000100010001000u;
+    b->weight_bytes += stride * strips;
+    return w;
+}
+
+static void layer_create(bench *b, layer *l) {
+    l->q = weight(b, b->type, HIDDEN, HIDDEN);
+    l->k = weight(b, b->type, KV_HEADS * DIM, HIDDEN);
+    l->v = weight(b, b->type, KV_HEADS * DIM, HIDDEN);
+    l->o = weight(b, b->type, HIDDEN, HIDDEN);
+    l->gate = weight(b, b->type, 2 * FFN, HIDDEN); /* interleaved */
+    l->gate.out = FFN;
+    l->up = l->gate;
+    l->up.data = hn_at(l->gate.data, l->gate.strip_stride);
+    l->gate.strip_stride *= 2;
+    l->up.strip_stride *= 2;
+    l->down = weight(b, b->type, HIDDEN, FFN);
+    size_t plane = (size_t)KV_HEADS * DIM * PAGE_ROWS * 2;
+    l->kv = (hn_kv){.type = HN_BF16, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
+                    .kv_heads = KV_HEADS, .head_dim = DIM};
+    l->kv.pool = mem(b, l->kv.page_bytes * (MAX_CONTEXT / PAGE_ROWS + 2));
+    memset(hn_host(l->kv.pool), 0, l->kv.pool.mem->size);
+}
+
+static void rows_create(bench *b) {
+    hn_rows *r = &b->rows;
+    r->position = mem(b, 4 * HN_MAX_ROWS);
+    r->slot = r->position;
+    r->token = mem(b, 4 * HN_MAX_ROWS);
+    r->seq = mem(b, 4 * HN_MAX_ROWS);
+    r->path_start = mem(b, 4 * HN_MAX_ROWS);
+    r->path_slots = mem(b, 4 * HN_MAX_ROWS);
+    r->seq_first = mem(b, 8);
+    r->committed = mem(b, 4);
+    r->direct = mem(b, 4);
+    r->page_stride = MAX_CONTEXT / PAGE_ROWS + 2;
+    r->page_table = mem(b, 4 * (size_t)r->page_stride);
+    for (int i = 0; i < r->page_stride; i++) ((int32_t *)hn_host(r->page_table))[i] = i;
+    b->rope = (hn_rope){.dims = DIM, .interleaved = true, .scale = 1, .freq = mem(b, DIM * 2)};
+}
+
+static void rows_set(bench *b) {
+    hn_rows *r = &b->rows;
+    r->n = b->n;
+    r->n_seqs = 1;
+    r->max_position = b->context + b->n - 1;
+    for (int i = 0; i < b->n; i++) {
+        ((int32_t *)hn_host(r->position))[i] = b->context + i;
+        ((int32_t *)hn_host(r->path_slots))[i] = b->context + i;
+    }
+    ((int32_t *)hn_host(r->seq_first))[1] = b->n;
+    *(int32_t *)hn_host(r->committed) = b->context;
+    *(int32_t *)hn_host(r->direct) = 1;
+}
+
+static void mark(bench *b, int rank, int part, double *t) {
+    if (rank != 0) return;
+    double now = now_s();
+    b->parts[part] += now - *t;
+    *t = now;
+}
+
+static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
+    const hn_ops *o = &b->o;
+    int n = b->n;
+    if (!b->products_only) o->rmsnorm(ex, n, b->x, HIDDEN, b->norm, 1e-5f, b->act, HN_ACT_Q8, (hn_buf){NULL, 0}, 0);
+    mark(b, ex->rank, 5, t);
+    hn_linear_out qkv[3] = {{&l->q, b->qkv, QKV}, {&l->k, hn_at(b->qkv, 4 * HIDDEN), QKV},
+                            {&l->v, hn_at(b->qkv, 4 * (HIDDEN + KV_HEADS * DIM)), QKV}};
+    o->linear(ex, n, b->act, qkv, 3, false);
+    mark(b, ex->rank, 0, t);
+    if (!b->products_only) {
+        o->rope_store(ex, &b->rows, &b->rope, b->cs, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
+        mark(b, ex->rank, 6, t);
+        o->attention(ex, &b->rows, &l->kv, HEADS, 0.125f, 0, b->qkv, QKV, b->att, HIDDEN, b->scratch);
+        mark(b, ex->rank, 4, t);
+        o->quantise(ex, n, b->att, HIDDEN, b->act, HN_ACT_Q8);
+        mark(b, ex->rank, 5, t);
+    }
+    hn_linear_out out = {&l->o, b->x, HIDDEN}, down = {&l->down, b->x, HIDDEN};
+    o->linear(ex, n, b->act, &out, 1, true);
+    mark(b, ex->rank, 0, t);
+    if (!b->products_only) o->rmsnorm(ex, n, b->x, HIDDEN, b->norm, 1e-5f, b->act, HN_ACT_Q8, (hn_buf){NULL, 0}, 0);
+    mark(b, ex->rank, 5, t);
+    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->ffn, FFN);
+    mark(b, ex->rank, 1, t);
+    if (!b->products_only) o->quantise(ex, n, b->ffn, FFN, b->wide, HN_ACT_Q8);
+    mark(b, ex->rank, 5, t);
+    o->linear(ex, n, b->wide, &down, 1, true);
+    mark(b, ex->rank, 2, t);
+}
+
+static void pass(void *arg, int rank, int ranks) {
+    bench *b = arg;
+    hn_exec ex = {&b->o, rank, ranks};
+    double t = now_s();
+    if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->rope, b->cs);
+    for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
+    hn_linear_out head = {&b->head, b->logits, VOCAB};
+    b->o.linear(&ex, b->n, b->act, &head, 1, false);
+    mark(b, rank, 3, &t);
+    if (!b->products_only) b->o.argmax(&ex, b->n, b->logits, VOCAB, VOCAB, b->best);
+    mark(b, rank, 7, &t);
+}
+
+/* Best time of some passes; parts of the last. */
+static double best_pass(bench *b, int n, bool products_only) {
+    double best = 1e9;
+    b->n = n;
+    b->products_only = products_only;
+    rows_set(b);
+    for (int i = 0; i < REPEATS; i++) {
+        memset(hn_host(b->x), 0, 4 * HIDDEN); /* residuals must not grow without end */
+        memset(b->parts, 0, sizeof b->parts);
+        double start = now_s();
+        hn_pool_run(b->o.pool, pass, b);
+        double s = now_s() - start;
+        best = s < best ? s : best;
+    }
+    return best;
+}
+
+static void buffers_create(bench *b) {
+    b->act = (hn_act){mem(b, b->o.act_bytes(HIDDEN, HN_MAX_ROWS)), HIDDEN, HN_MAX_ROWS};
+    b->wide = (hn_act){mem(b, b->o.act_bytes(FFN, HN_MAX_ROWS)), FFN, HN_MAX_ROWS};
+    b->x = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
+    b->qkv = mem(b, 4 * HN_MAX_ROWS * QKV);
+    b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
+    b->ffn = mem(b, 4 * HN_MAX_ROWS * FFN);
+    b->logits = mem(b, (size_t)4 * HN_MAX_ROWS * VOCAB);
+    b->norm = mem(b, 4 * HIDDEN);
+    b->cs = mem(b, 4 * HN_MAX_ROWS * DIM);
+    b->best = mem(b, 4 * HN_MAX_ROWS);
+    b->scratch = mem(b, b->o.attention_scratch(HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));
+}
+
+int main(int argc, char **argv) {
+    static bench b;
+    hn_isa isa;
+    hunch_error err = {.status = HUNCH_OK};
+    hn_pool *pool;
+    int threads = argc > 2 ? atoi(argv[2]) : hn_cores();
+    b.context = argc > 3 ? atoi(argv[3]) : 256;
+    if (hn_isa_parse(argc > 1 ? argv[1] : "best", &isa, &err) != HUNCH_OK ||
+        hn_pool_create(&pool, threads, &err) != HUNCH_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 2;
+    }
+    hn_ops_cpu(&b.o, pool, isa, false);
+    b.type = getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q8_0") ? HN_Q8_0
+             : getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q4_0") ? HN_Q4_0 : HN_Q4_1;
+    b.weights = mem(&b, (size_t)256 << 20);
+    for (int i = 0; i < LAYERS; i++) layer_create(&b, &b.layers[i]);
+    b.head = weight(&b, HN_Q8_0, VOCAB, HIDDEN);
+    buffers_create(&b);
+    rows_create(&b);
+    double read = 0, gmacs = 0, barrier = 0;
+    if (hn_machine_measure(&b.o, &read, &gmacs, &barrier, &err) != HUNCH_OK) return 4;
+    printf("%s, %d threads: read %.1f GB/s, int8 %.0f G MAC/s, barrier %.2f us; weights %.1f MB, context %d\n",
+           hn_isa_name(isa), threads, read, gmacs, barrier, (double)b.weight_bytes * 1e-6, b.context);
+    static const int usual[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64};
+    int count = argc > 4 ? argc - 4 : (int)(sizeof usual / sizeof *usual);
+    double one[2] = {0, 0};
+    for (int i = 0; i < count; i++) {
+        int n = argc > 4 ? atoi(argv[4 + i]) : usual[i];
+        if (n < 1 || n > HN_MAX_ROWS) return 2;
+        double products = best_pass(&b, n, true), all = best_pass(&b, n, false);
+        if (i == 0) one[0] = products, one[1] = all;
+        printf("n %2d  products %7.3f ms %5.1f GB/s x%.2f | all %7.3f ms %5.1f GB/s x%.2f |", n, products * 1e3,
+               (double)b.weight_bytes / products * 1e-9, products / one[0], all * 1e3,
+               (double)b.weight_bytes / all * 1e-9, all / one[1]);
+        static const char *const names[] = {"qkv+o", "glu", "down", "head", "attention", "norm+quant", "rope", "argmax"};
+        for (int p = 0; p < 8; p++) printf(" %s %.0f", names[p], b.parts[p] * 1e6);
+        printf("\n");
+    }
+    hn_pool_free(pool);
+    return 0;
+}

@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_test.c - the `hunch` command as a black box: exit codes, one-line errors, shapes of its JSON, and that its
+ * figures agree with each other and with the golden data. What the engine computes is tested elsewhere. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STORIES HUNCH_TEST_DATA "/models/stories260K/stories260K.f32.gguf"
+#define STORIES_HF HUNCH_TEST_DATA "/models/stories260K/hf"
+#define NO_TOKENIZER HUNCH_TEST_DATA "/goldens/llama-tied"
+
+static char folder[] = "/tmp/hunch-command-XXXXXX";
+
+/* ---- running the command ------------------------------------------------------------------------------------- */
+
+typedef struct result {
+    int code; /* exit code, or -signal */
+    char *out, *err;
+    size_t out_len;
+} result;
+
+/* Path of a file in the test's folder; the same text for the same name, valid to the end. */
+static char *path_of(const char *name) {
+    static char paths[32][300];
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (int i = 0; i < 32; i++) {
+        if (!paths[i][0])
+            strcpy(paths[i], path);
+        if (strcmp(paths[i], path) == 0)
+            return paths[i];
+    }
+    fail_msg("too many files");
+    return NULL;
+}
+
+static char *file_read(const char *path, size_t *len) {
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("cannot read %s", path);
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    rewind(f);
+    char *data = malloc((size_t)n + 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, (size_t)n, f), n);
+    fclose(f);
+    data[n] = 0;
+    if (len)
+        *len = (size_t)n;
+    return data;
+}
+
+static const char *file_write(const char *name, const void *data, size_t len) {
+    const char *path = path_of(name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, len, f), len);
+    fclose(f);
+    return path;
+}
+
+static const char *text_write(const char *name, const char *text) {
+    return file_write(name, text, strlen(text));
+}
+
+static const char *json_write(const char *name, const json_t *value) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    const char *path = text_write(name, text);
+    free(text);
+    return path;
+}
+
+static pid_t command_start(const char *const *args, const char *out, const char *err) {
+    const char *argv[64] = {HUNCH_COMMAND};
+    int n = 1;
+    while (args[n - 1] && n < 63) {
+        argv[n] = args[n - 1];
+        n++;
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0)
+            _exit(99);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(98);
+    }
+    return child;
+}
+
+static int child_wait(pid_t child) {
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static result command_args(const char *const *args) {
+    char out[300], err[300];
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(err, sizeof err, "%s/err", folder);
+    result r = {.code = child_wait(command_start(args, out, err))};
+    r.out = file_read(out, &r.out_len);
+    r.err = file_read(err, NULL);
+    if (r.code == 98)
+        fail_msg("cannot run %s", HUNCH_COMMAND);
+    return r;
+}
+#define command(...) command_args((const char *const[]){__VA_ARGS__, NULL})
+
+static void result_free(result *r) {
+    free(r->out);
+    free(r->err);
+}
+
+/* Fails with `code`, nothing on standard output, and one line on standard error that holds `says`. */
+static void refused_args(int code, const char *says, const char *const *args) {
+    result r = command_args(args);
+    char *end = strchr(r.err, '\n');
+    if (r.code != code || !strstr(r.err, says) || !end || end[1] || r.out_len)
+        fail_msg("expected %d and one line with \"%s\", got %d and \"%s\", output \"%s\"", code, says, r.code, r.err,
+                 r.out);
+    result_free(&r);
+}
+#define refused(code, says, ...) refused_args(code, says, (const char *const[]){__VA_ARGS__, NULL})
+
+static json_t *json_args(const char *const *args) {
+    result r = command_args(args);
+    json_error_t je;
+    json_t *j = json_loads(r.out, 0, &je);
+    if (r.code != 0 || !j)
+        fail_msg("exit code %d, output \"%.200s\", %s", r.code, r.out, r.err);
+    result_free(&r);
+    return j;
+}
+#define json_of(...) json_args((const char *const[]){__VA_ARGS__, "--json", NULL})
+
+/* ---- reading JSON -------------------------------------------------------------------------------------------- */
+
+static json_t *get(const json_t *o, const char *key) {
+    json_t *v = json_object_get(o, key);
+    if (!v)
+        fail_msg("no \"%s\"", key);
+    return v;
+}
+
+static double real_of(const json_t *o, const char *key) {
+    json_t *v = get(o, key);
+    if (!json_is_number(v))
+        fail_msg("\"%s\" is not a number", key);
+    return json_number_value(v);
+}
+
+static long long int_of(const json_t *o, const char *key) {
+    json_t *v = get(o, key);
+    if (!json_is_integer(v))
+        fail_msg("\"%s\" is not a whole number", key);
+    return json_integer_value(v);
+}
+
+static const char *text_of(const json_t *o, const char *key) {
+    json_t *v = get(o, key);
+    if (!json_is_string(v))
+        fail_msg("\"%s\" is not a text", key);
+    return json_string_value(v);
+}
+
+static void near(double a, double b, double relative) {
+    if (!(fabs(a - b) <= relative * fmax(fabs(a), fabs(b))))
+        fail_msg("%.9g is not within %g of %.9g", a, relative, b);
+}
+
+/* Row `number` of a golden file. */
+static json_t *golden(const char *name, int number) {
+    char path[400];
+    snprintf(path, sizeof path, "%s/models/stories260K/%s", HUNCH_TEST_DATA, name);
+    char *text = file_read(path, NULL), *line = text;
+    for (int i = 0; i < number; i++) {
+        line = strchr(line, '\n');
+        assert_non_null(line++);
+    }
+    line[strcspn(line, "\n")] = 0;
+    json_t *row = json_loads(line, 0, NULL);
+    assert_non_null(row);
+    free(text);
+    return row;
+}
+
+static json_t *first_of(const json_t *list, size_t n) {
+    json_t *head = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append(head, json_array_get(list, i));
+    return head;
+}
+
+/* ---- usage --------------------------------------------------------------------------------------------------- */
+
+static void test_usage_errors(void **state) {
+    (void)state;
+    refused(2, "did you mean run", "rum");
+    refused(2, "bogusbogus", "bogusbogus");
+    refused(2, "did you mean --model", "run", "--modle", "x");
+    refused(2, "--samples", "compare", "--samples", "3");
+    refused(2, "--model-free", "run", "--model-free");
+    refused(2, "unexpected argument here", "run", "here");
+    refused(2, "--temperature", "run", "--temperature");
+    refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");
+    refused(2, "--temperature -1", "run", "-m", STORIES, "-p", "a", "--temperature=-1");
+    refused(2, "--temperature nan", "run", "--temperature", "nan");
+    refused(2, "--top-p 1.5", "run", "--top-p", "1.5");
+    refused(2, "--seed 12x", "run", "--seed", "12x");
+    refused(2, "-n 0", "run", "-n", "0");
+    refused(2, "-n 1e3", "run", "-n", "1e3");
+    refused(2, "--threads 0", "run", "--threads=0");
+    refused(2, "--chunk 65", "run", "--chunk", "65");
+    refused(2, "not available in this build", "run", "--verify", "ratio");
+    refused(2, "--verify guess", "run", "--verify", "guess");
+    refused(2, "not available in this build", "run", "--kv", "q8_0");
+    refused(2, "--color pink", "run", "--color", "pink");
+    refused(2, "--raw takes no value", "run", "--raw=yes");
+    refused(2, "--rows", "bench", "--rows", "1,,2");
+    refused(2, "-m MODEL is missing", "run", "-p", "a");
+    refused(2, "no prompt", "run", "-m", STORIES);
+    refused(2, "several prompts", "run", "-m", STORIES, "-p", "a", "-f", "b");
+    refused(2, "-o", "logits", "-m", STORIES, "-p", "a");
+    refused(2, "model", "inspect");
+}
+
+static void test_help(void **state) {
+    (void)state;
+    static const char *const names[] = {"run", "compare", "bench", "inspect", "tokenize", "logits", "score", "convert"};
+    result all = command("--help"), version = command("--version");
+    assert_int_equal(all.code, 0);
+    assert_int_equal(version.code, 0);
+    assert_int_equal(strncmp(version.out, "hunch 0.", 8), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_non_null(strstr(all.out, names[i]));
+        result one = command(names[i], "--help");
+        assert_int_equal(one.code, 0);
+        assert_non_null(strstr(one.out, "--model"));
+        result_free(&one);
+    }
+    result_free(&all);
+    result_free(&version);
+}
+
+static void test_engine_refusals(void **state) {
+    (void)state;
+    refused(2, "wizard", "run", "-m", STORIES, "-p", "a", "--draft", "wizard");
+    refused(2, "sdepth", "run", "-m", STORIES, "-p", "a", "--draft", "ngram,sdepth=2");
+    refused(2, "warp9", "run", "-m", STORIES, "-p", "a", "--isa", "warp9");
+    refused(2, "greedy", "run", "-m", STORIES, "-p", "a", "--verify", "greedy", "--temperature", "1");
+    refused(2, "513", "run", "-m", STORIES, "-p", "a", "--context", "513");
+    refused(2, "empty", "run", "-m", STORIES, "-p", "");
+    refused(2, "UTF-8", "run", "-m", STORIES, "-p", "caf\xc3");
+    refused(2, "UTF-8", "tokenize", "-m", STORIES, "-p", "caf\xc3");
+    refused(2, "--tokens", "run", "-m", NO_TOKENIZER, "-p", "hello");
+    refused(2, "tokenizer", "tokenize", "-m", NO_TOKENIZER, "-p", "hello");
+    refused(2, "tokenizer", "run", "-m", NO_TOKENIZER, "--tokens", text_write("t.json", "[1]"), "--stop", "x");
+}
+
+static void test_token_files(void **state) {
+    (void)state;
+    refused(1, "/nowhere.json", "run", "-m", STORIES, "--tokens", "/nowhere.json");
+    refused(1, "/nowhere.txt", "run", "-m", STORIES, "-f", "/nowhere.txt");
+    refused(2, "empty", "run", "-m", STORIES, "--tokens", text_write("t.json", "[]"));
+    refused(2, "array", "run", "-m", STORIES, "--tokens", text_write("t.json", "{\"a\":1}"));
+    refused(2, "array", "run", "-m", STORIES, "--tokens", text_write("t.json", "[1,2"));
+    refused(2, "entry 1", "run", "-m", STORIES, "--tokens", text_write("t.json", "[1,\"a\"]"));
+    refused(2, "512", "run", "-m", STORIES, "--tokens", text_write("t.json", "[1,512]"));
+    char list[4096] = "[1";
+    for (int i = 0; i < 600; i++)
+        strcat(list, ",2");
+    strcat(list, "]");
+    const char *longer = text_write("long.json", list);
+    refused(2, "601", "run", "-m", STORIES, "--tokens", longer);
+    refused(2, "601", "logits", "-m", STORIES, "--tokens", longer, "-o", path_of("long.npy"));
+    refused(2, "601", "compare", "-m", STORIES, "--tokens", longer);
+}
+
+static void test_damaged_models(void **state) {
+    (void)state;
+    size_t len;
+    char *model = file_read(STORIES, &len);
+    refused(1, "/nowhere.gguf", "run", "-m", "/nowhere.gguf", "-p", "a");
+    refused(3, "cut.gguf", "run", "-m", file_write("cut.gguf", model, len / 2), "-p", "a");
+    refused(3, "cut.gguf", "inspect", file_write("cut.gguf", model, 20));
+    refused(3, "text.gguf", "run", "-m", text_write("text.gguf", "this is no model at all"), "-p", "a");
+    free(model);
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------- */
+
+static void run_shape(const json_t *j) {
+    size_t n = json_array_size(get(j, "tokens")), accepted = 0, i;
+    json_t *p;
+    assert_int_equal(json_array_size(get(j, "provenance")), n);
+    json_array_foreach (get(j, "provenance"), i, p) {
+        assert_true(json_integer_value(p) >= -1);
+        assert_true(json_integer_value(p) < (json_int_t)json_array_size(get(j, "drafters")));
+        accepted += json_integer_value(p) >= 0;
+    }
+    assert_int_equal(int_of(j, "accepted"), accepted);
+    assert_true(int_of(j, "drafted") >= int_of(j, "accepted"));
+    if (int_of(j, "rounds"))
+        near(real_of(j, "tau"), ((double)n - 1) / (double)int_of(j, "rounds"), 1e-9);
+    else
+        assert_true(json_is_null(get(j, "tau")));
+    size_t by_position = 0;
+    json_array_foreach (get(j, "accepted_per_position"), i, p)
+        by_position += (size_t)json_integer_value(p);
+    assert_int_equal(by_position, accepted);
+    const json_t *t = get(j, "timing");
+    assert_true(real_of(t, "load_s") > 0 && real_of(t, "prefill_s") > 0 && real_of(t, "decode_s") >= 0);
+    near(real_of(t, "prefill_tok_s"), (double)int_of(j, "prompt_tokens") / real_of(t, "prefill_s"), 1e-6);
+    assert_true(real_of(j, "peak_rss_mib") > 1);
+    assert_true(json_is_null(get(j, "lossy")));
+    assert_true(json_is_string(get(j, "text")) || json_is_null(get(j, "text")));
+}
+
+static void test_run_golden(void **state) {
+    (void)state;
+    json_t *row = golden("golden.jsonl", 1);
+    const char *ids = json_write("ids.json", get(row, "prompt_ids"));
+    json_t *plain = json_of("run", "-m", STORIES, "--prompt-tokens", ids, "--precision", "f32", "-n", "48", "--draft", "none");
+    json_t *wanted = first_of(get(row, "greedy_ids"), 48);
+    run_shape(plain);
+    assert_true(json_equal(get(plain, "tokens"), wanted));
+    assert_string_equal(text_of(plain, "finish"), "length");
+    assert_int_equal(int_of(plain, "prompt_tokens"), json_array_size(get(row, "prompt_ids")));
+    assert_int_equal(int_of(plain, "rounds"), 47);
+    assert_int_equal(int_of(plain, "drafted"), 0);
+    json_decref(plain);
+    json_decref(wanted);
+    json_decref(row);
+}
+
+static void test_run_text(void **state) {
+    (void)state;
+    json_t *row = golden("golden.jsonl", 1);
+    json_t *a = json_of("run", "-m", STORIES, "-p", text_of(row, "prompt"), "--precision=f32", "-n", "32");
+    char with_newline[400];
+    snprintf(with_newline, sizeof with_newline, "%s\n", text_of(row, "prompt"));
+    json_t *b = json_of("run", "-m", STORIES, "-f", text_write("p.txt", with_newline), "--precision=f32", "-n", "32", "--raw");
+    json_t *wanted = first_of(get(row, "greedy_ids"), 32);
+    assert_int_equal(int_of(a, "prompt_tokens"), json_array_size(get(row, "prompt_ids")));
+    assert_true(json_equal(get(a, "tokens"), wanted));
+    assert_true(json_equal(get(b, "tokens"), wanted));
+    const char *text = text_of(a, "text"), *whole = strstr(text_of(row, "greedy_text"), text);
+    if (!whole || strlen(text) < 20)
+        fail_msg("\"%s\" is no part of \"%s\"", text, text_of(row, "greedy_text"));
+    json_decref(wanted);
+    json_decref(a);
+    json_decref(b);
+    json_decref(row);
+}
+
+static void test_run_drafted(void **state) {
+    (void)state;
+    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "none");
+    json_t *forced = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "forced,accept=1,depth=4");
+    json_t *pair = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "forced,accept=0.5,depth=3",
+                           "--draft", "ngram", "--chunk", "3");
+    run_shape(forced);
+    run_shape(pair);
+    assert_true(json_equal(get(plain, "tokens"), get(forced, "tokens")));
+    assert_true(json_equal(get(plain, "tokens"), get(pair, "tokens")));
+    assert_string_equal(text_of(plain, "text"), text_of(forced, "text"));
+    assert_int_equal(json_array_size(get(plain, "drafters")), 0);
+    assert_int_equal(json_array_size(get(pair, "drafters")), 2);
+    assert_string_equal(json_string_value(json_array_get(get(pair, "drafters"), 1)), "ngram");
+    assert_true(real_of(forced, "tau") > 4.5); /* every draft is right: 5 tokens a round but for the last */
+    assert_true(int_of(forced, "rounds") <= 20);
+    assert_int_equal(int_of(forced, "depth_drafted"), int_of(forced, "drafted"));
+    assert_true(int_of(pair, "accepted") > 0 && int_of(pair, "accepted") < int_of(pair, "drafted"));
+    json_decref(plain);
+    json_decref(forced);
+    json_decref(pair);
+}
+
+static void test_run_one_token(void **state) {
+    (void)state;
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "1");
+    run_shape(j);
+    assert_int_equal(json_array_size(get(j, "tokens")), 1);
+    assert_int_equal(int_of(j, "rounds"), 0);
+    json_decref(j);
+}
+
+static void test_run_seed(void **state) {
+    (void)state;
+    char seed[32];
+    json_t *a = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--temperature", "1", "--ignore-eos");
+    json_t *c = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--temperature", "1", "--ignore-eos");
+    snprintf(seed, sizeof seed, "%lld", int_of(a, "seed"));
+    json_t *b = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--temperature", "1", "--ignore-eos", "--seed",
+                        seed, "--draft", "forced,accept=0.7,depth=3");
+    assert_int_equal(int_of(a, "seed"), int_of(b, "seed"));
+    assert_true(json_equal(get(a, "tokens"), get(b, "tokens")));
+    assert_true(int_of(a, "seed") != int_of(c, "seed"));
+    assert_false(json_equal(get(a, "tokens"), get(c, "tokens")));
+    json_decref(a);
+    json_decref(b);
+    json_decref(c);
+}
+
+static void test_run_samples(void **state) {
+    (void)state;
+    result r = command("run", "-m", STORIES, "-p", "Once", "-n", "12", "--temperature", "1", "--seed", "7", "--samples",
+                       "5", "--json-lines", "--parallel", "2");
+    assert_int_equal(r.code, 0);
+    char *line = r.out;
+    for (int i = 0; i < 5; i++) {
+        char seed[16], *end = strchr(line, '\n');
+        assert_non_null(end);
+        *end = 0;
+        json_t *sample = json_loads(line, 0, NULL);
+        assert_non_null(sample);
+        snprintf(seed, sizeof seed, "%d", 7 + i);
+        json_t *alone = json_of("run", "-m", STORIES, "-p", "Once", "-n", "12", "--temperature", "1", "--seed", seed);
+        run_shape(sample);
+        assert_int_equal(int_of(sample, "seed"), 7 + i);
+        assert_true(json_equal(get(sample, "tokens"), get(alone, "tokens")));
+        json_decref(sample);
+        json_decref(alone);
+        line = end + 1;
+    }
+    assert_int_equal(*line, 0);
+    result_free(&r);
+    refused(2, "--json-lines", "run", "-m", STORIES, "-p", "Once", "--samples", "2");
+}
+
+static void test_run_stop(void **state) {
+    (void)state;
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--stop", "xyzzy", "--stop", ".");
+    assert_string_equal(text_of(j, "finish"), "stop");
+    assert_null(strchr(text_of(j, "text"), '.'));
+    assert_true(strlen(text_of(j, "text")) > 5);
+    json_decref(j);
+}
+
+static void test_run_plain_output(void **state) {
+    (void)state;
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40");
+    result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40");
+    assert_int_equal(r.code, 0);
+    size_t len = strlen(text_of(j, "text"));
+    assert_int_equal(r.out_len, len + 1);
+    assert_memory_equal(r.out, text_of(j, "text"), len);
+    assert_non_null(strstr(r.err, "tokens/s"));
+    assert_non_null(strstr(r.err, "acceptance length"));
+    assert_null(strchr(r.out, 27));
+    result_free(&r);
+    r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--draft", "forced,accept=1,depth=2", "--color",
+                "always");
+    assert_non_null(strstr(r.out, "\033[32m"));
+    /* without its escape sequences it is the same text */
+    char *to = r.out;
+    for (const char *from = r.out; *from; from++)
+        if (*from == 27)
+            from = strchr(from, 'm');
+        else
+            *to++ = *from;
+    *to = 0;
+    assert_int_equal(strlen(r.out), len + 1);
+    assert_memory_equal(r.out, text_of(j, "text"), len);
+    result_free(&r);
+    json_decref(j);
+}
+
+static void test_run_without_tokenizer(void **state) {
+    (void)state;
+    const char *ids = text_write("t.json", "[3, 14, 15, 92]");
+    json_t *j = json_of("run", "-m", NO_TOKENIZER, "--tokens", ids, "-n", "8");
+    run_shape(j);
+    assert_true(json_is_null(get(j, "text")));
+    char *end;
+    result r = command("run", "-m", NO_TOKENIZER, "--tokens", ids, "-n", "8");
+    assert_int_equal(strtol(r.out, &end, 10), json_integer_value(json_array_get(get(j, "tokens"), 0)));
+    result_free(&r);
+    json_decref(j);
+}
+
+static void test_run_interrupted(void **state) {
+    (void)state;
+    const char *const args[] = {"run", "-m", STORIES, "-p", "Once", "--samples", "1000000", "--json-lines", "-n", "50", NULL};
+    char out[300], err[300];
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(err, sizeof err, "%s/err", folder);
+    unlink(out);
+    pid_t child = command_start(args, out, err);
+    struct stat st = {0};
+    for (int i = 0; i < 600 && st.st_size == 0; i++) { /* the first answer is there: generation has begun */
+        usleep(50000);
+        if (stat(out, &st) != 0)
+            st.st_size = 0;
+    }
+    kill(child, SIGINT);
+    assert_int_equal(child_wait(child), 130);
+    size_t len;
+    char *text = file_read(out, &len);
+    assert_true(len > 0 && text[len - 1] == '\n'); /* ends with a whole line */
+    free(text);
+}
+
+static void test_full_output(void **state) {
+    (void)state;
+    const char *const args[] = {"run", "-m", STORIES, "-p", "Once", "-n", "5", "--json", NULL};
+    char err[300];
+    snprintf(err, sizeof err, "%s/err", folder);
+    assert_int_equal(child_wait(command_start(args, "/dev/full", err)), 1);
+    char *text = file_read(err, NULL);
+    assert_non_null(strstr(text, "standard output"));
+    free(text);
+}
+
+/* ---- compare ------------------------------------------------------------------------------------------------- */
+
+static void method_shape(const json_t *m, size_t prompts) {
+    size_t i;
+    const json_t *p;
+    double ratios[8];
+    assert_int_equal(json_array_size(get(m, "per_prompt")), prompts);
+    json_array_foreach (get(m, "per_prompt"), i, p) {
+        ratios[i] = real_of(p, "ratio");
+        near(ratios[i], real_of(p, "tok_s") / real_of(p, "plain_tok_s"), 1e-6);
+        const json_t *ci = get(p, "ci");
+        double low = json_number_value(json_array_get(ci, 0)), high = json_number_value(json_array_get(ci, 1));
+        assert_true(low > 0 && low <= high && low <= ratios[i] * 1.0000001 && high >= ratios[i] * 0.9999999);
+        assert_true(json_is_true(get(p, "identical")));
+        assert_true(real_of(p, "tau") >= 1);
+    }
+    if (prompts == 2)
+        near(real_of(m, "ratio"), (ratios[0] + ratios[1]) / 2, 1e-6);
+    double total = real_of(m, "ratio_total");
+    assert_true(total >= fmin(ratios[0], ratios[1]) * 0.999999 && total <= fmax(ratios[0], ratios[1]) * 1.000001);
+    assert_true(json_is_true(get(m, "identical")));
+    assert_true(json_is_null(get(m, "first_difference")));
+}
+
+static const char *prompts_write(void) {
+    return text_write("prompts.jsonl", "{\"id\": \"a\", \"group\": \"g\", \"prompt\": \"Once upon a time\", \"more\": 1}\n\n"
+                                       "{\"id\": 17, \"tokens\": [1, 403, 407, 261]}\n");
+}
+
+static void test_compare(void **state) {
+    (void)state;
+    json_t *j = json_of("compare", "-m", STORIES, "-f", prompts_write(), "-n", "90", "--ignore-eos", "--draft",
+                        "forced,accept=1,depth=4", "--draft", "forced,accept=0.4,depth=2+ngram", "--draft", "none");
+    assert_int_equal(int_of(j, "prompts"), 2);
+    assert_true(real_of(get(j, "plain"), "tok_s") > 0);
+    const json_t *methods = get(j, "methods");
+    assert_int_equal(json_array_size(methods), 3);
+    const json_t *all = json_array_get(methods, 0), *some = json_array_get(methods, 1), *none = json_array_get(methods, 2);
+    method_shape(all, 2);
+    method_shape(some, 2);
+    method_shape(none, 2);
+    assert_string_equal(text_of(some, "draft"), "forced,accept=0.4,depth=2+ngram");
+    assert_true(real_of(all, "tau") > 4.5);
+    near(real_of(all, "acceptance"), 1, 1e-9);
+    assert_true(real_of(some, "acceptance") < 1);
+    near(real_of(none, "tau"), 1, 1e-9);
+    assert_true(json_is_null(get(none, "acceptance")));
+    assert_string_equal(text_of(json_array_get(get(all, "per_prompt"), 0), "id"), "a");
+    assert_int_equal(int_of(json_array_get(get(all, "per_prompt"), 1), "id"), 17);
+    assert_true(json_is_false(get(j, "cold")));
+    assert_true(json_is_null(get(j, "lossy")));
+    json_decref(j);
+}
+
+static void test_compare_parallel(void **state) {
+    (void)state;
+    json_t *j = json_of("compare", "-m", STORIES, "-f", prompts_write(), "-n", "60", "--ignore-eos", "--draft",
+                        "forced,accept=0.7,depth=3", "--parallel", "2", "--temperature", "0.8", "--cold");
+    method_shape(json_array_get(get(j, "methods"), 0), 2);
+    assert_int_equal(int_of(j, "parallel"), 2);
+    assert_true(json_is_true(get(j, "cold")));
+    json_decref(j);
+}
+
+static void test_compare_table(void **state) {
+    (void)state;
+    result r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--show", "--color", "never");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "plain: "));
+    assert_non_null(strstr(r.out, "plain against auto"));
+    assert_non_null(strstr(r.out, "identical 1 of 1"));
+    assert_null(strchr(r.out, 27));
+    result_free(&r);
+    refused(2, "empty", "compare", "-m", STORIES, "-f", text_write("none.txt", "{\"id\":1,\"prompt\":\"\"}\n"));
+    refused(2, "bad.jsonl:2", "compare", "-m", STORIES, "-f", text_write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"promt\":\"b\"}\n"));
+}
+
+/* ---- bench ---------------------------------------------------------------------------------------------------- */
+
+static void test_bench(void **state) {
+    (void)state;
+    json_t *j = json_of("bench", "-m", STORIES, "--rows", "1,4", "--contexts", "16,64,4096");
+    assert_true(strlen(text_of(j, "cpu")) > 0 && strlen(text_of(j, "isa")) > 0);
+    assert_true(int_of(j, "threads") >= 1);
+    assert_true(real_of(j, "read_gb_s") > 0.1 && real_of(j, "int8_gmac_s") > 0.01);
+    assert_string_equal(text_of(j, "model"), STORIES);
+    assert_true(real_of(j, "load_s") > 0);
+    const json_t *plain = get(j, "plain"), *passes = get(j, "pass"), *p;
+    assert_true(real_of(plain, "prefill_tok_s") > 0 && real_of(plain, "decode_tok_s") > 0);
+    near(real_of(plain, "of_bandwidth"),
+         (double)(int_of(plain, "weight_bytes") + int_of(plain, "kv_bytes")) * real_of(plain, "decode_tok_s") /
+             (real_of(j, "read_gb_s") * 1e9),
+         1e-3);
+    /* 5 layers, K and V of 4 heads of 8, two bytes each */
+    assert_int_equal(int_of(plain, "kv_bytes"), int_of(plain, "context") * 5 * 2 * 4 * 8 * 2);
+    assert_int_equal(json_array_size(passes), 4); /* the model has no context of 4,096 */
+    size_t i;
+    json_array_foreach (passes, i, p) {
+        assert_int_equal(int_of(p, "rows"), i % 2 ? 4 : 1);
+        assert_int_equal(int_of(p, "context"), i < 2 ? 16 : 64);
+        assert_true(real_of(p, "ms") > 0 && real_of(p, "limit") > 0 && real_of(p, "of_bandwidth") > 0);
+        const json_t *one = json_array_get(passes, i & ~(size_t)1);
+        near(real_of(p, "flatness"), real_of(p, "ms") / real_of(one, "ms"), 1e-6);
+    }
+    json_decref(j);
+    refused(2, "one of --json and --csv", "bench", "-m", STORIES, "--json", "--csv");
+    refused(2, "no pass", "bench", "-m", STORIES, "--contexts", "5000");
+}
+
+/* ---- tokenize, logits, score ---------------------------------------------------------------------------------- */
+
+static void test_tokenize(void **state) {
+    (void)state;
+    json_t *row = golden("golden.jsonl", 1), *ids = get(row, "prompt_ids");
+    json_t *j = json_of("tokenize", "-m", STORIES, "-p", text_of(row, "prompt"));
+    assert_int_equal(json_array_size(get(j, "ids")) + 1, json_array_size(ids)); /* no BOS */
+    for (size_t i = 1; i < json_array_size(ids); i++)
+        assert_true(json_equal(json_array_get(get(j, "ids"), i - 1), json_array_get(ids, i)));
+    assert_int_equal(json_array_size(get(j, "pieces")), json_array_size(get(j, "ids")));
+    json_t *request = json_pack("{s:s,s:b}", "text", text_of(row, "prompt"), "add_special", 1);
+    char *line = json_dumps(request, 0), lines[600];
+    snprintf(lines, sizeof lines, "%s\n{\"text\": \"\\u00e9\\u4e2d\"}\n{\"text\": \"\"}\n", line);
+    result r = command("tokenize", "-m", STORIES, "-f", text_write("rows.jsonl", lines), "--json-lines");
+    assert_int_equal(r.code, 0);
+    json_t *first = json_loads(r.out, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_true(json_equal(get(first, "ids"), ids)); /* with BOS */
+    assert_non_null(strstr(r.out, "<0x")); /* characters that the vocabulary lacks fall back to bytes */
+    assert_non_null(strstr(r.out, "\n{\"ids\": [], \"pieces\": []}\n"));
+    result_free(&r);
+    free(line);
+    json_decref(request);
+    json_decref(first);
+    json_decref(j);
+    json_decref(row);
+    refused(2, "bad.jsonl:1", "tokenize", "-m", STORIES, "-f", text_write("bad.jsonl", "{\"txt\":1}"), "--json-lines");
+}
+
+static void test_template(void **state) {
+    (void)state;
+    const char *source = text_write("t.jinja", "{% for m in messages %}[{{ m['role'] }}: {{ m['content'] }}]{% endfor %}");
+    const char *vars = text_write("v.json", "{\"messages\": [{\"role\": \"user\", \"content\": \"caf\xc3\xa9\"},"
+                                            "{\"role\": \"assistant\", \"content\": \"b\"}]}");
+    result r = command("tokenize", "--template", source, "--messages", vars, "--text");
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.out, "[user: caf\xc3\xa9][assistant: b]");
+    result_free(&r);
+    refused(2, "--messages", "tokenize", "--template", source, "--text");
+    refused(1, "/nowhere", "tokenize", "--template", "/nowhere", "--messages", vars, "--text");
+    refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
+}
+
+typedef struct matrix {
+    char *file;
+    const float *data; /* [rows][columns] */
+    size_t rows, columns;
+} matrix;
+
+static matrix npy_read(const char *path) {
+    matrix m;
+    size_t len;
+    m.file = file_read(path, &len);
+    assert_memory_equal(m.file, "\x93NUMPY\x01\x00", 8);
+    size_t head = 10 + (size_t)(unsigned char)m.file[8] + 256 * (size_t)(unsigned char)m.file[9];
+    assert_int_equal(head % 64, 0);
+    assert_int_equal(m.file[head - 1], '\n');
+    assert_non_null(strstr(m.file + 10, "'descr': '<f4'"));
+    assert_int_equal(sscanf(strstr(m.file + 10, "'shape': "), "'shape': (%zu, %zu)", &m.rows, &m.columns), 2);
+    assert_int_equal(len, head + 4 * m.rows * m.columns);
+    m.data = (const float *)(const void *)(m.file + head);
+    return m;
+}
+
+/* Sum of -log softmax of ids[from..n-1], each foretold by the row before it; the matrix is of ids from `begin` on. */
+static double nll_sum(const matrix *m, const json_t *ids, size_t begin, size_t from, size_t end) {
+    double total = 0;
+    for (size_t i = from; i < end; i++) {
+        const float *row = m->data + (i - 1 - begin) * m->columns;
+        double sum = 0;
+        for (size_t v = 0; v < m->columns; v++)
+            sum += exp((double)row[v]);
+        total += log(sum) - row[json_integer_value(json_array_get(ids, i))];
+    }
+    return total;
+}
+
+static matrix logits_of(const json_t *ids, size_t begin, size_t end) {
+    json_t *part = json_array();
+    for (size_t i = begin; i < end; i++)
+        json_array_append(part, json_array_get(ids, i));
+    json_t *j = json_of("logits", "-m", STORIES, "--tokens", json_write("part.json", part), "--precision", "f32", "-o",
+                        path_of("part.npy"));
+    assert_int_equal(int_of(j, "tokens"), end - begin);
+    assert_int_equal(access(path_of("part.npy.partial"), F_OK), -1);
+    json_decref(j);
+    json_decref(part);
+    return npy_read(path_of("part.npy"));
+}
+
+static void test_score(void **state) {
+    (void)state;
+    json_t *row = golden("nll.jsonl", 0), *ids = get(row, "ids");
+    size_t n = json_array_size(ids);
+    const char *tokens = json_write("ids.json", ids);
+    json_t *j = json_of("score", "-m", STORIES, "--tokens", tokens, "--precision", "f32");
+    assert_int_equal(int_of(j, "tokens"), n);
+    assert_int_equal(int_of(row, "n_scored"), n - 1);
+    near(real_of(j, "nll"), real_of(row, "nll_sum") / (double)(n - 1), 1e-4);
+    near(real_of(j, "perplexity"), exp(real_of(j, "nll")), 1e-6);
+    matrix m = logits_of(ids, 0, n);
+    assert_int_equal(m.rows, n);
+    assert_int_equal(m.columns, 512);
+    near(real_of(j, "nll"), nll_sum(&m, ids, 0, 1, n) / (double)(n - 1), 1e-6);
+    free(m.file);
+    json_decref(j);
+    /* windows of 64 with half overlap: 0..63, 32..95, 64..127, ...; each scores what had no score yet */
+    double sum = 0;
+    for (size_t begin = 0, scored = 1; scored < n; begin += 32) {
+        size_t end = begin + 64 < n ? begin + 64 : n;
+        m = logits_of(ids, begin, end);
+        sum += nll_sum(&m, ids, begin, scored, end);
+        scored = end;
+        free(m.file);
+    }
+    j = json_of("score", "-m", STORIES, "--tokens", tokens, "--precision", "f32", "--context", "64");
+    near(real_of(j, "nll"), sum / (double)(n - 1), 1e-6);
+    json_decref(j);
+    /* as text: the same ids, BOS from the tokenizer */
+    j = json_of("score", "-m", STORIES, "-f", text_write("story.txt", text_of(row, "text")), "--precision", "f32");
+    near(real_of(j, "nll"), real_of(row, "nll_sum") / (double)(n - 1), 1e-4);
+    json_decref(j);
+    json_decref(row);
+    refused(2, "at least 2", "score", "-m", STORIES, "--tokens", text_write("t.json", "[1]"));
+}
+
+static void test_logits_unwritable(void **state) {
+    (void)state;
+    refused(1, "/nowhere/x.npy", "logits", "-m", STORIES, "-p", "a", "-o", "/nowhere/x.npy");
+}
+
+/* ---- inspect, convert ------------------------------------------------------------------------------------------ */
+
+static void test_inspect(void **state) {
+    (void)state;
+    json_t *j = json_of("inspect", STORIES);
+    assert_string_equal(text_of(j, "format"), "gguf");
+    assert_true(json_is_true(get(j, "runs")));
+    assert_string_equal(text_of(get(j, "metadata"), "general.architecture"), "llama");
+    assert_true(json_array_size(get(j, "tensors")) > 40);
+    size_t i;
+    const json_t *t;
+    json_array_foreach (get(j, "tensors"), i, t)
+        assert_true(json_is_true(get(t, "used")));
+    json_decref(j);
+    result r = command("inspect", "-m", STORIES);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "token_embd.weight"));
+    assert_non_null(strstr(r.out, ", 0 not used"));
+    result_free(&r);
+}
+
+static void test_convert(void **state) {
+    (void)state;
+    char converted[300];
+    snprintf(converted, sizeof converted, "%s/converted.gguf", folder);
+    result r = command("convert", "-m", STORIES_HF, "-o", converted);
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    json_t *a = json_of("run", "-m", STORIES_HF, "-p", "Once upon a time", "-n", "40", "--precision", "f32");
+    json_t *b = json_of("run", "-m", converted, "-p", "Once upon a time", "-n", "40", "--precision", "f32");
+    assert_true(json_equal(get(a, "tokens"), get(b, "tokens")));
+    assert_string_equal(text_of(a, "text"), text_of(b, "text"));
+    json_decref(a);
+    json_decref(b);
+    refused(1, "/nowhere", "convert", "-m", "/nowhere", "-o", converted);
+    refused(2, "folder", "convert", "-m", STORIES, "-o", converted);
+    refused(2, "-o", "convert", "-m", STORIES_HF);
+}
+
+/* ---- main ------------------------------------------------------------------------------------------------------ */
+
+static int folder_make(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_remove(void **state) {
+    (void)state;
+    char line[400];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_engine_refusals),
+        cmocka_unit_test(test_token_files),
+        cmocka_unit_test(test_damaged_models),
+        cmocka_unit_test(test_run_golden),
+        cmocka_unit_test(test_run_text),
+        cmocka_unit_test(test_run_drafted),
+        cmocka_unit_test(test_run_one_token),
+        cmocka_unit_test(test_run_seed),
+        cmocka_unit_test(test_run_samples),
+        cmocka_unit_test(test_run_stop),
+        cmocka_unit_test(test_run_plain_output),
+        cmocka_unit_test(test_run_without_tokenizer),
+        cmocka_unit_test(test_run_interrupted),
+        cmocka_unit_test(test_full_output),
+        cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_compare_parallel),
+        cmocka_unit_test(test_compare_table),
+        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_tokenize),
+        cmocka_unit_test(test_template),
+        cmocka_unit_test(test_score),
+        cmocka_unit_test(test_logits_unwritable),
+        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_convert),
+    };
+    unsetenv("NO_COLOR");
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* equality_test.c - losslessness as a test (contracts C1, C2): whatever drafts, however the work is cut, tokens AND logits
+ * are bit-identical to plain decoding. The full product on the tiny models, over random accept patterns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { N_PROMPTS = 8, CONTEXT = 128 };
+
+/* Prompts of different lengths that share nothing, from a little generator: the models' texts repeat enough. */
+static hunch_token prompt[N_PROMPTS][48];
+static size_t prompt_len[N_PROMPTS];
+
+static void make_prompts(int vocab) {
+    static const int len[N_PROMPTS] = {1, 2, 7, 15, 16, 17, 33, 47};
+    uint64_t x = 12345;
+    for (int i = 0; i < N_PROMPTS; i++) {
+        prompt_len[i] = (size_t)len[i];
+        for (int k = 0; k < len[i]; k++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            /* repeat a phrase now and then, so that lookup finds something */
+            prompt[i][k] = k >= 8 && (x >> 60) < 10 ? prompt[i][k - 8] : (hunch_token)((x >> 33) % (uint64_t)vocab);
+        }
+    }
+}
+
+static hunch_request request(const hunch_model *m, int i, double temperature) {
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt[i];
+    r.n_prompt = prompt_len[i];
+    r.max_tokens = light() ? 12 : 24;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){temperature, temperature > 0 ? 40 : 0, temperature > 0 ? 0.95 : 1, 0, 1000 + (uint64_t)i};
+    return r;
+}
+
+static void plain_answers(hunch_model *m, double temperature, hunch_kv kv, answer *out) {
+    hunch_engine *e = open_engine(m, NULL, 1, 64, kv, 64, CONTEXT);
+    for (int i = 0; i < N_PROMPTS; i++) {
+        const hunch_request r = request(m, i, temperature);
+        run_requests(e, &r, 1, true, &out[i]);
+    }
+    hunch_engine_close(&e);
+}
+
+/* One way of cutting the work against the plain answers. Returns accepted draft tokens. */
+static uint64_t check_way(hunch_model *m, const answer *want, double temperature, hunch_kv kv, const char *draft, int parallel,
+                          int chunk, int page_rows, const char *where) {
+    answer got[N_PROMPTS] = {{0}};
+    hunch_request r[N_PROMPTS];
+    uint64_t accepted = 0;
+    char what[300];
+    hunch_engine *e = open_engine(m, draft, parallel, chunk, kv, page_rows, CONTEXT);
+    for (int i = 0; i < N_PROMPTS; i++) r[i] = request(m, i, temperature);
+    for (int i = 0; i < N_PROMPTS; i += parallel) run_requests(e, r + i, parallel, true, got + i);
+    for (int i = 0; i < N_PROMPTS; i++) {
+        snprintf(what, sizeof what, "%s draft %s, %d together, chunk %d, pages of %d, temperature %g, prompt %d", where,
+                 draft ? draft : "none", parallel, chunk, page_rows, temperature, i);
+        assert_same(&want[i], &got[i], what);
+        accepted += got[i].accepted;
+        answer_free(&got[i]);
+    }
+    hunch_engine_close(&e);
+    return accepted;
+}
+
+static const char *const drafts[] = {"ngram", "forced,accept=0.7,depth=5,seed=1", "forced,accept=0.6,depth=6,tree=random,seed=2",
+                                     "forced,accept=0.9,depth=4,width=3,seed=3"};
+enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
+
+static void check_model(const char *name, int vocab, hunch_kv kv) {
+    const char *isa[HN_ISA_COUNT];
+    const int n_isa = levels(isa), chunks[] = {1, 3, 64};
+    make_prompts(vocab);
+    for (int l = light() ? n_isa - 1 : 0; l < n_isa; l++)
+        for (int t = 0; t < 2; t++) {
+            const double temperature = t ? 0.9 : 0;
+            answer want[N_PROMPTS] = {{0}};
+            uint64_t accepted[N_DRAFTS] = {0};
+            for (int threads = 1; threads <= 2; threads++) {
+                char where[200];
+                hunch_model *m = open_model(data_path(name), isa[l], threads, HUNCH_PRECISION_NATIVE);
+                snprintf(where, sizeof where, "%s at %s, %d threads:", name, isa[l], threads);
+                if (threads == 1) plain_answers(m, temperature, kv, want);
+                for (int c = 0; c < (light() ? 2 : 3); c++)
+                    for (int parallel = 1; parallel <= 8; parallel += 7) {
+                        check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
+                        for (int d = 0; d < N_DRAFTS; d++)
+                            accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c], c == 1 ? 16 : 64, where);
+                    }
+                hunch_model_close(&m);
+            }
+            for (int d = 1; d < N_DRAFTS; d++) assert_true(accepted[d] > 0); /* the test did accept and commit paths */
+            for (int i = 0; i < N_PROMPTS; i++) answer_free(&want[i]);
+        }
+}
+
+static void test_stories_f32(void **state) { (void)state; check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16); }
+static void test_babyllama_q8(void **state) { (void)state; check_model("models/babyllama105/babyllama105.q8_0.gguf", 105, HUNCH_KV_F16); }
+static void test_golden_folder(void **state) { (void)state; check_model("goldens/llama-gqa", 512, HUNCH_KV_F32); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
+                                       cmocka_unit_test(test_golden_folder)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fixture.h - what the tests across modules share: opening the tiny models, running a request and keeping everything
+ * that it gave (tokens and the logits that decided them). Include after cmocka. */
+#ifndef HN_TEST_FIXTURE_H
+#define HN_TEST_FIXTURE_H
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "hunch/hunch.h"
+
+#define FIXTURE __attribute__((unused)) static
+
+/* Fails the test with the library's own words. */
+#define must(call)                                                                                                     \
+    do {                                                                                                               \
+        hunch_error e_ = {0};                                                                                          \
+        hunch_error *err = &e_;                                                                                        \
+        if ((call) != HUNCH_OK) fail_msg("%s: %s", #call, e_.message);                                                 \
+    } while (0)
+
+/* Sanitizer builds run fewer cases of the same tests. */
+FIXTURE bool light(void) {
+    const char *v = getenv("HUNCH_TEST_LIGHT");
+    return v && *v && strcmp(v, "0");
+}
+
+FIXTURE const char *data_path(const char *name) {
+    static char path[4][512];
+    static int next;
+    char *p = path[next++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", HUNCH_TEST_DATA, name);
+    return p;
+}
+
+FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, hunch_precision precision) {
+    hunch_model_options o;
+    hunch_model *m = NULL;
+    hunch_model_options_defaults(&o);
+    o.isa = isa;
+    o.threads = threads;
+    o.precision = precision;
+    must(hunch_model_open(&m, path, &o, err));
+    return m;
+}
+
+FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv, int page_rows, int context) {
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_engine_options_defaults(&o);
+    o.drafts = &draft;
+    o.n_drafts = draft ? 1 : 0;
+    o.parallel = parallel;
+    o.chunk = chunk;
+    o.kv = kv;
+    o.page_rows = page_rows;
+    o.context = context;
+    must(hunch_engine_open(&e, m, &o, err));
+    return e;
+}
+
+typedef struct answer {
+    hunch_token *token;
+    size_t n;
+    float *logits; /* [n][vocab] */
+    int vocab;
+    uint64_t rounds, drafted, accepted;
+    hunch_finish finish;
+    char *text;
+} answer;
+
+FIXTURE void keep_logits(void *user, size_t index, const float *logits, int vocab) {
+    answer *a = user;
+    a->vocab = vocab;
+    a->logits = realloc(a->logits, (index + 1) * (size_t)vocab * sizeof(float));
+    memcpy(a->logits + index * (size_t)vocab, logits, (size_t)vocab * sizeof(float));
+}
+
+FIXTURE void answer_free(answer *a) {
+    free(a->token);
+    free(a->logits);
+    free(a->text);
+    memset(a, 0, sizeof *a);
+}
+
+FIXTURE void keep_answer(answer *a, const hunch_session *s) {
+    hunch_session_state st;
+    hunch_session_get(s, &st);
+    a->n = st.n_tokens;
+    a->token = malloc((st.n_tokens + 1) * sizeof *a->token);
+    memcpy(a->token, st.tokens, st.n_tokens * sizeof *a->token);
+    a->rounds = st.rounds;
+    a->drafted = st.drafted;
+    a->accepted = st.accepted;
+    a->finish = st.finish;
+    if (st.finish == HUNCH_FINISH_FAILED) fail_msg("session failed: %s", st.error.message);
+    if (st.text) {
+        a->text = calloc(1, st.text_len + 1);
+        memcpy(a->text, st.text, st.text_len);
+    }
+}
+
+/* Runs n requests together on one engine; out[i] must be zeroed and keeps logits if `logits`. */
+FIXTURE void run_requests(hunch_engine *e, const hunch_request *r, int n, bool logits, answer *out) {
+    hunch_session *s[64] = {0};
+    for (int i = 0; i < n; i++) {
+        hunch_request q = r[i];
+        if (logits) {
+            q.on_logits = keep_logits;
+            q.on_logits_user = &out[i];
+        }
+        must(hunch_session_open(&s[i], e, &q, err));
+    }
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    for (int i = 0; i < n; i++) {
+        keep_answer(&out[i], s[i]);
+        hunch_session_close(&s[i]);
+    }
+}
+
+/* Tokens and logits of b equal a's, bit for bit. */
+FIXTURE void assert_same(const answer *a, const answer *b, const char *what) {
+    if (a->n != b->n) fail_msg("%s: %zu tokens, plain gave %zu", what, b->n, a->n);
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->token[i] != b->token[i]) fail_msg("%s: token %zu is %d, plain gave %d", what, i, b->token[i], a->token[i]);
+        if (a->logits && b->logits && memcmp(a->logits + i * (size_t)a->vocab, b->logits + i * (size_t)a->vocab, (size_t)a->vocab * sizeof(float)))
+            fail_msg("%s: logits of token %zu differ from plain's", what, i);
+    }
+}
+
+/* The instruction levels of this machine. */
+FIXTURE int levels(const char *names[HN_ISA_COUNT]) {
+    int n = 0;
+    for (int i = 0; i <= (int)hn_isa_best(); i++) names[n++] = hn_isa_name((hn_isa)i);
+    return n;
+}
+#endif

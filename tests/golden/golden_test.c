@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* golden_test.c - f32 precision against what the reference implementations computed: logits, greedy texts, the residual
+ * stream at every layer boundary, and the log-likelihood of real stories. tests/data/README.md says where they come from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/file.h"
+#include "engine/engine.h"
+#include "fixture.h"
+
+/* A tensor of a safetensors file, f32 only. */
+typedef struct golden_tensor {
+    const float *data;
+    size_t n, cols;
+} golden_tensor;
+
+typedef struct golden_file {
+    hn_map map;
+    json_t *header;
+} golden_file;
+
+static golden_file open_golden(const char *path) {
+    golden_file f;
+    uint64_t len;
+    must(hn_map_open(&f.map, path, err));
+    memcpy(&len, f.map.data, 8);
+    f.header = json_loadb((const char *)f.map.data + 8, len, 0, NULL);
+    assert_non_null(f.header);
+    return f;
+}
+
+static golden_tensor get_golden(const golden_file *f, const char *name) {
+    const json_t *t = json_object_get(f->header, name), *o = json_object_get(t, "data_offsets"), *shape = json_object_get(t, "shape");
+    assert_non_null(t);
+    assert_string_equal(json_string_value(json_object_get(t, "dtype")), "F32");
+    uint64_t len;
+    memcpy(&len, f->map.data, 8);
+    const size_t from = (size_t)json_integer_value(json_array_get(o, 0)), to = (size_t)json_integer_value(json_array_get(o, 1));
+    return (golden_tensor){(const float *)(const void *)(f->map.data + 8 + len + from), (to - from) / 4,
+                           (size_t)json_integer_value(json_array_get(shape, json_array_size(shape) - 1))};
+}
+
+static void close_golden(golden_file *f) {
+    json_decref(f->header);
+    hn_map_close(&f->map);
+}
+
+static size_t ids_of(const json_t *a, hunch_token *out) {
+    for (size_t i = 0; i < json_array_size(a); i++) out[i] = (hunch_token)json_integer_value(json_array_get(a, i));
+    return json_array_size(a);
+}
+
+static double largest_difference(const float *a, const float *b, size_t n) {
+    double d = 0;
+    for (size_t i = 0; i < n; i++) d = fmax(d, fabs((double)a[i] - (double)b[i]));
+    return d;
+}
+
+typedef struct kept_rows {
+    float *logits;
+    size_t rows, vocab;
+} kept_rows;
+
+static void keep_row(void *user, size_t position, const float *logits, int vocab) {
+    kept_rows *k = user;
+    k->vocab = (size_t)vocab;
+    k->rows = position + 1;
+    k->logits = realloc(k->logits, k->rows * k->vocab * sizeof(float));
+    memcpy(k->logits + position * k->vocab, logits, k->vocab * sizeof(float));
+}
+
+static size_t argmax(const float *x, size_t n) {
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids, size_t n, const json_t *want, size_t limit) {
+    answer a = {0};
+    hunch_request r;
+    if (limit > (size_t)e->context - n) limit = (size_t)e->context - n; /* the reference goes one token further */
+    hunch_request_defaults(&r, m);
+    r.prompt = ids;
+    r.n_prompt = n;
+    r.max_tokens = (int)limit;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){0, 0, 1, 0, 0};
+    run_requests(e, &r, 1, false, &a);
+    assert_true(a.n >= limit);
+    for (size_t i = 0; i < limit; i++) assert_int_equal(a.token[i], json_integer_value(json_array_get(want, i)));
+    answer_free(&a);
+}
+
+/* Every boundary of the residual stream for prompt 3, through the runner that drafters will use. */
+static void check_taps(hunch_model *m, const golden_file *f, const hunch_token *ids, int n) {
+    const hn_model *t = &m->target;
+    const hn_cache_group g = {"attention", t->arch.layers, t->arch.layer[0].kv_heads, t->arch.layer[0].head_dim, HN_F32, 16, 0};
+    const hn_feature_set set = {{(1u << (t->arch.layers + 1)) - 1, 0, 0, 0}, true};
+    hn_cache *cache = NULL;
+    hn_runner *r = NULL;
+    hn_row rows[HN_MAX_ROWS];
+    const int seq = 0;
+    must(hn_cache_open(&cache, &t->ops, &g, 1, 1, 128, err));
+    must(hn_runner_open(&r, t, cache, 128, &set, err));
+    hn_cache_seq_begin(cache, seq);
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){ids[i], 0, (int16_t)(i - 1), i % 2 == 0, true};
+    must(hn_pass_run(r, rows, n, &seq, 1, err));
+    for (int k = -1; k <= t->arch.layers; k++) {
+        char name[40];
+        if (k < 0)
+            snprintf(name, sizeof name, "taps.3.post_norm");
+        else
+            snprintf(name, sizeof name, "taps.3.b_%d", k);
+        const golden_tensor want = get_golden(f, name);
+        double square = 0;
+        for (size_t i = 0; i < want.n; i++) square += (double)want.data[i] * (double)want.data[i];
+        const double size = sqrt(square / (double)want.n);
+        for (int i = 0; i < n; i++) {
+            const double d = largest_difference(hn_pass_feature(r, k < 0 ? HN_FEATURE_POST_NORM : k, i), want.data + (size_t)i * want.cols, want.cols);
+            if (!(d <= 5e-4 * size)) fail_msg("%s row %d is off by %g of %g", name, i, d, size);
+        }
+    }
+    hn_runner_close(&r);
+    hn_cache_close(&cache);
+}
+
+static void check_golden(const char *folder, const char *isa) {
+    char name[200];
+    hunch_token ids[256];
+    hunch_model *m = open_model(data_path(folder), isa, 2, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 256);
+    snprintf(name, sizeof name, "%s/golden.safetensors", folder);
+    golden_file f = open_golden(data_path(name));
+    snprintf(name, sizeof name, "%s/golden.json", folder);
+    json_t *g = json_load_file(data_path(name), 0, NULL);
+    const json_t *prompts = json_object_get(g, "prompts");
+    const double std = json_number_value(json_object_get(g, "logits_std"));
+    assert_int_equal(json_array_size(prompts), 5);
+    assert_true(std > 0);
+    for (size_t p = 0; p < json_array_size(prompts); p++) {
+        const json_t *q = json_array_get(prompts, p), *best = json_object_get(q, "argmax");
+        const size_t n = ids_of(json_object_get(q, "ids"), ids);
+        kept_rows k = {0};
+        must(hunch_evaluate(e, ids, n, keep_row, &k, err));
+        assert_int_equal(k.rows, n);
+        for (size_t i = 0; i < n; i++) assert_int_equal(argmax(k.logits + i * k.vocab, k.vocab), json_integer_value(json_array_get(best, i)));
+        if (p == 2 || p == 4) {
+            snprintf(name, sizeof name, "logits.%zu", p);
+            const golden_tensor want = get_golden(&f, name);
+            const double d = largest_difference(k.logits, want.data, want.n);
+            assert_int_equal(want.n, n * k.vocab);
+            if (!(d <= 5e-4 * std)) fail_msg("%s at %s: logits of prompt %zu differ by %g, std %g", folder, isa, p, d, std);
+        }
+        const json_t *greedy = json_object_get(q, "greedy");
+        check_greedy(e, m, ids, n, greedy, json_array_size(greedy));
+        if (p == 3) check_taps(m, &f, ids, (int)n);
+        free(k.logits);
+    }
+    json_decref(g);
+    close_golden(&f);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* One line of a JSON-lines file at a time. */
+static json_t *next_line(FILE *f) {
+    static char line[1 << 18];
+    return fgets(line, sizeof line, f) ? json_loads(line, 0, NULL) : NULL;
+}
+
+static void check_story_model(const char *name, const char *file, const char *isa) {
+    char path[200];
+    hunch_token ids[600];
+    hunch_model *m = open_model(data_path(file), isa, 2, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 0);
+    snprintf(path, sizeof path, "models/%s/golden.jsonl", name);
+    FILE *f = fopen(data_path(path), "r");
+    int seen = 0;
+    assert_non_null(f);
+    for (json_t *q; (q = next_line(f)); json_decref(q), seen++) {
+        const json_t *greedy = json_object_get(q, "greedy_ids"), *want = json_object_get(q, "logits_after_prompt");
+        const size_t n = ids_of(json_object_get(q, "prompt_ids"), ids);
+        kept_rows k = {0};
+        must(hunch_evaluate(e, ids, n, keep_row, &k, err));
+        for (size_t i = 0; want && i < k.vocab; i++) {
+            const double d = fabs((double)k.logits[(n - 1) * k.vocab + i] - json_number_value(json_array_get(want, i)));
+            if (!(d < 1e-3)) fail_msg("%s at %s: logit %zu off by %g", name, isa, i, d);
+        }
+        check_greedy(e, m, ids, n, greedy, light() ? 20 : json_array_size(greedy));
+        free(k.logits);
+    }
+    assert_int_equal(seen, 8);
+    fclose(f);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+typedef struct likelihood {
+    const hunch_token *ids;
+    size_t n;
+    double nll;
+} likelihood;
+
+static void add_row(void *user, size_t position, const float *logits, int vocab) {
+    likelihood *l = user;
+    double max = logits[0], sum = 0;
+    if (position + 1 >= l->n) return;
+    for (int i = 1; i < vocab; i++) max = fmax(max, (double)logits[i]);
+    for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - max);
+    l->nll += max + log(sum) - (double)logits[l->ids[position + 1]];
+}
+
+static void check_likelihood(const char *name, const char *file) {
+    char path[200];
+    hunch_token ids[2048];
+    hunch_model *m = open_model(data_path(file), "best", 2, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 0);
+    snprintf(path, sizeof path, "models/%s/nll.jsonl", name);
+    FILE *f = fopen(data_path(path), "r");
+    int seen = 0;
+    assert_non_null(f);
+    for (json_t *q; (q = next_line(f)); json_decref(q), seen++) {
+        likelihood l = {ids, ids_of(json_object_get(q, "ids"), ids), 0};
+        const double want = json_number_value(json_object_get(q, "nll_sum"));
+        assert_int_equal(json_integer_value(json_object_get(q, "n_scored")), l.n - 1);
+        must(hunch_evaluate(e, ids, l.n, add_row, &l, err));
+        if (!(fabs(l.nll - want) < 1e-4 * want)) fail_msg("%s: nll %.6f, reference %.6f", name, l.nll, want);
+    }
+    assert_int_equal(seen, 5);
+    fclose(f);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+static void test_transformers(void **state) {
+    (void)state;
+    const char *isa[HN_ISA_COUNT];
+    for (int n = levels(isa), i = 0; i < n; i++) {
+        check_golden("goldens/llama-gqa", isa[i]);
+        check_golden("goldens/llama-tied", isa[i]);
+    }
+}
+
+static void test_stories(void **state) {
+    (void)state;
+    const char *isa[HN_ISA_COUNT];
+    for (int n = levels(isa), i = 0; i < n; i++) {
+        check_story_model("stories260K", "models/stories260K/stories260K.f32.gguf", isa[i]);
+        check_story_model("stories260K", "models/stories260K/hf", isa[i]);
+        check_story_model("babyllama105", "models/babyllama105/babyllama105.f32.gguf", isa[i]);
+    }
+}
+
+static void test_likelihood(void **state) {
+    (void)state;
+    check_likelihood("stories260K", "models/stories260K/stories260K.f32.gguf");
+    check_likelihood("babyllama105", "models/babyllama105/hf");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_transformers), cmocka_unit_test(test_stories), cmocka_unit_test(test_likelihood)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

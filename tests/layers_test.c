@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layers_test.c - the shape of the tree: includes point down only, names are unique, headers stand alone.
+ *
+ * The order of the layers is that of docs/architecture.md. Reads the sources of the checkout that was built, found
+ * beside tests/data.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A file may include from its own layer and from those before it. */
+static const char *const layers[] = {"base",  "format", "text",   "ops",  "cache",
+                                     "model", "draft",  "verify", "plan", "engine"};
+enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
+
+/* Libraries beyond the C library, and the one place for each. */
+static const struct { const char *header, *folder; } libraries[] = {{"pcre2.h", "src/text/"}, {"cmocka.h", NULL}};
+
+enum { MAX_FILES = 1000, PATH_BYTES = 512 };
+static char *files[MAX_FILES]; /* relative to the root of the checkout */
+static int n_files;
+static const char root[] = HUNCH_TEST_DATA "/../..";
+
+static bool has_suffix(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+static int file_note(const char *path, const struct stat *st, int kind, struct FTW *at) {
+    (void)st;
+    (void)at;
+    if (kind != FTW_F || !(has_suffix(path, ".c") || has_suffix(path, ".h"))) return 0;
+    if (n_files == MAX_FILES) return -1;
+    files[n_files] = strdup(path + sizeof root);
+    return files[n_files++] ? 0 : -1;
+}
+
+static int setup(void **state) {
+    (void)state;
+    static const char *const folders[] = {"include", "src", "tests", "bench", "tools"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%s/%s", root, folders[i]);
+        if (access(path, F_OK) == 0 && nftw(path, file_note, 8, FTW_PHYS) != 0) return -1;
+    }
+    return n_files > 20 ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    while (n_files > 0) free(files[--n_files]);
+    return 0;
+}
+
+/* The layer that a path below src/ belongs to: "ops/x86/dot_avx2.c" and "ops/ops.h" are both of ops. */
+static int layer_of(const char *path) {
+    for (int i = 0; i < LAYERS; i++) {
+        size_t n = strlen(layers[i]);
+        if (strncmp(path, layers[i], n) == 0 && path[n] == '/') return i;
+    }
+    return strncmp(path, "tools/", 6) == 0 ? TOOLS : NOWHERE;
+}
+
+/* NULL if the file may include this, else why not. */
+static const char *include_wrong(const char *file, const char *name, bool quoted) {
+    if (!quoted) {
+        for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+            if (strcmp(name, libraries[i].header) != 0) continue;
+            bool fits = libraries[i].folder ? strstr(file, libraries[i].folder) != NULL
+                                            : has_suffix(file, "_test.c") || strncmp(file, "tests/", 6) == 0;
+            return fits ? NULL : "this library has one place";
+        }
+        return NULL;
+    }
+    if (strncmp(file, "src/", 4) != 0 || strncmp(name, "hunch/", 6) == 0) return NULL;
+    int from = layer_of(file + 4), to = layer_of(name);
+    if (from == NOWHERE) return "the file is in no layer";
+    if (from == TOOLS) return strncmp(name, "tool_", 5) == 0 ? NULL : "tools see the public headers only";
+    if (has_suffix(file, "_test.c") && !strchr(name, '/')) return NULL; /* helpers of tests/ */
+    if (to == NOWHERE) return "includes name their layer: \"base/mem.h\"";
+    return to <= from ? NULL : "the arrow points up";
+}
+
+/* The name that a line includes; false if it includes none. */
+static bool include_read(const char *line, char name[PATH_BYTES], bool *quoted) {
+    char open;
+    if (sscanf(line, " # include %c%511[^\">]", &open, name) != 2) return false;
+    *quoted = open == '"';
+    return true;
+}
+
+static void test_arrows_point_down(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_files; i++) {
+        char path[2 * PATH_BYTES], line[1000], name[PATH_BYTES];
+        bool quoted;
+        snprintf(path, sizeof path, "%s/%s", root, files[i]);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        for (int number = 1; fgets(line, sizeof line, f); number++) {
+            if (!include_read(line, name, &quoted)) continue;
+            const char *why = include_wrong(files[i], name, quoted);
+            if (why) print_error("%s:%d: includes %s: %s\n", files[i], number, name, why);
+            wrong += why != NULL;
+            seen++;
+        }
+        fclose(f);
+    }
+    assert_int_equal(wrong, 0);
+    assert_true(seen > n_files);
+}
+
+/* The check itself: what it must refuse and what it must let pass. */
+static void test_the_rules(void **state) {
+    (void)state;
+    assert_null(include_wrong("src/ops/x86/a_avx2.c", "ops/ops.h", true));
+    assert_null(include_wrong("src/draft/a.c", "ops/ops.h", true));
+    assert_null(include_wrong("src/model/a.c", "cache/cache.h", true));
+    assert_null(include_wrong("src/base/a.c", "hunch/hunch.h", true));
+    assert_null(include_wrong("src/tools/a.c", "tool_open.h", true));
+    assert_non_null(include_wrong("src/base/a.c", "format/source.h", true));
+    assert_non_null(include_wrong("src/ops/a.h", "model/pass.h", true));
+    assert_non_null(include_wrong("src/cache/a.h", "model/pass.h", true));
+    assert_non_null(include_wrong("src/tools/a.c", "base/mem.h", true));
+    assert_non_null(include_wrong("src/base/a.c", "mem.h", true));
+    assert_non_null(include_wrong("src/other/a.c", "base/mem.h", true));
+    assert_non_null(include_wrong("src/ops/a.c", "pcre2.h", false));
+    assert_non_null(include_wrong("src/ops/a.c", "cmocka.h", false));
+    assert_null(include_wrong("src/ops/a_test.c", "cmocka.h", false));
+    assert_null(include_wrong("src/engine/a_test.c", "fixture.h", true));
+    char name[PATH_BYTES];
+    bool quoted;
+    assert_true(include_read("#include \"engine/engine.h\" /* why */\n", name, &quoted) && quoted);
+    assert_string_equal(name, "engine/engine.h");
+    assert_true(include_read(" #  include <string.h>\n", name, &quoted) && !quoted);
+    assert_string_equal(name, "string.h");
+    assert_false(include_read("/* #include x */\n", name, &quoted));
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void test_names_are_unique(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (int i = 0; i < n_files; i++) {
+        for (int j = 0; j < i; j++) {
+            if (strcmp(base_name(files[i]), base_name(files[j])) != 0) continue;
+            print_error("%s and %s have one name\n", files[i], files[j]);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Runs a compiler on one header alone. */
+static bool header_compiles(const char *compiler, const char *header) {
+    char command[4 * PATH_BYTES];
+    snprintf(
+        command, sizeof command,
+        "%s -fsyntax-only -Wall -Wextra -Werror -D_GNU_SOURCE -I '%s/include' -I '%s/src' -include '%s/%s' /dev/null",
+        compiler, root, root, root, header);
+    int code = system(command);
+    return code != -1 && WIFEXITED(code) && WEXITSTATUS(code) == 0;
+}
+
+static bool is_there(const char *compiler) {
+    char command[PATH_BYTES];
+    snprintf(command, sizeof command, "command -v %s > /dev/null", compiler);
+    return system(command) == 0;
+}
+
+static void test_headers_stand_alone(void **state) {
+    (void)state;
+    if (!is_there("cc")) skip();
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_files; i++) {
+        bool public = strncmp(files[i], "include/", 8) == 0;
+        bool internal = strncmp(files[i], "src/", 4) == 0 && strncmp(files[i], "src/tools/", 10) != 0;
+        if (strstr(files[i], "/x86/")) continue;       /* need the flags of their level */
+        if (has_suffix(files[i], "_tmpl.h")) continue; /* bodies that a .c file gives types to */
+        if (!has_suffix(files[i], ".h") || !(public || internal)) continue;
+        seen++;
+        if (!header_compiles(public ? "cc -x c -std=c11 -pedantic" : "cc -x c -std=gnu11", files[i])) {
+            print_error("%s does not compile alone as C\n", files[i]);
+            wrong++;
+        }
+        if (public && is_there("c++") && !header_compiles("c++ -x c++ -std=c++11 -pedantic", files[i])) {
+            print_error("%s does not compile alone as C++\n", files[i]);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+    assert_true(seen > 5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_rules),
+        cmocka_unit_test(test_arrows_point_down),
+        cmocka_unit_test(test_names_are_unique),
+        cmocka_unit_test(test_headers_stand_alone),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

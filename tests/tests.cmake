@@ -1,0 +1,16 @@
+# Unit tests stand beside their code (src/**/x_test.c), what crosses modules under tests/ (tests/**/x_test.c).
+# A test whose name ends in _long_test runs under `make test-long` only (label "long").
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+file(GLOB_RECURSE HUNCH_CROSS_TESTS CONFIGURE_DEPENDS tests/*_test.c)
+foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
+  get_filename_component(name ${f} NAME_WE)
+  add_executable(${name} ${f})
+  target_include_directories(${name} PRIVATE src tests)
+  target_compile_definitions(${name} PRIVATE HUNCH_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" HUNCH_COMMAND="$<TARGET_FILE_DIR:${name}>/hunch")
+  target_link_libraries(${name} PRIVATE hunch_lib PkgConfig::CMOCKA)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  if(name MATCHES "_long_test$")
+    set_tests_properties(${name} PROPERTIES LABELS long)
+  endif()
+endforeach()

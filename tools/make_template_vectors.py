@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/data/templates/snippets.jsonl: small templates and what Python's Jinja2, set up as Hugging Face sets it up
+for chat templates, makes of them ("output") or that it refuses ("error").
+
+    python3 tools/make_template_vectors.py   (needs: pip install jinja2)
+"""
+import datetime
+import json
+import pathlib
+
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "templates" / "snippets.jsonl"
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
+VARS = {
+    "s": "Hello World", "u": "Grüße, 世界 🦙!", "e": "", "w": "  \t two words \n ", "i": 7, "neg": -3, "f": 2.5, "big": 1e20, "tiny": 1.5e-7, "t": True,
+    "n": None, "l": [3, 1, 2], "el": [], "names": ["b", "A", "c", "a"], "d": {"x": 1, "items": 2, "y": {"z": [1, "q'\"", None, True, 1.0]}}, "ed": {},
+    "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U1"}, {"role": "assistant", "content": "A"}, {"role": "user", "content": "U2"}],
+    "html": "<a href=\"x\">&'</a>", "lines": "one\n\ntwo\n  three",
+}
+
+EXPRESSIONS = r"""
+s  u  e  i  f  big  tiny  t  n  l  d  nothing  1e16  123456789012345.0  0.1  1e-5  100.0  -0.0  1_000  [1.0, -2.5, 1e100]
+s|length  u|length  l|length  d|length  nothing|length  i|length  n|length
+1 + 2 * 3  (1 + 2) * 3  7 // 2  -7 // 2  7 % 3  -7 % 3  7 / 2  2 ** 10  2 ** -1  7.5 // 2  -7.5 % 2  1 / 0  -i  +i  --i  - i|abs  not t  not not e
+9223372036854775807 + 0  s + 1  s + s  l + [4]  l + s  s * 3  3 * l  e * 5  i * f  t + 1  n + 1  nothing + 1  [1] * -1
+s ~ 1 ~ n ~ t ~ f  nothing ~ 'x'  1 ~ 2 + 3  'a' 'b'  "a'b"  'a"b'  'tab\tnl\nq\'u\u00e9x\x41\101\zend'  '\\'
+1 < 2 < 3  1 < 3 < 2  1 == 1.0  true == 1  'a' < 'b'  'a' < 1  [1, 2] < [1, 3]  l == [3, 1, 2]  d == {'x': 1}  n == none  nothing == nothing2  nothing == none  nothing < 1
+'ell' in 'hello'  3 in l  '3' in l  'x' in d  5 not in l  'a' in nothing  1 in 's'  1 in 5  not 1 in l
+t and e  t and 5  e or 'x'  n or e or 0  t or 1/0  not e and t  1 if t else 2  1 if e else 2  1 if e  (1 if e) is defined  'a' if t else 'b' if e else 'c'
+l[0]  l[-1]  l[9]  l[9] is defined  s[0]  s[-1]  u[2]  u[-2]  l['x']  d['x']  d.x  d.y.z[1]  d['nope']  d.nope  d.nope.deeper  d.items  d['items']  nothing.x  nothing['x']  n.x  i.x  s.nope  l.0
+l[1:]  l[:1]  l[::-1]  l[::2]  s[1:4]  s[::-1]  u[-3:]  u[:3]  l[5:]  l[-2:]  l[1:2:1]  s[::3]  n[1:]  nothing[1:]  l[::0]  l[-9:9]
+l is iterable  s is iterable  i is iterable  nothing is iterable  d is mapping  l is mapping  s is string  n is none  n is not none  nothing is defined  nothing is undefined  nothing is not defined  i is number  t is number  f is float  i is integer  t is integer  t is boolean  t is true  e is false  l is sequence  d is sequence  i is sequence  range is callable  i is odd  i is even  i is divisibleby 7  i is divisibleby(2)  i is eq 7  i is equalto(8)  i is gt(3)  i is in [1, 7]  s is upper  'AB' is upper  'ab' is lower  nothing is none  n is defined  n is string  1.5 is odd
+w|trim  'xxaxx'|trim('x')  s|upper  s|lower  u|upper  'straße'|upper  'hello wOrld'|title  'hELLO'|capitalize  'ΑΒΓ абв ÀÉÎ'|lower  'αβγ АБВ àéî'|upper
+s|replace('o', '0')  s|replace('o', '0', 1)  'aaa'|replace('', '-')  i|replace('7', '8')  s|first  s|last  l|first  el|first  el|first is defined  l|last  l|sort  l|sort(reverse=true)  names|sort  names|sort(case_sensitive=true)  l|sum  l|min  l|max  l|join('-')  l|join  messages|map(attribute='role')|join(',')  messages|join('|', attribute='content')  l|reverse|list  s|reverse  s|list  d|list
+names|unique|list  [1, 1.0, true, 2]|unique|list  messages|selectattr('role', 'equalto', 'user')|list|length  messages|rejectattr('role', 'in', ['user'])|map(attribute='content')|list  l|select('odd')|list  l|reject('gt', 1)|list  [0, 1, '', 'a', none]|select|list  messages|selectattr('nope')|list  names|map('upper')|list  names|map('replace', 'a', 'z')|join(' ')  messages|map(attribute='nope', default='-')|join  l|map('string')|list
+nothing|default('x')  e|default('x')  e|default('x', true)  n|d('y')  n|default('y', boolean=true)  nothing|trim  nothing|upper  nothing|join  nothing|list  nothing|first  nothing|string  n|string  l|string  d|string  f|string  t|string
+'3'|int  '3.7'|int  'x'|int  'x'|int(5)  3.9|int  -3.9|int  '2.5'|float  'x'|float(1.5)  neg|abs  f|round  3.14159|round(2)  2.7|round(0, 'floor')  2.1|round(method='ceil')  '  12 '|int  t|int
+d|tojson  l|tojson  u|tojson  html|tojson  n|tojson  t|tojson  f|tojson  big|tojson  'q"\\\n\t\x01\x7f'|tojson  d|tojson(indent=2)  [] |tojson(indent=4)  {'b': 1, 'a': [1, {}]}|tojson(indent=2, sort_keys=true)  {1: 2, true: 3, none: 4}|tojson  (1, 2)|tojson  nothing|tojson  messages|map(attribute='role')|tojson  range|tojson  l|tojson(separators=(',', ':'))  u|tojson(ensure_ascii=true)
+d|items|list  d.items()|list  d|dictsort  {'b': 1, 'A': 2, 'c': 0}|dictsort  {'b': 1, 'A': 2, 'c': 0}|dictsort(true)  {'b': 1, 'A': 2, 'c': 0}|dictsort(false, 'value')  {'b': 1, 'A': 2, 'c': 0}|dictsort(reverse=true)  n|items  nothing|items|list  s|items
+d.get('x')  d.get('nope')  d.get('nope', 5)  d.keys()|list  d.values()|list|length  d.pop('x')  l.append(1)  l.index(1)  l.count(2)  d.update({})  l.nope()  nothing()  i()  nope(1)
+s.split()  s.split('o')  s.split('o', 1)  s.split('xyz')  w.split()  ' a  b '.split(' ')  'a,b,c'.rsplit(',', 1)  'a\nb\r\nc'.splitlines()  s.upper()  s.lower()  'x y'.title()  s.startswith('He')  s.endswith(('x', 'ld'))  s.startswith(1)  w.strip()  'xxaxx'.strip('x')  'xxaxx'.lstrip('x')  'xyaxy'.rstrip('yx')  s.replace('l', 'L', 2)  s.find('o')  s.find('z')  s.count('l')  s.index('z')  ', '.join(names)  ', '.join(l)  '12'.isdigit()  'ab'.isalpha()  ''.isdigit()  'a1'.isalnum()  ' \n'.isspace()  'prefix-x'.removeprefix('prefix-')  s.capitalize()  s.split('')  'Ab'.isupper()
+'a\nb'|indent  'a\n\nb'|indent(2)  'a\nb'|indent(2, true)  lines|indent(3, blank=true)  'a\nb'|indent('> ')  html|safe
+range(3)|list  range(1, 7, 2)|list  range(5, 0, -2)|list  range(3)|length  range(0)|list  range(1000000)  range(1, 5, 0)  range()  range('a')
+namespace(a=1).a  dict(a=1, b='x')  {'a': 1, 'b': [1, 2]}  {}  []  ()  (1,)  (1, 2)  [1, 'a', none]  {'a': 1,}  [1, 2,]  {'a': 1}['a']  {'a' 'b': 1}  1, 2
+strftime_now('%Y-%m-%d')  strftime_now('%d %b %Y, %A %H:%M:%S %j')  strftime_now('')  raise_exception('no ' ~ s)  lipsum2()
+[1, [2, 'x'], {'k': ('t',)}]  ["it's", 'say "hi"', 'both \' and "', 'nl\n', 'é\xa0\u2028']  [true, none, 1.5]  [nothing]
+"""
+
+TEMPLATES = [
+    "a\n{% if t %}\n  yes\n{% endif %}\nb\n", "a\n  {% if t %}\n  yes\n  {% endif %}\nb", "a\n  {{ i }}\nb\n\n", "x {%- if t -%}  y  {%- endif -%} z", "x {%+ if t %}\ny{%+ endif +%}\nz",
+    "  {# c #}\n  a {# d #} b\n{#- e -#}\n c", "{{- s -}}  x  {{ i -}}\n\n y", "\n\n{{ s }}\n", "\t{% set a = 1 %}\n\t{{ a }}\n", "a\r\n{% if t %}\r\nb\r{% endif %}\r\nc\r\n", "{% raw %}{{ x }} {% if %}{% endraw %}\nx", " {%- raw -%}  {{ y }} {%- endraw -%} z",
+    "{{ '}}' }}{{ '%}' }}{{ {'a': {'b': 1}} }}", "{% for m in messages %}{{ m.role }}={{ m['content'] }};{% endfor %}", "{% for x in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.depth }} {% endfor %}",
+    "{% for x in l %}{{ loop.previtem }}<{{ x }}>{{ loop.nextitem }} {% endfor %}", "{% for x in el %}x{% else %}empty{% endfor %}", "{% for x in l if x > 1 %}{{ loop.index }}:{{ x }}/{{ loop.length }} {% else %}none{% endfor %}", "{% for x in l if x > 9 %}{{ x }}{% else %}none{% endfor %}",
+    "{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "{% for k, v in d|dictsort %}{{ k }};{% endfor %}", "{% for a, b in [(1, 2), [3, 4]] %}{{ a + b }} {% endfor %}", "{% for a, b in [1] %}{{ a }}{% endfor %}", "{% for c in u %}[{{ c }}]{% endfor %}", "{% for k in d %}{{ k }} {% endfor %}", "{% for x in 5 %}{% endfor %}", "{% for x in nothing %}a{% else %}b{% endfor %}",
+    "{% set x = 1 %}{% for y in l %}{% set x = y %}{{ x }}{% endfor %}{{ x }}", "{% set ns = namespace(x=0) %}{% for y in l %}{% set ns.x = ns.x + y %}{% endfor %}{{ ns.x }}", "{% set x = 1 %}{% if t %}{% set x = 2 %}{% endif %}{{ x }}", "{% for y in l %}{% if loop.first %}{% set z = 5 %}{% endif %}{{ z }},{% endfor %}{{ z }}",
+    "{% set a, b = 1, 2 %}{{ a }}{{ b }}", "{% set (a, b) = l[:2] %}{{ a }}{{ b }}", "{% set x %}block {{ i }}{% endset %}[{{ x }}]", "{% set x | upper | replace('B', '8') %}block{% endset %}{{ x }}", "{% set d.x = 1 %}", "{% set s.x = 1 %}", "{% set x = nothing %}{{ x is defined }}", "{% set m = messages %}{% set m = m[1:] %}{{ m|length }}",
+    "{% for x in l %}{% if x == 1 %}{% break %}{% endif %}{{ x }}{% endfor %}", "{% for x in l %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% endfor %}", "{% for x in l %}{% for y in l %}{% if y == 1 %}{% break %}{% endif %}{{ x }}{{ y }} {% endfor %}{% endfor %}", "{% break %}",
+    "{% if e %}a{% elif t %}b{% else %}c{% endif %}", "{% if e %}a{% elif n %}b{% else %}c{% endif %}", "{% if not messages %}none{% elif messages[0].role == 'system' %}sys{% endif %}", "{% if nothing is defined and nothing.x %}a{% endif %}ok", "{% if nothing.x %}a{% endif %}",
+    "{% macro f(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(1) }} {{ f(1, c=3) }} {{ f(1, 2, 3) }} {{ f() }}", "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}", "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(b=2) }}", "{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}",
+    "{% macro f() %}{{ g }}{% endmacro %}{% set g = 5 %}{{ f() }}", "{% macro f(x) %}{% set y = x %}{{ y }}{% endmacro %}{{ f(1) }}{{ y }}", "{% macro f() %}a\nb{% endmacro %}{{ f()|upper }}{{ f()|length }}", "{% set x = 1 %}{% macro f() %}{% set x = 2 %}{{ x }}{% endmacro %}{{ f() }}{{ x }}",
+    "{{ messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|join('+') }}", "{{ messages[-1]['content'] if messages[-1]['role'] == 'user' else 'none' }}", "{% for m in messages[::-1] %}{{ m.content }}{% endfor %}", "{% for m in messages %}{{ m|tojson }}{{ ',' if not loop.last }}{% endfor %}",
+    "{{ x|nofilter }}", "{% if e %}{{ x|nofilter }}{% endif %}ok", "{% if t %}{{ x|nofilter }}{% endif %}", "{{ x is notest }}", "{{ 1 if t else x|nofilter }}", "{% unknown %}", "{% if t %}", "{% endif %}", "{{ 1 + }}", "{{ (1 }}", "{{ 'a }}", "{% for %}{% endfor %}", "{{ 1 2 }}", "{% if t %}{% endfor %}", "{# open", "{{ a.}}", "{% set = 1 %}", "{{ ; }}", "{% raw %}x", "{{ [1 }}", "{{ x[] }}", "{{ f(a=1, 2) }}", "{% set x = 1, 2 %}{{ x }}", "}} %} #}", "{ { % x", "{{ \"{{\" }}", "",
+    "{{ loop }}", "{{ loop is defined }}", "{{ true }}{{ True }}{{ none }}{{ None }}{{ false }}{{ False }}", "{% set ns = namespace() %}{% set ns.a = [1] %}{% set ns.a = ns.a + [2] %}{{ ns.a }}{{ ns.b is defined }}", "{% set ns = namespace({'q': 1}, z=2) %}{{ ns.q }}{{ ns.z }}",
+    "{% for m in messages if m.role == 'user' %}{% if loop.last %}{{ m.content }}{% endif %}{% endfor %}", "{{ raise_exception('bad\nthing') }}", "{%- for x in l -%}\n  {{ x }}\n{%- endfor %}\n end", "{% if t %}a{% else %}\nb{% endif %}\n\nc", "a{{ nothing }}b{{ e }}c{{ '' }}d",
+]
+
+
+def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def raise_exception(message):
+    raise ValueError(message)
+
+
+def environment():
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    env.filters["tojson"] = tojson
+    env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = NOW.strftime
+    return env
+
+
+def main():
+    env = environment()
+    expressions = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("  ") if e]
+    with open(OUT, "w", encoding="utf-8") as f:
+        f.write(json.dumps({"vars": VARS}, ensure_ascii=False) + "\n")
+        for text in ["{{ " + e.strip() + " }}" for e in expressions] + TEMPLATES:
+            row = {"template": text}
+            try:
+                row["output"] = env.from_string(text).render(**VARS)
+            except Exception as e:  # whatever Jinja2 raises: the template is refused
+                row["error"] = f"{type(e).__name__}: {e}"[:100]
+            if " at 0x" in row.get("output", "") or "<class" in row.get("output", "") or "<function" in row.get("output", ""):
+                row = {"template": text, "error": "prints an object of Python's"}
+            f.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
