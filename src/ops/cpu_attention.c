@@ -384,7 +384,7 @@ static int plan_items(call *c) {
     }
     int full = c->split ? items * (c->blocks - 1) / c->blocks : items; /* the last block is often nearly empty */
     if (c->ex->ranks > 1 && full < wanted) {
-        int tiles = (wanted + full) / (full > 0 ? full : 1), most = 0;
+        int tiles = full > 0 ? (wanted + full - 1) / full : wanted, most = 0;
         for (int seq = 0; seq < c->rows->n_seqs; seq++) {
             most = seq_queries(c, seq) > most ? seq_queries(c, seq) : most;
         }
