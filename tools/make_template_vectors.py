@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/templates/snippets.jsonl: small templates and what Python's Jinja2, set up as Hugging Face sets it up
-for chat templates, makes of them ("output") or that it refuses ("error").
+"""Writes tests/data/templates/: what Python's Jinja2, set up as Hugging Face sets it up for chat templates, makes
+("output") of small templates (snippets.jsonl), or that it refuses them ("error"); and, anew, the outputs of the real
+templates there for the variables in cases.jsonl.
 
     python3 tools/make_template_vectors.py   (needs: pip install jinja2)
 """
@@ -12,7 +13,7 @@ import pathlib
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "templates" / "snippets.jsonl"
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data" / "templates"
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 VARS = {
     "s": "Hello World", "u": "Grüße, 世界 🦙!", "e": "", "w": "  \t two words \n ", "i": 7, "neg": -3, "f": 2.5, "big": 1e20, "tiny": 1.5e-7, "t": True,
@@ -87,7 +88,7 @@ def environment():
 def main():
     env = environment()
     expressions = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("  ") if e]
-    with open(OUT, "w", encoding="utf-8") as f:
+    with open(OUT / "snippets.jsonl", "w", encoding="utf-8") as f:
         f.write(json.dumps({"vars": VARS}, ensure_ascii=False) + "\n")
         for text in ["{{ " + e.strip() + " }}" for e in expressions] + TEMPLATES:
             row = {"template": text}
@@ -97,6 +98,11 @@ def main():
                 row["error"] = f"{type(e).__name__}: {e}"[:100]
             if " at 0x" in row.get("output", "") or "<class" in row.get("output", "") or "<function" in row.get("output", ""):
                 row = {"template": text, "error": "prints an object of Python's"}
+            f.write(json.dumps(row, ensure_ascii=False) + "\n")
+    cases = [json.loads(line) for line in open(OUT / "cases.jsonl", encoding="utf-8")]
+    with open(OUT / "cases.jsonl", "w", encoding="utf-8") as f:
+        for row in cases:
+            row["output"] = env.from_string((OUT / row["template"]).read_text(encoding="utf-8")).render(**row["vars"])
             f.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

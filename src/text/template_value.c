@@ -106,7 +106,7 @@ bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
 }
 
 static tvalue array_from_json(trun *r, const json_t *j, int depth) {
-    tvalue *items, v = tv_list(r, TV_LIST, json_array_size(j), &items);
+    tvalue *items = NULL, v = tv_list(r, TV_LIST, json_array_size(j), &items);
     for (size_t i = 0; i < json_array_size(j) && v.kind != TV_ERROR; i++) {
         items[i] = tv_from_json(r, json_array_get(j, i), depth + 1);
         if (items[i].kind == TV_ERROR) return items[i];
@@ -258,7 +258,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
 }
 
 tvalue tv_iterate(trun *r, tvalue v) {
-    tvalue *items, list;
+    tvalue *items = NULL, list;
     if (tv_is_list(v)) return v;
     if (v.kind == TV_UNDEFINED) return tv_list(r, TV_LIST, 0, &items);
     if (v.kind == TV_DICT) {
