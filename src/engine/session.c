@@ -56,6 +56,7 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
     s->max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
     if (r->max_tokens > 0 && (size_t)r->max_tokens < s->max_new) s->max_new = (size_t)r->max_tokens;
     hn_detok_init(&s->detok);
+    s->detok.started = true; /* the text goes on from the prompt: a leading space is its own */
     if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text)) st = hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
     if (!st) memcpy(s->text, r->prompt, s->n_prompt * sizeof *s->text);
     if (!st) st = hn_rule_choose(e->verify, &r->sampling, &s->rule, err);

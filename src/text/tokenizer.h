@@ -30,7 +30,7 @@ const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);
 typedef struct hn_detok {
     char pending[8];
     int n_pending;
-    bool started;
+    bool started; /* set it after hn_detok_init if the ids go on from a text: then no leading space is dropped */
 } hn_detok;
 void hn_detok_init(hn_detok *d);
 /* Appends what became complete to *text (hn_realloc'ed, NUL-terminated, *len bytes, *cap capacity). */

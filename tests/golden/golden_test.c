@@ -81,7 +81,7 @@ static size_t argmax(const float *x, size_t n) {
     return best;
 }
 
-static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids, size_t n, const json_t *want, size_t limit) {
+static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids, size_t n, const json_t *want, size_t limit, const char *text) {
     answer a = {0};
     hunch_request r;
     if (limit > (size_t)e->context - n) limit = (size_t)e->context - n; /* the reference goes one token further */
@@ -94,6 +94,7 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
     run_requests(e, &r, 1, false, &a);
     assert_true(a.n >= limit);
     for (size_t i = 0; i < limit; i++) assert_int_equal(a.token[i], json_integer_value(json_array_get(want, i)));
+    if (text && limit == json_array_size(want)) assert_string_equal(a.text, text);
     answer_free(&a);
 }
 
@@ -158,7 +159,7 @@ static void check_golden(const char *folder, const char *isa) {
             if (!(d <= 5e-4 * std)) fail_msg("%s at %s: logits of prompt %zu differ by %g, std %g", folder, isa, p, d, std);
         }
         const json_t *greedy = json_object_get(q, "greedy");
-        check_greedy(e, m, ids, n, greedy, json_array_size(greedy));
+        check_greedy(e, m, ids, n, greedy, json_array_size(greedy), NULL);
         if (p == 3) check_taps(m, &f, ids, (int)n);
         free(k.logits);
     }
@@ -192,7 +193,7 @@ static void check_story_model(const char *name, const char *file, const char *is
             const double d = fabs((double)k.logits[(n - 1) * k.vocab + i] - json_number_value(json_array_get(want, i)));
             if (!(d < 1e-3)) fail_msg("%s at %s: logit %zu off by %g", name, isa, i, d);
         }
-        check_greedy(e, m, ids, n, greedy, light() ? 20 : json_array_size(greedy));
+        check_greedy(e, m, ids, n, greedy, light() ? 20 : json_array_size(greedy), json_string_value(json_object_get(q, "greedy_text")));
         free(k.logits);
     }
     assert_int_equal(seen, 8);
