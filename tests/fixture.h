@@ -134,6 +134,23 @@ FIXTURE void assert_same(const answer *a, const answer *b, const char *what) {
     }
 }
 
+/* Summed by hunch_evaluate's row callback: the negative log-likelihood of tokens 1.. in nats. */
+typedef struct likelihood {
+    const hunch_token *ids;
+    size_t n, scored;
+    double nll;
+} likelihood;
+
+FIXTURE void likelihood_row(void *user, size_t position, const float *logits, int vocab) {
+    likelihood *l = user;
+    double max = (double)logits[0], sum = 0;
+    if (position + 1 >= l->n) return;
+    for (int i = 1; i < vocab; i++) max = fmax(max, (double)logits[i]);
+    for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - max);
+    l->nll += max + log(sum) - (double)logits[l->ids[position + 1]];
+    l->scored++;
+}
+
 /* The instruction levels of this machine. */
 FIXTURE int levels(const char *names[HN_ISA_COUNT]) {
     int n = 0;

@@ -28,22 +28,6 @@ static void test_full_product(void **state) {
         smollm2_check(smollm2_path(), isa[i], ways, n, i == 0 ? 8 : 64); /* ref is slow and the same code at any length */
 }
 
-typedef struct likelihood {
-    const hunch_token *ids;
-    size_t n, scored;
-    double nll;
-} likelihood;
-
-static void add_row(void *user, size_t position, const float *logits, int vocab) {
-    likelihood *l = user;
-    double max = (double)logits[0], sum = 0;
-    if (position + 1 >= l->n) return;
-    for (int i = 1; i < vocab; i++) max = fmax(max, (double)logits[i]);
-    for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - max);
-    l->nll += max + log(sum) - (double)logits[l->ids[position + 1]];
-    l->scored++;
-}
-
 /* Mean log-likelihood of the real stories that came with the tiny models. */
 static double story_nll(hunch_precision precision) {
     static char line[1 << 18];
@@ -60,7 +44,7 @@ static double story_nll(hunch_precision precision) {
         assert_non_null(text);
         must(hunch_tokenize(m, text, strlen(text), 0, &ids, &l.n, err));
         l.ids = ids;
-        must(hunch_evaluate(e, ids, l.n, add_row, &l, err));
+        must(hunch_evaluate(e, ids, l.n, likelihood_row, &l, err));
         all.nll += l.nll;
         all.scored += l.scored;
         hunch_free(ids);

@@ -48,8 +48,8 @@ void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* Split by columns, not rows: a rank takes what it has mostly written itself (products and attention give their ranks
- * neighbouring columns), so that the lines of x stay in its cache. On cores that share none this is most of the cost. */
+/* Split by columns: a single row is split too, and a rank takes what it has mostly written itself (products and attention
+ * give their ranks neighbouring columns). */
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
     assert(n <= a.max_rows);
     int first, last;

@@ -202,21 +202,6 @@ static void check_story_model(const char *name, const char *file, const char *is
     hunch_model_close(&m);
 }
 
-typedef struct likelihood {
-    const hunch_token *ids;
-    size_t n;
-    double nll;
-} likelihood;
-
-static void add_row(void *user, size_t position, const float *logits, int vocab) {
-    likelihood *l = user;
-    double max = logits[0], sum = 0;
-    if (position + 1 >= l->n) return;
-    for (int i = 1; i < vocab; i++) max = fmax(max, (double)logits[i]);
-    for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - max);
-    l->nll += max + log(sum) - (double)logits[l->ids[position + 1]];
-}
-
 static void check_likelihood(const char *name, const char *file) {
     char path[200];
     hunch_token ids[2048];
@@ -227,10 +212,10 @@ static void check_likelihood(const char *name, const char *file) {
     int seen = 0;
     assert_non_null(f);
     for (json_t *q; (q = next_line(f)); json_decref(q), seen++) {
-        likelihood l = {ids, ids_of(json_object_get(q, "ids"), ids), 0};
+        likelihood l = {ids, ids_of(json_object_get(q, "ids"), ids), 0, 0};
         const double want = json_number_value(json_object_get(q, "nll_sum"));
         assert_int_equal(json_integer_value(json_object_get(q, "n_scored")), l.n - 1);
-        must(hunch_evaluate(e, ids, l.n, add_row, &l, err));
+        must(hunch_evaluate(e, ids, l.n, likelihood_row, &l, err));
         if (!(fabs(l.nll - want) < 1e-4 * want)) fail_msg("%s: nll %.6f, reference %.6f", name, l.nll, want);
     }
     assert_int_equal(seen, 5);
