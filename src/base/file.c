@@ -115,6 +115,11 @@ bool hn_is_folder(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool hn_exists(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
 bool hn_is_file(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);

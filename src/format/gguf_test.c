@@ -292,7 +292,7 @@ static void test_wrong_headers(void **state) {
     assert_refused(&b, "promises 1073741824 tensors");
     hn_source *s = NULL;
     hunch_error err = {0};
-    assert_int_equal(hn_source_open(&s, test_path("no-such-file.gguf"), &err), HUNCH_FAILED);
+    assert_int_equal(hn_source_open(&s, test_path("no-such-file.gguf"), &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, "no-such-file.gguf"));
 }
 

@@ -37,6 +37,9 @@ static hunch_status source_open(hn_source **out, const char *path, hn_source_kin
 }
 
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err) {
+    *out = NULL;
+    if (!hn_exists(path))
+        return hn_fail(err, HUNCH_REFUSED, "%s: no such file or folder, expected a GGUF file or a Hugging Face folder", path);
     if (hn_is_folder(path))
         return source_open(out, path, HN_SOURCE_HF, hn_hf_read, err);
     return source_open(out, path, HN_SOURCE_GGUF, hn_gguf_read, err);
