@@ -296,7 +296,7 @@ static void test_damaged_models(void **state) {
     (void)state;
     size_t len;
     char *model = file_read(STORIES, &len);
-    refused(1, "/nowhere.gguf", "run", "-m", "/nowhere.gguf", "-p", "a");
+    refused(3, "/nowhere.gguf", "run", "-m", "/nowhere.gguf", "-p", "a");
     refused(3, "cut.gguf", "run", "-m", file_write("cut.gguf", model, len / 2), "-p", "a");
     refused(3, "cut.gguf", "inspect", file_write("cut.gguf", model, 20));
     refused(3, "text.gguf", "run", "-m", text_write("text.gguf", "this is no model at all"), "-p", "a");
