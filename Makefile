@@ -13,7 +13,7 @@ JOBS ?= $(shell nproc)
 CONFIGURE := cmake -S . -G Ninja -DHUNCH_WERROR=ON
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 # Code where threads meet. The rest has no second thread, or only these between its own lines.
-TSAN_TESTS ?= threads_test|equality_test
+TSAN_TESTS ?= threads_test|equality_test|session_test
 # Warnings of the toolchains that users have must not stop them: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 

@@ -3,10 +3,12 @@
  *
  * Owns the threads and the three kinds of shared words. Knows nothing of the work.
  *
- * Waiting. A word that changes (job number, barrier phase) is watched for SPIN_NS with the pause instruction, then
- * until SLEEP_NS with sched_yield between looks, then slept on with a futex. The writer enters the kernel only if
- * somebody sleeps, so a barrier between workers that arrive together costs a few cache-line transfers, while a worker
- * whose core was taken by another process gets that core back as soon as the others sleep.
+ * Waiting. A word that changes (job number, barrier phase) is watched with the pause instruction for SPIN_NS, then
+ * slept on with a futex; at once if another rank was last seen on this very core, because then the waiter may be what
+ * keeps it from arriving. The writer enters the kernel only if somebody sleeps, so a barrier between
+ * workers that arrive together costs a few cache-line transfers. There is no sched_yield between the two: on a busy
+ * machine it gives the core to a stranger for a whole time slice, milliseconds for a barrier that lasts microseconds,
+ * while a sleeper that is woken comes back ahead of the stranger.
  *
  * Claims. One word a rank: (epoch, next, end). Every rank counts its own epoch, and all do so in lockstep since each
  * operation ends in a barrier. A word of an older epoch stands for the rank's full range; whoever touches it first,
@@ -28,7 +30,7 @@
 
 #include "base/mem.h"
 
-enum { THREADS_MAX = 256, SPIN_NS = 4000, SLEEP_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64 };
+enum { THREADS_MAX = 256, SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64 };
 
 /* A word to wait on, and how many wait in the kernel. Alone on its cache line. */
 typedef struct signal_word {
@@ -39,6 +41,7 @@ typedef struct signal_word {
 typedef struct worker {
     _Alignas(LINE) _Atomic uint64_t claim; /* shared with thieves: epoch 24 bits | next 20 | end 20 */
     _Alignas(LINE) uint64_t epoch;         /* private to the rank */
+    _Alignas(LINE) _Atomic int cpu;        /* core it was last seen on, -1 before; others read it */
     hn_pool *pool;
     int rank;
     pthread_t thread; /* of ranks 1.. */
@@ -49,7 +52,6 @@ struct hn_pool {
     signal_word phase; /* barriers passed */
     _Alignas(LINE) _Atomic uint32_t arrived;
     _Alignas(LINE) int ranks;
-    int spin_ns; /* 0 where ranks outnumber cores: whoever spins then keeps somebody from arriving */
     void (*fn)(void *arg, int rank, int ranks); /* NULL: leave */
     void *arg;
     pthread_mutex_t callers;
@@ -72,6 +74,23 @@ static int64_t clock_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* True if another rank was last seen on the core that this one runs on. */
+static bool core_shared(const hn_pool *p, int rank) {
+    int cpu = atomic_load_explicit(&p->workers[rank].cpu, memory_order_relaxed);
+    for (int i = 0; i < p->ranks; i++) {
+        if (i != rank && atomic_load_explicit(&p->workers[i].cpu, memory_order_relaxed) == cpu) return true;
+    }
+    return false;
+}
+
+static void cpu_note(hn_pool *p, int rank) {
+    int cpu = sched_getcpu();
+    _Atomic int *noted = &p->workers[rank].cpu;
+    if (atomic_load_explicit(noted, memory_order_relaxed) != cpu) {
+        atomic_store_explicit(noted, cpu, memory_order_relaxed);
+    }
+}
+
 static void signal_sleep(signal_word *w, uint32_t old) {
     /* Both sides order "say it, then look at the other's word" (seq_cst): either the writer sees a sleeper or the
      * sleeper sees the new value, and futex_wait looks again under the kernel's lock. */
@@ -82,23 +101,21 @@ static void signal_sleep(signal_word *w, uint32_t old) {
     atomic_fetch_sub(&w->sleepers, 1);
 }
 
-static void signal_wait(signal_word *w, uint32_t old, int spin_ns) {
+static void signal_wait(hn_pool *p, int rank, signal_word *w, uint32_t old) {
     int64_t start = 0;
-    for (int look = 1, spinning = spin_ns > 0;; look++) {
+    cpu_note(p, rank);
+    for (int look = 1;; look++) {
         if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
-        if (spinning && look % LOOKS_PER_CLOCK != 0) {
-            cpu_relax();
-            continue;
-        }
+        cpu_relax();
+        if (look % LOOKS_PER_CLOCK != 0) continue;
         int64_t now = clock_ns();
         if (start == 0) start = now;
-        if (now - start >= SLEEP_NS) break;
-        if (now - start >= spin_ns) {
-            spinning = 0;
-            sched_yield();
-        }
+        if (now - start >= SPIN_NS) break;
+        cpu_note(p, rank);
+        if (core_shared(p, rank)) break;
     }
     signal_sleep(w, old);
+    cpu_note(p, rank);
 }
 
 static void signal_raise(signal_word *w, uint32_t value) {
@@ -108,7 +125,7 @@ static void signal_raise(signal_word *w, uint32_t value) {
     }
 }
 
-void hn_barrier(hn_pool *p, int rank HN_UNUSED) {
+void hn_barrier(hn_pool *p, int rank) {
     if (p->ranks == 1) return;
     /* The phase cannot move before this rank arrives, so the value read here is the one to wait away from. */
     uint32_t phase = atomic_load_explicit(&p->phase.value, memory_order_relaxed);
@@ -116,7 +133,7 @@ void hn_barrier(hn_pool *p, int rank HN_UNUSED) {
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed); /* published by the phase */
         signal_raise(&p->phase, phase + 1);
     } else {
-        signal_wait(&p->phase, phase, p->spin_ns);
+        signal_wait(p, rank, &p->phase, phase);
     }
 }
 
@@ -126,7 +143,7 @@ static void *worker_main(void *user) {
     worker *w = user;
     hn_pool *p = w->pool;
     for (uint32_t job = 0;; job++) {
-        signal_wait(&p->job, job, p->spin_ns);
+        signal_wait(p, w->rank, &p->job, job);
         if (!p->fn) return NULL;
         p->fn(p->arg, w->rank, p->ranks);
         hn_barrier(p, w->rank);
@@ -161,11 +178,11 @@ hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
     hn_pool *p = hn_zalloc(1, size);
     if (!p) return hn_fail_memory(err, "the worker pool", size);
     p->ranks = threads;
-    p->spin_ns = threads <= hn_cores() ? SPIN_NS : 0;
     pthread_mutex_init(&p->callers, NULL);
     for (int i = 0; i < threads; i++) {
         p->workers[i].pool = p;
         p->workers[i].rank = i;
+        p->workers[i].cpu = -1;
     }
     /* Signals are for the program's own threads: workers block them all. */
     sigset_t all, old;
@@ -196,6 +213,7 @@ int hn_pool_threads(const hn_pool *p) {
 
 void hn_pool_run(hn_pool *p, void (*fn)(void *arg, int rank, int ranks), void *arg) {
     pthread_mutex_lock(&p->callers);
+    cpu_note(p, 0);
     p->fn = fn;
     p->arg = arg;
     if (p->ranks > 1) signal_raise(&p->job, atomic_load_explicit(&p->job.value, memory_order_relaxed) + 1);

@@ -2,7 +2,7 @@
 /* threads.h - the worker pool of the process, its barrier, and claimed ranges of work.
  *
  * All workers run the same function (rank 0 is the caller). Between operations they meet at a barrier that spins
- * briefly, then yields, then sleeps on a futex, so that a preempted worker costs the others no core.
+ * briefly, then sleeps on a futex, so that a worker whose core was taken by a stranger costs the others no core.
  */
 #ifndef HN_THREADS_H
 #define HN_THREADS_H

@@ -53,15 +53,21 @@ typedef struct hn_begin {
     int n_oracle;
 } hn_begin;
 
-/* One committed row of the target, in order: prompt chunks and accepted rows alike. A row pairs the feature of
- * position p with the token at p + 1; the last row of a chunk waits for its next token. */
+/* One committed row of the target, in order: prompt chunks and accepted rows alike. Rows are fed after verification, so
+ * the token that follows is always known: the pair (feature of position, token at position + 1) is complete. */
 typedef struct hn_feed_row {
     int seq, position;
     int32_t token;      /* at this position */
-    int32_t next_token; /* at position + 1, -1: not known yet (the row will come again) */
-    int16_t node;       /* row of the drafter's own tree it came from, -1: none */
-    int feature_row;    /* row in the feature buffers that open asked for */
+    int32_t next_token; /* at position + 1 */
+    int16_t node;       /* row of the round's tree it came from, -1: a prompt row */
+    int feature_row;    /* row in the feature buffers */
 } hn_feed_row;
+
+/* The features that open asked for (hn_needs), f32 [rows][ld]: the layers in rising order, then post-norm. */
+typedef struct hn_features {
+    const hn_buf *buffer;
+    int n, ld;
+} hn_features;
 
 typedef struct hn_observe {
     int seq;
@@ -93,7 +99,7 @@ typedef struct hn_drafter_ops {
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
     /* NULL: needs no rows */
-    hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_buf *features, hunch_error *err);
+    hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* may be NULL */
     /* One more level (0 = children of the root). Returns how many candidates were added over all trees (one that
      * shares a row counts: there may be more to say behind it); 0: nothing more this round. A drafter that computes a

@@ -47,8 +47,19 @@ static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o
         if (st) return st;
         e->n_drafters++;
         e->needs_oracle |= d->needs.oracle;
+        e->feeds |= d->ops->feed != NULL;
     }
     return HUNCH_OK;
+}
+
+/* The features that any drafter wants. */
+static hn_feature_set feature_set(const hunch_engine *e) {
+    hn_feature_set f = {{0}, false};
+    for (int i = 0; i < e->n_drafters; i++) {
+        f.layers[0] |= e->drafter[i].needs.feature_layers;
+        f.post_norm |= e->drafter[i].needs.feature_post_norm;
+    }
+    return f;
 }
 
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
@@ -69,7 +80,8 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     if (!e->session) st = hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
     if (!st) st = open_drafters(e, o, err);
     if (!st) st = hn_cache_open(&e->cache, &m->target.ops, &full, 1, e->parallel + 1, e->context, err);
-    if (!st) st = hn_runner_open(&e->runner, &m->target, e->cache, e->context, NULL, err);
+    const hn_feature_set features = feature_set(e);
+    if (!st) st = hn_runner_open(&e->runner, &m->target, e->cache, e->context, &features, err);
     if (st) {
         hunch_engine_close(&e);
         return st;

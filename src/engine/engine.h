@@ -28,7 +28,7 @@ struct hunch_engine {
     hn_runner *runner;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
-    bool needs_oracle;
+    bool needs_oracle, feeds; /* what its drafters asked for */
     int context, parallel, chunk;
     hunch_verify verify;
     hunch_session **session; /* [parallel], by id; NULL: free */

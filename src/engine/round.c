@@ -85,7 +85,7 @@ static void add_rows(batch *b, hunch_session *s) {
         r->parent = (int16_t)(parent < 0 ? -1 : s->first_row + parent);
         r->token = prompt ? s->text[done + i] : s->tree.token[i];
         r->logits = !prompt || (size_t)(done + i) + 1 == s->n_prompt;
-        r->feature = false;
+        r->feature = s->engine->feeds && !s->plain;
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
@@ -126,6 +126,27 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     return HUNCH_OK;
 }
 
+/* Tells the drafters which rows were committed: n rows from position `first` on; path NULL: a prompt chunk, else the tree
+ * rows they came from. */
+static hunch_status feed(hunch_session *s, int first, const int16_t *path, int n, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    hn_feed_row rows[HN_MAX_ROWS];
+    hn_buf buffers[HN_MAX_FEATURES];
+    hn_features f = {.buffer = buffers};
+    if (!e->feeds || s->plain || !hn_session_running(s)) return HUNCH_OK;
+    f.n = hn_pass_features(e->runner, buffers, &f.ld);
+    for (int i = 0; i < n; i++) {
+        const int row = s->first_row + (path ? path[i] : i);
+        rows[i] = (hn_feed_row){s->id, first + i, s->text[first + i], s->text[first + i + 1], path ? path[i] : (int16_t)-1,
+                                hn_pass_feature_row(e->runner, row)};
+    }
+    for (int d = 0; d < e->n_drafters; d++) {
+        hunch_status st = e->drafter[d].ops->feed ? e->drafter[d].ops->feed(&e->drafter[d], rows, n, &f, err) : HUNCH_OK;
+        if (st) return st;
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
     tree_logits t = {runner, s->first_row + s->n_rows - 1};
     const hn_logits_source src = {logits_of, greedy_of, &t};
@@ -154,7 +175,10 @@ static hunch_status finish_tree(hunch_session *s, hn_runner *runner, hunch_error
     /* Rows of the root and of every emitted token but the newest, whose row comes with the next tree. */
     int16_t path[HN_TREE_ROWS] = {0};
     memcpy(path + 1, v.path, (size_t)(kept - 1) * sizeof *path);
+    const int root = hn_cache_committed(e->cache, s->id);
     hn_cache_commit(e->cache, s->id, path, kept);
+    st = feed(s, root, path, kept, err);
+    if (st) return st;
     const hn_observe seen = {s->id, &s->tree, kept < v.n_accepted ? kept : v.n_accepted, v.path, v.next};
     for (int d = 0; d < e->n_drafters && !s->plain; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
@@ -168,9 +192,11 @@ static void settle(hunch_session *s, hn_runner *runner) {
     hunch_status st = HUNCH_OK;
     s->stats.passes++;
     if (prefilling(s)) {
+        const int first = hn_cache_committed(s->engine->cache, s->id);
         hn_cache_commit(s->engine->cache, s->id, NULL, s->n_rows);
         s->stats.n_prefilled += (size_t)s->n_rows;
         if (!prefilling(s)) st = finish_prompt(s, runner, &why);
+        if (!st) st = feed(s, first, NULL, s->n_rows, &why);
     } else
         st = finish_tree(s, runner, &why);
     if (st) hn_session_fail(s, &why);

@@ -15,6 +15,7 @@ typedef struct row_image {
     int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
     int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
     int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
+    int32_t normed[HN_MAX_ROWS];                    /* of the feature rows, among the gathered ones */
 } row_image;
 
 struct hn_runner {
@@ -33,7 +34,7 @@ struct hn_runner {
     int n_out, n_logits, n_features; /* of this pass */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
-    const float *host_logits, *host_norm, *host_features;
+    const float *host_logits, *host_features;
     const int32_t *host_best;
 };
 
@@ -88,7 +89,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     r->out_act = take_act(&total, &m->ops, a->hidden);
     r->logits = take_floats(&total, r->ld_logits);
     r->best = take(&total, sizeof(int32_t) * HN_MAX_ROWS);
-    r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)r->n_boundaries);
+    r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
     r->image_buf = take(&total, sizeof(row_image));
     r->table_buf = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows.page_stride);
     return total;
@@ -192,6 +193,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
             r->out_of_row[i] = (int16_t)r->n_out;
             r->image->out[r->n_out++] = i;
         }
+        r->image->normed[r->n_features - 1] = r->out_of_row[i];
     }
 }
 
@@ -225,12 +227,19 @@ static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int 
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
+static hn_buf feature_block(const hn_runner *r, int place) {
+    return hn_at(r->features, sizeof(float) * HN_MAX_ROWS * (size_t)r->lanes.ldx * (size_t)place);
+}
+
+/* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
+static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_buf from, int place) {
+    const int ld = r->lanes.ldx;
+    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, feature_block(r, place), ld, r->m->arch.hidden);
+}
+
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
-    if (r->n_features == 0 || k > 256 || r->feature_slot[k] < 0) return;
-    const hn_lanes *l = &r->lanes;
-    const size_t block = sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx;
-    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, offsetof(row_image, feature)), l->x, l->ldx,
-                    hn_at(r->features, block * (size_t)r->feature_slot[k]), l->ldx, r->m->arch.hidden);
+    if (r->n_features > 0 && k <= 256 && r->feature_slot[k] >= 0)
+        export_rows(ex, r, offsetof(row_image, feature), r->lanes.x, r->feature_slot[k]);
 }
 
 static void forward(void *arg, int rank, int ranks) {
@@ -252,6 +261,7 @@ static void forward(void *arg, int rank, int ranks) {
     o->gather(&ex, r->n_out, hn_at(r->image_buf, offsetof(row_image, out)), l->x, l->ldx, r->out_x, l->ldx, m->arch.hidden);
     o->rmsnorm(&ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
                r->set.post_norm ? r->out_norm : (hn_buf){NULL, 0}, l->ldx);
+    if (r->set.post_norm && r->n_features > 0) export_rows(&ex, r, offsetof(row_image, normed), r->out_norm, r->n_boundaries);
     if (r->n_logits == 0) return;
     const hn_linear_out head = {&m->output, r->logits, r->ld_logits};
     o->linear(&ex, r->n_logits, r->out_act, &head, 1, false);
@@ -264,7 +274,6 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
     r->host_logits = o->view(o, r->logits);
-    r->host_norm = o->view(o, r->out_norm);
     r->host_features = o->view(o, r->features);
     r->host_best = o->view(o, r->best);
     return HUNCH_OK;
@@ -278,7 +287,16 @@ const float *hn_pass_logits(const hn_runner *r, int row) {
 int32_t hn_pass_argmax(const hn_runner *r, int row) { return r->host_best[r->out_of_row[row]]; }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
-    const size_t ld = (size_t)r->lanes.ldx;
-    if (boundary == HN_FEATURE_POST_NORM) return r->host_norm + (size_t)r->out_of_row[row] * ld;
-    return r->host_features + ((size_t)r->feature_slot[boundary] * HN_MAX_ROWS + (size_t)r->feature_of_row[row]) * ld;
+    const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
+    assert(r->feature_of_row[row] >= 0 && place >= 0);
+    return r->host_features + ((size_t)place * HN_MAX_ROWS + (size_t)r->feature_of_row[row]) * (size_t)r->lanes.ldx;
 }
+
+int hn_pass_features(const hn_runner *r, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
+    const int n = r->n_boundaries + (r->set.post_norm ? 1 : 0);
+    for (int i = 0; i < n; i++) buffers[i] = feature_block(r, i);
+    *ld = r->lanes.ldx;
+    return n;
+}
+
+int hn_pass_feature_row(const hn_runner *r, int row) { return r->feature_of_row[row]; }

@@ -39,4 +39,9 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
 const float *hn_pass_logits(const hn_runner *r, int row);       /* [vocab] */
 int32_t hn_pass_argmax(const hn_runner *r, int row);            /* -1: no logit is a number */
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
+/* Where the features lie for those who read them on the device: one buffer each, f32 [rows][*ld], the wanted boundaries in
+ * rising order, then post-norm. Returns how many; row i of the pass is row hn_pass_feature_row(i) of each. */
+enum { HN_MAX_FEATURES = 258 };
+int hn_pass_features(const hn_runner *r, hn_buf buffers[HN_MAX_FEATURES], int *ld);
+int hn_pass_feature_row(const hn_runner *r, int row);
 #endif

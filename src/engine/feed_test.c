@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feed_test.c - what drafters that read the target are told: every committed row once, in order, with its next token, and
+ * features that are those of a plain pass over the same text, bit for bit, whatever tree the row was accepted from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+
+enum { SEQS = 3, CONTEXT = 64, HIDDEN = 64, FEATURES = 3 };
+static const hn_feature_set wanted = {{1u << 0 | 1u << 3, 0, 0, 0}, true};
+static const int boundary[FEATURES] = {0, 3, HN_FEATURE_POST_NORM};
+
+static const hn_ops *ops;
+static struct {
+    int n, from_tree;
+    int32_t token[CONTEXT], next[CONTEXT];
+    float feature[CONTEXT][FEATURES][HIDDEN];
+} fed[SEQS];
+
+static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+    (void)d;
+    (void)err;
+    assert_int_equal(f->n, FEATURES);
+    for (int i = 0; i < n; i++) {
+        const int seq = rows[i].seq, at = fed[seq].n++;
+        assert_int_equal(rows[i].position, at);
+        fed[seq].token[at] = rows[i].token;
+        fed[seq].next[at] = rows[i].next_token;
+        fed[seq].from_tree += rows[i].node > 0;
+        for (int k = 0; k < FEATURES; k++)
+            ops->read(ops, fed[seq].feature[at][k], hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
+                      sizeof(float) * HIDDEN);
+    }
+    return HUNCH_OK;
+}
+
+/* The same text in one plain chunk. */
+static void check_against_plain(hunch_engine *e, int seq) {
+    hn_row rows[HN_MAX_ROWS];
+    const int id = e->parallel, n = fed[seq].n;
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){fed[seq].token[i], 0, (int16_t)(i - 1), false, true};
+    hn_cache_seq_begin(e->cache, id);
+    must(hn_pass_run(e->runner, rows, n, &id, 1, err));
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < FEATURES; k++)
+            assert_memory_equal(fed[seq].feature[i][k], hn_pass_feature(e->runner, boundary[k], i), sizeof(float) * HIDDEN);
+    hn_cache_seq_end(e->cache, id);
+}
+
+static void check_feed(const char *draft, int chunk) {
+    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine(m, draft, SEQS, chunk, HUNCH_KV_DEFAULT, 16, CONTEXT);
+    hn_drafter_ops listening = *e->drafter[0].ops;
+    hunch_session *s[SEQS];
+    static const hunch_token prompt[SEQS][9] = {{1}, {1, 403, 407, 261, 378}, {1, 370, 432, 352, 266, 268, 388, 426, 338}};
+    static const size_t len[SEQS] = {1, 5, 9};
+    int from_tree = 0;
+    memset(fed, 0, sizeof fed);
+    ops = &m->target.ops;
+    listening.feed = keep_rows;
+    e->drafter[0].ops = &listening;
+    e->feeds = true;
+    hn_runner_close(&e->runner);
+    must(hn_runner_open(&e->runner, &m->target, e->cache, CONTEXT, &wanted, err));
+    for (int i = 0; i < SEQS; i++) {
+        hunch_request r;
+        hunch_request_defaults(&r, m);
+        r.prompt = prompt[i];
+        r.n_prompt = len[i];
+        r.max_tokens = 30;
+        r.ignore_eos = true;
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    for (int i = 0; i < SEQS; i++) {
+        assert_true(fed[i].n > (int)len[i] + 10);
+        for (int k = 0; k < fed[i].n; k++) {
+            assert_int_equal(fed[i].token[k], s[i]->text[k]);
+            assert_int_equal(fed[i].next[k], s[i]->text[k + 1]);
+        }
+        check_against_plain(e, i);
+        from_tree += fed[i].from_tree;
+        hunch_session_close(&s[i]);
+    }
+    assert_true(from_tree > 10);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+static void test_chains(void **state) { (void)state; check_feed("forced,accept=0.7,depth=4,seed=1", 64); }
+static void test_trees(void **state) { (void)state; check_feed("forced,accept=0.7,depth=5,tree=random,seed=2", 3); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains), cmocka_unit_test(test_trees)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
