@@ -632,6 +632,11 @@ static void test_bench(void **state) {
         const json_t *one = json_array_get(passes, i & ~(size_t)1);
         near(real_of(p, "flatness"), real_of(p, "ms") / real_of(one, "ms"), 1e-6);
     }
+    json_array_foreach (get(j, "rollback"), i, p) {
+        assert_int_equal(int_of(p, "commit"), i % 2 ? 2 : 1);
+        assert_true(real_of(p, "ms") >= 0 && real_of(p, "ms") < 1000);
+    }
+    assert_int_equal(i, 4);
     json_decref(j);
     refused(2, "one of --json and --csv", "bench", "-m", STORIES, "--json", "--csv");
     refused(2, "no pass", "bench", "-m", STORIES, "--contexts", "5000");

@@ -232,6 +232,10 @@ hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hun
 /* Seconds of passes of `rows` chain rows (all logits) over `context` committed rows of one sequence; reps values are
  * written to seconds. The engine must hold no session. */
 hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err);
+/* Seconds of a commit that keeps a path of `commit` rows out of a tree of `rows`, behind `context` committed rows: the root
+ * and the tree's last rows, so that every kept row but the root moves. The rest is rolled back. */
+hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
+                                  hunch_error *err);
 
 #ifdef __cplusplus
 }

@@ -62,21 +62,43 @@ static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err)
     return HUNCH_OK;
 }
 
-hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab;
-    hn_row row[HN_MAX_ROWS];
-    hunch_token t[HN_MAX_ROWS];
+static hunch_status prepare_measure(hunch_engine *e, int rows, int context, hunch_error *err) {
     if (rows < 1 || rows > HN_MAX_ROWS) return hn_fail(err, HUNCH_USAGE, "%d rows a pass: expected 1 to %d", rows, HN_MAX_ROWS);
     if (context < 0 || context + rows > e->context)
         return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
     if (hunch_engine_running(e)) return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
-    hunch_status st = fill_context(e, context, err);
+    return fill_context(e, context, err);
+}
+
+hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hn_row row[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    hunch_status st = prepare_measure(e, rows, context, err);
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
     chain_rows(row, t, rows, true);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
         const double start = hn_now();
         st = hn_pass_run(e->runner, row, rows, &id, 1, err);
         if (i >= 0) seconds[i] = hn_now() - start;
+    }
+    return st;
+}
+
+hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
+                                  hunch_error *err) {
+    const int id = e->parallel;
+    int16_t path[HN_MAX_ROWS] = {0};
+    hunch_status st = prepare_measure(e, rows, context, err);
+    if (!st && (commit < 1 || commit > rows)) st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
+    for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
+    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
+        st = hn_cache_reserve(e->cache, id, rows, err);
+        if (st) break;
+        const double start = hn_now();
+        hn_cache_commit(e->cache, id, path, commit);
+        if (i >= 0) seconds[i] = hn_now() - start;
+        hn_cache_rewind(e->cache, id, context);
     }
     return st;
 }

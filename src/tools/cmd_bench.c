@@ -20,6 +20,8 @@ typedef struct pass {
     double *seconds; /* [TURNS]: medians of the repetitions of a turn */
     double one_row;  /* median of one row at this context */
     double median, low, high, flatness, limit, of_bandwidth;
+    int commit; /* rows kept by the commit that is measured beside it */
+    double commit_s;
 } pass;
 
 typedef struct bench {
@@ -133,6 +135,20 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
     return code;
 }
 
+/* A commit of half of each pass's rows, behind its context: what rolling back the rest costs. */
+static int rollbacks_measure(bench *b) {
+    hunch_error err = {0};
+    for (int i = 0; i < b->n_passes; i++) {
+        double s[4 * TURNS];
+        pass *p = &b->passes[i];
+        p->commit = (p->rows + 1) / 2;
+        if (hunch_measure_commit(b->engine, p->rows, p->commit, p->context, 4 * TURNS, s, &err) != HUNCH_OK)
+            return tool_failed(&err);
+        p->commit_s = tool_median(s, 4 * TURNS);
+    }
+    return 0;
+}
+
 static void passes_judge(bench *b) {
     for (int i = 0; i < b->n_passes; i++)
         pass_judge(b, &b->passes[i]);
@@ -235,6 +251,16 @@ static json_t *passes_json(const bench *b) {
     return list;
 }
 
+static json_t *rollbacks_json(const bench *b) {
+    json_t *list = json_array();
+    for (int i = 0; i < b->n_passes; i++) {
+        const pass *p = &b->passes[i];
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
+                                              p->context, "ms", tool_json_real(p->commit_s * 1e3)));
+    }
+    return list;
+}
+
 static json_t *plain_json(const bench *b) {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:i}", "prefill_tok_s",
                      tool_json_real(tool_median(b->prefill_tok_s, TURNS)), "prefill_spread",
@@ -247,12 +273,12 @@ static json_t *plain_json(const bench *b) {
 
 static int bench_json(const bench *b) {
     return tool_print_json(json_pack(
-        "{s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:i,s:s,s:o,s:o}", "cpu", b->machine.cpu, "isa", b->info.isa, "threads",
+        "{s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:i,s:s,s:o,s:o,s:o}", "cpu", b->machine.cpu, "isa", b->info.isa, "threads",
         b->info.threads, "read_gb_s", tool_json_real(b->machine.read_gb_s), "int8_gmac_s",
         tool_json_real(b->machine.int8_gmac_s), "barrier_us", tool_json_real(b->machine.barrier_us), "model",
         tool_json_text(b->o.model, strlen(b->o.model)), "load_s", tool_json_real(b->load_s), "parallel", b->parallel,
         "precision", b->o.precision == HUNCH_PRECISION_F32 ? "f32" : "native", "plain", plain_json(b), "pass",
-        passes_json(b)));
+        passes_json(b), "rollback", rollbacks_json(b)));
 }
 
 /* A text as one CSV field. */
@@ -306,12 +332,12 @@ static int bench_table(const bench *b) {
            tool_quantile(b->prefill_tok_s, TURNS, 1), b->prompt, bold, tool_median(b->decode_tok_s, TURNS), off,
            tool_quantile(b->decode_tok_s, TURNS, 0), tool_quantile(b->decode_tok_s, TURNS, 1), b->decode_context,
            decode_of_bandwidth(b) * 100);
-    printf("%s%8s %5s %9s %17s %9s %7s %14s%s\n", bold, "context", "rows", "ms", "low to high", "flatness", "limit",
-           "of bandwidth", off);
+    printf("%s%8s %5s %9s %17s %9s %7s %14s %15s%s\n", bold, "context", "rows", "ms", "low to high", "flatness", "limit",
+           "of bandwidth", "commit of half", off);
     for (int i = 0; i < b->n_passes; i++) {
         const pass *p = &b->passes[i];
-        printf("%8d %5d %9.3f %8.3f-%8.3f %9.2f %7.2f %12.0f %%\n", p->context, p->rows, p->median * 1e3, p->low * 1e3,
-               p->high * 1e3, p->flatness, p->limit, p->of_bandwidth * 100);
+        printf("%8d %5d %9.3f %8.3f-%8.3f %9.2f %7.2f %12.0f %% %12.3f ms\n", p->context, p->rows, p->median * 1e3,
+               p->low * 1e3, p->high * 1e3, p->flatness, p->limit, p->of_bandwidth * 100, p->commit_s * 1e3);
     }
     return tool_done(HUNCH_OK);
 }
@@ -343,7 +369,8 @@ static int bench_run(bench *b) {
     if ((code = machine_measure(b)))
         return code;
     tool_interrupts_catch();
-    if ((code = plain_measure(b)) || (code = passes_measure(b)) || (code = machine_measure(b)))
+    if ((code = plain_measure(b)) || (code = passes_measure(b)) || (code = rollbacks_measure(b)) ||
+        (code = machine_measure(b)))
         return code;
     passes_judge(b);
     return b->o.json ? bench_json(b) : b->o.csv ? bench_csv(b) : bench_table(b);
