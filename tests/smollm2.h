@@ -24,8 +24,8 @@ FIXTURE const char *smollm2_path(void) {
 }
 
 static const char *const smollm2_prompts[] = {
-    "Summarise in one sentence: The town council met on Monday to discuss the new bridge. The bridge will cross the river north "
-    "of the old mill. Work on the new bridge begins in May, and the old bridge closes in June.",
+    ("Summarise in one sentence: The town council met on Monday to discuss the new bridge. The bridge will cross the river north "
+     "of the old mill. Work on the new bridge begins in May, and the old bridge closes in June."),
     "Rewrite this function so that the argument is called price: def total(cost):\n    tax = cost * 0.2\n    return cost + tax\n",
     "Why is the sky blue?",
     "Count from one to twenty in words."};
