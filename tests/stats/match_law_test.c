@@ -183,7 +183,7 @@ static hunch_token wrong_draw(const branch *b, uint64_t *rng) {
 static void test_wrong_verifier_is_rejected(void **state) {
     (void)state;
     int count[CELLS] = {0}, df;
-    const int n = light() ? 800 : 5000;
+    const int n = 5000;
     uint64_t rng = 99;
     for (int s = 0; s < n; s++) {
         hunch_token t[TOKENS];
