@@ -36,7 +36,8 @@ static hunch_request request(const hunch_model *m, int i, double temperature) {
     r.n_prompt = prompt_len[i];
     r.max_tokens = light() ? 12 : 24;
     r.ignore_eos = true;
-    r.sampling = (hunch_sampling){temperature, temperature > 0 ? 40 : 0, temperature > 0 ? 0.95 : 1, 0, 1000 + (uint64_t)i};
+    r.sampling =
+        (hunch_sampling){temperature, temperature > 0 ? 40 : 0, temperature > 0 ? 0.95 : 1, 0, 1000 + (uint64_t)i};
     return r;
 }
 
@@ -50,8 +51,8 @@ static void plain_answers(hunch_model *m, double temperature, hunch_kv kv, answe
 }
 
 /* One way of cutting the work against the plain answers. Returns accepted draft tokens. */
-static uint64_t check_way(hunch_model *m, const answer *want, double temperature, hunch_kv kv, const char *draft, int parallel,
-                          int chunk, int page_rows, const char *where) {
+static uint64_t check_way(hunch_model *m, const answer *want, double temperature, hunch_kv kv, const char *draft,
+                          int parallel, int chunk, int page_rows, const char *where) {
     answer got[N_PROMPTS] = {{0}};
     hunch_request r[N_PROMPTS];
     uint64_t accepted = 0;
@@ -70,9 +71,10 @@ static uint64_t check_way(hunch_model *m, const answer *want, double temperature
     return accepted;
 }
 
-static const char *const drafts[] = {"ngram", "forced,accept=0.7,depth=5,seed=1", "forced,accept=0.6,depth=6,tree=random,seed=2",
-                                     "forced,accept=0.9,depth=4,width=3,seed=3",
-                                     "ngram,min=1+forced,accept=0.5,depth=5,seed=4+forced,accept=0.7,depth=3,width=2,seed=5"};
+static const char *const drafts[] = {
+    "ngram", "forced,accept=0.7,depth=5,seed=1", "forced,accept=0.6,depth=6,tree=random,seed=2",
+    "forced,accept=0.9,depth=4,width=3,seed=3",
+    "ngram,min=1+forced,accept=0.5,depth=5,seed=4+forced,accept=0.7,depth=3,width=2,seed=5"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
 
 static void check_model(const char *name, int vocab, hunch_kv kv) {
@@ -93,7 +95,8 @@ static void check_model(const char *name, int vocab, hunch_kv kv) {
                     for (int parallel = 1; parallel <= 8; parallel += 7) {
                         check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
                         for (int d = 0; d < N_DRAFTS; d++)
-                            accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c], c == 1 ? 16 : 64, where);
+                            accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
+                                                     c == 1 ? 16 : 64, where);
                     }
                 hunch_model_close(&m);
             }
@@ -102,9 +105,18 @@ static void check_model(const char *name, int vocab, hunch_kv kv) {
         }
 }
 
-static void test_stories_f32(void **state) { (void)state; check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16); }
-static void test_babyllama_q8(void **state) { (void)state; check_model("models/babyllama105/babyllama105.q8_0.gguf", 105, HUNCH_KV_F16); }
-static void test_golden_folder(void **state) { (void)state; check_model("goldens/llama-gqa", 512, HUNCH_KV_F32); }
+static void test_stories_f32(void **state) {
+    (void)state;
+    check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16);
+}
+static void test_babyllama_q8(void **state) {
+    (void)state;
+    check_model("models/babyllama105/babyllama105.q8_0.gguf", 105, HUNCH_KV_F16);
+}
+static void test_golden_folder(void **state) {
+    (void)state;
+    check_model("goldens/llama-gqa", 512, HUNCH_KV_F32);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),

@@ -73,19 +73,30 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
             survived++;
             continue;
         }
-        if (st != want) fail_msg("%s: failure %ld gave status %d (%s), expected %d", path, (long)n, st, err.message, want);
+        if (st != want)
+            fail_msg("%s: failure %ld gave status %d (%s), expected %d", path, (long)n, st, err.message, want);
         assert_true(err.message[0] != '\0' && !strchr(err.message, '\n'));
     }
     assert_true(survived * 10 <= tried);
     assert_int_equal(whole_life(path, &err), HUNCH_OK);
 }
 
-static void test_allocations_of_a_gguf(void **state) { (void)state; check_faults(HN_FAULT_ALLOC, data_path("models/stories260K/stories260K.f16.gguf"), HUNCH_NO_MEMORY); }
-static void test_allocations_of_a_folder(void **state) { (void)state; check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), HUNCH_NO_MEMORY); }
-static void test_reads_of_a_folder(void **state) { (void)state; check_faults(HN_FAULT_READ, data_path("goldens/llama-tied"), HUNCH_FAILED); }
+static void test_allocations_of_a_gguf(void **state) {
+    (void)state;
+    check_faults(HN_FAULT_ALLOC, data_path("models/stories260K/stories260K.f16.gguf"), HUNCH_NO_MEMORY);
+}
+static void test_allocations_of_a_folder(void **state) {
+    (void)state;
+    check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), HUNCH_NO_MEMORY);
+}
+static void test_reads_of_a_folder(void **state) {
+    (void)state;
+    check_faults(HN_FAULT_READ, data_path("goldens/llama-tied"), HUNCH_FAILED);
+}
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations_of_a_gguf), cmocka_unit_test(test_allocations_of_a_folder),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations_of_a_gguf),
+                                       cmocka_unit_test(test_allocations_of_a_folder),
                                        cmocka_unit_test(test_reads_of_a_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

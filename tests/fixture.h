@@ -47,7 +47,8 @@ FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, 
 }
 
 /* draft: NULL, or drafters that draft together, joined by '+'. */
-FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv, int page_rows, int context) {
+FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv,
+                                  int page_rows, int context) {
     hunch_engine_options o;
     hunch_engine *e = NULL;
     char specs[256], *rest = specs;
@@ -128,8 +129,11 @@ FIXTURE void run_requests(hunch_engine *e, const hunch_request *r, int n, bool l
 FIXTURE void assert_same(const answer *a, const answer *b, const char *what) {
     if (a->n != b->n) fail_msg("%s: %zu tokens, plain gave %zu", what, b->n, a->n);
     for (size_t i = 0; i < a->n; i++) {
-        if (a->token[i] != b->token[i]) fail_msg("%s: token %zu is %d, plain gave %d", what, i, b->token[i], a->token[i]);
-        if (a->logits && b->logits && memcmp(a->logits + i * (size_t)a->vocab, b->logits + i * (size_t)a->vocab, (size_t)a->vocab * sizeof(float)))
+        if (a->token[i] != b->token[i])
+            fail_msg("%s: token %zu is %d, plain gave %d", what, i, b->token[i], a->token[i]);
+        if (a->logits && b->logits &&
+            memcmp(a->logits + i * (size_t)a->vocab, b->logits + i * (size_t)a->vocab,
+                   (size_t)a->vocab * sizeof(float)))
             fail_msg("%s: logits of token %zu differ from plain's", what, i);
     }
 }

@@ -16,7 +16,10 @@ FIXTURE const char *smollm2_path(void) {
     if (given && *given)
         snprintf(path, sizeof path, "%s", given);
     else
-        snprintf(path, sizeof path, "%s%s/hunch/SmolLM2-135M-Instruct.Q4_1.gguf", cache && *cache ? cache : home ? home : "",
+        snprintf(path, sizeof path, "%s%s/hunch/SmolLM2-135M-Instruct.Q4_1.gguf",
+                 cache && *cache ? cache
+                 : home          ? home
+                                 : "",
                  cache && *cache ? "" : "/.cache");
     if (access(path, R_OK) == 0) return path;
     fprintf(stderr, "skipped: %s is not there (scripts/fetch-demo-model.sh brings it)\n", path);
@@ -24,11 +27,12 @@ FIXTURE const char *smollm2_path(void) {
 }
 
 static const char *const smollm2_prompts[] = {
-    ("Summarise in one sentence: The town council met on Monday to discuss the new bridge. The bridge will cross the river north "
+    ("Summarise in one sentence: The town council met on Monday to discuss the new bridge. The bridge will cross the "
+     "river north "
      "of the old mill. Work on the new bridge begins in May, and the old bridge closes in June."),
-    "Rewrite this function so that the argument is called price: def total(cost):\n    tax = cost * 0.2\n    return cost + tax\n",
-    "Why is the sky blue?",
-    "Count from one to twenty in words."};
+    "Rewrite this function so that the argument is called price: def total(cost):\n    tax = cost * 0.2\n    return "
+    "cost + tax\n",
+    "Why is the sky blue?", "Count from one to twenty in words."};
 enum { N_SMOLLM2_PROMPTS = sizeof smollm2_prompts / sizeof *smollm2_prompts };
 
 /* The prompt in the model's chat template, as tokens. */
@@ -77,7 +81,8 @@ FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, i
                     r[i].prompt = ids[i];
                     r[i].max_tokens = tokens;
                     r[i].ignore_eos = true;
-                    r[i].sampling = (hunch_sampling){v->temperature, v->temperature > 0 ? 50 : 0, 1, 0, 7 + (uint64_t)i};
+                    r[i].sampling =
+                        (hunch_sampling){v->temperature, v->temperature > 0 ? 50 : 0, 1, 0, 7 + (uint64_t)i};
                     r[i + N_SMOLLM2_PROMPTS] = r[i];
                 }
                 if (!have) {
@@ -93,8 +98,9 @@ FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, i
                 for (int i = 0; i < n; i += v->parallel) run_requests(e, r + i, v->parallel, true, got + i);
                 for (int i = 0; i < n; i++) {
                     char what[300];
-                    snprintf(what, sizeof what, "SmolLM2 at %s, %d threads, draft %s, %d together, chunk %d, temperature %g, prompt %d", isa,
-                             threads, v->draft ? v->draft : "none", v->parallel, v->chunk, v->temperature, i);
+                    snprintf(what, sizeof what,
+                             "SmolLM2 at %s, %d threads, draft %s, %d together, chunk %d, temperature %g, prompt %d",
+                             isa, threads, v->draft ? v->draft : "none", v->parallel, v->chunk, v->temperature, i);
                     assert_same(&want[i % N_SMOLLM2_PROMPTS], &got[i], what);
                     answer_free(&got[i]);
                 }

@@ -25,7 +25,8 @@ static void test_full_product(void **state) {
                 for (int threads = 1; threads <= 2; threads++)
                     for (int t = 0; t < 2; t++) ways[n++] = (way){drafts[d], parallel, chunks[c], threads, t ? 0.8 : 0};
     for (int k = levels(isa), i = 0; i < k; i++)
-        smollm2_check(smollm2_path(), isa[i], ways, n, i == 0 ? 8 : 64); /* ref is slow and the same code at any length */
+        smollm2_check(smollm2_path(), isa[i], ways, n,
+                      i == 0 ? 8 : 64); /* ref is slow and the same code at any length */
 }
 
 /* Mean log-likelihood of the real stories that came with the tiny models. */
@@ -60,7 +61,8 @@ static double story_nll(hunch_precision precision) {
 static void test_native_costs_little(void **state) {
     (void)state;
     const double native = story_nll(HUNCH_PRECISION_NATIVE), f32 = story_nll(HUNCH_PRECISION_F32);
-    print_message("perplexity f32 %.4f, native %.4f (%+.3f %%)\n", exp(f32), exp(native), 100 * (exp(native - f32) - 1));
+    print_message("perplexity f32 %.4f, native %.4f (%+.3f %%)\n", exp(f32), exp(native),
+                  100 * (exp(native - f32) - 1));
     assert_true(exp(native - f32) < 1.005);
 }
 

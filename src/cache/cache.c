@@ -22,12 +22,14 @@ struct hn_cache {
     int n_groups, max_seqs, n_pages, n_free;
     size_t page_bytes;
     hn_mem *pool;
-    hn_mem *moves;   /* device copy of one commit: from [HN_MAX_ROWS], to [HN_MAX_ROWS], page table [largest stride] */
-    int32_t *free;   /* stack of page numbers */
-    seq_state *seq;  /* [max_seqs] */
+    hn_mem *moves;  /* device copy of one commit: from [HN_MAX_ROWS], to [HN_MAX_ROWS], page table [largest stride] */
+    int32_t *free;  /* stack of page numbers */
+    seq_state *seq; /* [max_seqs] */
 };
 
-static size_t element_bytes(hn_dtype t) { return (size_t)hn_dtype_block_bytes(t); }
+static size_t element_bytes(hn_dtype t) {
+    return (size_t)hn_dtype_block_bytes(t);
+}
 
 /* Page size from the first group; the others hold the largest power of two of rows that fits. */
 static hunch_status plan_groups(hn_cache *c, const hn_cache_group *groups, int rows, hunch_error *err) {
@@ -81,12 +83,14 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
     c->max_seqs = max_seqs;
     hunch_status st = plan_groups(c, groups, rows, err);
     size_t bytes = 0;
-    if (!st && !hn_mul_size(c->page_bytes, (size_t)c->n_pages, &bytes)) st = hn_fail_memory(err, "cache pages", SIZE_MAX);
+    if (!st && !hn_mul_size(c->page_bytes, (size_t)c->n_pages, &bytes))
+        st = hn_fail_memory(err, "cache pages", SIZE_MAX);
     if (!st) st = create_tables(c, err);
     if (!st) {
         st = ops->mem_create(ops, bytes, &c->pool, err);
         if (st)
-            hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", max_seqs, rows);
+            hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", max_seqs,
+                            rows);
     }
     if (st) {
         hn_cache_close(&c);
@@ -109,9 +113,13 @@ void hn_cache_close(hn_cache **cp) {
     hn_free(c);
 }
 
-size_t hn_cache_bytes(const hn_cache *c) { return c->page_bytes * (size_t)c->n_pages; }
+size_t hn_cache_bytes(const hn_cache *c) {
+    return c->page_bytes * (size_t)c->n_pages;
+}
 
-int hn_cache_free_pages(const hn_cache *c) { return c->n_free; }
+int hn_cache_free_pages(const hn_cache *c) {
+    return c->n_free;
+}
 
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
     const hn_cache_group *g = &c->group[group];
@@ -145,14 +153,18 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
     s->committed = 0;
 }
 
-int hn_cache_committed(const hn_cache *c, int seq) { return c->seq[seq].committed; }
+int hn_cache_committed(const hn_cache *c, int seq) {
+    return c->seq[seq].committed;
+}
 
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages) {
     *n_pages = c->seq[seq].n_pages[group];
     return c->seq[seq].pages[group];
 }
 
-int hn_cache_table_stride(const hn_cache *c, int group) { return c->stride[group]; }
+int hn_cache_table_stride(const hn_cache *c, int group) {
+    return c->stride[group];
+}
 
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int tentative, hunch_error *err) {
     seq_state *s = &c->seq[seq];
@@ -202,7 +214,8 @@ void hn_cache_commit(hn_cache *c, int seq, const int16_t *index, int n) {
     if (m > 0) {
         c->ops->write(c->ops, (hn_buf){c->moves, 0}, move, sizeof move);
         for (int g = 0; g < c->n_groups; g++) {
-            c->ops->write(c->ops, (hn_buf){c->moves, sizeof move}, s->pages[g], (size_t)s->n_pages[g] * sizeof(int32_t));
+            c->ops->write(c->ops, (hn_buf){c->moves, sizeof move}, s->pages[g],
+                          (size_t)s->n_pages[g] * sizeof(int32_t));
             move_job job = {c, g, m};
             hn_pool_run(c->ops->pool, move_rows, &job);
         }

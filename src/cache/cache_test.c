@@ -32,7 +32,8 @@ static int teardown(void **state) {
 }
 
 static hn_cache *open_cache(int page_rows, hn_dtype type) {
-    const hn_cache_group g[2] = {{"wide", LAYERS, KV_HEADS, DIM, type, page_rows, 0}, {"narrow", 1, 1, DIM, type, 0, 0}};
+    const hn_cache_group g[2] = {{"wide", LAYERS, KV_HEADS, DIM, type, page_rows, 0},
+                                 {"narrow", 1, 1, DIM, type, 0, 0}};
     hn_cache *c = NULL;
     hunch_error err;
     assert_int_equal(hn_cache_open(&c, &ops, g, 2, SEQS, ROWS, &err), HUNCH_OK);
@@ -47,8 +48,10 @@ static char *element(const hn_cache *c, int seq, int group, int layer, bool valu
     const int32_t *table = hn_cache_pages(c, seq, group, &pages);
     assert_true(slot / kv.page_rows < pages);
     const size_t page = (size_t)table[slot / kv.page_rows] * kv.page_bytes, row = (size_t)(slot % kv.page_rows),
-                 at = value ? kv.v_off + (((size_t)head * (size_t)kv.page_rows + row) * (size_t)kv.head_dim + (size_t)dim) * e
-                            : kv.k_off + (((size_t)head * (size_t)kv.head_dim + (size_t)dim) * (size_t)kv.page_rows + row) * e;
+                 at = value ? kv.v_off +
+                                  (((size_t)head * (size_t)kv.page_rows + row) * (size_t)kv.head_dim + (size_t)dim) * e
+                            : kv.k_off +
+                                  (((size_t)head * (size_t)kv.head_dim + (size_t)dim) * (size_t)kv.page_rows + row) * e;
     return (char *)(uintptr_t)ops.view(&ops, hn_at(kv.pool, page + at));
 }
 
@@ -60,7 +63,8 @@ static void row(const hn_cache *c, int seq, int slot, uint32_t mark, bool write)
             for (int v = 0; v < 2; v++)
                 for (int h = 0; h < heads[g]; h++)
                     for (int d = 0; d < DIM; d++) {
-                        const uint16_t want = (uint16_t)(mark * 2654435761u >> 16 ^ (unsigned)(g * 64 + l * 32 + v * 16 + h * 8 + d));
+                        const uint16_t want =
+                            (uint16_t)(mark * 2654435761u >> 16 ^ (unsigned)(g * 64 + l * 32 + v * 16 + h * 8 + d));
                         char *p = element(c, seq, g, l, v, slot, h, d);
                         if (write)
                             memcpy(p, &want, 2);
@@ -149,7 +153,8 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commit_keeps_paths), cmocka_unit_test(test_chain_commit_moves_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commit_keeps_paths),
+                                       cmocka_unit_test(test_chain_commit_moves_nothing),
                                        cmocka_unit_test(test_limits)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -104,7 +104,9 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_free(e);
 }
 
-int hunch_engine_drafters(const hunch_engine *e) { return e->n_drafters; }
+int hunch_engine_drafters(const hunch_engine *e) {
+    return e->n_drafters;
+}
 
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index) {
     return index >= 0 && index < e->n_drafters ? e->drafter[index].name : NULL;
@@ -136,7 +138,8 @@ static hunch_status run_oracle(hunch_engine *e, const hunch_request *r, hunch_se
     if (st) return st;
     (*oracle)->plain = true;
     while (!st && hn_session_running(*oracle)) st = hn_round(e, oracle, 1, err);
-    if (!st && (*oracle)->stats.finish == HUNCH_FINISH_FAILED) st = hn_fail(err, (*oracle)->stats.error.status, "%s", (*oracle)->stats.error.message);
+    if (!st && (*oracle)->stats.finish == HUNCH_FINISH_FAILED)
+        st = hn_fail(err, (*oracle)->stats.error.status, "%s", (*oracle)->stats.error.message);
     hn_session_release(*oracle);
     return st;
 }
@@ -163,7 +166,9 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     int id = 0;
     hunch_session *s = NULL, *oracle = NULL;
     while (id < e->parallel && e->session[id]) id++;
-    if (id == e->parallel) return hn_fail(err, HUNCH_NO_MEMORY, "%d sessions are open already: the engine was opened for %d", e->parallel, e->parallel);
+    if (id == e->parallel)
+        return hn_fail(err, HUNCH_NO_MEMORY, "%d sessions are open already: the engine was opened for %d", e->parallel,
+                       e->parallel);
     hunch_status st = e->needs_oracle ? run_oracle(e, r, &oracle, err) : HUNCH_OK;
     if (!st) st = hn_session_create(&s, e, r, id, err);
     if (!st && (st = begin_drafters(s, oracle, err))) {

@@ -14,8 +14,8 @@
 
 struct hunch_model {
     hn_model target;
-    hn_tokenizer *tokenizer; /* NULL: none */
-    hn_template *chat;       /* NULL: none */
+    hn_tokenizer *tokenizer;   /* NULL: none */
+    hn_template *chat;         /* NULL: none */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
@@ -38,7 +38,7 @@ struct hunch_engine {
 struct hunch_session {
     hunch_engine *engine;
     int id;
-    bool plain;              /* never drafts: the oracle's own run */
+    bool plain; /* never drafts: the oracle's own run */
     hn_sampler sampler;
     hn_rule rule;
     bool ignore_eos;
@@ -47,7 +47,7 @@ struct hunch_session {
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
-    int16_t *provenance;     /* of emitted tokens */
+    int16_t *provenance; /* of emitted tokens */
     size_t cap_provenance, max_new;
     /* what a reader sees */
     hn_detok detok;
@@ -58,7 +58,7 @@ struct hunch_session {
     size_t longest_stop;
     /* this round */
     hn_tree tree;
-    int first_row, n_rows;   /* in the pass */
+    int first_row, n_rows;     /* in the pass */
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
 };
 
@@ -67,10 +67,15 @@ double hn_now(void); /* monotonic seconds */
 /* Starts a session without its drafters: prompt checked and copied, sampler made. */
 hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, int id, hunch_error *err);
 void hn_session_destroy(hunch_session *s);
-static inline size_t hn_session_emitted(const hunch_session *s) { return s->n_text - s->n_prompt; }
-static inline bool hn_session_running(const hunch_session *s) { return s->stats.finish == HUNCH_RUNNING; }
+static inline size_t hn_session_emitted(const hunch_session *s) {
+    return s->n_text - s->n_prompt;
+}
+static inline bool hn_session_running(const hunch_session *s) {
+    return s->stats.finish == HUNCH_RUNNING;
+}
 /* Appends one token: text, stop strings, end of sequence, limits. True if it ended the session. */
-hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended, hunch_error *err);
+hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended,
+                             hunch_error *err);
 void hn_session_finish(hunch_session *s, hunch_finish how);
 void hn_session_fail(hunch_session *s, const hunch_error *err);
 /* Ends the sequence in the cache and in the drafters; idempotent. */

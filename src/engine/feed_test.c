@@ -33,7 +33,8 @@ static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, con
         fed[seq].next[at] = rows[i].next_token;
         fed[seq].from_tree += rows[i].node > 0;
         for (int k = 0; k < FEATURES; k++)
-            ops->read(ops, fed[seq].feature[at][k], hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
+            ops->read(ops, fed[seq].feature[at][k],
+                      hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
                       sizeof(float) * HIDDEN);
     }
     return HUNCH_OK;
@@ -48,16 +49,19 @@ static void check_against_plain(hunch_engine *e, int seq) {
     must(hn_pass_run(e->runner, rows, n, &id, 1, err));
     for (int i = 0; i < n; i++)
         for (int k = 0; k < FEATURES; k++)
-            assert_memory_equal(fed[seq].feature[i][k], hn_pass_feature(e->runner, boundary[k], i), sizeof(float) * HIDDEN);
+            assert_memory_equal(fed[seq].feature[i][k], hn_pass_feature(e->runner, boundary[k], i),
+                                sizeof(float) * HIDDEN);
     hn_cache_seq_end(e->cache, id);
 }
 
 static void check_feed(const char *draft, int chunk) {
-    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, draft, SEQS, chunk, HUNCH_KV_DEFAULT, 16, CONTEXT);
     hn_drafter_ops listening = *e->drafter[0].ops;
     hunch_session *s[SEQS];
-    static const hunch_token prompt[SEQS][9] = {{1}, {1, 403, 407, 261, 378}, {1, 370, 432, 352, 266, 268, 388, 426, 338}};
+    static const hunch_token prompt[SEQS][9] = {
+        {1}, {1, 403, 407, 261, 378}, {1, 370, 432, 352, 266, 268, 388, 426, 338}};
     static const size_t len[SEQS] = {1, 5, 9};
     int from_tree = 0;
     memset(fed, 0, sizeof fed);
@@ -92,8 +96,14 @@ static void check_feed(const char *draft, int chunk) {
     hunch_model_close(&m);
 }
 
-static void test_chains(void **state) { (void)state; check_feed("forced,accept=0.7,depth=4,seed=1", 64); }
-static void test_trees(void **state) { (void)state; check_feed("forced,accept=0.7,depth=5,tree=random,seed=2", 3); }
+static void test_chains(void **state) {
+    (void)state;
+    check_feed("forced,accept=0.7,depth=4,seed=1", 64);
+}
+static void test_trees(void **state) {
+    (void)state;
+    check_feed("forced,accept=0.7,depth=5,tree=random,seed=2", 3);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains), cmocka_unit_test(test_trees)};

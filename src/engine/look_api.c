@@ -26,9 +26,11 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
     hunch_status st = HUNCH_OK;
     if (n == 0) return hn_fail(err, HUNCH_USAGE, "no tokens: expected at least one");
-    if (n > (size_t)e->context) return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
+    if (n > (size_t)e->context)
+        return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
     for (size_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= vocab) return hn_fail(err, HUNCH_USAGE, "token %zu is %d, expected 0 to %d", i, tokens[i], vocab - 1);
+        if (tokens[i] < 0 || tokens[i] >= vocab)
+            return hn_fail(err, HUNCH_USAGE, "token %zu is %d, expected 0 to %d", i, tokens[i], vocab - 1);
     hn_look_end_measure(e);
     hn_cache_seq_begin(e->cache, id);
     for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
@@ -63,10 +65,12 @@ static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err)
 }
 
 static hunch_status prepare_measure(hunch_engine *e, int rows, int context, hunch_error *err) {
-    if (rows < 1 || rows > HN_MAX_ROWS) return hn_fail(err, HUNCH_USAGE, "%d rows a pass: expected 1 to %d", rows, HN_MAX_ROWS);
+    if (rows < 1 || rows > HN_MAX_ROWS)
+        return hn_fail(err, HUNCH_USAGE, "%d rows a pass: expected 1 to %d", rows, HN_MAX_ROWS);
     if (context < 0 || context + rows > e->context)
         return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
-    if (hunch_engine_running(e)) return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
+    if (hunch_engine_running(e))
+        return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
     return fill_context(e, context, err);
 }
 
@@ -90,7 +94,8 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
     const int id = e->parallel;
     int16_t path[HN_MAX_ROWS] = {0};
     hunch_status st = prepare_measure(e, rows, context, err);
-    if (!st && (commit < 1 || commit > rows)) st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
+    if (!st && (commit < 1 || commit > rows))
+        st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
     for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
         st = hn_cache_reserve(e->cache, id, rows, err);
@@ -138,4 +143,6 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     return st;
 }
 
-hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) { return hn_convert(folder, out_path, err); }
+hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
+    return hn_convert(folder, out_path, err);
+}

@@ -7,11 +7,17 @@
 #include "base/utf8.h"
 #include "engine/engine.h"
 
-const char *hunch_version(void) { return HUNCH_VERSION; }
+const char *hunch_version(void) {
+    return HUNCH_VERSION;
+}
 
-void hunch_free(void *p) { hn_free(p); }
+void hunch_free(void *p) {
+    hn_free(p);
+}
 
-void hunch_model_options_defaults(hunch_model_options *o) { memset(o, 0, sizeof *o); }
+void hunch_model_options_defaults(hunch_model_options *o) {
+    memset(o, 0, sizeof *o);
+}
 
 /* The template of a GGUF's metadata, of tokenizer_config.json, or of chat_template.jinja beside it. */
 static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
@@ -126,7 +132,8 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
 /* ---- text ------------------------------------------------------------------------------------------------------------ */
 
 static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {
-    return m->tokenizer ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no tokenizer: give token ids instead of text");
+    return m->tokenizer ? HUNCH_OK
+                        : hn_fail(err, HUNCH_USAGE, "this model has no tokenizer: give token ids instead of text");
 }
 
 hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
@@ -140,7 +147,8 @@ hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char 
     hunch_status st = need_tokenizer(m, err);
     if (st) return st;
     *bytes = hn_tokenizer_piece(m->tokenizer, id, len);
-    if (!*bytes) return hn_fail(err, HUNCH_USAGE, "token id %d: expected 0 to %d", id, hn_tokenizer_vocab(m->tokenizer) - 1);
+    if (!*bytes)
+        return hn_fail(err, HUNCH_USAGE, "token id %d: expected 0 to %d", id, hn_tokenizer_vocab(m->tokenizer) - 1);
     if (special) *special = hn_tokenizer_is_special(m->tokenizer, id);
     return HUNCH_OK;
 }
@@ -163,8 +171,10 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
     return st;
 }
 
-static hunch_status render(const hn_template *t, json_t *vars, const char *now, char **text, size_t *len, hunch_error *err) {
-    if (!json_object_get(vars, "add_generation_prompt")) json_object_set_new(vars, "add_generation_prompt", json_true());
+static hunch_status render(const hn_template *t, json_t *vars, const char *now, char **text, size_t *len,
+                           hunch_error *err) {
+    if (!json_object_get(vars, "add_generation_prompt"))
+        json_object_set_new(vars, "add_generation_prompt", json_true());
     return hn_template_render(t, vars, now, text, len, err);
 }
 
@@ -179,7 +189,8 @@ static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error
     return st;
 }
 
-hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len, hunch_error *err) {
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
+                               hunch_error *err) {
     json_t *vars = NULL;
     *text = NULL;
     if (!m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");

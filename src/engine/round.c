@@ -16,7 +16,9 @@ double hn_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool prefilling(const hunch_session *s) { return (size_t)hn_cache_committed(s->engine->cache, s->id) < s->n_prompt; }
+static bool prefilling(const hunch_session *s) {
+    return (size_t)hn_cache_committed(s->engine->cache, s->id) < s->n_prompt;
+}
 
 /* ---- drafting ------------------------------------------------------------------------------------------------------- */
 
@@ -137,11 +139,16 @@ static hunch_status feed(hunch_session *s, int first, const int16_t *path, int n
     f.n = hn_pass_features(e->runner, buffers, &f.ld);
     for (int i = 0; i < n; i++) {
         const int row = s->first_row + (path ? path[i] : i);
-        rows[i] = (hn_feed_row){s->id, first + i, s->text[first + i], s->text[first + i + 1], path ? path[i] : (int16_t)-1,
+        rows[i] = (hn_feed_row){s->id,
+                                first + i,
+                                s->text[first + i],
+                                s->text[first + i + 1],
+                                path ? path[i] : (int16_t)-1,
                                 hn_pass_feature_row(e->runner, row)};
     }
     for (int d = 0; d < e->n_drafters; d++) {
-        hunch_status st = e->drafter[d].ops->feed ? e->drafter[d].ops->feed(&e->drafter[d], rows, n, &f, err) : HUNCH_OK;
+        hunch_status st =
+            e->drafter[d].ops->feed ? e->drafter[d].ops->feed(&e->drafter[d], rows, n, &f, err) : HUNCH_OK;
         if (st) return st;
     }
     return HUNCH_OK;

@@ -15,9 +15,11 @@ void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
 
 static hunch_status check_request(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
     const int vocab = e->model->target.arch.vocab;
-    if (!r->prompt || r->n_prompt == 0) return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
+    if (!r->prompt || r->n_prompt == 0)
+        return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
     if (r->n_prompt > (size_t)e->context)
-        return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt, e->context);
+        return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt,
+                       e->context);
     for (size_t i = 0; i < r->n_prompt; i++)
         if (r->prompt[i] < 0 || r->prompt[i] >= vocab)
             return hn_fail(err, HUNCH_USAGE, "prompt token %zu is %d, expected 0 to %d", i, r->prompt[i], vocab - 1);
@@ -57,7 +59,8 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
     if (r->max_tokens > 0 && (size_t)r->max_tokens < s->max_new) s->max_new = (size_t)r->max_tokens;
     hn_detok_init(&s->detok);
     s->detok.started = true; /* the text goes on from the prompt: a leading space is its own */
-    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text)) st = hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
+    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text))
+        st = hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
     if (!st) memcpy(s->text, r->prompt, s->n_prompt * sizeof *s->text);
     if (!st) st = hn_rule_choose(e->verify, &r->sampling, &s->rule, err);
     if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
@@ -88,7 +91,8 @@ static long find_stop(const hunch_session *s, size_t old_len) {
     size_t from = old_len > s->longest_stop ? old_len - s->longest_stop : 0;
     long best = -1;
     for (int i = 0; i < s->n_stop; i++) {
-        const char *hit = s->out_len > from ? memmem(s->out + from, s->out_len - from, s->stop[i], strlen(s->stop[i])) : NULL;
+        const char *hit =
+            s->out_len > from ? memmem(s->out + from, s->out_len - from, s->stop[i], strlen(s->stop[i])) : NULL;
         if (hit && (best < 0 || hit - s->out < best)) best = hit - s->out;
     }
     return best;
@@ -110,7 +114,8 @@ static size_t shown_length(const hunch_session *s) {
 
 static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hunch_error *err) {
     const size_t old_len = s->out_len;
-    hunch_status st = hn_detok_push(&s->detok, s->engine->model->tokenizer, token, &s->out, &s->out_len, &s->out_cap, err);
+    hunch_status st =
+        hn_detok_push(&s->detok, s->engine->model->tokenizer, token, &s->out, &s->out_len, &s->out_cap, err);
     if (st) return st;
     const long cut = find_stop(s, old_len);
     if (cut >= 0) {
@@ -122,7 +127,8 @@ static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hu
     return HUNCH_OK;
 }
 
-hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended, hunch_error *err) {
+hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended,
+                             hunch_error *err) {
     const hn_tokenizer *t = s->engine->model->tokenizer;
     const size_t n = hn_session_emitted(s);
     if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||

@@ -176,7 +176,8 @@ static void refuse(hunch_engine *e, const hunch_request *r, hunch_status want, c
 
 static void test_bad_requests(void **state) {
     (void)state;
-    hunch_engine *e = open_engine(model, "ngram", 1, 64, HUNCH_KV_DEFAULT, 64, 32), *n = open_engine(bare, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 32);
+    hunch_engine *e = open_engine(model, "ngram", 1, 64, HUNCH_KV_DEFAULT, 64, 32),
+                 *n = open_engine(bare, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 32);
     static hunch_token many[33] = {0};
     const hunch_token outside[] = {1, 512}, negative[] = {-1};
     const char *const stops[] = {"x", ""};

@@ -21,9 +21,11 @@ hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hun
     double v = k->dflt;
     hunch_status st = key ? hn_source_f64(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
-    if (!found && isnan(k->dflt)) return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+    if (!found && isnan(k->dflt))
+        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
     if (found && !(v >= k->min && v <= k->max))
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), key, v, k->min, k->max);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), key, v, k->min,
+                       k->max);
     *out = v;
     return HUNCH_OK;
 }
@@ -34,7 +36,8 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     uint64_t v = 0;
     hunch_status st = key ? hn_source_u64(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
-    if (!found && isnan(k->dflt)) return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+    if (!found && isnan(k->dflt))
+        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
     if (found && !((double)v >= k->min && (double)v <= k->max))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %g to %g", hn_source_path(src), key,
                        (unsigned long long)v, k->min, k->max);
@@ -64,8 +67,10 @@ static hunch_status read_sampling(hn_arch *a, const hn_source *src, hunch_error 
     if (json_is_integer(v = json_object_get(g, "top_k"))) s.top_k = (int)json_integer_value(v);
     if (json_is_number(v = json_object_get(g, "top_p"))) s.top_p = json_number_value(v);
     if (json_is_number(v = json_object_get(g, "min_p"))) s.min_p = json_number_value(v);
-    if (!(s.temperature >= 0 && s.temperature <= 100 && s.top_k >= 0 && s.top_p > 0 && s.top_p <= 1 && s.min_p >= 0 && s.min_p <= 1))
-        return hn_fail(err, HUNCH_REFUSED, "%s: generation_config.json: sampling parameters out of range", hn_source_path(src));
+    if (!(s.temperature >= 0 && s.temperature <= 100 && s.top_k >= 0 && s.top_p > 0 && s.top_p <= 1 && s.min_p >= 0 &&
+          s.min_p <= 1))
+        return hn_fail(err, HUNCH_REFUSED, "%s: generation_config.json: sampling parameters out of range",
+                       hn_source_path(src));
     a->sampling = s;
     return HUNCH_OK;
 }
@@ -78,7 +83,8 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     bool found = false;
     hunch_status st = hn_source_str(src, key, &name, NULL, &found, err);
     if (st) return st;
-    if (!found) return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing: not a language model", hn_source_path(src), key);
+    if (!found)
+        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing: not a language model", hn_source_path(src), key);
     for (int i = 0; i < N_FAMILIES; i++) {
         const hn_family *f = families[i];
         const char *n = gguf ? f->gguf_name : f->hf_type;
@@ -91,7 +97,8 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", n);
     }
-    return hn_fail(err, HUNCH_REFUSED, "%s: unknown architecture \"%.60s\", expected one of: %s", hn_source_path(src), name, known);
+    return hn_fail(err, HUNCH_REFUSED, "%s: unknown architecture \"%.60s\", expected one of: %s", hn_source_path(src),
+                   name, known);
 }
 
 void hn_arch_fini(hn_arch *a) {

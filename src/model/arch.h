@@ -19,9 +19,18 @@ typedef struct hn_layer_desc {
 
 /* Tensors by the part they play. In name patterns %d is the layer. */
 typedef enum hn_role {
-    HN_ROLE_EMBEDDING, HN_ROLE_OUTPUT_NORM, HN_ROLE_OUTPUT,
-    HN_ROLE_ATTN_NORM, HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V, HN_ROLE_O,
-    HN_ROLE_FFN_NORM, HN_ROLE_GATE, HN_ROLE_UP, HN_ROLE_DOWN,
+    HN_ROLE_EMBEDDING,
+    HN_ROLE_OUTPUT_NORM,
+    HN_ROLE_OUTPUT,
+    HN_ROLE_ATTN_NORM,
+    HN_ROLE_Q,
+    HN_ROLE_K,
+    HN_ROLE_V,
+    HN_ROLE_O,
+    HN_ROLE_FFN_NORM,
+    HN_ROLE_GATE,
+    HN_ROLE_UP,
+    HN_ROLE_DOWN,
     HN_ROLES
 } hn_role;
 
@@ -30,14 +39,14 @@ typedef struct hn_arch {
     char name[128];
     int layers, hidden, vocab, context;
     float norm_eps, embed_scale;
-    bool tied;                      /* the output matrix is the embedding */
-    hn_layer_desc *layer;           /* [layers] */
+    bool tied;            /* the output matrix is the embedding */
+    hn_layer_desc *layer; /* [layers] */
     int rope_dims;
     bool rope_interleaved;
-    double *rope_freq;              /* [rope_dims / 2] radians a position */
+    double *rope_freq; /* [rope_dims / 2] radians a position */
     float rope_scale;
-    const char *const *names;       /* [HN_ROLES] */
-    hunch_sampling sampling;        /* the file's defaults, else temperature 0 */
+    const char *const *names; /* [HN_ROLES] */
+    hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
 
 /* Finds the architecture and describes it. Unknown: HUNCH_REFUSED, naming it and those we know. */
@@ -58,7 +67,7 @@ extern const char *const hn_llama_gguf_names[HN_ROLES]; /* what conversion write
 typedef struct hn_key {
     const char *gguf, *hf; /* NULL: this format has none */
     double min, max;
-    double dflt;           /* NAN: required */
+    double dflt; /* NAN: required */
 } hn_key;
 hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);

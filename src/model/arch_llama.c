@@ -8,27 +8,31 @@
 #include "base/mem.h"
 #include "model/arch.h"
 
-const char *const hn_llama_gguf_names[HN_ROLES] = {
-    [HN_ROLE_EMBEDDING] = "token_embd.weight",       [HN_ROLE_OUTPUT_NORM] = "output_norm.weight",
-    [HN_ROLE_OUTPUT] = "output.weight",              [HN_ROLE_ATTN_NORM] = "blk.%d.attn_norm.weight",
-    [HN_ROLE_Q] = "blk.%d.attn_q.weight",            [HN_ROLE_K] = "blk.%d.attn_k.weight",
-    [HN_ROLE_V] = "blk.%d.attn_v.weight",            [HN_ROLE_O] = "blk.%d.attn_output.weight",
-    [HN_ROLE_FFN_NORM] = "blk.%d.ffn_norm.weight",   [HN_ROLE_GATE] = "blk.%d.ffn_gate.weight",
-    [HN_ROLE_UP] = "blk.%d.ffn_up.weight",           [HN_ROLE_DOWN] = "blk.%d.ffn_down.weight"};
+const char *const hn_llama_gguf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "token_embd.weight",
+                                                   [HN_ROLE_OUTPUT_NORM] = "output_norm.weight",
+                                                   [HN_ROLE_OUTPUT] = "output.weight",
+                                                   [HN_ROLE_ATTN_NORM] = "blk.%d.attn_norm.weight",
+                                                   [HN_ROLE_Q] = "blk.%d.attn_q.weight",
+                                                   [HN_ROLE_K] = "blk.%d.attn_k.weight",
+                                                   [HN_ROLE_V] = "blk.%d.attn_v.weight",
+                                                   [HN_ROLE_O] = "blk.%d.attn_output.weight",
+                                                   [HN_ROLE_FFN_NORM] = "blk.%d.ffn_norm.weight",
+                                                   [HN_ROLE_GATE] = "blk.%d.ffn_gate.weight",
+                                                   [HN_ROLE_UP] = "blk.%d.ffn_up.weight",
+                                                   [HN_ROLE_DOWN] = "blk.%d.ffn_down.weight"};
 
-static const char *const hf_names[HN_ROLES] = {
-    [HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
-    [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
-    [HN_ROLE_OUTPUT] = "lm_head.weight",
-    [HN_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm.weight",
-    [HN_ROLE_Q] = "model.layers.%d.self_attn.q_proj.weight",
-    [HN_ROLE_K] = "model.layers.%d.self_attn.k_proj.weight",
-    [HN_ROLE_V] = "model.layers.%d.self_attn.v_proj.weight",
-    [HN_ROLE_O] = "model.layers.%d.self_attn.o_proj.weight",
-    [HN_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
-    [HN_ROLE_GATE] = "model.layers.%d.mlp.gate_proj.weight",
-    [HN_ROLE_UP] = "model.layers.%d.mlp.up_proj.weight",
-    [HN_ROLE_DOWN] = "model.layers.%d.mlp.down_proj.weight"};
+static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
+                                               [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
+                                               [HN_ROLE_OUTPUT] = "lm_head.weight",
+                                               [HN_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm.weight",
+                                               [HN_ROLE_Q] = "model.layers.%d.self_attn.q_proj.weight",
+                                               [HN_ROLE_K] = "model.layers.%d.self_attn.k_proj.weight",
+                                               [HN_ROLE_V] = "model.layers.%d.self_attn.v_proj.weight",
+                                               [HN_ROLE_O] = "model.layers.%d.self_attn.o_proj.weight",
+                                               [HN_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
+                                               [HN_ROLE_GATE] = "model.layers.%d.mlp.gate_proj.weight",
+                                               [HN_ROLE_UP] = "model.layers.%d.mlp.up_proj.weight",
+                                               [HN_ROLE_DOWN] = "model.layers.%d.mlp.down_proj.weight"};
 
 typedef struct llama_keys {
     int layers, hidden, ffn, heads, kv_heads, head_dim, context, vocab, rope_dims;
@@ -41,14 +45,18 @@ static hunch_status refuse_variants(const hn_source *src, hunch_error *err) {
     int n = 0;
     hunch_status st = hn_key_int(src, &experts, &n, err);
     if (st) return st;
-    if (n > 0) return hn_fail(err, HUNCH_REFUSED, "%s: %d experts a layer: only dense llama models are read", hn_source_path(src), n);
+    if (n > 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d experts a layer: only dense llama models are read",
+                       hn_source_path(src), n);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
     static const char *const flags[] = {"attention_bias", "mlp_bias"};
     for (size_t i = 0; i < 2; i++) {
         bool on = false, found;
         st = hn_source_bool(src, flags[i], &on, &found, err);
         if (st) return st;
-        if (on) return hn_fail(err, HUNCH_REFUSED, "%s: %s is true: llama models with biases are not read", hn_source_path(src), flags[i]);
+        if (on)
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is true: llama models with biases are not read",
+                           hn_source_path(src), flags[i]);
     }
     const char *act = "silu";
     bool found;
@@ -86,16 +94,20 @@ static hunch_status read_keys(llama_keys *k, hn_source *src, hunch_error *err) {
     const hn_key rope = {"llama.rope.dimension_count", NULL, 2, 512, k->head_dim};
     if (!st) st = hn_key_int(src, &rope, &k->rope_dims, err);
     if (st) return st;
-    if (k->heads % k->kv_heads) return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src), k->heads, k->kv_heads);
-    if (k->head_dim < 2 || k->head_dim % 2 || k->rope_dims % 2 || k->rope_dims > k->head_dim || value_dim != k->head_dim)
-        return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes", hn_source_path(src),
-                       k->head_dim, value_dim, k->rope_dims);
+    if (k->heads % k->kv_heads)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src),
+                       k->heads, k->kv_heads);
+    if (k->head_dim < 2 || k->head_dim % 2 || k->rope_dims % 2 || k->rope_dims > k->head_dim ||
+        value_dim != k->head_dim)
+        return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes",
+                       hn_source_path(src), k->head_dim, value_dim, k->rope_dims);
     return HUNCH_OK;
 }
 
 /* Llama 3's scaling (targets.md 1 in our own words): long waves are slowed by `factor`, short ones kept, linear between. */
 static hunch_status scale_llama3(hn_arch *a, hn_source *src, const char *prefix, hunch_error *err) {
-    static const char *const names[4] = {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"};
+    static const char *const names[4] = {"factor", "low_freq_factor", "high_freq_factor",
+                                         "original_max_position_embeddings"};
     double v[4];
     for (int i = 0; i < 4; i++) {
         char key[80];
@@ -105,7 +117,9 @@ static hunch_status scale_llama3(hn_arch *a, hn_source *src, const char *prefix,
         if (st) return st;
     }
     const double factor = v[0], low = v[1], high = v[2], original = v[3];
-    if (high <= low) return hn_fail(err, HUNCH_REFUSED, "%s: %s.high_freq_factor %g, expected more than low_freq_factor %g", hn_source_path(src), prefix, high, low);
+    if (high <= low)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s.high_freq_factor %g, expected more than low_freq_factor %g",
+                       hn_source_path(src), prefix, high, low);
     for (int i = 0; i < a->rope_dims / 2; i++) {
         const double f = a->rope_freq[i], wave = 2 * M_PI / f;
         if (wave < original / high) continue;
@@ -116,7 +130,8 @@ static hunch_status scale_llama3(hn_arch *a, hn_source *src, const char *prefix,
 }
 
 static hunch_status scale_folder(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const char *const prefixes[] = {"rope_parameters", "rope_scaling"}, *const spellings[] = {"rope_type", "type"};
+    static const char *const prefixes[] = {"rope_parameters", "rope_scaling"}, *const spellings[] = {"rope_type",
+                                                                                                     "type"};
     const char *type = "default", *prefix = NULL;
     for (int p = 0; p < 2 && !prefix; p++)
         for (int s = 0; s < 2 && !prefix; s++) {
@@ -130,7 +145,8 @@ static hunch_status scale_folder(hn_arch *a, hn_source *src, hunch_error *err) {
     if (!prefix || !strcmp(type, "default")) return HUNCH_OK;
     if (!strcmp(type, "llama3")) return scale_llama3(a, src, prefix, err);
     if (strcmp(type, "linear"))
-        return hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\", expected default, linear or llama3", hn_source_path(src), type);
+        return hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\", expected default, linear or llama3",
+                       hn_source_path(src), type);
     char key[64];
     double factor = 1;
     snprintf(key, sizeof key, "%s.factor", prefix);
@@ -151,15 +167,19 @@ static hunch_status scale_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
         const hn_key k = {"llama.rope.scaling.factor", NULL, 1e-6, 1e9, NAN};
         if ((st = hn_key_real(src, &k, &factor, err))) return st;
     } else if (strcmp(type, "none"))
-        return hn_fail(err, HUNCH_REFUSED, "%s: llama.rope.scaling.type \"%.40s\", expected none or linear", hn_source_path(src), type);
+        return hn_fail(err, HUNCH_REFUSED, "%s: llama.rope.scaling.type \"%.40s\", expected none or linear",
+                       hn_source_path(src), type);
     const uint64_t half = (uint64_t)a->rope_dims / 2;
     hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
     if (t && (!t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != half))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: expected F32 [%llu]", hn_source_path(src), (unsigned long long)half);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: expected F32 [%llu]", hn_source_path(src),
+                       (unsigned long long)half);
     for (uint64_t i = 0; i < half; i++) {
         float d = 1;
         if (t) memcpy(&d, (const char *)t->data + i * sizeof d, sizeof d);
-        if (!(d > 0 && d < 1e9f)) return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: value %g, expected a positive divisor", hn_source_path(src), (double)d);
+        if (!(d > 0 && d < 1e9f))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: value %g, expected a positive divisor",
+                           hn_source_path(src), (double)d);
         a->rope_freq[i] /= factor * (double)d;
     }
     return HUNCH_OK;
@@ -179,7 +199,8 @@ static hunch_status read_rope(hn_arch *a, const llama_keys *k, hn_source *src, h
 static hunch_status read_name(hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *name = NULL;
     bool found = false;
-    hunch_status st = hn_source_str(src, hn_source_get_kind(src) == HN_SOURCE_GGUF ? "general.name" : "_name_or_path", &name, NULL, &found, err);
+    hunch_status st = hn_source_str(src, hn_source_get_kind(src) == HN_SOURCE_GGUF ? "general.name" : "_name_or_path",
+                                    &name, NULL, &found, err);
     if (!st) snprintf(a->name, sizeof a->name, "%s", found ? name : "llama");
     return st;
 }
@@ -188,7 +209,7 @@ static hunch_status read_name(hn_arch *a, const hn_source *src, hunch_error *err
 static hunch_status read_vocab(hn_arch *a, hn_source *src, hunch_error *err) {
     const char *name = a->names[HN_ROLE_EMBEDDING];
     const hn_tensor *t = hn_source_take(src, name);
-    if (!t || t->n_dims != 2 || t->dims[0] != (uint64_t)a->hidden || t->dims[1] < 1 || t->dims[1] > 1 << 24)
+    if (!t || t->n_dims != 2 || t->dims[0] != (uint64_t)a->hidden || t->dims[1] < 1 || t->dims[1] > 1 << 23)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s [%d, vocabulary]", hn_source_path(src), name,
                        t ? "expected the shape" : "is missing, expected", a->hidden);
     a->vocab = (int)t->dims[1];
@@ -196,7 +217,8 @@ static hunch_status read_vocab(hn_arch *a, hn_source *src, hunch_error *err) {
     int said = 0;
     hunch_status st = hn_key_int(src, &k, &said, err);
     if (!st && said != a->vocab)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: vocabulary of %d by its key, %d rows in tensor %s", hn_source_path(src), said, a->vocab, name);
+        st = hn_fail(err, HUNCH_REFUSED, "%s: vocabulary of %d by its key, %d rows in tensor %s", hn_source_path(src),
+                     said, a->vocab, name);
     return st;
 }
 
@@ -229,8 +251,13 @@ static hunch_status llama_read(hn_arch *a, hn_source *src, hunch_error *err) {
     a->layer = hn_zalloc((size_t)k.layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)k.layers * sizeof *a->layer);
     for (int i = 0; i < k.layers; i++)
-        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION, .heads = k.heads, .kv_heads = k.kv_heads, .head_dim = k.head_dim,
-                                      .attention_scale = 1.0f / sqrtf((float)k.head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = k.ffn};
+        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION,
+                                      .heads = k.heads,
+                                      .kv_heads = k.kv_heads,
+                                      .head_dim = k.head_dim,
+                                      .attention_scale = 1.0f / sqrtf((float)k.head_dim),
+                                      .ffn = HN_FFN_SWIGLU,
+                                      .ffn_width = k.ffn};
     return HUNCH_OK;
 }
 

@@ -15,7 +15,8 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     o->rmsnorm(ex, n, s->x, s->ldx, l->attn_norm, m->arch.norm_eps, s->in, l->attn_forms, (hn_buf){NULL, 0}, 0);
     o->linear(ex, n, s->in, qkv, 3, false);
     o->rope_store(ex, s->rows, &m->rope, s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    o->attention(ex, s->rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended, s->scratch);
+    o->attention(ex, s->rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended,
+                 s->scratch);
     o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
     o->linear(ex, n, s->mixed, &out, 1, true);
 }

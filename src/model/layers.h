@@ -7,15 +7,15 @@
 /* The buffers of a pass; widths are leading dimensions in floats. */
 typedef struct hn_lanes {
     const hn_rows *rows;
-    hn_buf x;         /* f32 [HN_MAX_ROWS][ldx] residual stream */
-    hn_act in;        /* normed input of a layer half, [hidden] */
-    hn_act mixed;     /* attention output as the input of o, [heads * head_dim] */
-    hn_act gated;     /* input of down, [ffn] */
-    hn_buf qkv;       /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
-    hn_buf attended;  /* f32 [HN_MAX_ROWS][ldattended] */
-    hn_buf hidden;    /* f32 [HN_MAX_ROWS][ldhidden] gate * up */
-    hn_buf rotation;  /* rope table of the rows */
-    hn_buf scratch;   /* of attention */
+    hn_buf x;        /* f32 [HN_MAX_ROWS][ldx] residual stream */
+    hn_act in;       /* normed input of a layer half, [hidden] */
+    hn_act mixed;    /* attention output as the input of o, [heads * head_dim] */
+    hn_act gated;    /* input of down, [ffn] */
+    hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
+    hn_buf attended; /* f32 [HN_MAX_ROWS][ldattended] */
+    hn_buf hidden;   /* f32 [HN_MAX_ROWS][ldhidden] gate * up */
+    hn_buf rotation; /* rope table of the rows */
+    hn_buf scratch;  /* of attention */
     int ldx, ldqkv, ldattended, ldhidden;
 } hn_lanes;
 

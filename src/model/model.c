@@ -27,19 +27,24 @@ typedef struct plan {
 
 enum { ALIGN = 64, PER_LAYER = 9, PER_MODEL = 3 };
 
-static size_t align_up(size_t n) { return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
+static size_t align_up(size_t n) {
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
 
-static int strips(const hn_weight *w) { return (w->out + HN_STRIP - 1) / HN_STRIP; }
+static int strips(const hn_weight *w) {
+    return (w->out + HN_STRIP - 1) / HN_STRIP;
+}
 
-static hunch_status find_tensor(plan *p, hn_role role, int layer, int n_dims, int in, int out, hn_tensor **t, hunch_error *err) {
+static hunch_status find_tensor(plan *p, hn_role role, int layer, int n_dims, int in, int out, hn_tensor **t,
+                                hunch_error *err) {
     char name[128];
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hunch_status st = hn_source_need(p->src, name, n_dims, (uint64_t)in, (uint64_t)out, t, err);
     if (st) return st;
     size_t row;
     if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, (uint64_t)in, &row))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type", hn_source_path(p->src),
-                       name, in, hn_dtype_name((*t)->dtype));
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type",
+                       hn_source_path(p->src), name, in, hn_dtype_name((*t)->dtype));
     return HUNCH_OK;
 }
 
@@ -54,7 +59,8 @@ static hunch_status plan_vector(plan *p, hn_role role, int layer, int n, hn_buf 
 }
 
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
-static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, int out, bool pair, hn_weight *w, hunch_error *err) {
+static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, int out, bool pair, hn_weight *w,
+                                hunch_error *err) {
     hn_tensor *t;
     hunch_status st = find_tensor(p, role, layer, 2, in, out, &t, err);
     if (st) return st;

@@ -8,21 +8,21 @@
 
 typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
-    hn_weight q, k, v, o;       /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
-    hn_weight gate, up, down;   /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
+    hn_weight q, k, v, o; /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
+    hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 
 typedef struct hn_model {
     hn_arch arch;
     hn_ops ops;
-    hn_pool *pool;         /* owned */
-    hn_mem *weights;       /* owned: every matrix and vector */
-    hn_weight embedding;   /* [vocab, hidden] */
-    hn_weight output;      /* [vocab, hidden]; the embedding itself where tied */
-    hn_buf output_norm;    /* f32 [hidden] */
+    hn_pool *pool;       /* owned */
+    hn_mem *weights;     /* owned: every matrix and vector */
+    hn_weight embedding; /* [vocab, hidden] */
+    hn_weight output;    /* [vocab, hidden]; the embedding itself where tied */
+    hn_buf output_norm;  /* f32 [hidden] */
     hn_rope rope;
-    hn_layer *layer;       /* [arch.layers] */
+    hn_layer *layer; /* [arch.layers] */
     int output_forms;
     uint64_t weight_bytes; /* packed matrices that a pass reads */
     uint64_t parameters;

@@ -25,22 +25,26 @@ struct hn_runner {
     hn_lanes lanes;
     hn_rows rows;
     row_image *image;
-    int32_t *table;        /* host copy of the page tables [HN_MAX_ROWS][stride] */
+    int32_t *table; /* host copy of the page tables [HN_MAX_ROWS][stride] */
     hn_buf image_buf, table_buf, out_x, out_norm, logits, best, features;
     hn_act out_act;
     hn_feature_set set;
     int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
     int n_boundaries;
-    int n_out, n_logits, n_features; /* of this pass */
+    int n_out, n_logits, n_features;                              /* of this pass */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
     const float *host_logits, *host_features;
     const int32_t *host_best;
 };
 
-static int pad16(int n) { return (n + 15) & ~15; }
+static int pad16(int n) {
+    return (n + 15) & ~15;
+}
 
-static bool wants_boundary(const hn_feature_set *s, int k) { return k < 256 && (s->layers[k / 64] >> (k % 64) & 1); }
+static bool wants_boundary(const hn_feature_set *s, int k) {
+    return k < 256 && (s->layers[k / 64] >> (k % 64) & 1);
+}
 
 /* Takes the next bytes of the one block of buffers. */
 static hn_buf take(size_t *total, size_t bytes) {
@@ -49,7 +53,9 @@ static hn_buf take(size_t *total, size_t bytes) {
     return b;
 }
 
-static hn_buf take_floats(size_t *total, int cols) { return take(total, sizeof(float) * HN_MAX_ROWS * (size_t)cols); }
+static hn_buf take_floats(size_t *total, int cols) {
+    return take(total, sizeof(float) * HN_MAX_ROWS * (size_t)cols);
+}
 
 static hn_act take_act(size_t *total, const hn_ops *o, int in) {
     return (hn_act){take(total, o->act_bytes(in, HN_MAX_ROWS)), in, HN_MAX_ROWS};
@@ -97,17 +103,21 @@ static size_t lay_out(hn_runner *r, int max_context) {
 
 static void bind(hn_runner *r) {
     hn_lanes *l = &r->lanes;
-    hn_buf *all[] = {&l->x,       &l->in.data,   &l->mixed.data, &l->gated.data,   &l->qkv,  &l->attended, &l->hidden,
-                     &l->rotation, &l->scratch,   &r->out_x,      &r->out_norm,     &r->out_act.data, &r->logits, &r->best,
-                     &r->features, &r->image_buf, &r->table_buf};
+    hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data, &l->gated.data, &l->qkv,      &l->attended,
+                     &l->hidden, &l->rotation, &l->scratch,    &r->out_x,      &r->out_norm, &r->out_act.data,
+                     &r->logits, &r->best,     &r->features,   &r->image_buf,  &r->table_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     const struct {
         hn_buf *b;
         size_t off;
-    } part[] = {{&r->rows.token, offsetof(row_image, token)},           {&r->rows.position, offsetof(row_image, position)},
-                {&r->rows.slot, offsetof(row_image, slot)},             {&r->rows.seq, offsetof(row_image, seq)},
-                {&r->rows.path_start, offsetof(row_image, path_start)}, {&r->rows.path_slots, offsetof(row_image, path_slots)},
-                {&r->rows.seq_first, offsetof(row_image, seq_first)},   {&r->rows.committed, offsetof(row_image, committed)},
+    } part[] = {{&r->rows.token, offsetof(row_image, token)},
+                {&r->rows.position, offsetof(row_image, position)},
+                {&r->rows.slot, offsetof(row_image, slot)},
+                {&r->rows.seq, offsetof(row_image, seq)},
+                {&r->rows.path_start, offsetof(row_image, path_start)},
+                {&r->rows.path_slots, offsetof(row_image, path_slots)},
+                {&r->rows.seq_first, offsetof(row_image, seq_first)},
+                {&r->rows.committed, offsetof(row_image, committed)},
                 {&r->rows.direct, offsetof(row_image, direct)}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
     r->rows.page_table = r->table_buf;
@@ -167,7 +177,8 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->slot[i] = committed + (i - first);
         im->position[i] = committed + depth[i];
         im->path_start[i] = path;
-        if (parent >= 0) memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
+        if (parent >= 0)
+            memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
         if (im->position[i] > r->rows.max_position) r->rows.max_position = im->position[i];
@@ -197,7 +208,8 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
     }
 }
 
-static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
+static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                             hunch_error *err) {
     int first = 0, path = 0;
     assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
     r->rows.n = n;
@@ -234,7 +246,8 @@ static hn_buf feature_block(const hn_runner *r, int place) {
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_buf from, int place) {
     const int ld = r->lanes.ldx;
-    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, feature_block(r, place), ld, r->m->arch.hidden);
+    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, feature_block(r, place), ld,
+                    r->m->arch.hidden);
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
@@ -258,10 +271,12 @@ static void forward(void *arg, int rank, int ranks) {
     }
     export_boundary(&ex, r, m->arch.layers);
     if (r->n_out == 0) return;
-    o->gather(&ex, r->n_out, hn_at(r->image_buf, offsetof(row_image, out)), l->x, l->ldx, r->out_x, l->ldx, m->arch.hidden);
+    o->gather(&ex, r->n_out, hn_at(r->image_buf, offsetof(row_image, out)), l->x, l->ldx, r->out_x, l->ldx,
+              m->arch.hidden);
     o->rmsnorm(&ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
                r->set.post_norm ? r->out_norm : (hn_buf){NULL, 0}, l->ldx);
-    if (r->set.post_norm && r->n_features > 0) export_rows(&ex, r, offsetof(row_image, normed), r->out_norm, r->n_boundaries);
+    if (r->set.post_norm && r->n_features > 0)
+        export_rows(&ex, r, offsetof(row_image, normed), r->out_norm, r->n_boundaries);
     if (r->n_logits == 0) return;
     const hn_linear_out head = {&m->output, r->logits, r->ld_logits};
     o->linear(&ex, r->n_logits, r->out_act, &head, 1, false);
@@ -284,7 +299,9 @@ const float *hn_pass_logits(const hn_runner *r, int row) {
     return r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits;
 }
 
-int32_t hn_pass_argmax(const hn_runner *r, int row) { return r->host_best[r->out_of_row[row]]; }
+int32_t hn_pass_argmax(const hn_runner *r, int row) {
+    return r->host_best[r->out_of_row[row]];
+}
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
@@ -299,4 +316,6 @@ int hn_pass_features(const hn_runner *r, hn_buf buffers[HN_MAX_FEATURES], int *l
     return n;
 }
 
-int hn_pass_feature_row(const hn_runner *r, int row) { return r->feature_of_row[row]; }
+int hn_pass_feature_row(const hn_runner *r, int row) {
+    return r->feature_of_row[row];
+}

@@ -35,12 +35,14 @@ static golden_file open_golden(const char *path) {
 }
 
 static golden_tensor get_golden(const golden_file *f, const char *name) {
-    const json_t *t = json_object_get(f->header, name), *o = json_object_get(t, "data_offsets"), *shape = json_object_get(t, "shape");
+    const json_t *t = json_object_get(f->header, name), *o = json_object_get(t, "data_offsets"),
+                 *shape = json_object_get(t, "shape");
     assert_non_null(t);
     assert_string_equal(json_string_value(json_object_get(t, "dtype")), "F32");
     uint64_t len;
     memcpy(&len, f->map.data, 8);
-    const size_t from = (size_t)json_integer_value(json_array_get(o, 0)), to = (size_t)json_integer_value(json_array_get(o, 1));
+    const size_t from = (size_t)json_integer_value(json_array_get(o, 0)),
+                 to = (size_t)json_integer_value(json_array_get(o, 1));
     return (golden_tensor){(const float *)(const void *)(f->map.data + 8 + len + from), (to - from) / 4,
                            (size_t)json_integer_value(json_array_get(shape, json_array_size(shape) - 1))};
 }
@@ -81,7 +83,8 @@ static size_t argmax(const float *x, size_t n) {
     return best;
 }
 
-static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids, size_t n, const json_t *want, size_t limit, const char *text) {
+static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids, size_t n, const json_t *want,
+                         size_t limit, const char *text) {
     answer a = {0};
     hunch_request r;
     if (limit > (size_t)e->context - n) limit = (size_t)e->context - n; /* the reference goes one token further */
@@ -101,7 +104,8 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
 /* Every boundary of the residual stream for prompt 3, through the runner that drafters will use. */
 static void check_taps(hunch_model *m, const golden_file *f, const hunch_token *ids, int n) {
     const hn_model *t = &m->target;
-    const hn_cache_group g = {"attention", t->arch.layers, t->arch.layer[0].kv_heads, t->arch.layer[0].head_dim, HN_F32, 16, 0};
+    const hn_cache_group g = {
+        "attention", t->arch.layers, t->arch.layer[0].kv_heads, t->arch.layer[0].head_dim, HN_F32, 16, 0};
     const hn_feature_set set = {{(1u << (t->arch.layers + 1)) - 1, 0, 0, 0}, true};
     hn_cache *cache = NULL;
     hn_runner *r = NULL;
@@ -123,7 +127,8 @@ static void check_taps(hunch_model *m, const golden_file *f, const hunch_token *
         for (size_t i = 0; i < want.n; i++) square += (double)want.data[i] * (double)want.data[i];
         const double size = sqrt(square / (double)want.n);
         for (int i = 0; i < n; i++) {
-            const double d = largest_difference(hn_pass_feature(r, k < 0 ? HN_FEATURE_POST_NORM : k, i), want.data + (size_t)i * want.cols, want.cols);
+            const double d = largest_difference(hn_pass_feature(r, k < 0 ? HN_FEATURE_POST_NORM : k, i),
+                                                want.data + (size_t)i * want.cols, want.cols);
             if (!(d <= 5e-4 * size)) fail_msg("%s row %d is off by %g of %g", name, i, d, size);
         }
     }
@@ -150,13 +155,15 @@ static void check_golden(const char *folder, const char *isa) {
         kept_rows k = {0};
         must(hunch_evaluate(e, ids, n, keep_row, &k, err));
         assert_int_equal(k.rows, n);
-        for (size_t i = 0; i < n; i++) assert_int_equal(argmax(k.logits + i * k.vocab, k.vocab), json_integer_value(json_array_get(best, i)));
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(argmax(k.logits + i * k.vocab, k.vocab), json_integer_value(json_array_get(best, i)));
         if (p == 2 || p == 4) {
             snprintf(name, sizeof name, "logits.%zu", p);
             const golden_tensor want = get_golden(&f, name);
             const double d = largest_difference(k.logits, want.data, want.n);
             assert_int_equal(want.n, n * k.vocab);
-            if (!(d <= 5e-4 * std)) fail_msg("%s at %s: logits of prompt %zu differ by %g, std %g", folder, isa, p, d, std);
+            if (!(d <= 5e-4 * std))
+                fail_msg("%s at %s: logits of prompt %zu differ by %g, std %g", folder, isa, p, d, std);
         }
         const json_t *greedy = json_object_get(q, "greedy");
         check_greedy(e, m, ids, n, greedy, json_array_size(greedy), NULL);
@@ -193,7 +200,8 @@ static void check_story_model(const char *name, const char *file, const char *is
             const double d = fabs((double)k.logits[(n - 1) * k.vocab + i] - json_number_value(json_array_get(want, i)));
             if (!(d < 1e-3)) fail_msg("%s at %s: logit %zu off by %g", name, isa, i, d);
         }
-        check_greedy(e, m, ids, n, greedy, light() ? 20 : json_array_size(greedy), json_string_value(json_object_get(q, "greedy_text")));
+        check_greedy(e, m, ids, n, greedy, light() ? 20 : json_array_size(greedy),
+                     json_string_value(json_object_get(q, "greedy_text")));
         free(k.logits);
     }
     assert_int_equal(seen, 8);
@@ -250,6 +258,7 @@ static void test_likelihood(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_transformers), cmocka_unit_test(test_stories), cmocka_unit_test(test_likelihood)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_transformers), cmocka_unit_test(test_stories),
+                                       cmocka_unit_test(test_likelihood)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

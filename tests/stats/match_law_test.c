@@ -71,7 +71,8 @@ static int setup(void **state) {
     first = law_after(e, NULL, 0);
     for (int i = 0; i < TOP; i++) {
         second[i] = law_after(e, &first.token[i], 1);
-        for (int k = 0; k < TOP; k++) third[i][k] = law_after(e, (hunch_token[]){first.token[i], second[i].token[k]}, 2);
+        for (int k = 0; k < TOP; k++)
+            third[i][k] = law_after(e, (hunch_token[]){first.token[i], second[i].token[k]}, 2);
     }
     hunch_engine_close(&e);
     return 0;
@@ -128,7 +129,8 @@ static double bound(int df) {
 }
 
 static void sample_engine(const char *draft, int n, int *count) {
-    hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT), *plain = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+    hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT),
+                 *plain = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
     uint64_t accepted = 0;
     for (int i = 0; i < n; i++) {
         answer a = {0}, b = {0};
@@ -160,13 +162,27 @@ static void check_law(const char *draft) {
     const int n = light() ? 800 : 5000;
     sample_engine(draft, n, count);
     const double x = chi_square(count, n, &df);
-    if (!(x < bound(df))) fail_msg("%s: chi-square %.1f with %d degrees of freedom, bound %.1f", draft ? draft : "none", x, df, bound(df));
+    if (!(x < bound(df)))
+        fail_msg("%s: chi-square %.1f with %d degrees of freedom, bound %.1f", draft ? draft : "none", x, df,
+                 bound(df));
 }
 
-static void test_plain(void **state) { (void)state; check_law(NULL); }
-static void test_chain(void **state) { (void)state; check_law("forced,accept=0.6,depth=4,seed=5"); }
-static void test_tree(void **state) { (void)state; check_law("forced,accept=0.5,depth=4,tree=random,seed=6"); }
-static void test_wide(void **state) { (void)state; check_law("forced,accept=0.7,depth=3,width=3,seed=7"); }
+static void test_plain(void **state) {
+    (void)state;
+    check_law(NULL);
+}
+static void test_chain(void **state) {
+    (void)state;
+    check_law("forced,accept=0.6,depth=4,seed=5");
+}
+static void test_tree(void **state) {
+    (void)state;
+    check_law("forced,accept=0.5,depth=4,tree=random,seed=6");
+}
+static void test_wide(void **state) {
+    (void)state;
+    check_law("forced,accept=0.7,depth=3,width=3,seed=7");
+}
 
 /* A verifier that keeps the draft whenever the target finds it likely enough: a popular mistake, and a biased one. */
 static hunch_token wrong_draw(const branch *b, uint64_t *rng) {
@@ -198,7 +214,8 @@ static void test_wrong_verifier_is_rejected(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_chain), cmocka_unit_test(test_tree),
-                                       cmocka_unit_test(test_wide), cmocka_unit_test(test_wrong_verifier_is_rejected)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_chain),
+                                       cmocka_unit_test(test_tree), cmocka_unit_test(test_wide),
+                                       cmocka_unit_test(test_wrong_verifier_is_rejected)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
