@@ -21,7 +21,7 @@ USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WE
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
-	@cmake --build build -j $(JOBS)
+	@cmake --build build -j $(JOBS) --target hunch
 
 deps:
 	@./scripts/deps.sh
