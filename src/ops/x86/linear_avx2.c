@@ -270,13 +270,6 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
-static void strips_f32_f32(const hn_strips_job *j) { strips_f32(HN_F32, j); }
-static void strips_f32_f16(const hn_strips_job *j) { strips_f32(HN_F16, j); }
-static void strips_f32_bf16(const hn_strips_job *j) { strips_f32(HN_BF16, j); }
-static void strips_f32_q4_0(const hn_strips_job *j) { strips_f32(HN_Q4_0, j); }
-static void strips_f32_q4_1(const hn_strips_job *j) { strips_f32(HN_Q4_1, j); }
-static void strips_f32_q8_0(const hn_strips_job *j) { strips_f32(HN_Q8_0, j); }
-
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
@@ -303,16 +296,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
     }
 }
 
-void hn_kernels_avx2_linear(struct hn_kernels *k) {
-    k->linear_q8[HN_Q4_0] = strips_q8_q4_0;
-    k->linear_q8[HN_Q4_1] = strips_q8_q4_1;
-    k->linear_q8[HN_Q8_0] = strips_q8_q8_0;
-    k->linear_f32[HN_F32] = strips_f32_f32;
-    k->linear_f32[HN_F16] = strips_f32_f16;
-    k->linear_f32[HN_BF16] = strips_f32_bf16;
-    k->linear_f32[HN_Q4_0] = strips_f32_q4_0;
-    k->linear_f32[HN_Q4_1] = strips_f32_q4_1;
-    k->linear_f32[HN_Q8_0] = strips_f32_q8_0;
-    k->store = store;
-    k->store_glu = store_glu;
-}
+#define LINEAR_TABLE hn_kernels_avx2_linear
+#include "ops/linear_table_tmpl.h"
