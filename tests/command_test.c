@@ -275,8 +275,8 @@ static void test_engine_refusals(void **state) {
 
 static void test_token_files(void **state) {
     (void)state;
-    refused(1, "/nowhere.json", "run", "-m", STORIES, "--tokens", "/nowhere.json");
-    refused(1, "/nowhere.txt", "run", "-m", STORIES, "-f", "/nowhere.txt");
+    refused(1, "/proc/nowhere.json", "run", "-m", STORIES, "--tokens", "/proc/nowhere.json");
+    refused(1, "/proc/nowhere.txt", "run", "-m", STORIES, "-f", "/proc/nowhere.txt");
     refused(2, "empty", "run", "-m", STORIES, "--tokens", text_write("t.json", "[]"));
     refused(2, "array", "run", "-m", STORIES, "--tokens", text_write("t.json", "{\"a\":1}"));
     refused(2, "array", "run", "-m", STORIES, "--tokens", text_write("t.json", "[1,2"));
@@ -296,7 +296,7 @@ static void test_damaged_models(void **state) {
     (void)state;
     size_t len;
     char *model = file_read(STORIES, &len);
-    refused(3, "/nowhere.gguf", "run", "-m", "/nowhere.gguf", "-p", "a");
+    refused(3, "/proc/nowhere.gguf", "run", "-m", "/proc/nowhere.gguf", "-p", "a");
     refused(3, "cut.gguf", "run", "-m", file_write("cut.gguf", model, len / 2), "-p", "a");
     refused(3, "cut.gguf", "inspect", file_write("cut.gguf", model, 20));
     refused(3, "text.gguf", "run", "-m", text_write("text.gguf", "this is no model at all"), "-p", "a");
@@ -680,7 +680,7 @@ static void test_template(void **state) {
     assert_string_equal(r.out, "[user: caf\xc3\xa9][assistant: b]");
     result_free(&r);
     refused(2, "--messages", "tokenize", "--template", source, "--text");
-    refused(1, "/nowhere", "tokenize", "--template", "/nowhere", "--messages", vars, "--text");
+    refused(1, "/proc/nowhere", "tokenize", "--template", "/proc/nowhere", "--messages", vars, "--text");
     refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
 }
 
@@ -769,7 +769,7 @@ static void test_score(void **state) {
 
 static void test_logits_unwritable(void **state) {
     (void)state;
-    refused(1, "/nowhere/x.npy", "logits", "-m", STORIES, "-p", "a", "-o", "/nowhere/x.npy");
+    refused(1, "/proc/nowhere/x.npy", "logits", "-m", STORIES, "-p", "a", "-o", "/proc/nowhere/x.npy");
 }
 
 /* ---- inspect, convert ------------------------------------------------------------------------------------------ */
@@ -806,7 +806,7 @@ static void test_convert(void **state) {
     assert_string_equal(text_of(a, "text"), text_of(b, "text"));
     json_decref(a);
     json_decref(b);
-    refused(1, "/nowhere", "convert", "-m", "/nowhere", "-o", converted);
+    refused(3, "/proc/nowhere", "convert", "-m", "/proc/nowhere", "-o", converted);
     refused(2, "folder", "convert", "-m", STORIES, "-o", converted);
     refused(2, "-o", "convert", "-m", STORIES_HF);
 }

@@ -325,7 +325,7 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
 
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
     conversion c = {.err = err};
-    if (!hn_is_folder(folder))
+    if (hn_exists(folder) && !hn_is_folder(folder))
         return hn_fail(err, HUNCH_USAGE, "%s: expected a Hugging Face folder to convert", folder);
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status != HUNCH_OK)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_convert.c - `hunch convert`: a Hugging Face folder as one GGUF file. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tool_commands.h"
 
@@ -12,10 +10,6 @@ static int convert_run(const tool_options *o) {
         return tool_usage("convert: -m FOLDER is missing: a Hugging Face folder");
     if (!o->output)
         return tool_usage("convert: -o FILE.gguf is missing");
-    if (access(o->model, R_OK) != 0) {
-        tool_message("%s: %s", o->model, strerror(errno));
-        return HUNCH_FAILED;
-    }
     if (hunch_convert(o->model, o->output, &err) != HUNCH_OK)
         return tool_failed(&err);
     if (o->json)
