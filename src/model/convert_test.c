@@ -424,7 +424,7 @@ static void test_refused_models(void **state) {
     assert_refused("mamba");
     hunch_error err = {0};
     assert_int_equal(hn_convert(MODELS "/stories260K/stories260K.f32.gguf", test_path("x.gguf"), &err), HUNCH_USAGE);
-    assert_int_equal(hn_convert(test_path("no-such-folder"), test_path("x.gguf"), &err), HUNCH_USAGE);
+    assert_int_equal(hn_convert(test_path("no-such-folder"), test_path("x.gguf"), &err), HUNCH_REFUSED);
     assert_int_equal(hn_convert(MODELS "/stories260K/hf", test_path("no/folder/x.gguf"), &err), HUNCH_FAILED);
 }
 
