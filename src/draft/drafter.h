@@ -12,7 +12,7 @@
 #define HN_DRAFTER_H
 #include "base/status.h"
 #include "draft/tree.h"
-#include "ops/ops.h"
+#include "model/pass.h"
 
 typedef struct hn_drafter hn_drafter;
 
@@ -88,8 +88,7 @@ typedef struct hn_propose {
 
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
-    uint64_t feature_layers;   /* bit k: residual stream entering layer k */
-    bool feature_post_norm;
+    hn_feature_set features;     /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft */
 } hn_needs;
 

@@ -56,8 +56,9 @@ static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o
 static hn_feature_set feature_set(const hunch_engine *e) {
     hn_feature_set f = {{0}, false};
     for (int i = 0; i < e->n_drafters; i++) {
-        f.layers[0] |= e->drafter[i].needs.feature_layers;
-        f.post_norm |= e->drafter[i].needs.feature_post_norm;
+        const hn_feature_set *want = &e->drafter[i].needs.features;
+        for (int w = 0; w < 4; w++) f.layers[w] |= want->layers[w];
+        f.post_norm |= want->post_norm;
     }
     return f;
 }

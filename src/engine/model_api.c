@@ -171,13 +171,6 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
     return st;
 }
 
-static hunch_status render(const hn_template *t, json_t *vars, const char *now, char **text, size_t *len,
-                           hunch_error *err) {
-    if (!json_object_get(vars, "add_generation_prompt"))
-        json_object_set_new(vars, "add_generation_prompt", json_true());
-    return hn_template_render(t, vars, now, text, len, err);
-}
-
 static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
     json_error_t e;
     *vars = json_loads(vars_json, JSON_REJECT_DUPLICATES, &e);
@@ -198,7 +191,9 @@ hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char
     if (st) return st;
     if (!json_object_get(vars, "bos_token")) json_object_set_new(vars, "bos_token", json_string(m->chat_bos));
     if (!json_object_get(vars, "eos_token")) json_object_set_new(vars, "eos_token", json_string(m->chat_eos));
-    st = render(m->chat, vars, NULL, text, len, err);
+    if (!json_object_get(vars, "add_generation_prompt"))
+        json_object_set_new(vars, "add_generation_prompt", json_true());
+    st = hn_template_render(m->chat, vars, NULL, text, len, err);
     json_decref(vars);
     return st;
 }

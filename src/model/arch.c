@@ -15,14 +15,18 @@ static const char *key_name(const hn_source *src, const hn_key *k) {
     return hn_source_get_kind(src) == HN_SOURCE_GGUF ? k->gguf : k->hf;
 }
 
+static hunch_status fail_missing(const hn_source *src, const hn_key *k, hunch_error *err) {
+    const char *key = key_name(src, k);
+    return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+}
+
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err) {
     const char *key = key_name(src, k);
     bool found = false;
     double v = k->dflt;
     hunch_status st = key ? hn_source_f64(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
-    if (!found && isnan(k->dflt))
-        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
     if (found && !(v >= k->min && v <= k->max))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), key, v, k->min,
                        k->max);
@@ -36,8 +40,7 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     uint64_t v = 0;
     hunch_status st = key ? hn_source_u64(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
-    if (!found && isnan(k->dflt))
-        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
     if (found && !((double)v >= k->min && (double)v <= k->max))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %g to %g", hn_source_path(src), key,
                        (unsigned long long)v, k->min, k->max);
