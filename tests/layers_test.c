@@ -20,7 +20,7 @@
 
 /* A file may include from its own layer and from those before it. */
 static const char *const layers[] = {"base",  "format", "text",   "ops",  "cache",
-                                     "model", "draft",  "verify", "plan", "engine"};
+                                     "model", "sample", "draft", "verify", "plan", "engine"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
 
 /* Libraries beyond the C library, and the one place for each. */

@@ -8,7 +8,7 @@
 #ifndef HN_VERIFY_H
 #define HN_VERIFY_H
 #include "draft/tree.h"
-#include "verify/sampler.h"
+#include "sample/sampler.h"
 
 typedef enum hn_rule { HN_RULE_GREEDY, HN_RULE_MATCH } hn_rule;
 /* Resolves the option: default = greedy at temperature 0, else match; greedy with a temperature is HUNCH_USAGE. */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "draft/drafter.h"
-#include "verify/chi_square.h"
+#include "sample/chi_square.h"
 #include "verify/verify.h"
 
 enum { MAX_VOCAB = 5, TEXT = 96, PROMPT = 3 };

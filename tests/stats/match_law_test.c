@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "fixture.h"
-#include "verify/sampler.h"
+#include "sample/sampler.h"
 
 enum { TOKENS = 3, TOP = 3, CELLS = 27, CONTEXT = 64 };
 static const hunch_token prompt[] = {1, 403, 407, 261, 378};

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "verify/chi_square.h"
-#include "verify/sampler.h"
+#include "sample/chi_square.h"
+#include "sample/sampler.h"
 
 enum { MAX_VOCAB = 3000 };
 

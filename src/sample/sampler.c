@@ -18,7 +18,7 @@
  *     its random number bounds u from above, which a vector loop tests for 64 ids at once;
  *   - u <= 1 - 2^-53, so a block of logits too low to win with the luckiest u needs no random numbers.
  */
-#include "verify/sampler.h"
+#include "sample/sampler.h"
 
 #include <assert.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #define HN_SAMPLER_H
 #include "base/random.h"
 #include "base/status.h"
-#include "verify/lanes.h"
+#include "sample/lanes.h"
 
 /* The source of random numbers; tests replace it. uniform returns a value in (0, 1). */
 typedef struct hn_coins {

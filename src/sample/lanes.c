@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lanes.c - the sampler's vector loops for every machine, and the choice among levels. The body is lanes_tmpl.h. */
-#include "verify/lanes.h"
+#include "sample/lanes.h"
 
 #define LANES_BYTES 16
 #define LANES_TABLE hn_lanes_ref
-#include "verify/lanes_tmpl.h"
+#include "sample/lanes_tmpl.h"
 
 const hn_lanes *hn_lanes_for(hn_isa isa) {
 #ifdef __x86_64__
