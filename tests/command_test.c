@@ -1,211 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_test.c - the `hunch` command as a black box: exit codes, one-line errors, shapes of its JSON, and that its
  * figures agree with each other and with the golden data. What the engine computes is tested elsewhere. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <jansson.h>
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define STORIES HUNCH_TEST_DATA "/models/stories260K/stories260K.f32.gguf"
-#define STORIES_HF HUNCH_TEST_DATA "/models/stories260K/hf"
-#define NO_TOKENIZER HUNCH_TEST_DATA "/goldens/llama-tied"
-
-static char folder[] = "/tmp/hunch-command-XXXXXX";
-
-/* ---- running the command ------------------------------------------------------------------------------------- */
-
-typedef struct result {
-    int code; /* exit code, or -signal */
-    char *out, *err;
-    size_t out_len;
-} result;
-
-/* Path of a file in the test's folder; the same text for the same name, valid to the end. */
-static char *path_of(const char *name) {
-    static char paths[32][300];
-    char path[300];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (int i = 0; i < 32; i++) {
-        if (!paths[i][0])
-            strcpy(paths[i], path);
-        if (strcmp(paths[i], path) == 0)
-            return paths[i];
-    }
-    fail_msg("too many files");
-    return NULL;
-}
-
-static char *file_read(const char *path, size_t *len) {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail_msg("cannot read %s", path);
-    fseek(f, 0, SEEK_END);
-    long n = ftell(f);
-    rewind(f);
-    char *data = malloc((size_t)n + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, (size_t)n, f), n);
-    fclose(f);
-    data[n] = 0;
-    if (len)
-        *len = (size_t)n;
-    return data;
-}
-
-static const char *file_write(const char *name, const void *data, size_t len) {
-    const char *path = path_of(name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    fclose(f);
-    return path;
-}
-
-static const char *text_write(const char *name, const char *text) {
-    return file_write(name, text, strlen(text));
-}
-
-static const char *json_write(const char *name, const json_t *value) {
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
-    const char *path = text_write(name, text);
-    free(text);
-    return path;
-}
-
-static pid_t command_start(const char *const *args, const char *out, const char *err) {
-    const char *argv[64] = {HUNCH_COMMAND};
-    int n = 1;
-    while (args[n - 1] && n < 63) {
-        argv[n] = args[n - 1];
-        n++;
-    }
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0)
-            _exit(99);
-        execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(98);
-    }
-    return child;
-}
-
-static int child_wait(pid_t child) {
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static result command_args(const char *const *args) {
-    char out[300], err[300];
-    snprintf(out, sizeof out, "%s/out", folder);
-    snprintf(err, sizeof err, "%s/err", folder);
-    result r = {.code = child_wait(command_start(args, out, err))};
-    r.out = file_read(out, &r.out_len);
-    r.err = file_read(err, NULL);
-    if (r.code == 98)
-        fail_msg("cannot run %s", HUNCH_COMMAND);
-    return r;
-}
-#define command(...) command_args((const char *const[]){__VA_ARGS__, NULL})
-
-static void result_free(result *r) {
-    free(r->out);
-    free(r->err);
-}
-
-/* Fails with `code`, nothing on standard output, and one line on standard error that holds `says`. */
-static void refused_args(int code, const char *says, const char *const *args) {
-    result r = command_args(args);
-    char *end = strchr(r.err, '\n');
-    if (r.code != code || !strstr(r.err, says) || !end || end[1] || r.out_len)
-        fail_msg("expected %d and one line with \"%s\", got %d and \"%s\", output \"%s\"", code, says, r.code, r.err,
-                 r.out);
-    result_free(&r);
-}
-#define refused(code, says, ...) refused_args(code, says, (const char *const[]){__VA_ARGS__, NULL})
-
-static json_t *json_args(const char *const *args) {
-    result r = command_args(args);
-    json_error_t je;
-    json_t *j = json_loads(r.out, 0, &je);
-    if (r.code != 0 || !j)
-        fail_msg("exit code %d, output \"%.200s\", %s", r.code, r.out, r.err);
-    result_free(&r);
-    return j;
-}
-#define json_of(...) json_args((const char *const[]){__VA_ARGS__, "--json", NULL})
-
-/* ---- reading JSON -------------------------------------------------------------------------------------------- */
-
-static json_t *get(const json_t *o, const char *key) {
-    json_t *v = json_object_get(o, key);
-    if (!v)
-        fail_msg("no \"%s\"", key);
-    return v;
-}
-
-static double real_of(const json_t *o, const char *key) {
-    json_t *v = get(o, key);
-    if (!json_is_number(v))
-        fail_msg("\"%s\" is not a number", key);
-    return json_number_value(v);
-}
-
-static long long int_of(const json_t *o, const char *key) {
-    json_t *v = get(o, key);
-    if (!json_is_integer(v))
-        fail_msg("\"%s\" is not a whole number", key);
-    return json_integer_value(v);
-}
-
-static const char *text_of(const json_t *o, const char *key) {
-    json_t *v = get(o, key);
-    if (!json_is_string(v))
-        fail_msg("\"%s\" is not a text", key);
-    return json_string_value(v);
-}
-
-static void near(double a, double b, double relative) {
-    if (!(fabs(a - b) <= relative * fmax(fabs(a), fabs(b))))
-        fail_msg("%.9g is not within %g of %.9g", a, relative, b);
-}
-
-/* Row `number` of a golden file. */
-static json_t *golden(const char *name, int number) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/models/stories260K/%s", HUNCH_TEST_DATA, name);
-    char *text = file_read(path, NULL), *line = text;
-    for (int i = 0; i < number; i++) {
-        line = strchr(line, '\n');
-        assert_non_null(line++);
-    }
-    line[strcspn(line, "\n")] = 0;
-    json_t *row = json_loads(line, 0, NULL);
-    assert_non_null(row);
-    free(text);
-    return row;
-}
-
-static json_t *first_of(const json_t *list, size_t n) {
-    json_t *head = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append(head, json_array_get(list, i));
-    return head;
-}
+#include "command.h"
 
 /* ---- usage --------------------------------------------------------------------------------------------------- */
 
@@ -227,7 +23,6 @@ static void test_usage_errors(void **state) {
     refused(2, "-n 1e3", "run", "-n", "1e3");
     refused(2, "--threads 0", "run", "--threads=0");
     refused(2, "--chunk 65", "run", "--chunk", "65");
-    refused(2, "not available in this build", "run", "--verify", "ratio");
     refused(2, "--verify guess", "run", "--verify", "guess");
     refused(2, "not available in this build", "run", "--kv", "q8_0");
     refused(2, "--color pink", "run", "--color", "pink");
@@ -240,9 +35,72 @@ static void test_usage_errors(void **state) {
     refused(2, "model", "inspect");
 }
 
+static void test_sampling_flags(void **state) {
+    (void)state;
+    static const struct {
+        const char *flag, *bad[3];
+    } flags[] = {
+        {"--top-n-sigma", {"-1", "1e9"}},
+        {"--typical", {"1.1", "-0.1"}},
+        {"--xtc-probability", {"2", "-1"}},
+        {"--xtc-threshold", {"0.6", "-0.1"}},
+        {"--dry-multiplier", {"-1", "nan"}},
+        {"--dry-base", {"0.5", "101"}},
+        {"--dry-allowed-length", {"0", "1.5"}},
+        {"--dry-range", {"-1", "all"}},
+        {"--repetition-penalty", {"-1", "101", ""}},
+        {"--presence-penalty", {"2.5", "-2.5"}},
+        {"--frequency-penalty", {"3", "-3"}},
+        {"--lossy-lenience", {"0", "1.5"}},
+        {"--lossy-typical", {"0.1", "0.1,2", "0,0.3"}},
+        {"--lossy-top-m", {"0", "2.5"}},
+        {"--logit-bias", {"5", "-1=2", "5=inf"}},
+        {"--pool-rows", {"0", "-5"}},
+        {"--verify", {"default", "lossy"}},
+        {"--context", {"0"}},
+        {"--top-p", {"0", "1.5"}},
+        {"--temperature", {"-1", "1001"}},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        for (int k = 0; k < 3 && flags[i].bad[k]; k++) {
+            refused(2, flags[i].flag, "run", flags[i].flag, flags[i].bad[k]);
+            refused(2, flags[i].flag, "compare", flags[i].flag, flags[i].bad[k]);
+            refused(2, flags[i].flag, "chat", flags[i].flag, flags[i].bad[k]);
+        }
+    refused(2, "-2 to 2", "run", "--presence-penalty", "3");
+    refused(2, "from 0 to 0.5", "run", "--xtc-threshold", "1");
+    refused(2, "above 0 and at most 1", "run", "--lossy-lenience", "0");
+    refused(2, "--until-width", "compare", "--until-width", "0");
+    refused(2, "--repeat", "compare", "--repeat", "0");
+    refused(2, "1 to 63", "draft", "--depth", "64");
+    refused(2, "--accept", "draft", "--accept", "-1");
+}
+
+static void test_contradictions(void **state) {
+    (void)state;
+    refused(2, "--lossy-top-m", "run", "--lossy-lenience", ".5", "--lossy-top-m", "3");
+    refused(2, "--verify", "run", "--verify", "match", "--lossy-typical", ".1,.3");
+    refused(2, "--dry-multiplier", "run", "--dry-base", "2");
+    refused(2, "--dry-breaker", "run", "--dry-breaker", "x");
+    refused(2, "--xtc-probability", "chat", "--xtc-threshold", "0.2");
+    refused(2, "--raw", "run", "--raw", "--template-arg", "a=1");
+    refused(2, "--chat-template-file", "chat", "--raw", "--chat-template-file", "x");
+    refused(2, "--template-arg", "run", "-m", STORIES, "-p", "a", "--template-arg", "a=1");
+    refused(2, "K=V", "run", "-m", STORIES, "-p", "a", "--template-arg", "a");
+    refused(2, "messages", "run", "-m", STORIES, "-p", "a", "--template-arg", "messages=[]");
+    refused(1, "/proc/nowhere", "run", "-m", STORIES, "-p", "a", "--chat-template-file", "/proc/nowhere");
+    refused(3, "bad.jinja", "run", "-m", STORIES, "-p", "a", "--chat-template-file",
+            text_write("bad.jinja", "{% for %}"));
+    refused(2, "--logprobs", "run", "-m", STORIES, "-p", "a", "--logprobs");
+    refused(2, "--logprobs", "chat", "-m", STORIES, "--logprobs");
+    refused(2, "512", "run", "-m", STORIES, "-p", "a", "--logit-bias", "512=1");
+    refused(2, "block", "run", "-m", STORIES, "-p", "a", "--verify", "block", "--temperature", "1", "--draft", "ngram");
+}
+
 static void test_help(void **state) {
     (void)state;
-    static const char *const names[] = {"run", "compare", "bench", "inspect", "tokenize", "logits", "score", "convert"};
+    static const char *const names[] = {"run",      "chat",   "compare", "bench", "inspect",
+                                        "tokenize", "logits", "draft",   "score", "convert"};
     result all = command("--help"), version = command("--version");
     assert_int_equal(all.code, 0);
     assert_int_equal(version.code, 0);
@@ -305,38 +163,12 @@ static void test_damaged_models(void **state) {
 
 /* ---- run ----------------------------------------------------------------------------------------------------- */
 
-static void run_shape(const json_t *j) {
-    size_t n = json_array_size(get(j, "tokens")), accepted = 0, i;
-    json_t *p;
-    assert_int_equal(json_array_size(get(j, "provenance")), n);
-    json_array_foreach (get(j, "provenance"), i, p) {
-        assert_true(json_integer_value(p) >= -1);
-        assert_true(json_integer_value(p) < (json_int_t)json_array_size(get(j, "drafters")));
-        accepted += json_integer_value(p) >= 0;
-    }
-    assert_int_equal(int_of(j, "accepted"), accepted);
-    assert_true(int_of(j, "drafted") >= int_of(j, "accepted"));
-    if (int_of(j, "rounds"))
-        near(real_of(j, "tau"), ((double)n - 1) / (double)int_of(j, "rounds"), 1e-9);
-    else
-        assert_true(json_is_null(get(j, "tau")));
-    size_t by_position = 0;
-    json_array_foreach (get(j, "accepted_per_position"), i, p)
-        by_position += (size_t)json_integer_value(p);
-    assert_int_equal(by_position, accepted);
-    const json_t *t = get(j, "timing");
-    assert_true(real_of(t, "load_s") > 0 && real_of(t, "prefill_s") > 0 && real_of(t, "decode_s") >= 0);
-    near(real_of(t, "prefill_tok_s"), (double)int_of(j, "prompt_tokens") / real_of(t, "prefill_s"), 1e-6);
-    assert_true(real_of(j, "peak_rss_mib") > 1);
-    assert_true(json_is_null(get(j, "lossy")));
-    assert_true(json_is_string(get(j, "text")) || json_is_null(get(j, "text")));
-}
-
 static void test_run_golden(void **state) {
     (void)state;
     json_t *row = golden("golden.jsonl", 1);
     const char *ids = json_write("ids.json", get(row, "prompt_ids"));
-    json_t *plain = json_of("run", "-m", STORIES, "--prompt-tokens", ids, "--precision", "f32", "-n", "48", "--draft", "none");
+    json_t *plain =
+        json_of("run", "-m", STORIES, "--prompt-tokens", ids, "--precision", "f32", "-n", "48", "--draft", "none");
     json_t *wanted = first_of(get(row, "greedy_ids"), 48);
     run_shape(plain);
     assert_true(json_equal(get(plain, "tokens"), wanted));
@@ -355,7 +187,8 @@ static void test_run_text(void **state) {
     json_t *a = json_of("run", "-m", STORIES, "-p", text_of(row, "prompt"), "--precision=f32", "-n", "32");
     char with_newline[400];
     snprintf(with_newline, sizeof with_newline, "%s\n", text_of(row, "prompt"));
-    json_t *b = json_of("run", "-m", STORIES, "-f", text_write("p.txt", with_newline), "--precision=f32", "-n", "32", "--raw");
+    json_t *b =
+        json_of("run", "-m", STORIES, "-f", text_write("p.txt", with_newline), "--precision=f32", "-n", "32", "--raw");
     json_t *wanted = first_of(get(row, "greedy_ids"), 32);
     assert_int_equal(int_of(a, "prompt_tokens"), json_array_size(get(row, "prompt_ids")));
     assert_true(json_equal(get(a, "tokens"), wanted));
@@ -372,9 +205,10 @@ static void test_run_text(void **state) {
 static void test_run_drafted(void **state) {
     (void)state;
     json_t *plain = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "none");
-    json_t *forced = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "forced,accept=1,depth=4");
-    json_t *pair = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "forced,accept=0.5,depth=3",
-                           "--draft", "ngram", "--chunk", "3");
+    json_t *forced =
+        json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft", "forced,accept=1,depth=4");
+    json_t *pair = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "100", "--draft",
+                           "forced,accept=0.5,depth=3", "--draft", "ngram", "--chunk", "3");
     run_shape(forced);
     run_shape(pair);
     assert_true(json_equal(get(plain, "tokens"), get(forced, "tokens")));
@@ -465,8 +299,8 @@ static void test_run_plain_output(void **state) {
     assert_non_null(strstr(r.err, "acceptance length"));
     assert_null(strchr(r.out, 27));
     result_free(&r);
-    r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--draft", "forced,accept=1,depth=2", "--color",
-                "always");
+    r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--draft", "forced,accept=1,depth=2",
+                "--color", "always");
     assert_non_null(strstr(r.out, "\033[32m"));
     /* without its escape sequences it is the same text */
     char *to = r.out;
@@ -497,7 +331,8 @@ static void test_run_without_tokenizer(void **state) {
 
 static void test_run_interrupted(void **state) {
     (void)state;
-    const char *const args[] = {"run", "-m", STORIES, "-p", "Once", "--samples", "1000000", "--json-lines", "-n", "50", NULL};
+    const char *const args[] = {"run",     "-m",           STORIES, "-p", "Once", "--samples",
+                                "1000000", "--json-lines", "-n",    "50", NULL};
     char out[300], err[300];
     snprintf(out, sizeof out, "%s/out", folder);
     snprintf(err, sizeof err, "%s/err", folder);
@@ -530,33 +365,6 @@ static void test_full_output(void **state) {
 
 /* ---- compare ------------------------------------------------------------------------------------------------- */
 
-static void method_shape(const json_t *m, size_t prompts) {
-    size_t i;
-    const json_t *p;
-    double ratios[8];
-    assert_int_equal(json_array_size(get(m, "per_prompt")), prompts);
-    json_array_foreach (get(m, "per_prompt"), i, p) {
-        ratios[i] = real_of(p, "ratio");
-        near(ratios[i], real_of(p, "tok_s") / real_of(p, "plain_tok_s"), 1e-6);
-        const json_t *ci = get(p, "ci");
-        double low = json_number_value(json_array_get(ci, 0)), high = json_number_value(json_array_get(ci, 1));
-        assert_true(low > 0 && low <= high && low <= ratios[i] * 1.0000001 && high >= ratios[i] * 0.9999999);
-        assert_true(json_is_true(get(p, "identical")));
-        assert_true(real_of(p, "tau") >= 1);
-    }
-    if (prompts == 2)
-        near(real_of(m, "ratio"), (ratios[0] + ratios[1]) / 2, 1e-6);
-    double total = real_of(m, "ratio_total");
-    assert_true(total >= fmin(ratios[0], ratios[1]) * 0.999999 && total <= fmax(ratios[0], ratios[1]) * 1.000001);
-    assert_true(json_is_true(get(m, "identical")));
-    assert_true(json_is_null(get(m, "first_difference")));
-}
-
-static const char *prompts_write(void) {
-    return text_write("prompts.jsonl", "{\"id\": \"a\", \"group\": \"g\", \"prompt\": \"Once upon a time\", \"more\": 1}\n\n"
-                                       "{\"id\": 17, \"tokens\": [1, 403, 407, 261]}\n");
-}
-
 static void test_compare(void **state) {
     (void)state;
     json_t *j = json_of("compare", "-m", STORIES, "-f", prompts_write(), "-n", "90", "--ignore-eos", "--draft",
@@ -565,7 +373,8 @@ static void test_compare(void **state) {
     assert_true(real_of(get(j, "plain"), "tok_s") > 0);
     const json_t *methods = get(j, "methods");
     assert_int_equal(json_array_size(methods), 3);
-    const json_t *all = json_array_get(methods, 0), *some = json_array_get(methods, 1), *none = json_array_get(methods, 2);
+    const json_t *all = json_array_get(methods, 0), *some = json_array_get(methods, 1),
+                 *none = json_array_get(methods, 2);
     method_shape(all, 2);
     method_shape(some, 2);
     method_shape(none, 2);
@@ -602,7 +411,8 @@ static void test_compare_table(void **state) {
     assert_null(strchr(r.out, 27));
     result_free(&r);
     refused(2, "empty", "compare", "-m", STORIES, "-f", text_write("none.txt", "{\"id\":1,\"prompt\":\"\"}\n"));
-    refused(2, "bad.jsonl:2", "compare", "-m", STORIES, "-f", text_write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"promt\":\"b\"}\n"));
+    refused(2, "bad.jsonl:2", "compare", "-m", STORIES, "-f",
+            text_write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"promt\":\"b\"}\n"));
 }
 
 /* ---- bench ---------------------------------------------------------------------------------------------------- */
@@ -625,14 +435,14 @@ static void test_bench(void **state) {
     assert_int_equal(int_of(plain, "kv_bytes"), int_of(plain, "context") * 5 * 2 * 4 * 8 * 2);
     assert_int_equal(json_array_size(passes), 4); /* the model has no context of 4,096 */
     size_t i;
-    json_array_foreach (passes, i, p) {
+    json_array_foreach(passes, i, p) {
         assert_int_equal(int_of(p, "rows"), i % 2 ? 4 : 1);
         assert_int_equal(int_of(p, "context"), i < 2 ? 16 : 64);
         assert_true(real_of(p, "ms") > 0 && real_of(p, "limit") > 0 && real_of(p, "of_bandwidth") > 0);
         const json_t *one = json_array_get(passes, i & ~(size_t)1);
         near(real_of(p, "flatness"), real_of(p, "ms") / real_of(one, "ms"), 1e-6);
     }
-    json_array_foreach (get(j, "rollback"), i, p) {
+    json_array_foreach(get(j, "rollback"), i, p) {
         assert_int_equal(int_of(p, "commit"), i % 2 ? 2 : 1);
         assert_true(real_of(p, "ms") >= 0 && real_of(p, "ms") < 1000);
     }
@@ -659,7 +469,7 @@ static void test_tokenize(void **state) {
     assert_int_equal(r.code, 0);
     json_t *first = json_loads(r.out, JSON_DISABLE_EOF_CHECK, NULL);
     assert_true(json_equal(get(first, "ids"), ids)); /* with BOS */
-    assert_non_null(strstr(r.out, "<0x")); /* characters that the vocabulary lacks fall back to bytes */
+    assert_non_null(strstr(r.out, "<0x"));           /* characters that the vocabulary lacks fall back to bytes */
     assert_non_null(strstr(r.out, "\n{\"ids\": [], \"pieces\": []}\n"));
     result_free(&r);
     free(line);
@@ -672,7 +482,8 @@ static void test_tokenize(void **state) {
 
 static void test_template(void **state) {
     (void)state;
-    const char *source = text_write("t.jinja", "{% for m in messages %}[{{ m['role'] }}: {{ m['content'] }}]{% endfor %}");
+    const char *source =
+        text_write("t.jinja", "{% for m in messages %}[{{ m['role'] }}: {{ m['content'] }}]{% endfor %}");
     const char *vars = text_write("v.json", "{\"messages\": [{\"role\": \"user\", \"content\": \"caf\xc3\xa9\"},"
                                             "{\"role\": \"assistant\", \"content\": \"b\"}]}");
     result r = command("tokenize", "--template", source, "--messages", vars, "--text");
@@ -682,53 +493,6 @@ static void test_template(void **state) {
     refused(2, "--messages", "tokenize", "--template", source, "--text");
     refused(1, "/proc/nowhere", "tokenize", "--template", "/proc/nowhere", "--messages", vars, "--text");
     refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
-}
-
-typedef struct matrix {
-    char *file;
-    const float *data; /* [rows][columns] */
-    size_t rows, columns;
-} matrix;
-
-static matrix npy_read(const char *path) {
-    matrix m;
-    size_t len;
-    m.file = file_read(path, &len);
-    assert_memory_equal(m.file, "\x93NUMPY\x01\x00", 8);
-    size_t head = 10 + (size_t)(unsigned char)m.file[8] + 256 * (size_t)(unsigned char)m.file[9];
-    assert_int_equal(head % 64, 0);
-    assert_int_equal(m.file[head - 1], '\n');
-    assert_non_null(strstr(m.file + 10, "'descr': '<f4'"));
-    assert_int_equal(sscanf(strstr(m.file + 10, "'shape': "), "'shape': (%zu, %zu)", &m.rows, &m.columns), 2);
-    assert_int_equal(len, head + 4 * m.rows * m.columns);
-    m.data = (const float *)(const void *)(m.file + head);
-    return m;
-}
-
-/* Sum of -log softmax of ids[from..n-1], each foretold by the row before it; the matrix is of ids from `begin` on. */
-static double nll_sum(const matrix *m, const json_t *ids, size_t begin, size_t from, size_t end) {
-    double total = 0;
-    for (size_t i = from; i < end; i++) {
-        const float *row = m->data + (i - 1 - begin) * m->columns;
-        double sum = 0;
-        for (size_t v = 0; v < m->columns; v++)
-            sum += exp((double)row[v]);
-        total += log(sum) - row[json_integer_value(json_array_get(ids, i))];
-    }
-    return total;
-}
-
-static matrix logits_of(const json_t *ids, size_t begin, size_t end) {
-    json_t *part = json_array();
-    for (size_t i = begin; i < end; i++)
-        json_array_append(part, json_array_get(ids, i));
-    json_t *j = json_of("logits", "-m", STORIES, "--tokens", json_write("part.json", part), "--precision", "f32", "-o",
-                        path_of("part.npy"));
-    assert_int_equal(int_of(j, "tokens"), end - begin);
-    assert_int_equal(access(path_of("part.npy.partial"), F_OK), -1);
-    json_decref(j);
-    json_decref(part);
-    return npy_read(path_of("part.npy"));
 }
 
 static void test_score(void **state) {
@@ -783,8 +547,7 @@ static void test_inspect(void **state) {
     assert_true(json_array_size(get(j, "tensors")) > 40);
     size_t i;
     const json_t *t;
-    json_array_foreach (get(j, "tensors"), i, t)
-        assert_true(json_is_true(get(t, "used")));
+    json_array_foreach(get(j, "tensors"), i, t) assert_true(json_is_true(get(t, "used")));
     json_decref(j);
     result r = command("inspect", "-m", STORIES);
     assert_int_equal(r.code, 0);
@@ -813,21 +576,11 @@ static void test_convert(void **state) {
 
 /* ---- main ------------------------------------------------------------------------------------------------------ */
 
-static int folder_make(void **state) {
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_remove(void **state) {
-    (void)state;
-    char line[400];
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    return system(line);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_sampling_flags),
+        cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_token_files),

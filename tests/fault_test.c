@@ -11,22 +11,26 @@
 #include "base/fault.h"
 #include "fixture.h"
 
-/* Load, open, four rounds, close. Returns the first failure. */
+/* Load, open, four rounds, close; the model also drafts for itself. Returns the first failure. */
 static hunch_status whole_life(const char *path, hunch_error *err) {
+    static char self[600];
     hunch_model_options mo;
     hunch_engine_options eo;
     hunch_model *m = NULL;
     hunch_engine *e = NULL;
     hunch_session *s = NULL;
     hunch_request r;
-    const char *const drafts[] = {"ngram", "forced,accept=0.8,depth=3"}, *const stops[] = {"zzz"};
+    const char *const drafts[] = {"ngram", "cache", "suffix", "prediction", self, "forced,accept=0.8,depth=3"},
+                      *const stops[] = {"zzz"};
     const hunch_token prompt[] = {1, 403, 407, 261, 378, 403, 407};
     hunch_model_options_defaults(&mo);
     hunch_engine_options_defaults(&eo);
     mo.threads = 2;
+    snprintf(self, sizeof self, "model:%s,depth=2", path);
     eo.drafts = drafts;
-    eo.n_drafts = 2;
+    eo.n_drafts = sizeof drafts / sizeof *drafts;
     eo.context = 64;
+    eo.page_rows = 16;
     hunch_status st = hunch_model_open(&m, path, &mo, err);
     if (!st) st = hunch_engine_open(&e, m, &eo, err);
     if (!st) {
@@ -35,6 +39,10 @@ static hunch_status whole_life(const char *path, hunch_error *err) {
         r.n_prompt = sizeof prompt / sizeof *prompt;
         r.max_tokens = 12;
         r.ignore_eos = true;
+        r.prediction = prompt;
+        r.n_prediction = sizeof prompt / sizeof *prompt;
+        r.logprobs = true;
+        r.sampling.repetition_penalty = 1.2;
         r.stop = stops;
         r.n_stop = strstr(path, "gguf") ? 1 : 0; /* the folder has no tokenizer */
         st = hunch_session_open(&s, e, &r, err);
@@ -69,7 +77,7 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
         const hunch_status st = whole_life(path, &err);
         hn_fault_arm(kind, -1, false);
         tried++;
-        if (st == HUNCH_OK) { /* n-gram lookup goes on with a smaller index: a drafter may be poor, never wrong */
+        if (st == HUNCH_OK) { /* lookup goes on with a smaller index, a prefix is not shared: poorer, never wrong */
             survived++;
             continue;
         }
@@ -77,7 +85,7 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
             fail_msg("%s: failure %ld gave status %d (%s), expected %d", path, (long)n, st, err.message, want);
         assert_true(err.message[0] != '\0' && !strchr(err.message, '\n'));
     }
-    assert_true(survived * 10 <= tried);
+    assert_true(survived * 4 <= tried);
     assert_int_equal(whole_life(path, &err), HUNCH_OK);
 }
 

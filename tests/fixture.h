@@ -46,24 +46,28 @@ FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, 
     return m;
 }
 
-/* draft: NULL, or drafters that draft together, joined by '+'. */
-FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv,
-                                  int page_rows, int context) {
-    hunch_engine_options o;
+/* Opens with the given options; draft: NULL, or drafters that draft together, joined by '+'. */
+FIXTURE hunch_engine *open_engine_with(hunch_model *m, const char *draft, hunch_engine_options o) {
     hunch_engine *e = NULL;
-    char specs[256], *rest = specs;
-    const char *drafts[4];
-    hunch_engine_options_defaults(&o);
+    char specs[1000], *rest = specs;
+    const char *drafts[8];
     snprintf(specs, sizeof specs, "%s", draft ? draft : "");
     for (char *one; draft && (one = strsep(&rest, "+"));) drafts[o.n_drafts++] = one;
     o.drafts = drafts;
+    must(hunch_engine_open(&e, m, &o, err));
+    return e;
+}
+
+FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv,
+                                  int page_rows, int context) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
     o.parallel = parallel;
     o.chunk = chunk;
     o.kv = kv;
     o.page_rows = page_rows;
     o.context = context;
-    must(hunch_engine_open(&e, m, &o, err));
-    return e;
+    return open_engine_with(m, draft, o);
 }
 
 typedef struct answer {
@@ -71,7 +75,7 @@ typedef struct answer {
     size_t n;
     float *logits; /* [n][vocab] */
     int vocab;
-    uint64_t rounds, drafted, accepted;
+    uint64_t rounds, drafted, accepted, restored, preempted;
     hunch_finish finish;
     char *text;
 } answer;
@@ -99,6 +103,8 @@ FIXTURE void keep_answer(answer *a, const hunch_session *s) {
     a->rounds = st.rounds;
     a->drafted = st.drafted;
     a->accepted = st.accepted;
+    a->restored = st.n_restored;
+    a->preempted = st.preempted;
     a->finish = st.finish;
     if (st.finish == HUNCH_FINISH_FAILED) fail_msg("session failed: %s", st.error.message);
     if (st.text) {

@@ -82,7 +82,7 @@ FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, i
                     r[i].max_tokens = tokens;
                     r[i].ignore_eos = true;
                     r[i].sampling =
-                        (hunch_sampling){v->temperature, v->temperature > 0 ? 50 : 0, 1, 0, 7 + (uint64_t)i};
+                        (hunch_sampling){.temperature = v->temperature, .top_k = v->temperature > 0 ? 50 : 0, .top_p = 1, .seed = 7 + (uint64_t)i};
                     r[i + N_SMOLLM2_PROMPTS] = r[i];
                 }
                 if (!have) {

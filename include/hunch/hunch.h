@@ -106,13 +106,42 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
 /* Renders the model's chat template. vars_json: an object with "messages" [{"role","content"}] and any other variable
  * (add_generation_prompt is set to true unless given). */
 hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len, hunch_error *err);
+/* The same with another template's text; NULL: the model's own. */
+hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
+                                    size_t *len, hunch_error *err);
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);
 
 /* ---- engine ------------------------------------------------------------------------------------------------ */
 
-typedef enum hunch_verify { HUNCH_VERIFY_DEFAULT, HUNCH_VERIFY_GREEDY, HUNCH_VERIFY_MATCH } hunch_verify;
+/* Which lossless rule accepts drafted tokens. All but greedy and match fix the law of the text for a seed, not the text.
+ *   match      draws the target's own token and follows it: any drafts; the text does not depend on them
+ *   ratio      accepts with min(1, p/q), else draws from the residual (2211.17192, 2302.01318; trees: 2305.09781,
+ *              2402.12374); drafts without a distribution by the point-mass rule
+ *   block      block verification of one drafter's chain (2403.10444)
+ *   traversal  leaf to root on one drafter's tree (2505.12398)
+ * At temperature 0 every rule is greedy. */
+typedef enum hunch_verify {
+    HUNCH_VERIFY_DEFAULT,
+    HUNCH_VERIFY_GREEDY,
+    HUNCH_VERIFY_MATCH,
+    HUNCH_VERIFY_RATIO,
+    HUNCH_VERIFY_BLOCK,
+    HUNCH_VERIFY_TRAVERSAL
+} hunch_verify;
+
+/* Rules that change what is said; never a default, and every answer made with one carries it in its state. */
+typedef enum hunch_lossy_rule {
+    HUNCH_LOSSLESS,
+    HUNCH_LOSSY_LENIENCE, /* a = L in (0, 1]: accept with min(1, p/(L q)); greedy: a draft of probability >= L * the best's */
+    HUNCH_LOSSY_TYPICAL,  /* a = epsilon, b = alpha: accept what has p > min(epsilon, alpha * e^-H(p)) (2401.10774) */
+    HUNCH_LOSSY_TOP_M     /* a = M: accept what is among the M likeliest */
+} hunch_lossy_rule;
+typedef struct hunch_lossy {
+    hunch_lossy_rule rule;
+    double a, b;
+} hunch_lossy;
 
 typedef struct hunch_engine_options {
     const char *const *drafts; /* SPECs that draft together: "none", "ngram,min=2,max=4,depth=8", "forced,accept=.8,..." */
@@ -121,8 +150,12 @@ typedef struct hunch_engine_options {
     int parallel;              /* sequences at once; 1 */
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
+    hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
     int chunk;                 /* rows of prefill a pass, 1..64; 64 */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
+    int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel x context.
+                                  With fewer, sessions wait or are preempted and recomputed: their text stays the same */
+    bool no_prefix_reuse;      /* false: a prompt that begins like an earlier text starts behind the shared pages */
 } hunch_engine_options;
 
 void hunch_engine_options_defaults(hunch_engine_options *o);
@@ -132,7 +165,8 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
 void hunch_engine_close(hunch_engine **e);
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
-/* Empties what drafters learned from earlier sessions (n-gram lookup has nothing; stores of later drafters do). */
+/* Empties what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
+ * stay. */
 void hunch_engine_forget(hunch_engine *e);
 
 /* One round over all running sessions: a pass with every session's rows (a prefill chunk, or its draft tree), then
@@ -143,14 +177,36 @@ int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
 
 /* ---- session ----------------------------------------------------------------------------------------------- */
 
+typedef struct hunch_bias {
+    hunch_token token;
+    double bias; /* added to its logit; -INFINITY forbids the token */
+} hunch_bias;
+
+/* The law that tokens are drawn from, in the order in which it is applied: logit bias; penalties; DRY; temperature;
+ * top-n-sigma; top-k; typical; top-p; min-p; XTC. */
 typedef struct hunch_sampling {
     double temperature; /* 0: greedy, ties to the lowest id */
     int top_k;          /* 0: off */
     double top_p;       /* 1: off */
     double min_p;       /* 0: off */
     uint64_t seed;
+    double top_n_sigma; /* 0: off; keeps logits within this many standard deviations of the largest (2411.07641) */
+    double typical_p;   /* 0 or 1: off; locally typical sampling (2202.00666) */
+    double xtc_probability, xtc_threshold; /* 0: off; with this probability drops all tokens of at least the threshold
+                                              (above 0, to 0.5) but the least likely of them */
+    double repetition_penalty; /* 0 or 1: off; logits > 0 divided by it, others multiplied, for tokens of prompt and answer (1909.05858) */
+    double frequency_penalty, presence_penalty; /* 0: off; subtracted a time, and once, for tokens of the answer; -2 to 2 */
+    double dry_multiplier; /* 0: off; subtracts multiplier * base^(n - allowed) from a token that would extend a repetition of n tokens */
+    double dry_base;       /* 0: 1.75 */
+    int dry_allowed_length;/* 0: 2 */
+    int dry_range;         /* tokens looked back; 0: all */
+    const char *const *dry_breakers; /* tokens that hold one of these end a repetition; NULL: newline, colon, quote, asterisk */
+    int n_dry_breakers;
+    const hunch_bias *bias; /* copied */
+    int n_bias;
 } hunch_sampling;
 
+struct hunch_round_report;
 typedef struct hunch_request {
     const hunch_token *prompt; /* copied; at least one token */
     size_t n_prompt;
@@ -159,14 +215,39 @@ typedef struct hunch_request {
     hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
     const char *const *stop;   /* stop strings, copied; the text ends before the first one that appears */
     int n_stop;
+    const hunch_token *prediction; /* what the caller expects the answer to be like, for `prediction` drafters; copied */
+    size_t n_prediction;
+    bool logprobs;             /* keep the log-probability of every emitted token */
     /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
+    /* Called after each decoding round of this session with what the controller considered; may be NULL. */
+    void (*on_round)(void *user, const struct hunch_round_report *report);
+    void *on_round_user;
 } hunch_request;
 
+/* One thing that could have been done in a round, and what was expected of it. */
+typedef struct hunch_choice {
+    int drafter;     /* index; -1: none, plain decoding; -2: several together */
+    int rows;        /* drafted rows of this session in the pass */
+    int depth;       /* of the deepest */
+    double expected; /* tokens of this session */
+    double seconds;  /* of the round */
+} hunch_choice;
+typedef struct hunch_round_report {
+    uint64_t round;      /* of the session, from 1 */
+    int context;         /* committed rows before it */
+    bool controlled;     /* a controller chose; else every draft is verified and nothing was considered */
+    const hunch_choice *considered;
+    int n_considered, chosen; /* chosen: index, -1 if nothing was considered */
+    int rows, accepted;  /* what was verified (root included) and accepted */
+    double draft_s, pass_s;
+} hunch_round_report;
+
 void hunch_request_defaults(hunch_request *r, const hunch_model *m);
-/* Errors: HUNCH_USAGE (prompt empty, an id outside the vocabulary, longer than the context, parameters out of range),
- * HUNCH_NO_MEMORY (more sessions than `parallel`, or memory). */
+/* A session beyond `parallel` waits for a place, in order of opening.
+ * Errors: HUNCH_USAGE (prompt empty, an id outside the vocabulary, longer than the context, parameters out of range),
+ * HUNCH_NO_MEMORY. */
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
 void hunch_session_close(hunch_session **s); /* a running session is cancelled; its pages return to the pool */
 void hunch_session_cancel(hunch_session *s); /* finishes as HUNCH_FINISH_CANCELLED */
@@ -198,6 +279,12 @@ typedef struct hunch_session_state {
     uint64_t depth_drafted;     /* sum over rounds of the deepest candidate */
     uint64_t accepted_per_position[HUNCH_MAX_DEPTH]; /* [i]: rounds in which the candidate at depth i+1 was emitted */
     uint64_t passes;            /* target passes, prefill included */
+    bool waiting;               /* for a place or for pages */
+    uint64_t n_restored;        /* prompt rows that a shared prefix gave; of n_prefilled */
+    uint64_t preempted;         /* times its rows were given up and computed again */
+    const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless asked for */
+    hunch_lossy lossy;          /* the rule that made it, if not lossless */
+    hunch_verify verify;        /* the rule that verified: greedy, match, ratio, block or traversal */
     double prefill_s, decode_s; /* share of wall time of the rounds that held it */
     double draft_s, verify_s;   /* parts of decode_s */
 } hunch_session_state;
@@ -210,6 +297,28 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state);
 hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
                             void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
                             hunch_error *err);
+
+/* One draft of the engine's drafters behind a text. */
+typedef struct hunch_draft_node {
+    hunch_token token;
+    int parent;      /* index of a node, -1: the root */
+    int drafter;
+    double q;        /* probability under the drafter's proposal; 1 where it has none */
+    double estimate; /* of its acceptance, given its parent's */
+} hunch_draft_node;
+typedef struct hunch_draft_result {
+    hunch_token root;       /* the target's (greedy) token behind the text; of the second round with accept > 0 */
+    hunch_draft_node *node; /* parents first; freed with hunch_free */
+    int n;
+} hunch_draft_result;
+/* Reads the text, appends the target's token as the root, drafts `depth` levels. accept = N: commits N drafts of the first
+ * round's chain whatever the target thinks of them, appends the target's token, and gives the second round.
+ * on_logits (may be NULL): a drafter's logits of a level, float [vocab], -inf where it has none; sampling NULL: greedy.
+ * The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
+hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
+                         const hunch_sampling *sampling,
+                         void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
+                         hunch_draft_result *out, hunch_error *err);
 
 /* What a model file or folder holds, as JSON (keys, tensors, what each is used for). *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);

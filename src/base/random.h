@@ -14,7 +14,8 @@ enum hn_purpose {
     HN_PURPOSE_PROPOSAL = 2, /* a drafter's independent draw */
     HN_PURPOSE_COIN = 3,     /* acceptance */
     HN_PURPOSE_RESIDUAL = 4,
-    HN_PURPOSE_FORCED = 5    /* the forced drafter's choice of right or wrong */
+    HN_PURPOSE_FORCED = 5,   /* the forced drafter's choice of right or wrong */
+    HN_PURPOSE_XTC = 6       /* part of the target's law: whether XTC acts at a token position */
 };
 
 typedef struct hn_random_key {

@@ -1,64 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c - the page pool and the sequences' page tables. Rows are written by ops (rope_store) and moved by kv_move;
- * this file only decides where they lie. */
-#include "cache/cache.h"
-
+ * this file only decides where they lie. Pages in more than one place: cache_share.c. */
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "cache/cache_private.h"
 
-typedef struct seq_state {
-    bool live;
-    int committed;
-    int n_pages[HN_MAX_GROUPS];
-    int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
-} seq_state;
+enum { MIN_PAGE_ROWS = 16 }; /* of the ops (hn_kv) */
 
-struct hn_cache {
-    const hn_ops *ops;
-    hn_cache_group group[HN_MAX_GROUPS];
-    int stride[HN_MAX_GROUPS]; /* pages a table of the group can hold */
-    int n_groups, max_seqs, n_pages, n_free;
-    size_t page_bytes;
-    hn_mem *pool;
-    hn_mem *moves;  /* device copy of one commit: from [HN_MAX_ROWS], to [HN_MAX_ROWS], page table [largest stride] */
-    int32_t *free;  /* stack of page numbers */
-    seq_state *seq; /* [max_seqs] */
-};
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 static size_t element_bytes(hn_dtype t) {
     return (size_t)hn_dtype_block_bytes(t);
 }
 
-/* Page size from the first group; the others hold the largest power of two of rows that fits. */
-static hunch_status plan_groups(hn_cache *c, const hn_cache_group *groups, int rows, hunch_error *err) {
+/* A page is what the first group asks for, and holds at least MIN_PAGE_ROWS of every other. */
+static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         hn_cache_group *d = &c->group[g];
         *d = groups[g];
+        assert(d->owner >= 0 && d->owner < HN_MAX_OWNERS && (g ? d->owner >= groups[g - 1].owner : d->owner == 0));
         d->row_bytes = 2 * (size_t)d->layers * (size_t)d->kv_heads * (size_t)d->head_dim * element_bytes(d->type);
-        if (g == 0) {
-            if (d->page_rows < 16 || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1)))
-                return hn_fail(err, HUNCH_USAGE, "page rows %d: expected a power of two from 16 to %d", d->page_rows,
-                               HN_KEY_BLOCK);
-            if (!hn_mul_size(d->row_bytes, (size_t)d->page_rows, &c->page_bytes))
-                return hn_fail_memory(err, "cache page", SIZE_MAX);
-            c->page_bytes = (c->page_bytes + 4095) & ~(size_t)4095;
-        } else {
-            d->page_rows = HN_KEY_BLOCK;
-            while (d->page_rows > 1 && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
-        }
-        c->stride[g] = (rows + HN_MAX_ROWS + d->page_rows - 1) / d->page_rows;
-        c->n_pages += c->stride[g] * c->max_seqs;
+        if (g == 0 &&
+            (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1))))
+            return hn_fail(err, HUNCH_USAGE, "page rows %d: expected a power of two from %d to %d", d->page_rows,
+                           MIN_PAGE_ROWS, HN_KEY_BLOCK);
+        size_t bytes;
+        if (!hn_mul_size(d->row_bytes, (size_t)(g ? MIN_PAGE_ROWS : d->page_rows), &bytes) || bytes > SIZE_MAX / 2)
+            return hn_fail_memory(err, "cache page", SIZE_MAX);
+        if (bytes > c->page_bytes) c->page_bytes = bytes;
+    }
+    c->page_bytes = (c->page_bytes + 4095) & ~(size_t)4095;
+    for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
+        hn_cache_group *d = &c->group[g];
+        d->page_rows = HN_KEY_BLOCK;
+        while (d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
     }
     return HUNCH_OK;
 }
+
+/* Pages of a group: pool_rows rows and the tentative ones of every sequence, wherever the sequences end in their pages
+ * (rows beyond those of all sequences are for the index); and one for the old page while rows behind a rewind into it
+ * are copied. */
+static hunch_status plan_counts(hn_cache *c, int pool_rows, hunch_error *err) {
+    const int64_t seqs = c->max_seqs, all = seqs * c->rows;
+    const int64_t rows = !pool_rows ? all : pool_rows > c->rows ? pool_rows : c->rows;
+    int64_t pages = 0;
+    for (int g = 0; g < c->n_groups; g++) {
+        const int64_t page_rows = c->group[g].page_rows, stride = (c->rows + HN_MAX_ROWS + page_rows - 1) / page_rows;
+        const int64_t dealt = ((rows < all ? rows : all) + seqs * (HN_MAX_ROWS + page_rows - 1)) / page_rows;
+        const int64_t spare = rows > all ? (rows - all + page_rows - 1) / page_rows : 0;
+        c->stride[g] = (int)stride;
+        pages += (dealt < stride * seqs ? dealt : stride * seqs) + spare + 1;
+    }
+    if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "cache: %lld pages", (long long)pages);
+    c->n_pages = (int)pages;
+    return HUNCH_OK;
+}
+
+/* ---- open and close -------------------------------------------------------------------------------------------- */
 
 static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     int widest = 0;
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
     c->free = hn_zalloc((size_t)c->n_pages, sizeof *c->free);
-    if (!c->seq || !c->free) return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * sizeof *c->free);
+    c->use = hn_zalloc((size_t)c->n_pages, sizeof *c->use);
+    c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
+    if (!c->seq || !c->free || !c->use || !c->path)
+        return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
     for (int g = 0; g < c->n_groups; g++) {
         if (c->stride[g] > widest) widest = c->stride[g];
         for (int s = 0; s < c->max_seqs; s++) {
@@ -69,23 +80,36 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     /* The lowest page is on top: a short run touches little of the pool. */
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
-    return c->ops->mem_create(c->ops, (2 * HN_MAX_ROWS + (size_t)widest) * sizeof(int32_t), &c->moves, err);
+    return c->ops->mem_create(c->ops, (2 * HN_KEY_BLOCK + (size_t)widest) * sizeof(int32_t), &c->moves, err);
+}
+
+static hunch_status create_index(hn_cache *c, hunch_error *err) {
+    int slots = 0;
+    for (int g = 0; g < c->n_groups; g++) {
+        const int in_block = c->group[0].page_rows / c->group[g].page_rows;
+        c->first_slot[g] = slots;
+        slots += in_block > 1 ? in_block : 1;
+    }
+    return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, c->n_pages / c->n_groups, err);
 }
 
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
-                           int rows, hunch_error *err) {
+                           int rows, int pool_rows, hunch_error *err) {
     *out = NULL;
-    assert(n_groups >= 1 && n_groups <= HN_MAX_GROUPS && max_seqs >= 1 && rows >= 1);
+    assert(n_groups >= 1 && n_groups <= HN_MAX_GROUPS && max_seqs >= 1 && rows >= 1 && pool_rows >= 0);
     hn_cache *c = hn_zalloc(1, sizeof *c);
     if (!c) return hn_fail_memory(err, "cache", sizeof *c);
     c->ops = ops;
     c->n_groups = n_groups;
     c->max_seqs = max_seqs;
-    hunch_status st = plan_groups(c, groups, rows, err);
+    c->rows = rows;
+    hunch_status st = plan_pages(c, groups, err);
+    if (!st) st = plan_counts(c, pool_rows, err);
     size_t bytes = 0;
     if (!st && !hn_mul_size(c->page_bytes, (size_t)c->n_pages, &bytes))
         st = hn_fail_memory(err, "cache pages", SIZE_MAX);
     if (!st) st = create_tables(c, err);
+    if (!st) st = create_index(c, err);
     if (!st) {
         st = ops->mem_create(ops, bytes, &c->pool, err);
         if (st)
@@ -108,6 +132,9 @@ void hn_cache_close(hn_cache **cp) {
         for (int g = 0; g < c->n_groups; g++) hn_free(c->seq[s].pages[g]);
     c->ops->mem_free(c->ops, c->pool);
     c->ops->mem_free(c->ops, c->moves);
+    hn_prefix_fini(&c->prefix);
+    hn_free(c->path);
+    hn_free(c->use);
     hn_free(c->free);
     hn_free(c->seq);
     hn_free(c);
@@ -118,7 +145,7 @@ size_t hn_cache_bytes(const hn_cache *c) {
 }
 
 int hn_cache_free_pages(const hn_cache *c) {
-    return c->n_free;
+    return c->n_free + c->n_idle;
 }
 
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
@@ -134,27 +161,111 @@ hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
                    .head_dim = g->head_dim};
 }
 
-void hn_cache_seq_begin(hn_cache *c, int seq) {
-    seq_state *s = &c->seq[seq];
-    assert(!s->live);
-    s->live = true;
-    s->committed = 0;
+int hn_cache_owner(const hn_cache *c, int group) {
+    return c->group[group].owner;
 }
 
-/* Returns the pages of a group from number `keep` on. */
-static void drop_pages(hn_cache *c, seq_state *s, int group, int keep) {
-    while (s->n_pages[group] > keep) c->free[c->n_free++] = s->pages[group][--s->n_pages[group]];
+/* ---- pages ----------------------------------------------------------------------------------------------------- */
+
+void hn_page_free(hn_cache *c, int32_t page) {
+    assert(c->use[page].tables == 0 && c->use[page].blocks == 0);
+    c->free[c->n_free++] = page;
+}
+
+void hn_page_take(hn_cache *c, int32_t page) {
+    if (c->use[page].tables++ == 0) c->n_idle--;
+}
+
+void hn_page_release(hn_cache *c, int32_t page) {
+    assert(c->use[page].tables > 0);
+    if (--c->use[page].tables) return;
+    if (c->use[page].blocks)
+        c->n_idle++;
+    else
+        hn_page_free(c, page);
+}
+
+static int32_t new_page(hn_cache *c) {
+    while (c->n_free == 0) hn_cache_evict(c);
+    const int32_t page = c->free[--c->n_free];
+    c->use[page].tables = 1;
+    return page;
+}
+
+/* Lets go of the pages of a group from number `keep` on. */
+static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
+    while (s->n_pages[group] > keep) hn_page_release(c, s->pages[group][--s->n_pages[group]]);
+}
+
+/* ---- moving rows ----------------------------------------------------------------------------------------------- */
+
+typedef struct move_job {
+    hn_cache *c;
+    int group, n;
+} move_job;
+
+static void move_rows(void *arg, int rank, int ranks) {
+    const move_job *j = arg;
+    const hn_exec ex = {j->c->ops, rank, ranks};
+    const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_KEY_BLOCK * sizeof(int32_t)),
+                 pages = hn_at(to, HN_KEY_BLOCK * sizeof(int32_t));
+    for (int l = 0; l < j->c->group[j->group].layers; l++) {
+        const hn_kv kv = hn_cache_kv(j->c, j->group, l);
+        j->c->ops->kv_move(&ex, &kv, pages, j->n, from, to);
+    }
+}
+
+/* Moves rows from[i] to to[i] of one group, slots of the table given. */
+static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages, const int32_t *from,
+                       const int32_t *to, int n) {
+    const hn_buf at = {c->moves, 0};
+    c->ops->write(c->ops, at, from, (size_t)n * sizeof *from);
+    c->ops->write(c->ops, hn_at(at, HN_KEY_BLOCK * sizeof *to), to, (size_t)n * sizeof *to);
+    c->ops->write(c->ops, hn_at(at, 2 * HN_KEY_BLOCK * sizeof *to), pages, (size_t)n_pages * sizeof *pages);
+    move_job job = {c, group, n};
+    hn_pool_run(c->ops->pool, move_rows, &job);
+}
+
+/* The page that rows from `rows` on go to, if it holds rows before them that others share; else -1. */
+static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows) {
+    if (rows % c->group[group].page_rows == 0) return -1;
+    const int i = rows / c->group[group].page_rows;
+    const hn_page_use *u = &c->use[s->pages[group][i]];
+    return u->tables > 1 || u->blocks ? i : -1;
+}
+
+/* Gives the sequence a page of its own with the first n rows of its page i. */
+static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
+    const int32_t old = s->pages[group][i], both[2] = {new_page(c), old};
+    int32_t from[HN_KEY_BLOCK], to[HN_KEY_BLOCK];
+    for (int r = 0; r < n; r++) {
+        from[r] = c->group[group].page_rows + r;
+        to[r] = r;
+    }
+    move_group(c, group, both, 2, from, to, n);
+    s->pages[group][i] = both[0];
+    hn_page_release(c, old);
+}
+
+/* ---- sequences ------------------------------------------------------------------------------------------------- */
+
+void hn_cache_seq_begin(hn_cache *c, int seq) {
+    assert(!c->seq[seq].live);
+    c->seq[seq].live = true;
 }
 
 void hn_cache_seq_end(hn_cache *c, int seq) {
-    seq_state *s = &c->seq[seq];
-    for (int g = 0; g < c->n_groups; g++) drop_pages(c, s, g, 0);
+    hn_seq *s = &c->seq[seq];
+    hn_prefix_touch(&c->prefix, s->block);
+    s->block = NULL;
     s->live = false;
-    s->committed = 0;
+    memset(s->committed, 0, sizeof s->committed);
+    memset(s->published, 0, sizeof s->published);
+    for (int g = 0; g < c->n_groups; g++) drop_pages(c, s, g, 0);
 }
 
-int hn_cache_committed(const hn_cache *c, int seq) {
-    return c->seq[seq].committed;
+int hn_cache_committed(const hn_cache *c, int seq, int owner) {
+    return c->seq[seq].committed[owner];
 }
 
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages) {
@@ -166,79 +277,97 @@ int hn_cache_table_stride(const hn_cache *c, int group) {
     return c->stride[group];
 }
 
-hunch_status hn_cache_reserve(hn_cache *c, int seq, int tentative, hunch_error *err) {
-    seq_state *s = &c->seq[seq];
-    int want[HN_MAX_GROUPS], missing = 0;
-    assert(s->live && tentative <= HN_MAX_ROWS);
+hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
+    hn_seq *s = &c->seq[seq];
+    const int committed = s->committed[owner];
+    int want[HN_MAX_GROUPS], copy[HN_MAX_GROUPS], missing = 0;
+    assert(s->live && tentative >= 0 && tentative <= HN_MAX_ROWS);
     for (int g = 0; g < c->n_groups; g++) {
-        want[g] = (s->committed + tentative + c->group[g].page_rows - 1) / c->group[g].page_rows;
+        if (c->group[g].owner != owner) continue;
+        want[g] = (committed + tentative + c->group[g].page_rows - 1) / c->group[g].page_rows;
+        copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
         if (want[g] > c->stride[g])
             return hn_fail(err, HUNCH_NO_MEMORY, "sequence of %d rows: the cache was planned for %d",
-                           s->committed + tentative, c->stride[g] * c->group[g].page_rows);
+                           committed + tentative, c->stride[g] * c->group[g].page_rows);
         if (want[g] > s->n_pages[g]) missing += want[g] - s->n_pages[g];
+        missing += copy[g] >= 0;
     }
-    if (missing > c->n_free)
-        return hn_fail(err, HUNCH_NO_MEMORY, "cache: %d pages wanted, %d of %d free", missing, c->n_free, c->n_pages);
-    for (int g = 0; g < c->n_groups; g++)
-        while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = c->free[--c->n_free];
+    if (missing > hn_cache_free_pages(c))
+        return hn_fail(err, HUNCH_NO_MEMORY, "cache: %d pages wanted, %d of %d free", missing, hn_cache_free_pages(c),
+                       c->n_pages);
+    for (int g = 0; g < c->n_groups; g++) {
+        if (c->group[g].owner != owner) continue;
+        if (copy[g] >= 0) copy_page(c, s, g, copy[g], committed % c->group[g].page_rows);
+        while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = new_page(c);
+    }
     return HUNCH_OK;
 }
 
-typedef struct move_job {
-    hn_cache *c;
-    int group, n;
-} move_job;
-
-static void move_rows(void *arg, int rank, int ranks) {
-    const move_job *j = arg;
-    const hn_exec ex = {j->c->ops, rank, ranks};
-    const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_MAX_ROWS * sizeof(int32_t)),
-                 pages = hn_at(to, HN_MAX_ROWS * sizeof(int32_t));
-    for (int l = 0; l < j->c->group[j->group].layers; l++) {
-        const hn_kv kv = hn_cache_kv(j->c, j->group, l);
-        j->c->ops->kv_move(&ex, &kv, pages, j->n, from, to);
-    }
-}
-
-void hn_cache_commit(hn_cache *c, int seq, const int16_t *index, int n) {
-    seq_state *s = &c->seq[seq];
-    int32_t move[2 * HN_MAX_ROWS];
+void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n) {
+    hn_seq *s = &c->seq[seq];
+    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
     int m = 0;
     assert(s->live && n >= 0 && n <= HN_MAX_ROWS);
     for (int i = 0; index && i < n; i++) { /* rows that already lie right stay */
         assert(index[i] >= i && (i == 0 || index[i] > index[i - 1]));
         if (index[i] == i) continue;
-        move[m] = s->committed + index[i];
-        move[HN_MAX_ROWS + m++] = s->committed + i;
+        from[m] = s->committed[owner] + index[i];
+        to[m++] = s->committed[owner] + i;
     }
-    if (m > 0) {
-        c->ops->write(c->ops, (hn_buf){c->moves, 0}, move, sizeof move);
-        for (int g = 0; g < c->n_groups; g++) {
-            c->ops->write(c->ops, (hn_buf){c->moves, sizeof move}, s->pages[g],
-                          (size_t)s->n_pages[g] * sizeof(int32_t));
-            move_job job = {c, g, m};
-            hn_pool_run(c->ops->pool, move_rows, &job);
-        }
-    }
-    s->committed += n;
+    for (int g = 0; g < c->n_groups && m > 0; g++)
+        if (c->group[g].owner == owner) move_group(c, g, s->pages[g], s->n_pages[g], from, to, m);
+    s->committed[owner] += n;
 }
 
-void hn_cache_rewind(hn_cache *c, int seq, int rows) {
-    seq_state *s = &c->seq[seq];
-    assert(rows >= 0 && rows <= s->committed);
-    s->committed = rows;
+void hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
+    hn_seq *s = &c->seq[seq];
+    assert(rows >= 0 && rows <= s->committed[owner]);
+    s->committed[owner] = rows;
+    hn_cache_unpublish(c, s, owner, rows);
     for (int g = 0; g < c->n_groups; g++)
-        drop_pages(c, s, g, (rows + c->group[g].page_rows - 1) / c->group[g].page_rows);
+        if (c->group[g].owner == owner) drop_pages(c, s, g, (rows + c->group[g].page_rows - 1) / c->group[g].page_rows);
+}
+
+/* ---- the walker ------------------------------------------------------------------------------------------------ */
+
+/* Tables: the pages of a sequence cover its committed rows, those of its path are the path's. Counts them in `seen`. */
+static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
+    for (int i = 0; i < c->max_seqs; i++) {
+        const hn_seq *s = &c->seq[i];
+        for (int g = 0; g < c->n_groups; g++) {
+            const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
+            if ((rows + page_rows - 1) / page_rows > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
+            for (int p = 0; p < s->n_pages[g]; p++) seen[s->pages[g][p]].tables++;
+        }
+        if (s->published[0] != (s->block ? s->block->depth + 1 : 0)) return false;
+        for (const hn_block *b = s->block; b; b = b->parent)
+            if (b->page[0] != s->pages[0][b->depth]) return false;
+        if (!s->live && s->n_pages[0]) return false;
+    }
+    return true;
+}
+
+static bool index_valid(const hn_cache *c, hn_page_use *seen) {
+    for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
+        if (b->page[0] == HN_NO_PAGE) return false;
+        for (int i = 0; i < c->prefix.n_slots; i++) {
+            if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].blocks++;
+        }
+    }
+    return hn_prefix_valid(&c->prefix);
 }
 
 bool hn_cache_valid(const hn_cache *c) {
-    unsigned char *seen = hn_zalloc((size_t)c->n_pages, 1);
-    bool ok = seen != NULL;
-    int found = c->n_free;
-    for (int i = 0; ok && i < c->n_free; i++) ok = !seen[c->free[i]]++;
-    for (int s = 0; ok && s < c->max_seqs; s++)
-        for (int g = 0; ok && g < c->n_groups; g++)
-            for (int p = 0; ok && p < c->seq[s].n_pages[g]; p++, found++) ok = !seen[c->seq[s].pages[g][p]]++;
+    hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
+    bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
+    int idle = 0, used = 0;
+    for (int p = 0; ok && p < c->n_pages; p++) {
+        ok = seen[p].tables == c->use[p].tables && seen[p].blocks == c->use[p].blocks;
+        idle += seen[p].blocks && !seen[p].tables;
+        used += seen[p].tables > 0;
+    }
+    for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice shows */
+        ok = !seen[c->free[i]].blocks++ && !seen[c->free[i]].tables;
     hn_free(seen);
-    return ok && found == c->n_pages;
+    return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;
 }

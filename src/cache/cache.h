@@ -7,8 +7,15 @@
  *
  *   slots:   0 ............ committed | tentative rows of this round (one slot a row, in row order) | free
  *
- * Committed rows have slot == position. Tentative rows are read by the pass that wrote them alone; commit keeps a path of
- * them in order and forgets the rest. One thread of control an engine.
+ * Groups belong to owners: owner 0 is the target, others are drafters with rows of their own. The groups of one owner
+ * keep the same rows and are reserved, committed and rewound together; owners of a sequence know nothing of each other.
+ *
+ * The prefix index (prefix.h) shares full pages of committed rows between sequences, and keeps those of ended ones
+ * while nobody needs the room: they are evicted least recently used first, the end of a text before its beginning. A
+ * shared page is never written: rows behind a rewind into one are written to a copy.
+ *
+ * Committed rows have slot == position. Tentative rows are read by the pass that wrote them alone; commit keeps a path
+ * of them in order and forgets the rest. One thread of control an engine.
  */
 #ifndef HN_CACHE_H
 #define HN_CACHE_H
@@ -19,39 +26,58 @@ typedef struct hn_cache_group {
     int layers, kv_heads, head_dim; /* equal over the group */
     hn_dtype type;                  /* HN_BF16, HN_F16 or HN_F32 */
     int page_rows;                  /* set by hn_cache_open for every group but the first, which names it */
+    int owner;                      /* 0..HN_MAX_OWNERS-1; groups stand in order of owners, group 0 is the target's */
     size_t row_bytes;               /* set by hn_cache_open: K and V of one row over all layers */
 } hn_cache_group;
 
-enum { HN_MAX_GROUPS = 8 };
+enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
 
 typedef struct hn_cache hn_cache;
 
-/* Plans max_seqs sequences of `rows` committed rows plus one pass of tentative ones. Memory is reserved here and touched
- * as rows come. groups[0].page_rows fixes the page size. */
+/* Plans max_seqs tables that can hold `rows` committed rows plus one pass of tentative ones, and pages for pool_rows
+ * such rows together (0: max_seqs * rows; more leaves room for the index), each sequence's tentative pass beside it.
+ * One sequence alone always fits. Memory is reserved here and touched as rows come. groups[0].page_rows fixes the page
+ * size; it is larger only where another group's row would not fit 16 times. */
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
-                           int rows, hunch_error *err);
+                           int rows, int pool_rows, hunch_error *err);
 void hn_cache_close(hn_cache **c);
 size_t hn_cache_bytes(const hn_cache *c);
-int hn_cache_free_pages(const hn_cache *c);
+int hn_cache_free_pages(const hn_cache *c); /* those that only the prefix index holds count as free */
 
 /* Geometry of one layer of a group, for the ops. */
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer);
+int hn_cache_owner(const hn_cache *c, int group);
 
-/* Sequences are ids 0..max_seqs-1. begin: empty. end: its pages return to the pool. */
+/* Sequences are ids 0..max_seqs-1. begin: empty. end: its pages return to the pool, or stay with the index. */
 void hn_cache_seq_begin(hn_cache *c, int seq);
 void hn_cache_seq_end(hn_cache *c, int seq);
-int hn_cache_committed(const hn_cache *c, int seq);
-/* Page table of a group (valid until the next reserve, commit or end). */
+int hn_cache_committed(const hn_cache *c, int seq, int owner);
+/* Page table of a group (valid until the next reserve, commit, rewind, publish, restore or end). */
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages);
 int hn_cache_table_stride(const hn_cache *c, int group); /* pages a table can hold */
 
-/* Makes room for `tentative` rows behind the committed ones. HUNCH_NO_MEMORY: no page left (nothing changed). */
-hunch_status hn_cache_reserve(hn_cache *c, int seq, int tentative, hunch_error *err);
+/* Makes room for `tentative` rows of an owner behind its committed ones; outside of a pool run. HUNCH_NO_MEMORY: no
+ * page left (nothing changed). */
+hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
-void hn_cache_commit(hn_cache *c, int seq, const int16_t *index, int n);
+void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n);
 /* Forgets committed rows from `rows` on (rows <= committed); pages behind return to the pool. */
-void hn_cache_rewind(hn_cache *c, int seq, int rows);
-/* Debug walker: every page is free or in exactly one table. */
+void hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
+
+/* ---- shared prefixes ---- */
+
+/* For an empty sequence: takes the pages that the index has for a prefix of text[0..n), each owner as far as its groups
+ * are valid; an owner other than the target gets at most the target's rows. Returns the target's rows (a multiple of a
+ * page). */
+int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
+/* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[owner]: how many committed rows
+ * of the owner hold that text. Where the index has the text already the sequence takes the pages there for its own, so
+ * call it between passes, not between a reserve and its commit. Cheap where nothing is new; without memory a block is
+ * left out. */
+void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
+void hn_cache_forget(hn_cache *c); /* empties the index */
+
+/* Debug walker: every page is free, in the index, or in tables; counts agree. */
 bool hn_cache_valid(const hn_cache *c);
 #endif

@@ -1,109 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_test.c - page accounting and what commit keeps: random trees of rows against a plain array of the truth. */
+/* cache_test.c - page accounting and what commit keeps: random trees of rows against a plain array of the truth; owners
+ * that know nothing of each other; the planned sizes; memory that fails. Shared pages: cache_share_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
-#include "base/random.h"
-#include "cache/cache.h"
+#include "cache/rows_for_tests.h"
 
-enum { LAYERS = 2, KV_HEADS = 2, DIM = 4, ROWS = 200, SEQS = 3 };
+enum { KV_HEADS = 2, DIM = 4, ROWS = 200, SEQS = 3, OWNERS = 2, GROUPS = 3 };
+static const int layers[GROUPS] = {2, 1, 4}, owner_of[GROUPS] = {0, 0, 1};
 
-static hn_pool *pool;
-static hn_ops ops;
-
-static int setup(void **state) {
-    (void)state;
-    hunch_error err;
-    assert_int_equal(hn_pool_create(&pool, 2, &err), HUNCH_OK);
-    hn_ops_cpu(&ops, pool, HN_ISA_REF, false);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    hn_pool_free(pool);
-    return 0;
+static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seqs, int rows, int pool_rows,
+                             hunch_error *err) {
+    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, DIM, type, page_rows, 0, 0},
+                                      {"narrow", 1, 1, DIM, type, 0, 0, 0},
+                                      {"draft", 4, KV_HEADS, DIM, type, 0, 1, 0}};
+    return hn_cache_open(c, &ops, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
 static hn_cache *open_cache(int page_rows, hn_dtype type) {
-    const hn_cache_group g[2] = {{"wide", LAYERS, KV_HEADS, DIM, type, page_rows, 0},
-                                 {"narrow", 1, 1, DIM, type, 0, 0}};
     hn_cache *c = NULL;
     hunch_error err;
-    assert_int_equal(hn_cache_open(&c, &ops, g, 2, SEQS, ROWS, &err), HUNCH_OK);
+    assert_int_equal(try_open(&c, page_rows, type, SEQS, ROWS, 0, &err), HUNCH_OK);
     return c;
 }
 
-/* Byte address of element (slot, head, dim) of K or V; the formula of hn_kv's comment. */
-static char *element(const hn_cache *c, int seq, int group, int layer, bool value, int slot, int head, int dim) {
-    const hn_kv kv = hn_cache_kv(c, group, layer);
-    const size_t e = (size_t)hn_dtype_block_bytes(kv.type);
-    int pages;
-    const int32_t *table = hn_cache_pages(c, seq, group, &pages);
-    assert_true(slot / kv.page_rows < pages);
-    const size_t page = (size_t)table[slot / kv.page_rows] * kv.page_bytes, row = (size_t)(slot % kv.page_rows),
-                 at = value ? kv.v_off +
-                                  (((size_t)head * (size_t)kv.page_rows + row) * (size_t)kv.head_dim + (size_t)dim) * e
-                            : kv.k_off +
-                                  (((size_t)head * (size_t)kv.head_dim + (size_t)dim) * (size_t)kv.page_rows + row) * e;
-    return (char *)(uintptr_t)ops.view(&ops, hn_at(kv.pool, page + at));
+static void row(const hn_cache *c, int seq, int owner, int slot, uint32_t mark, bool write) {
+    for (int g = 0; g < GROUPS; g++)
+        if (owner_of[g] == owner) assert_int_equal(group_row(c, seq, g, layers[g], slot, mark, write), 0);
 }
 
-/* Visits every element of a row: writes a value made from mark, or checks it. */
-static void row(const hn_cache *c, int seq, int slot, uint32_t mark, bool write) {
-    static const int layers[2] = {LAYERS, 1}, heads[2] = {KV_HEADS, 1};
-    for (int g = 0; g < 2; g++)
-        for (int l = 0; l < layers[g]; l++)
-            for (int v = 0; v < 2; v++)
-                for (int h = 0; h < heads[g]; h++)
-                    for (int d = 0; d < DIM; d++) {
-                        const uint16_t want =
-                            (uint16_t)(mark * 2654435761u >> 16 ^ (unsigned)(g * 64 + l * 32 + v * 16 + h * 8 + d));
-                        char *p = element(c, seq, g, l, v, slot, h, d);
-                        if (write)
-                            memcpy(p, &want, 2);
-                        else
-                            assert_memory_equal(p, &want, 2);
-                    }
+typedef struct truth {
+    uint32_t mark[SEQS][OWNERS][ROWS];
+    int n[SEQS][OWNERS];
+} truth;
+
+/* Rows are written tentatively, an ascending subset is committed. */
+static void one_round(hn_cache *c, truth *t, int s, int o, uint64_t *rng, uint32_t *mark) {
+    const int rows = 1 + (int)(hn_splitmix(rng) % HN_MAX_ROWS);
+    uint32_t drafted[HN_MAX_ROWS];
+    int16_t keep[HN_MAX_ROWS];
+    int k = 0, *n = &t->n[s][o];
+    hunch_error err;
+    assert_int_equal(hn_cache_reserve(c, s, o, rows, &err), HUNCH_OK);
+    for (int i = 0; i < rows; i++) row(c, s, o, *n + i, drafted[i] = (*mark)++, true);
+    for (int i = 0; i < rows && *n + k < ROWS; i++)
+        if (hn_splitmix(rng) % 3 == 0) keep[k++] = (int16_t)i;
+    hn_cache_commit(c, s, o, keep, k);
+    for (int i = 0; i < k; i++) t->mark[s][o][(*n)++] = drafted[keep[i]];
 }
 
-/* Random rounds on several sequences: rows are written tentatively, an ascending subset is committed, now and then the
- * sequence is rewound or ends. The truth is the list of marks. */
+static void check_rows(const hn_cache *c, const truth *t, int s) {
+    for (int o = 0; o < OWNERS; o++) {
+        assert_int_equal(hn_cache_committed(c, s, o), t->n[s][o]);
+        for (int i = 0; i < t->n[s][o]; i++) row(c, s, o, i, t->mark[s][o][i], false);
+    }
+}
+
+/* Random rounds of several sequences and owners; now and then one is rewound, or a sequence ends. */
 static void check_rounds(int page_rows, hn_dtype type) {
     hn_cache *c = open_cache(page_rows, type);
     const int all_pages = hn_cache_free_pages(c);
-    uint32_t truth[SEQS][ROWS], mark = 1;
-    int n[SEQS] = {0};
+    truth t = {0};
+    uint32_t mark = 1;
     uint64_t rng = 7;
-    hunch_error err;
     for (int s = 0; s < SEQS; s++) hn_cache_seq_begin(c, s);
     for (int round = 0; round < 400; round++) {
-        const int s = (int)(hn_splitmix(&rng) % SEQS), rows = 1 + (int)(hn_splitmix(&rng) % HN_MAX_ROWS);
-        uint32_t drafted[HN_MAX_ROWS];
-        int16_t keep[HN_MAX_ROWS];
-        int k = 0;
-        assert_int_equal(hn_cache_reserve(c, s, rows, &err), HUNCH_OK);
-        for (int i = 0; i < rows; i++) row(c, s, n[s] + i, drafted[i] = mark++, true);
-        for (int i = 0; i < rows && n[s] + k < ROWS; i++)
-            if (hn_splitmix(&rng) % 3 == 0) keep[k++] = (int16_t)i;
-        hn_cache_commit(c, s, keep, k);
-        for (int i = 0; i < k; i++) truth[s][n[s]++] = drafted[keep[i]];
-        assert_int_equal(hn_cache_committed(c, s), n[s]);
-        for (int i = 0; i < n[s]; i++) row(c, s, i, truth[s][i], false);
-        if (hn_splitmix(&rng) % 8 == 0 || n[s] == ROWS) {
-            n[s] = (int)(hn_splitmix(&rng) % (uint64_t)(n[s] + 1));
-            if (n[s] < 20) {
+        const int s = (int)(hn_splitmix(&rng) % SEQS), o = (int)(hn_splitmix(&rng) % OWNERS);
+        one_round(c, &t, s, o, &rng, &mark);
+        check_rows(c, &t, s);
+        if (hn_splitmix(&rng) % 8 == 0 || t.n[s][o] == ROWS) {
+            t.n[s][o] = (int)(hn_splitmix(&rng) % (uint64_t)(t.n[s][o] + 1));
+            if (t.n[s][o] < 20) {
                 hn_cache_seq_end(c, s);
                 hn_cache_seq_begin(c, s);
-                n[s] = 0;
+                t.n[s][0] = t.n[s][1] = 0;
             } else
-                hn_cache_rewind(c, s, n[s]);
+                hn_cache_rewind(c, s, o, t.n[s][o]);
+            check_rows(c, &t, s);
         }
         assert_true(hn_cache_valid(c));
     }
@@ -124,37 +103,138 @@ static void test_chain_commit_moves_nothing(void **state) {
     hn_cache *c = open_cache(16, HN_BF16);
     hunch_error err;
     hn_cache_seq_begin(c, 0);
-    assert_int_equal(hn_cache_reserve(c, 0, 40, &err), HUNCH_OK);
-    for (int i = 0; i < 40; i++) row(c, 0, i, (uint32_t)i, true);
-    hn_cache_commit(c, 0, NULL, 33);
-    for (int i = 0; i < 40; i++) row(c, 0, i, (uint32_t)i, false);
-    assert_int_equal(hn_cache_committed(c, 0), 33);
+    for (int o = 0; o < OWNERS; o++) {
+        assert_int_equal(hn_cache_reserve(c, 0, o, 40, &err), HUNCH_OK);
+        for (int i = 0; i < 40; i++) row(c, 0, o, i, (uint32_t)(100 * o + i), true);
+        hn_cache_commit(c, 0, o, NULL, 33 - o);
+    }
+    for (int o = 0; o < OWNERS; o++)
+        for (int i = 0; i < 40; i++) row(c, 0, o, i, (uint32_t)(100 * o + i), false);
+    assert_int_equal(hn_cache_committed(c, 0, 0), 33);
+    assert_int_equal(hn_cache_committed(c, 0, 1), 32);
     hn_cache_close(&c);
+}
+
+/* Pages have equal bytes; a group's page holds the largest power of two of rows, and never fewer than the ops want. */
+static void test_geometry(void **state) {
+    (void)state;
+    static const struct {
+        int draft_layers, page_rows, rows[3];
+        size_t page_bytes;
+    } cases[] = {{1, 32, {32, 128, 64}, 16384},
+                 {2, 32, {32, 128, 32}, 16384},
+                 {3, 32, {32, 128, 16}, 16384},
+                 {8, 32, {32, 256, 16}, 32768}, /* wider than the target: the page grows */
+                 {1, 16, {16, 64, 32}, 8192}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const hn_cache_group g[3] = {{"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0},
+                                     {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0},
+                                     {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0}};
+        hn_cache *c = NULL;
+        hunch_error err;
+        assert_int_equal(hn_cache_open(&c, &ops, g, 3, 1, ROWS, 0, &err), HUNCH_OK);
+        for (int k = 0; k < 3; k++) {
+            const hn_kv last = hn_cache_kv(c, k, g[k].layers - 1);
+            assert_int_equal(last.page_rows, cases[i].rows[k]);
+            assert_int_equal(last.page_bytes, cases[i].page_bytes);
+            assert_true(2 * last.v_off - last.k_off <= last.page_bytes);
+            assert_int_equal(hn_cache_owner(c, k), g[k].owner);
+        }
+        hn_cache_close(&c);
+    }
+}
+
+/* Commits chains until the sequence has `rows` of the owner; the rows that the pool allowed. */
+static int fill(hn_cache *c, int seq, int owner, int rows) {
+    hunch_error err;
+    for (int n; (n = rows - hn_cache_committed(c, seq, owner)) > 0;) {
+        if (n > HN_MAX_ROWS) n = HN_MAX_ROWS;
+        const int before = hn_cache_free_pages(c);
+        if (hn_cache_reserve(c, seq, owner, n, &err)) {
+            assert_int_equal(hn_cache_free_pages(c), before);
+            break;
+        }
+        hn_cache_commit(c, seq, owner, NULL, n);
+    }
+    assert_true(hn_cache_valid(c));
+    return hn_cache_committed(c, seq, owner);
 }
 
 static void test_limits(void **state) {
     (void)state;
     hn_cache *c = NULL;
     hunch_error err;
-    const hn_cache_group bad = {"odd", LAYERS, KV_HEADS, DIM, HN_BF16, 48, 0};
-    assert_int_equal(hn_cache_open(&c, &ops, &bad, 1, 1, ROWS, &err), HUNCH_USAGE);
+    assert_int_equal(try_open(&c, 48, HN_BF16, 1, ROWS, 0, &err), HUNCH_USAGE);
     assert_null(c);
     c = open_cache(16, HN_BF16);
-    hn_cache_seq_begin(c, 1);
-    for (int i = 0; i < ROWS; i += 50) { /* all the planned rows fit, and a pass behind them */
-        assert_int_equal(hn_cache_reserve(c, 1, 50, &err), HUNCH_OK);
-        hn_cache_commit(c, 1, NULL, 50);
+    for (int s = 0; s < SEQS; s++) { /* all the planned rows fit, and a pass behind them */
+        hn_cache_seq_begin(c, s);
+        for (int o = 0; o < OWNERS; o++) assert_int_equal(fill(c, s, o, ROWS + HN_MAX_ROWS), ROWS + HN_MAX_ROWS);
     }
-    assert_int_equal(hn_cache_reserve(c, 1, HN_MAX_ROWS, &err), HUNCH_OK);
-    hn_cache_commit(c, 1, NULL, HN_MAX_ROWS);
-    assert_int_equal(hn_cache_reserve(c, 1, HN_MAX_ROWS, &err), HUNCH_NO_MEMORY);
+    assert_int_equal(hn_cache_reserve(c, 1, 0, HN_MAX_ROWS, &err), HUNCH_NO_MEMORY);
     assert_true(hn_cache_valid(c));
     hn_cache_close(&c);
 }
 
+/* A pool for fewer rows than all sequences could have: one alone always gets its own, together they get the pool's. */
+static void test_pool_rows(void **state) {
+    (void)state;
+    const int pools[] = {1, ROWS, ROWS + 90, 2 * ROWS};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++) {
+        hn_cache *c = NULL;
+        hunch_error err;
+        assert_int_equal(try_open(&c, 16, HN_BF16, SEQS, ROWS, pools[i], &err), HUNCH_OK);
+        const int all = hn_cache_free_pages(c);
+        for (int s = 0; s < SEQS; s++) {
+            hn_cache_seq_begin(c, s);
+            for (int o = 0; o < OWNERS; o++) assert_int_equal(fill(c, s, o, ROWS), ROWS);
+            for (int o = 0; o < OWNERS; o++) assert_int_equal(hn_cache_reserve(c, s, o, HN_MAX_ROWS, &err), HUNCH_OK);
+            hn_cache_seq_end(c, s);
+        }
+        assert_int_equal(hn_cache_free_pages(c), all);
+        int left = pools[i] > ROWS ? pools[i] : ROWS; /* now all at once, dealt unevenly */
+        for (int s = 0; s < SEQS; s++) {
+            const int mine = s == SEQS - 1 ? left : left / 2;
+            hn_cache_seq_begin(c, s);
+            for (int o = 0; o < OWNERS; o++) {
+                assert_int_equal(fill(c, s, o, mine), mine);
+                assert_int_equal(hn_cache_reserve(c, s, o, HN_MAX_ROWS, &err), HUNCH_OK);
+            }
+            left -= mine;
+        }
+        hn_cache_close(&c);
+        assert_int_equal(try_open(&c, 16, HN_BF16, 16, ROWS, pools[i], &err), HUNCH_OK); /* too many rows: refused */
+        int got = 0;
+        for (int s = 0; s < 16; s++) {
+            hn_cache_seq_begin(c, s);
+            got += fill(c, s, 0, ROWS);
+        }
+        assert_true(got < 16 * ROWS && got >= pools[i]);
+        hn_cache_close(&c);
+    }
+}
+
+static void test_memory_faults(void **state) {
+    (void)state;
+    hn_cache *c = NULL;
+    hunch_error err;
+    hn_fault_arm(HN_FAULT_ALLOC, INT64_MAX, false);
+    assert_int_equal(try_open(&c, 16, HN_BF16, SEQS, ROWS, 0, &err), HUNCH_OK);
+    const int64_t n = (int64_t)hn_fault_count(HN_FAULT_ALLOC);
+    hn_cache_close(&c);
+    assert_true(n > GROUPS * SEQS);
+    for (int64_t i = 0; i < n; i++) {
+        hn_fault_arm(HN_FAULT_ALLOC, i, false);
+        assert_int_equal(try_open(&c, 16, HN_BF16, SEQS, ROWS, 0, &err), HUNCH_NO_MEMORY);
+        assert_null(c);
+    }
+    hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commit_keeps_paths),
-                                       cmocka_unit_test(test_chain_commit_moves_nothing),
-                                       cmocka_unit_test(test_limits)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commit_keeps_paths), cmocka_unit_test(test_chain_commit_moves_nothing),
+        cmocka_unit_test(test_geometry),           cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_pool_rows),          cmocka_unit_test(test_memory_faults)};
+    return cmocka_run_group_tests(tests, rows_setup, rows_teardown);
 }

@@ -9,7 +9,8 @@
 #include "base/mem.h"
 
 /* One line a drafter. */
-static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_forced};
+static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
+                                              &hn_drafter_model, &hn_drafter_forced};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */
@@ -79,6 +80,10 @@ static const char *spec_value(hn_spec *s, const char *key) {
             return s->value[i];
         }
     return NULL;
+}
+
+const char *hn_spec_string(hn_spec *s, const char *key) {
+    return spec_value(s, key);
 }
 
 hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err) {

@@ -2,7 +2,8 @@
 /* drafter.h - the one interface of every drafting method. A drafter proposes continuations and is never trusted.
  *
  * Calls take many sequences at once (ids 0..max_seqs-1, given by the engine). One thread calls one drafter.
- * Life of a sequence: begin · (feed · propose · observe)* · end. The committed text of a sequence is readable through
+ * Life of a sequence: begin · (feed · propose · observe)* · end; a preempted sequence ends and begins again with its text.
+ * A tree that is observed may have lost rows since propose (not worth verifying): recognise paths by their tokens. The committed text of a sequence is readable through
  * hn_text from token 0, restored or not; it includes the newest token, which is the root of the next tree and whose
  * row is not in the target's cache yet.
  *
@@ -13,6 +14,8 @@
 #include "base/status.h"
 #include "draft/tree.h"
 #include "model/pass.h"
+#include "sample/sampler.h"
+#include "text/tokenizer.h"
 
 typedef struct hn_drafter hn_drafter;
 
@@ -29,6 +32,7 @@ void hn_spec_fini(hn_spec *s);
 /* Getters: default if absent; HUNCH_USAGE for a value that is no number or out of [min, max], naming spec and key. */
 hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err);
 hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max, double dflt, double *out, hunch_error *err);
+const char *hn_spec_string(hn_spec *s, const char *key); /* as given, NULL: absent; lives as long as the spec */
 /* One of the names (NULL-terminated list); *out is its index. */
 hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *names, int dflt, int *out, hunch_error *err);
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err); /* an unknown key: HUNCH_USAGE, naming it */
@@ -36,7 +40,14 @@ hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds 
 
 /* What a drafter may know of the target at open. */
 typedef struct hn_target_info {
+    const char *name; /* of the model, for messages; NULL: none */
     int vocab, hidden, layers, context;
+    const hn_tokenizer *tokenizer; /* NULL: none */
+    /* how it computes: a draft model joins its pool, level and cache type unless its spec says otherwise */
+    hn_pool *pool;
+    hn_isa isa;
+    bool f32;
+    hn_dtype kv;
 } hn_target_info;
 
 /* Committed text of a sequence. */
@@ -48,9 +59,12 @@ typedef struct hn_text {
 typedef struct hn_begin {
     int seq;
     uint64_t seed;
-    int rows_restored;          /* of the drafter's own rows, by a prefix hit */
+    hn_text text;               /* the committed text: the prompt, or all there is when a session resumes */
+    int rows_restored;          /* of the drafter's own cache rows, by a prefix hit */
     const int32_t *oracle;      /* `forced` asked for it: the plain continuation after the prompt; else NULL. Copied */
     int n_oracle;
+    const int32_t *prediction;  /* what the caller expects the answer to be like; NULL: none. Copied */
+    int n_prediction;
 } hn_begin;
 
 /* One committed row of the target, in order: prompt chunks and accepted rows alike. Rows are fed after verification, so
@@ -82,20 +96,34 @@ typedef struct hn_propose {
     hn_text text;
     hn_tree *tree;             /* add candidates to rows of depth `level` */
     int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
-    double temperature;
-    uint64_t seed;
+    hn_sampler *sampler;       /* the request's law and coins, for drafters that have logits */
+    /* How a token is chosen from logits. false: hn_sampler_draw behind the row's own path (greedy at temperature 0, else
+     * coupled with the target's noise), candidates one-hot. true: drawn from a law q that goes with the candidate, keyed
+     * by HN_PURPOSE_PROPOSAL at the root's position (text.n - 1). */
+    bool drawn;
+    void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: nobody looks */
+    void *on_logits_ctx;
 } hn_propose;
 
+enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
-    hn_feature_set features;     /* of the target's pass, fed with every committed row */
+    hn_feature_set features;   /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft */
+    bool has_law;              /* its candidates can carry q */
+    bool branches;             /* its trees may have several candidates at a row */
+    bool steps;                /* a level costs a pass of its own: somebody decides before each one */
+    hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are the engine's) */
+    int n_groups;
 } hn_needs;
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
     /* Sets d->state and needs; a failed open leaves nothing behind. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
+    /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
+     * belong to `owner`. NULL: needs no rows */
+    hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
     /* NULL: needs no rows */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
@@ -105,9 +133,10 @@ typedef struct hn_drafter_ops {
      * whole block keeps it and answers the later levels from memory. */
     int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
     void (*drop)(hn_drafter *d, int seq, int rows); /* committed rows from there on are forgotten; may be NULL */
-    int (*valid_rows)(const hn_drafter *d, int seq); /* NULL: any row is fine */
+    int (*valid_rows)(const hn_drafter *d, int seq); /* cache rows that hold the committed text; NULL: has none */
     void (*end)(hn_drafter *d, int seq);
-    void (*forget)(hn_drafter *d); /* empties stores that outlive sequences; may be NULL */
+    /* empties stores that outlive sequences; live sequences keep what they committed; may be NULL */
+    void (*forget)(hn_drafter *d);
     void (*close)(hn_drafter *d);  /* frees d->state */
 } hn_drafter_ops;
 
@@ -126,5 +155,9 @@ hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max
 void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 
 extern const hn_drafter_ops hn_drafter_ngram;
+extern const hn_drafter_ops hn_drafter_cache;
+extern const hn_drafter_ops hn_drafter_suffix;
+extern const hn_drafter_ops hn_drafter_prediction;
+extern const hn_drafter_ops hn_drafter_model;
 extern const hn_drafter_ops hn_drafter_forced;
 #endif

@@ -159,7 +159,7 @@ static int job_add(level_job *j, int row, int32_t token, double estimate) {
     hn_tree *t = j->p->tree;
     int before = t->n_rows;
     if (j->budget < 1 && hn_tree_child(t, row, token) < 0) return -1;
-    int child = hn_tree_add(t, row, token, j->d->index, (float)estimate, NULL);
+    int child = hn_tree_add(t, row, token, j->d->index, (float)estimate);
     if (child < 0) return -1;
     bool right = j->q->right[row] && token == j->right;
     j->budget -= t->n_rows - before;

@@ -61,7 +61,7 @@ static void test_refused(void **state) {
     expect_usage("", "no kind");
     expect_usage(",depth=3", "no kind");
     expect_usage("NGRAM", "no kind");
-    expect_usage("eagle9", "ngram, forced");
+    expect_usage("eagle9", "ngram, cache, suffix, prediction, model, forced");
     expect_usage("ngram:", "no path after");
     expect_usage("ngram:x", "takes no path");
     expect_usage("forced:x", "takes no path");
@@ -76,9 +76,22 @@ static void test_refused(void **state) {
     expect_usage("ngram,depth=3x", "whole number");
     expect_usage("ngram,depth= 3", "whole number");
     expect_usage("ngram,depth=99999999999999999999", "whole number");
-    expect_usage("ngram,form=best", "recent, pld, hf, longest, simple");
+    expect_usage("ngram,form=best", "recent, pld, hf, longest, simple, map-k, map-k4v, mod");
     expect_usage("ngram,min=4,max=3", "min=4 is more than max=3");
-    expect_usage("ngram,form=simple,min=3", "'min'");
+    expect_usage("ngram,form=simple,min=3,max=5", "min=3 contradicts max=5");
+    expect_usage("ngram,form=map-k,min=5,max=3", "min=5 is more than max=3");
+    expect_usage("ngram,form=map-k4v,min=2,max=3", "one length");
+    expect_usage("ngram,form=map-k,max=33", "from 1 to 32");
+    expect_usage("ngram,form=mod,min=9,depth=8", "shortest draft");
+    expect_usage("ngram,form=mod,depth=64", "from 1 to 63");
+    expect_usage("ngram,form=mod,grow=1", "'grow'");
+    expect_usage("cache,mib=0", "from 1 to");
+    expect_usage("cache,depth=64", "from 1 to 63");
+    expect_usage("cache,form=hf", "'form'");
+    expect_usage("prediction,window=0", "from 1 to 1024");
+    expect_usage("prediction,depth=0", "from 1 to 63");
+    expect_usage("prediction,min=2", "'min'");
+    expect_usage("prediction:/nowhere", "needs a tokenizer");
     expect_usage("ngram,grow=0", "from 0.1 to 63");
     expect_usage("ngram,form=hf,grow=2", "'grow'");
     expect_usage("forced,accept=1.5", "from 0 to 1");
@@ -93,8 +106,23 @@ static void test_refused(void **state) {
 
 static void test_open(void **state) {
     (void)state;
-    static const char *const good[] = {"ngram", "ngram,form=pld,min=1,max=4,depth=63", "ngram,min=12", "ngram,max=1",
-                                       "ngram,form=simple,max=3", "forced", "forced,accept=.8,depth=8,width=3,seed=4,cost_us=0.5",
+    static const char *const good[] = {"ngram",
+                                       "ngram,form=pld,min=1,max=4,depth=63",
+                                       "ngram,min=12",
+                                       "ngram,max=1",
+                                       "ngram,form=simple,max=3",
+                                       "ngram,form=simple,min=3",
+                                       "ngram,form=map-k",
+                                       "ngram,form=map-k4v,min=4,max=4",
+                                       "ngram,form=mod",
+                                       "ngram,form=mod,depth=8",
+                                       "ngram,form=mod,max=32,min=1,depth=1",
+                                       "cache",
+                                       "cache,mib=1,depth=63",
+                                       "prediction",
+                                       "prediction,depth=8,window=16",
+                                       "forced",
+                                       "forced,accept=.8,depth=8,width=3,seed=4,cost_us=0.5",
                                        "forced,tree=random,accept=1e-1"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         hn_drafter d;
@@ -116,8 +144,8 @@ static void test_open(void **state) {
 /* Every allocation of an open fails in turn: out of memory is an ordinary error and leaks nothing (ASan). */
 static void test_no_memory(void **state) {
     (void)state;
-    static const char *const specs[] = {"ngram", "forced,depth=3"};
-    for (int i = 0; i < 2; i++)
+    static const char *const specs[] = {"ngram", "ngram,form=mod", "cache", "prediction", "forced,depth=3"};
+    for (int i = 0; i < 5; i++)
         for (int after = 0;; after++) {
             hn_drafter d;
             hn_fault_arm(HN_FAULT_ALLOC, after, false);

@@ -3,6 +3,7 @@
 #include "draft/tree.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 void hn_tree_reset(hn_tree *t, int32_t root, int max_rows) {
     t->max_rows = max_rows < 1 ? 1 : max_rows > HN_TREE_ROWS ? HN_TREE_ROWS : max_rows;
@@ -21,13 +22,13 @@ int hn_tree_child(const hn_tree *t, int row, int32_t token) {
     return -1;
 }
 
-static int32_t drawn_before(const hn_tree *t, int drafter) {
-    int32_t n = 0;
-    for (int c = 0; c < t->n_candidates; c++) n += t->candidate[c].drafter == drafter;
-    return n;
+int32_t hn_tree_next_number(const hn_tree *t, int drafter) {
+    for (int c = t->n_candidates - 1; c >= 0; c--)
+        if (t->candidate[c].drafter == drafter) return t->candidate[c].number + 1;
+    return 0;
 }
 
-int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q) {
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q, bool without) {
     if (t->n_candidates == HN_TREE_CANDIDATES) return -1;
     int child = hn_tree_child(t, row, token);
     if (child < 0) {
@@ -38,17 +39,60 @@ int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate,
         t->depth[child] = (int16_t)(t->depth[row] + 1);
         t->first[child] = t->last[child] = -1;
     }
-    int32_t number = drawn_before(t, drafter);
+    int32_t number = hn_tree_next_number(t, drafter);
     int16_t c = (int16_t)t->n_candidates++;
     t->candidate[c] = (hn_candidate){.token = token, .drafter = (int16_t)drafter, .row = (int16_t)row,
                                      .child = (int16_t)child, .next = -1, .number = number,
-                                     .estimate = estimate, .q = q};
+                                     .estimate = estimate, .q = q, .without = without};
     if (t->last[row] < 0)
         t->first[row] = c;
     else
         t->candidate[t->last[row]].next = c;
     t->last[row] = c;
     return child;
+}
+
+int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate) {
+    return hn_tree_add_drawn(t, row, token, drafter, estimate, NULL, false);
+}
+
+/* Candidates of kept rows, closed up; the lists are made anew in the same order. */
+static void keep_candidates(hn_tree *t, const int16_t *map) {
+    int n = 0;
+    for (int c = 0; c < t->n_candidates; c++) {
+        hn_candidate k = t->candidate[c];
+        if (map[k.child] < 0) continue;
+        k.row = map[k.row];
+        k.child = map[k.child];
+        k.next = -1;
+        if (t->last[k.row] < 0)
+            t->first[k.row] = (int16_t)n;
+        else
+            t->candidate[t->last[k.row]].next = (int16_t)n;
+        t->last[k.row] = (int16_t)n;
+        t->candidate[n++] = k;
+    }
+    t->n_candidates = n;
+}
+
+void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]) {
+    int16_t own[HN_TREE_ROWS];
+    int n = 0;
+    if (!map) map = own;
+    for (int r = 0; r < t->n_rows; r++) {
+        map[r] = -1;
+        if (r > 0 && !keep[r]) continue;
+        assert(r == 0 || map[t->parent[r]] >= 0);
+        const int16_t parent = r == 0 ? (int16_t)-1 : map[t->parent[r]];
+        map[r] = (int16_t)n;
+        t->token[n] = t->token[r];
+        t->depth[n] = t->depth[r];
+        t->parent[n] = parent;
+        t->first[n] = t->last[n] = -1;
+        n++;
+    }
+    t->n_rows = n;
+    keep_candidates(t, map);
 }
 
 bool hn_tree_is_chain(const hn_tree *t) {
@@ -81,9 +125,10 @@ static bool list_valid(const hn_tree *t, int row, bool *led_to, int *seen) {
 
 static bool numbers_valid(const hn_tree *t) {
     for (int c = 0; c < t->n_candidates; c++) {
-        int32_t before = 0;
-        for (int d = 0; d < c; d++) before += t->candidate[d].drafter == t->candidate[c].drafter;
-        if (t->candidate[c].number != before) return false;
+        int32_t before = -1; /* numbers rise; gaps are candidates that were not kept */
+        for (int d = 0; d < c; d++)
+            if (t->candidate[d].drafter == t->candidate[c].drafter) before = t->candidate[d].number;
+        if (t->candidate[c].number <= before) return false;
     }
     return true;
 }

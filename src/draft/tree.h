@@ -22,7 +22,10 @@ typedef struct hn_candidate {
     int16_t next;      /* next candidate of the same row in order of adding, -1 at the end */
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
-    const float *q;    /* proposal distribution [vocab], or NULL: one-hot */
+    /* The law it was drawn from as weights [vocab] >= 0 of any positive sum, or NULL: one-hot, not drawn. Candidates of
+     * one row by one drafter share q. Lies with the drafter until its next propose of level 0 for this sequence. */
+    const float *q;
+    bool without; /* drawn without replacement: earlier drawn siblings of the drafter were excluded */
 } hn_candidate;
 
 typedef struct hn_tree {
@@ -40,7 +43,15 @@ typedef struct hn_tree {
 void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
 /* Adds a candidate for the token after `row`; makes its row or shares the one that holds this path.
  * Returns the child row, or -1 if a new row or candidate would not fit (nothing changes). */
-int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q);
+int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate);
+/* The same for a token drawn from q. Room must be asked for before drawing: a drawn candidate may not be left out for
+ * what it is (verification.md 11). */
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q, bool without);
+/* The number that the drafter's next candidate gets: what its proposal noise is keyed by (contract C3). */
+int32_t hn_tree_next_number(const hn_tree *t, int drafter);
+/* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always
+ * is). Rows and candidates close up in order; numbers stay. map[row] (may be NULL): where a row went, -1: gone. */
+void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]);
 /* The row that continues `row` with token, or -1. */
 int hn_tree_child(const hn_tree *t, int row, int32_t token);
 /* Is it one path? */

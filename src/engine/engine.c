@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.c - opening an engine (pool, runner, drafters) and its sessions. */
+/* engine.c - opening an engine (pool, runner, drafters) and its sessions; who has a place stands in scheduler.c. */
 #include "engine/engine.h"
 
 #include <string.h>
@@ -26,30 +26,70 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
     return HUNCH_OK;
 }
 
-static hn_dtype kv_type(const hunch_engine *e, hunch_kv kv) {
-    if (kv == HUNCH_KV_DEFAULT) kv = e->model->precision == HUNCH_PRECISION_F32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
+static hn_dtype kv_type(const hunch_model *m, hunch_kv kv) {
+    if (kv == HUNCH_KV_DEFAULT) kv = m->precision == HUNCH_PRECISION_F32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
     return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : HN_BF16;
 }
 
-/* "none" opens nothing; "auto" is today the drafter that every model has: n-gram lookup. */
-static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
-    const hn_arch *a = &e->model->target.arch;
-    const hn_target_info info = {a->vocab, a->hidden, a->layers, e->context};
-    if (o->n_drafts == 0) return HUNCH_OK;
-    e->drafter = hn_zalloc((size_t)o->n_drafts, sizeof *e->drafter);
-    if (!e->drafter) return hn_fail_memory(err, "drafters", (size_t)o->n_drafts * sizeof *e->drafter);
+/* ---- drafters ---------------------------------------------------------------------------------------------------------- */
+
+/* What `auto` opens: the model-free drafters, among which a controller chooses. */
+static const char *const by_itself[] = {"ngram", "suffix"};
+enum { N_BY_ITSELF = sizeof by_itself / sizeof *by_itself };
+
+/* The specs to open: "none" is nothing, "auto" several; *controlled if it was there. Returns how many. */
+static int list_specs(const hunch_engine_options *o, const char **list, int room, bool *controlled) {
+    int n = 0;
     for (int i = 0; i < o->n_drafts; i++) {
-        const char *spec = o->drafts[i];
-        if (!strcmp(spec, "none")) continue;
-        if (!strcmp(spec, "auto")) spec = "ngram";
-        hn_drafter *d = &e->drafter[e->n_drafters];
-        hunch_status st = hn_drafter_open(d, spec, e->n_drafters, e->parallel + 1, &info, err);
+        const bool is_auto = !strcmp(o->drafts[i], "auto");
+        if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;
+        for (int k = 0; is_auto && k < N_BY_ITSELF && n < room; k++) list[n++] = by_itself[k];
+        if (!is_auto && n < room) list[n++] = o->drafts[i];
+        *controlled |= is_auto;
+    }
+    return n;
+}
+
+static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err) {
+    enum { MOST = HN_MAX_OWNERS - 1 };
+    const hn_model *m = &e->model->target;
+    const hn_target_info info = {.name = m->arch.name,
+                                 .vocab = m->arch.vocab,
+                                 .hidden = m->arch.hidden,
+                                 .layers = m->arch.layers,
+                                 .context = e->context,
+                                 .tokenizer = e->model->tokenizer,
+                                 .pool = m->pool,
+                                 .isa = m->ops.isa,
+                                 .f32 = m->ops.f32,
+                                 .kv = e->kv};
+    const char *spec[MOST + 1];
+    const int n = list_specs(o, spec, MOST + 1, controlled);
+    if (n > MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);
+    if (n == 0) return HUNCH_OK;
+    e->drafter = hn_zalloc((size_t)n, sizeof *e->drafter);
+    if (!e->drafter) return hn_fail_memory(err, "drafters", (size_t)n * sizeof *e->drafter);
+    for (int i = 0; i < n; i++) {
+        hn_drafter *d = &e->drafter[i];
+        hunch_status st = hn_drafter_open(d, spec[i], i, e->parallel + 1, &info, err);
         if (st) return st;
         e->n_drafters++;
         e->needs_oracle |= d->needs.oracle;
         e->feeds |= d->ops->feed != NULL;
     }
     return HUNCH_OK;
+}
+
+/* A rule that the drafters' trees do not fit is refused here, not in the middle of a text. */
+static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
+    const hunch_sampling warm = {.temperature = 1, .top_p = 1};
+    hn_rule_drafter d[HN_MAX_OWNERS];
+    hn_rule rule = HN_RULE_GREEDY;
+    for (int i = 0; i < e->n_drafters; i++)
+        d[i] = (hn_rule_drafter){e->drafter[i].name, e->drafter[i].needs.has_law, e->drafter[i].needs.branches};
+    hunch_status st = HUNCH_OK;
+    if (e->verify != HUNCH_VERIFY_GREEDY) st = hn_rule_choose(e->verify, &e->lossy, &warm, &rule, err);
+    return st ? st : hn_rule_check(rule, d, e->n_drafters, err);
 }
 
 /* The features that any drafter wants. */
@@ -61,6 +101,52 @@ static hn_feature_set feature_set(const hunch_engine *e) {
         f.post_norm |= want->post_norm;
     }
     return f;
+}
+
+/* One pool for the target and for every drafter with rows of its own (contract C7). */
+static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
+    const hn_arch *a = &e->model->target.arch;
+    hn_cache_group group[HN_MAX_GROUPS] = {
+        {"attention", a->layers, a->layer[0].kv_heads, a->layer[0].head_dim, e->kv, o->page_rows, 0, 0}};
+    int n = 1;
+    for (int i = 0; i < e->n_drafters; i++)
+        for (int g = 0; g < e->drafter[i].needs.n_groups; g++) {
+            if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - 1);
+            group[n] = e->drafter[i].needs.group[g];
+            group[n++].owner = i + 1;
+        }
+    hunch_status st =
+        hn_cache_open(&e->cache, &e->model->target.ops, group, n, e->parallel + 1, e->context, o->pool_rows, err);
+    int first = 1;
+    for (int i = 0; !st && i < e->n_drafters; i++) {
+        hn_drafter *d = &e->drafter[i];
+        if (d->ops->attach) st = d->ops->attach(d, e->cache, first, i + 1, err);
+        first += d->needs.n_groups;
+    }
+    return st;
+}
+
+static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
+    bool steps[HN_MAX_OWNERS] = {false};
+    for (int i = 0; i < e->n_drafters; i++) steps[i] = e->drafter[i].needs.steps;
+    hunch_status st = hn_controller_open(&e->controller, steps, e->n_drafters, e->parallel + 1, err);
+    return st ? st : hn_curves_open(e, err);
+}
+
+/* ---- the engine -------------------------------------------------------------------------------------------------------- */
+
+static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
+    bool controlled = false;
+    e->session = hn_zalloc((size_t)e->parallel, sizeof(hunch_session *));
+    if (!e->session) return hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
+    hunch_status st = open_drafters(e, o, &controlled, err);
+    if (!st) st = check_rule(e, err);
+    if (!st) st = open_pool(e, o, err);
+    const hn_feature_set features = feature_set(e);
+    if (!st) st = hn_runner_open(&e->runner, &e->model->target, e->cache, 0, e->context, &features, err);
+    if (!st) st = hn_verifier_open(&e->verifier, e->model->target.arch.vocab, err);
+    if (!st && controlled) st = open_controller(e, err);
+    return st;
 }
 
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
@@ -75,14 +161,10 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->parallel = o->parallel;
     e->chunk = o->chunk;
     e->verify = o->verify;
-    const hn_layer_desc *d = &a->layer[0];
-    const hn_cache_group full = {"attention", a->layers, d->kv_heads, d->head_dim, kv_type(e, o->kv), o->page_rows, 0};
-    e->session = hn_zalloc((size_t)e->parallel, sizeof(hunch_session *));
-    if (!e->session) st = hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
-    if (!st) st = open_drafters(e, o, err);
-    if (!st) st = hn_cache_open(&e->cache, &m->target.ops, &full, 1, e->parallel + 1, e->context, err);
-    const hn_feature_set features = feature_set(e);
-    if (!st) st = hn_runner_open(&e->runner, &m->target, e->cache, e->context, &features, err);
+    e->lossy = o->lossy;
+    e->kv = kv_type(m, o->kv);
+    e->reuse = !o->no_prefix_reuse;
+    st = open_parts(e, o, err);
     if (st) {
         hunch_engine_close(&e);
         return st;
@@ -97,7 +179,11 @@ void hunch_engine_close(hunch_engine **ep) {
     if (!e) return;
     for (int i = 0; e->session && i < e->parallel; i++)
         if (e->session[i]) hunch_session_cancel(e->session[i]);
+    while (e->queue) hunch_session_cancel(e->queue);
+    hn_curves_close(e);
+    hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);
+    hn_verifier_close(&e->verifier);
     hn_runner_close(&e->runner);
     hn_cache_close(&e->cache);
     hn_free(e->drafter);
@@ -116,69 +202,58 @@ const char *hunch_engine_drafter_name(const hunch_engine *e, int index) {
 void hunch_engine_forget(hunch_engine *e) {
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->forget) e->drafter[i].ops->forget(&e->drafter[i]);
+    hn_cache_forget(e->cache);
+    if (e->controller) hn_controller_forget(e->controller);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------------------------------- */
 
-void hn_session_release(hunch_session *s) {
+hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_error *err) {
     hunch_engine *e = s->engine;
-    if (s->id < 0) return;
-    for (int i = 0; i < e->n_drafters && !s->plain; i++)
-        if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);
-    hn_cache_seq_end(e->cache, s->id);
-    if (!s->plain) e->session[s->id] = NULL;
-    s->id = -1;
-}
-
-/* The plain continuation of a request, generated with the inside sequence before the session begins. */
-static hunch_status run_oracle(hunch_engine *e, const hunch_request *r, hunch_session **oracle, hunch_error *err) {
+    hunch_session *o = NULL;
     hunch_request plain = *r;
+    if (!e->needs_oracle) return HUNCH_OK;
     plain.on_logits = NULL;
+    plain.on_round = NULL;
+    plain.logprobs = false;
     hn_look_end_measure(e);
-    hunch_status st = hn_session_create(oracle, e, &plain, e->parallel, err);
+    hunch_status st = hn_session_create(&o, e, &plain, err);
     if (st) return st;
-    (*oracle)->plain = true;
-    while (!st && hn_session_running(*oracle)) st = hn_round(e, oracle, 1, err);
-    if (!st && (*oracle)->stats.finish == HUNCH_FINISH_FAILED)
-        st = hn_fail(err, (*oracle)->stats.error.status, "%s", (*oracle)->stats.error.message);
-    hn_session_release(*oracle);
-    return st;
-}
-
-static hunch_status begin_drafters(hunch_session *s, const hunch_session *oracle, hunch_error *err) {
-    hunch_engine *e = s->engine;
-    const hn_begin b = {.seq = s->id,
-                        .seed = s->sampler.params.seed,
-                        .rows_restored = 0,
-                        .oracle = oracle ? oracle->text + oracle->n_prompt : NULL,
-                        .n_oracle = oracle ? (int)hn_session_emitted(oracle) : 0};
-    for (int i = 0; i < e->n_drafters; i++) {
-        hunch_status st = e->drafter[i].ops->begin(&e->drafter[i], &b, 1, err);
-        if (st) {
-            while (--i >= 0) e->drafter[i].ops->end(&e->drafter[i], s->id);
-            return st;
-        }
+    o->plain = true;
+    st = hn_session_place(o, e->parallel, err);
+    while (!st && hn_session_running(o)) st = hn_round(e, &o, 1, err);
+    if (!st && o->stats.finish == HUNCH_FINISH_FAILED)
+        st = hn_fail(err, o->stats.error.status, "%s", o->stats.error.message);
+    if (!st) {
+        s->n_oracle = (int)hn_session_emitted(o);
+        s->oracle = hn_alloc((size_t)s->n_oracle * sizeof *s->oracle);
+        if (s->oracle)
+            memcpy(s->oracle, o->text + o->n_prompt, (size_t)s->n_oracle * sizeof *s->oracle);
+        else
+            st = hn_fail_memory(err, "plain continuation", (size_t)s->n_oracle * sizeof *s->oracle);
     }
-    return HUNCH_OK;
+    hn_session_release(o);
+    hn_session_destroy(o);
+    return st;
 }
 
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err) {
     *out = NULL;
-    int id = 0;
-    hunch_session *s = NULL, *oracle = NULL;
-    while (id < e->parallel && e->session[id]) id++;
-    if (id == e->parallel)
-        return hn_fail(err, HUNCH_NO_MEMORY, "%d sessions are open already: the engine was opened for %d", e->parallel,
-                       e->parallel);
-    hunch_status st = e->needs_oracle ? run_oracle(e, r, &oracle, err) : HUNCH_OK;
-    if (!st) st = hn_session_create(&s, e, r, id, err);
-    if (!st && (st = begin_drafters(s, oracle, err))) {
-        hn_cache_seq_end(e->cache, id);
-        hn_session_destroy(s);
-    }
-    if (oracle) hn_session_destroy(oracle);
+    hunch_session *s = NULL;
+    hunch_status st = hn_session_create(&s, e, r, err);
     if (st) return st;
-    e->session[id] = s;
+    st = hn_session_oracle(s, r, err);
+    if (st) {
+        hn_session_destroy(s);
+        return st;
+    }
+    hn_queue_push(s, false);
+    hn_admit(e);
+    if (s->stats.finish == HUNCH_FINISH_FAILED) { /* it got a place, and a drafter could not begin */
+        st = hn_fail(err, s->stats.error.status, "%s", s->stats.error.message);
+        hn_session_destroy(s);
+        return st;
+    }
     *out = s;
     return HUNCH_OK;
 }

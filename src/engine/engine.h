@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * session.c (one text: what is emitted and when it ends), round.c (the one round of all sessions), look_api.c (evaluate,
- * inspect, convert, measure). */
+ * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), drafting.c (the trees
+ * of a round), round.c (the one round of all sessions), look_api.c (evaluate, draft, inspect, convert, measure),
+ * curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "cache/cache.h"
 #include "draft/drafter.h"
 #include "model/model.h"
 #include "model/pass.h"
+#include "plan/controller.h"
 #include "text/template.h"
 #include "text/tokenizer.h"
 #include "verify/verify.h"
@@ -26,29 +28,45 @@ struct hunch_engine {
     hunch_model *model;
     hn_cache *cache;
     hn_runner *runner;
+    hn_verifier *verifier;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
-    bool needs_oracle, feeds; /* what its drafters asked for */
+    bool needs_oracle, feeds;   /* what its drafters asked for */
+    hn_controller *controller;  /* NULL: everything that is drafted is verified */
+    char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
     int context, parallel, chunk;
+    hn_dtype kv;
+    bool reuse; /* of prefixes */
     hunch_verify verify;
-    hunch_session **session; /* [parallel], by id; NULL: free */
+    hunch_lossy lossy;
+    hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
+    hunch_session *queue;    /* those that wait, first comes first */
+    uint64_t admissions;     /* so far: the larger a session's number, the younger its place */
     int measured;            /* the inside sequence (id `parallel`) is live with rows for hunch_measure_pass */
 };
 
 struct hunch_session {
     hunch_engine *engine;
-    int id;
-    bool plain; /* never drafts: the oracle's own run */
+    int id;              /* place, and sequence in the cache; -1: none */
+    hunch_session *next; /* in the queue */
+    uint64_t admission;
+    bool plain; /* never drafts, never shares: the oracle's own run */
     hn_sampler sampler;
     hn_rule rule;
     bool ignore_eos;
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
+    void (*on_round)(void *user, const hunch_round_report *report);
+    void *on_round_user;
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
     int16_t *provenance; /* of emitted tokens */
-    size_t cap_provenance, max_new;
+    float *logprob;      /* the same; NULL: not asked for */
+    size_t cap_provenance, cap_logprob, max_new;
+    bool logprobs;
+    int32_t *oracle, *prediction; /* what drafters are told when the sequence begins, owned */
+    int n_oracle, n_prediction;
     /* what a reader sees */
     hn_detok detok;
     char *out;
@@ -58,14 +76,22 @@ struct hunch_session {
     size_t longest_stop;
     /* this round */
     hn_tree tree;
-    int first_row, n_rows;     /* in the pass */
+    int place;             /* among the sessions that draft in this round */
+    int first_row, n_rows; /* in the pass */
+    double draft_s;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
+    /* hunch_draft: depth of the tree, drafts that are taken as accepted (-1: the verifier decides), who sees logits */
+    int depth_cap, accept_cap;
+    void (*on_draft)(void *user, int level, const float *logits, int vocab);
+    void *on_draft_user;
 };
 
 double hn_now(void); /* monotonic seconds */
 
-/* Starts a session without its drafters: prompt checked and copied, sampler made. */
-hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, int id, hunch_error *err);
+/* ---- session.c ---- */
+
+/* Starts a session without a place: request checked and copied, sampler made. */
+hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
 void hn_session_destroy(hunch_session *s);
 static inline size_t hn_session_emitted(const hunch_session *s) {
     return s->n_text - s->n_prompt;
@@ -78,12 +104,40 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
                              hunch_error *err);
 void hn_session_finish(hunch_session *s, hunch_finish how);
 void hn_session_fail(hunch_session *s, const hunch_error *err);
-/* Ends the sequence in the cache and in the drafters; idempotent. */
-void hn_session_release(hunch_session *s);
 
+/* engine.c. For drafters that ask for it: the plain continuation of the request, generated with the inside sequence. */
+hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_error *err);
+
+/* ---- scheduler.c ---- */
+
+/* Gives a session the place `id` (parallel: the inside one): sequence, shared prefix, drafters. */
+hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
+/* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
+void hn_session_release(hunch_session *s);
+void hn_queue_push(hunch_session *s, bool front);
+void hn_queue_remove(hunch_session *s);
+/* Places those that wait, first come first, while there are places and pages. A session that fails ends alone. */
+void hn_admit(hunch_engine *e);
+/* Room for the session's n_rows. Where pages are out, the youngest sessions lose their place and wait; they are computed
+ * again later, with the same result. false: this session lost its own place, or failed. */
+bool hn_make_room(hunch_session *s);
+/* Rows that the cache must hold before the session can draft: the prompt without the row that decides the first token is
+ * not enough, hence all of it; of a resumed text all but the newest token. */
+static inline size_t hn_prefill_rows(const hunch_session *s) {
+    return s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt;
+}
+/* Lets the index have the pages that became full. */
+void hn_session_publish(hunch_session *s);
+
+/* ---- drafting.c, round.c, look_api.c, curves.c ---- */
+
+/* The trees of sessions that decode, under the controller if there is one. */
+void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
+/* One round over the given placed and running sessions. */
+hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 /* Drops the rows that hunch_measure_pass keeps between calls in the inside sequence. */
 void hn_look_end_measure(hunch_engine *e);
-
-/* One round over the given running sessions. */
-hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
+/* The controller's costs: kept ones, else a few passes are measured. */
+hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
+void hn_curves_close(hunch_engine *e);
 #endif

@@ -70,7 +70,7 @@ static void check_feed(const char *draft, int chunk) {
     e->drafter[0].ops = &listening;
     e->feeds = true;
     hn_runner_close(&e->runner);
-    must(hn_runner_open(&e->runner, &m->target, e->cache, CONTEXT, &wanted, err));
+    must(hn_runner_open(&e->runner, &m->target, e->cache, 0, CONTEXT, &wanted, err));
     for (int i = 0; i < SEQS; i++) {
         hunch_request r;
         hunch_request_defaults(&r, m);

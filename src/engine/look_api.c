@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_api.c - looking inside and measuring: logits of a text, what a file holds, pass times. They use the engine's
+/* look_api.c - looking inside and measuring: logits of a text, one draft, what a file holds, pass times. They use the engine's
  * inside sequence (id `parallel`), so that running sessions are not touched. */
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +38,87 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
         chain_rows(rows, tokens + at, m, true);
         st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
-        if (!st) hn_cache_commit(e->cache, id, NULL, m);
+        if (!st) hn_cache_commit(e->cache, id, 0, NULL, m);
     }
     hn_cache_seq_end(e->cache, id);
     return st;
 }
+
+/* ---- one draft --------------------------------------------------------------------------------------------------------- */
+
+static double proposal_probability(const hn_candidate *c, int vocab) {
+    double sum = 0;
+    if (!c->q) return 1;
+    for (int i = 0; i < vocab; i++) sum += (double)c->q[i];
+    return (double)c->q[c->token] / sum;
+}
+
+/* The tree's candidates but those that share another's row, parents first. */
+static hunch_status copy_tree(const hn_tree *t, int vocab, hunch_draft_result *out, hunch_error *err) {
+    out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
+    if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
+    out->root = t->token[0];
+    out->n = t->n_rows - 1;
+    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
+        const hn_candidate *k = &t->candidate[c];
+        out->node[k->child - 1] = (hunch_draft_node){k->token, k->row - 1, k->drafter, proposal_probability(k, vocab),
+                                                     (double)k->estimate};
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    hunch_status st = HUNCH_OK;
+    while (!st && hn_session_running(s) && hn_session_emitted(s) == 0) st = hn_round(e, &s, 1, err);
+    s->accept_cap = accept;
+    if (!st && accept > 0 && hn_session_running(s)) st = hn_round(e, &s, 1, err);
+    if (!st && s->stats.finish == HUNCH_FINISH_FAILED)
+        st = hn_fail(err, s->stats.error.status, "%s", s->stats.error.message);
+    if (!st && accept > 0 && s->stats.accepted < (uint64_t)accept)
+        st = hn_fail(err, HUNCH_USAGE, "%d drafts to accept, and only %llu were made", accept,
+                     (unsigned long long)s->stats.accepted);
+    return st;
+}
+
+hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
+                         const hunch_sampling *sampling,
+                         void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
+                         hunch_draft_result *out, hunch_error *err) {
+    hunch_session *s = NULL;
+    hunch_request r;
+    *out = (hunch_draft_result){0};
+    if (depth < 1 || depth > HUNCH_MAX_DEPTH)
+        return hn_fail(err, HUNCH_USAGE, "depth %d: expected 1 to %d", depth, HUNCH_MAX_DEPTH);
+    if (accept < 0 || accept > depth)
+        return hn_fail(err, HUNCH_USAGE, "accept %d: expected 0 to the depth of %d", accept, depth);
+    if (hunch_engine_running(e))
+        return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while looking at a draft");
+    hn_look_end_measure(e);
+    hunch_request_defaults(&r, e->model);
+    r.prompt = tokens;
+    r.n_prompt = n;
+    r.ignore_eos = true;
+    r.sampling = sampling ? *sampling : (hunch_sampling){.top_p = 1};
+    hunch_status st = hn_session_create(&s, e, &r, err);
+    if (st) return st;
+    s->depth_cap = depth;
+    r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* as much of an oracle as two rounds may need */
+    st = hn_session_oracle(s, &r, err);
+    if (!st) st = hn_session_place(s, e->parallel, err);
+    if (!st) st = draft_rounds(s, accept, err);
+    if (!st) {
+        s->on_draft = on_logits;
+        s->on_draft_user = user;
+        hn_draft_trees(e, &s, 1);
+        st = copy_tree(&s->tree, e->model->target.arch.vocab, out, err);
+    }
+    hn_session_release(s);
+    hn_session_destroy(s);
+    return st;
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------------------- */
 
 /* Brings the inside sequence to `context` committed rows of arbitrary text. */
 static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err) {
@@ -52,14 +128,14 @@ static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err)
     uint64_t seed = 1;
     if (!e->measured) hn_cache_seq_begin(e->cache, id);
     e->measured = 1;
-    if (hn_cache_committed(e->cache, id) > context) hn_cache_rewind(e->cache, id, context);
-    for (int at; (at = hn_cache_committed(e->cache, id)) < context;) {
+    if (hn_cache_committed(e->cache, id, 0) > context) hn_cache_rewind(e->cache, id, 0, context);
+    for (int at; (at = hn_cache_committed(e->cache, id, 0)) < context;) {
         const int m = context - at < HN_MAX_ROWS ? context - at : HN_MAX_ROWS;
         for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
         chain_rows(rows, t, m, false);
         hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         if (st) return st;
-        hn_cache_commit(e->cache, id, NULL, m);
+        hn_cache_commit(e->cache, id, 0, NULL, m);
     }
     return HUNCH_OK;
 }
@@ -98,12 +174,12 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
         st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
     for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
-        st = hn_cache_reserve(e->cache, id, rows, err);
+        st = hn_cache_reserve(e->cache, id, 0, rows, err);
         if (st) break;
         const double start = hn_now();
-        hn_cache_commit(e->cache, id, path, commit);
+        hn_cache_commit(e->cache, id, 0, path, commit);
         if (i >= 0) seconds[i] = hn_now() - start;
-        hn_cache_rewind(e->cache, id, context);
+        hn_cache_rewind(e->cache, id, 0, context);
     }
     return st;
 }

@@ -182,20 +182,36 @@ static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error
     return st;
 }
 
-hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
-                               hunch_error *err) {
-    json_t *vars = NULL;
-    *text = NULL;
-    if (!m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
-    hunch_status st = parse_vars(vars_json, &vars, err);
-    if (st) return st;
-    if (!json_object_get(vars, "bos_token")) json_object_set_new(vars, "bos_token", json_string(m->chat_bos));
-    if (!json_object_get(vars, "eos_token")) json_object_set_new(vars, "eos_token", json_string(m->chat_eos));
+/* What a template may ask of the model, unless the caller says otherwise. */
+static void chat_defaults(const hunch_model *m, json_t *vars) {
+    if (!json_object_get(vars, "bos_token"))
+        json_object_set_new(vars, "bos_token", json_string(m->chat_bos ? m->chat_bos : ""));
+    if (!json_object_get(vars, "eos_token"))
+        json_object_set_new(vars, "eos_token", json_string(m->chat_eos ? m->chat_eos : ""));
     if (!json_object_get(vars, "add_generation_prompt"))
         json_object_set_new(vars, "add_generation_prompt", json_true());
-    st = hn_template_render(m->chat, vars, NULL, text, len, err);
+}
+
+hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
+                                    size_t *len, hunch_error *err) {
+    json_t *vars = NULL;
+    hn_template *own = NULL;
+    *text = NULL;
+    if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
+    hunch_status st = parse_vars(vars_json, &vars, err);
+    if (!st && template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
+    if (!st) {
+        chat_defaults(m, vars);
+        st = hn_template_render(own ? own : m->chat, vars, NULL, text, len, err);
+    }
+    hn_template_free(own);
     json_decref(vars);
     return st;
+}
+
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
+                               hunch_error *err) {
+    return hunch_chat_render_with(m, NULL, vars_json, text, len, err);
 }
 
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,

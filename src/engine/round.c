@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* round.c - the one round: draft, pass, verify, commit, emit; over any number of sessions, each for itself.
  *
- *   prefilling sessions   rows = the next chunk of the prompt; the last row decides the first token
+ *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
+ *                         had lost its place, of what was said so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
  * Sessions are packed into passes of at most HN_MAX_ROWS rows; by contract C2 the packing changes no bit. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,48 +19,7 @@ double hn_now(void) {
 }
 
 static bool prefilling(const hunch_session *s) {
-    return (size_t)hn_cache_committed(s->engine->cache, s->id) < s->n_prompt;
-}
-
-/* ---- drafting ------------------------------------------------------------------------------------------------------- */
-
-/* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
-static int depth_limit(const hunch_session *s) {
-    const size_t left = s->max_new - hn_session_emitted(s) - 1, room = (size_t)s->engine->context - s->n_text;
-    const size_t d = left < room ? left : room;
-    return d < HUNCH_MAX_DEPTH ? (int)d : HUNCH_MAX_DEPTH;
-}
-
-/* One level of every tree by one drafter. Sessions that are as deep as they may go are left out. */
-static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level) {
-    hn_propose p[HN_MAX_ROWS];
-    int m = 0;
-    for (int i = 0; i < n; i++) {
-        if (s[i]->plain || level >= depth_limit(s[i])) continue;
-        p[m++] = (hn_propose){.seq = s[i]->id,
-                              .text = {s[i]->text, (int)s[i]->n_text, (int)s[i]->n_prompt},
-                              .tree = &s[i]->tree,
-                              .budget = s[i]->tree.max_rows - s[i]->tree.n_rows,
-                              .temperature = s[i]->sampler.params.temperature,
-                              .seed = s[i]->sampler.params.seed};
-    }
-    return m > 0 ? d->ops->propose(d, p, m, level) : 0;
-}
-
-static void draft(hunch_engine *e, hunch_session *const *s, int n) {
-    const double start = hn_now();
-    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], HN_MAX_ROWS / n);
-    if (e->n_drafters == 0) return;
-    int added = 1;
-    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
-        added = 0;
-        for (int d = 0; d < e->n_drafters; d++) added += propose_level(&e->drafter[d], s, n, level);
-    }
-    const double share = (hn_now() - start) / n;
-    for (int i = 0; i < n; i++) {
-        s[i]->stats.draft_s += share;
-        s[i]->stats.decode_s += share;
-    }
+    return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
@@ -68,16 +29,17 @@ typedef struct batch {
     hunch_session *session[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS];
     int n_rows, n_sessions;
+    bool prompts; /* some rows are of prompts */
 } batch;
 
 static int rows_wanted(const hunch_session *s) {
     if (!prefilling(s)) return s->tree.n_rows;
-    const int left = (int)s->n_prompt - hn_cache_committed(s->engine->cache, s->id);
+    const int left = (int)hn_prefill_rows(s) - hn_cache_committed(s->engine->cache, s->id, 0);
     return left < s->engine->chunk ? left : s->engine->chunk;
 }
 
 static void add_rows(batch *b, hunch_session *s) {
-    const int done = hn_cache_committed(s->engine->cache, s->id), seq = b->n_sessions;
+    const int done = hn_cache_committed(s->engine->cache, s->id, 0), seq = b->n_sessions;
     const bool prompt = prefilling(s);
     s->first_row = b->n_rows;
     for (int i = 0; i < s->n_rows; i++) {
@@ -86,12 +48,13 @@ static void add_rows(batch *b, hunch_session *s) {
         r->seq = (int16_t)seq;
         r->parent = (int16_t)(parent < 0 ? -1 : s->first_row + parent);
         r->token = prompt ? s->text[done + i] : s->tree.token[i];
-        r->logits = !prompt || (size_t)(done + i) + 1 == s->n_prompt;
+        r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text; /* of a text that resumes no prompt row decides */
         r->feature = s->engine->feeds && !s->plain;
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
     b->n_sessions++;
+    b->prompts |= prompt;
 }
 
 typedef struct tree_logits {
@@ -154,58 +117,116 @@ static hunch_status feed(hunch_session *s, int first, const int16_t *path, int n
     return HUNCH_OK;
 }
 
+static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
+    const hunch_engine *e = s->engine;
+    const hn_verification how = {.rule = s->rule,
+                                 .a = e->lossy.a,
+                                 .b = e->lossy.b,
+                                 .sampler = &s->sampler,
+                                 .committed = {s->text, (int)s->n_text, (int)s->n_prompt, NULL, 0},
+                                 .rows = {logits_of, greedy_of, (void *)t}};
+    return hn_verify_tree(e->verifier, &s->tree, &how, v, err);
+}
+
+/* hunch_draft: the first drafts of the tree's first path, as if they had been right. */
+static void accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v) {
+    int row = 0;
+    v->n_accepted = 0;
+    while (v->n_accepted < s->accept_cap && s->tree.first[row] >= 0) {
+        const hn_candidate *c = &s->tree.candidate[s->tree.first[row]];
+        v->provenance[v->n_accepted] = c->drafter;
+        v->path[v->n_accepted++] = c->child;
+        row = c->child;
+    }
+    v->next_row = (int16_t)row;
+    v->next = greedy_of((void *)t, row);
+}
+
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
     tree_logits t = {runner, s->first_row + s->n_rows - 1};
-    const hn_logits_source src = {logits_of, greedy_of, &t};
     hn_verdict v;
     int kept;
     hn_tree_reset(&s->tree, s->text[s->n_prompt - 1], 1);
-    hunch_status st = hn_verify_tree(&s->tree, s->rule, &s->sampler, &src, s->n_prompt - 1, &v, err);
+    hunch_status st = verify(s, &t, &v, err);
     return st ? st : emit_verdict(s, &v, &t, &kept, err);
 }
 
-static hunch_status finish_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
+static void report_round(const hunch_session *s, int context, int accepted, double pass_s) {
+    hunch_round_report r = {.round = s->stats.rounds,
+                            .context = context,
+                            .controlled = s->engine->controller != NULL,
+                            .chosen = -1,
+                            .rows = s->tree.n_rows,
+                            .accepted = accepted,
+                            .draft_s = s->draft_s,
+                            .pass_s = pass_s};
+    if (!s->on_round) return;
+    if (r.controlled)
+        r.n_considered = hn_controller_considered(s->engine->controller, s->place, &r.considered, &r.chosen);
+    s->on_round(s->on_round_user, &r);
+}
+
+static void tell_drafters(hunch_session *s, const hn_verdict *v, int accepted) {
+    hunch_engine *e = s->engine;
+    const hn_observe seen = {s->id, &s->tree, accepted, v->path, v->next};
+    if (s->plain) return;
+    for (int d = 0; d < e->n_drafters; d++)
+        if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
+    if (e->controller) hn_controller_observe(e->controller, s->id, &s->tree, v->path, v->n_accepted);
+}
+
+static hunch_status finish_tree(hunch_session *s, hn_runner *runner, int *accepted, hunch_error *err) {
     hunch_engine *e = s->engine;
     tree_logits t = {runner, s->first_row};
-    const hn_logits_source src = {logits_of, greedy_of, &t};
     const double start = hn_now();
-    hn_verdict v;
+    hn_verdict v = {0};
+    hunch_status st = HUNCH_OK;
     int kept;
     assert(hn_tree_valid(&s->tree) && hn_rule_fits(s->rule, &s->tree));
-    hunch_status st = hn_verify_tree(&s->tree, s->rule, &s->sampler, &src, s->n_text - 1, &v, err);
+    if (s->accept_cap >= 0)
+        accept_drafts(s, &t, &v);
+    else
+        st = verify(s, &t, &v, err);
     if (st) return st;
     s->stats.rounds++;
     s->stats.drafted += (uint64_t)s->tree.n_candidates;
     s->stats.depth_drafted += (uint64_t)hn_tree_depth(&s->tree);
     st = emit_verdict(s, &v, &t, &kept, err);
     if (st) return st;
+    *accepted = kept < v.n_accepted ? kept : v.n_accepted;
     /* Rows of the root and of every emitted token but the newest, whose row comes with the next tree. */
     int16_t path[HN_TREE_ROWS] = {0};
     memcpy(path + 1, v.path, (size_t)(kept - 1) * sizeof *path);
-    const int root = hn_cache_committed(e->cache, s->id);
-    hn_cache_commit(e->cache, s->id, path, kept);
+    const int root = hn_cache_committed(e->cache, s->id, 0);
+    hn_cache_commit(e->cache, s->id, 0, path, kept);
     st = feed(s, root, path, kept, err);
     if (st) return st;
-    const hn_observe seen = {s->id, &s->tree, kept < v.n_accepted ? kept : v.n_accepted, v.path, v.next};
-    for (int d = 0; d < e->n_drafters && !s->plain; d++)
-        if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
+    tell_drafters(s, &v, *accepted);
+    hn_session_publish(s);
     s->stats.verify_s += hn_now() - start;
     return HUNCH_OK;
 }
 
 /* After the pass: commit, verify, emit. A session that fails ends alone. */
-static void settle(hunch_session *s, hn_runner *runner) {
+static void settle(hunch_session *s, hn_runner *runner, double pass_s) {
     hunch_error why = {0};
     hunch_status st = HUNCH_OK;
+    hn_cache *cache = s->engine->cache;
+    const int first = hn_cache_committed(cache, s->id, 0);
     s->stats.passes++;
     if (prefilling(s)) {
-        const int first = hn_cache_committed(s->engine->cache, s->id);
-        hn_cache_commit(s->engine->cache, s->id, NULL, s->n_rows);
-        s->stats.n_prefilled += (size_t)s->n_rows;
-        if (!prefilling(s)) st = finish_prompt(s, runner, &why);
+        hn_cache_commit(cache, s->id, 0, NULL, s->n_rows);
+        const size_t done = (size_t)(first + s->n_rows);
+        if (s->stats.n_prefilled < s->n_prompt)
+            s->stats.n_prefilled = done < s->n_prompt ? done : s->n_prompt;
+        if (!prefilling(s) && hn_session_emitted(s) == 0) st = finish_prompt(s, runner, &why);
         if (!st) st = feed(s, first, NULL, s->n_rows, &why);
-    } else
-        st = finish_tree(s, runner, &why);
+        if (!st) hn_session_publish(s);
+    } else {
+        int accepted = 0;
+        st = finish_tree(s, runner, &accepted, &why);
+        if (!st) report_round(s, first, accepted, pass_s);
+    }
     if (st) hn_session_fail(s, &why);
     if (!hn_session_running(s)) hn_session_release(s);
 }
@@ -213,38 +234,44 @@ static void settle(hunch_session *s, hn_runner *runner) {
 /* Runs and settles a batch; the pass's time is shared by rows. */
 static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     if (b->n_rows == 0) return HUNCH_OK;
-    bool was_prompt[HN_MAX_ROWS];
-    for (int i = 0; i < b->n_sessions; i++) was_prompt[i] = prefilling(b->session[i]);
+    bool first_tokens[HN_MAX_ROWS];
+    double context = 0;
+    for (int i = 0; i < b->n_sessions; i++) {
+        first_tokens[i] = hn_session_emitted(b->session[i]) == 0;
+        context += hn_cache_committed(e->cache, b->cache_seq[i], 0);
+    }
     const double start = hn_now();
     hunch_status st = hn_pass_run(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, err);
     if (st) return st;
-    for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], e->runner);
-    const double per_row = (hn_now() - start) / b->n_rows;
+    const double pass_s = hn_now() - start;
+    for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], e->runner, pass_s);
+    const double whole = hn_now() - start, per_row = whole / b->n_rows;
+    if (e->controller && !b->prompts)
+        hn_cost_pass(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions), whole);
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;
-        *(was_prompt[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->n_rows;
+        *(first_tokens[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->n_rows;
     }
-    b->n_rows = b->n_sessions = 0;
+    *b = (batch){.n_rows = 0};
     return HUNCH_OK;
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
     hunch_session *decoding[HN_MAX_ROWS];
-    batch b = {.n_rows = 0, .n_sessions = 0};
+    batch b = {.n_rows = 0};
     int n_decoding = 0;
     assert(n <= HN_MAX_ROWS);
-    for (int i = 0; i < n; i++)
-        if (!prefilling(sessions[i])) decoding[n_decoding++] = sessions[i];
-    if (n_decoding > 0) draft(e, decoding, n_decoding);
+    for (int i = 0; i < n; i++) {
+        if (prefilling(sessions[i])) continue;
+        sessions[i]->place = n_decoding;
+        decoding[n_decoding++] = sessions[i];
+    }
+    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding);
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
-        hunch_error why = {0};
+        if (s->id < 0) continue; /* an older one needed its pages */
         s->n_rows = rows_wanted(s);
-        if (hn_cache_reserve(e->cache, s->id, s->n_rows, &why)) {
-            hn_session_fail(s, &why);
-            hn_session_release(s);
-            continue;
-        }
+        if (!hn_make_room(s)) continue;
         if (b.n_rows + s->n_rows > HN_MAX_ROWS) {
             hunch_status st = flush(e, &b, err);
             if (st) return st;
@@ -254,16 +281,24 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
     return flush(e, &b, err);
 }
 
+static int by_age(const void *a, const void *b) {
+    const uint64_t x = (*(hunch_session *const *)a)->admission, y = (*(hunch_session *const *)b)->admission;
+    return x < y ? -1 : x > y;
+}
+
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hunch_session *running[HN_MAX_ROWS];
     int n = 0;
+    hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
+    qsort(running, (size_t)n, sizeof *running, by_age); /* who is older gets pages first */
     return n > 0 ? hn_round(e, running, n, err) : HUNCH_OK;
 }
 
 int hunch_engine_running(const hunch_engine *e) {
     int n = 0;
     for (int i = 0; i < e->parallel; i++) n += e->session[i] && hn_session_running(e->session[i]);
+    for (const hunch_session *s = e->queue; s; s = s->next) n++;
     return n;
 }

@@ -13,21 +13,33 @@ void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
     r->sampling = m->target.arch.sampling;
 }
 
-static hunch_status check_request(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+static hunch_status check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n,
+                                 hunch_error *err) {
     const int vocab = e->model->target.arch.vocab;
+    for (size_t i = 0; i < n; i++)
+        if (t[i] < 0 || t[i] >= vocab)
+            return hn_fail(err, HUNCH_USAGE, "%s token %zu is %d, expected 0 to %d", what, i, t[i], vocab - 1);
+    return HUNCH_OK;
+}
+
+static hunch_status check_request(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+    enum { MOST_PREDICTED = 1 << 24 };
     if (!r->prompt || r->n_prompt == 0)
         return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
     if (r->n_prompt > (size_t)e->context)
         return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt,
                        e->context);
-    for (size_t i = 0; i < r->n_prompt; i++)
-        if (r->prompt[i] < 0 || r->prompt[i] >= vocab)
-            return hn_fail(err, HUNCH_USAGE, "prompt token %zu is %d, expected 0 to %d", i, r->prompt[i], vocab - 1);
+    if (r->n_prediction > MOST_PREDICTED)
+        return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
+                       MOST_PREDICTED);
+    hunch_status st = check_tokens(e, "prompt", r->prompt, r->n_prompt, err);
+    if (!st) st = check_tokens(e, "prediction", r->prediction, r->prediction ? r->n_prediction : 0, err);
+    if (st) return st;
     if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
         return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
     for (int i = 0; i < r->n_stop; i++)
         if (!r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
-    return hn_sampling_check(&r->sampling, err);
+    return hn_sampling_check(&r->sampling, e->model->target.arch.vocab, err);
 }
 
 static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_error *err) {
@@ -42,34 +54,91 @@ static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_e
     return HUNCH_OK;
 }
 
-hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, int id, hunch_error *err) {
+/* DRY's breakers: the tokens whose bytes hold one of the strings. */
+static hunch_status find_breakers(hunch_session *s, const hunch_sampling *p, hunch_error *err) {
+    static const char *const usual[] = {"\n", ":", "\"", "*"};
+    const hn_tokenizer *t = s->engine->model->tokenizer;
+    const int vocab = s->engine->model->target.arch.vocab;
+    const char *const *strings = p->dry_breakers ? p->dry_breakers : usual;
+    const int n = p->dry_breakers ? p->n_dry_breakers : (int)(sizeof usual / sizeof *usual);
+    if (!hn_sampler_wants_breakers(&s->sampler)) return HUNCH_OK;
+    if (!t && p->dry_breakers) return hn_fail(err, HUNCH_USAGE, "DRY breakers need a tokenizer, and this model has none");
+    uint8_t *bits = hn_zalloc((size_t)(vocab + 7) / 8, 1);
+    if (!bits) return hn_fail_memory(err, "DRY breakers", (size_t)vocab / 8);
+    for (int id = 0; t && id < vocab; id++) {
+        size_t len = 0;
+        const char *piece = hn_tokenizer_piece(t, id, &len);
+        for (int i = 0; piece && i < n; i++)
+            if (memmem(piece, len, strings[i], strlen(strings[i]))) bits[id / 8] |= (uint8_t)(1u << (id % 8));
+    }
+    hunch_status st = hn_sampler_breakers(&s->sampler, bits, err);
+    hn_free(bits);
+    return st;
+}
+
+static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, const char *what, hunch_error *err) {
+    if (!t || n == 0) return HUNCH_OK;
+    *out = hn_alloc(n * sizeof **out);
+    if (!*out) return hn_fail_memory(err, what, n * sizeof **out);
+    memcpy(*out, t, n * sizeof **out);
+    return HUNCH_OK;
+}
+
+static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    s->ignore_eos = r->ignore_eos;
+    s->logprobs = r->logprobs;
+    s->on_logits = r->on_logits;
+    s->on_logits_user = r->on_logits_user;
+    s->on_round = r->on_round;
+    s->on_round_user = r->on_round_user;
+    s->n_prompt = s->n_text = r->n_prompt;
+    /* The context holds the text; a prompt that fills it still gets the one token that its last row decides. */
+    s->max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
+    if (r->max_tokens > 0 && (size_t)r->max_tokens < s->max_new) s->max_new = (size_t)r->max_tokens;
+    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text))
+        return hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
+    memcpy(s->text, r->prompt, s->n_prompt * sizeof *s->text);
+    hunch_status st = copy_tokens(&s->prediction, r->prediction, r->n_prediction, "prediction", err);
+    s->n_prediction = s->prediction ? (int)r->n_prediction : 0;
+    if (!st) st = hn_rule_choose(e->verify, &e->lossy, &r->sampling, &s->rule, err);
+    if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
+    if (!st) st = find_breakers(s, &r->sampling, err);
+    if (!st) st = copy_stops(s, r, err);
+    return st;
+}
+
+/* What an answer says about how it was verified. */
+static void tell_rule(hunch_session *s) {
+    static const hunch_verify of_rule[] = {[HN_RULE_GREEDY] = HUNCH_VERIFY_GREEDY,
+                                           [HN_RULE_MATCH] = HUNCH_VERIFY_MATCH,
+                                           [HN_RULE_RATIO] = HUNCH_VERIFY_RATIO,
+                                           [HN_RULE_BLOCK] = HUNCH_VERIFY_BLOCK,
+                                           [HN_RULE_TRAVERSAL] = HUNCH_VERIFY_TRAVERSAL};
+    if (s->rule >= HN_RULE_LENIENCE)
+        s->stats.lossy = s->engine->lossy;
+    else
+        s->stats.verify = of_rule[s->rule];
+}
+
+hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err) {
     *out = NULL;
     hunch_status st = check_request(e, r, err);
     if (st) return st;
     hunch_session *s = hn_zalloc(1, sizeof *s);
     if (!s) return hn_fail_memory(err, "session", sizeof *s);
     s->engine = e;
-    s->id = id;
-    s->ignore_eos = r->ignore_eos;
-    s->on_logits = r->on_logits;
-    s->on_logits_user = r->on_logits_user;
-    s->n_prompt = s->n_text = r->n_prompt;
-    /* The context holds the text; a prompt that fills it still gets the one token that its last row decides. */
-    s->max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
-    if (r->max_tokens > 0 && (size_t)r->max_tokens < s->max_new) s->max_new = (size_t)r->max_tokens;
+    s->id = -1;
+    s->depth_cap = HUNCH_MAX_DEPTH;
+    s->accept_cap = -1;
     hn_detok_init(&s->detok);
     s->detok.started = true; /* the text goes on from the prompt: a leading space is its own */
-    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_prompt + 1, sizeof *s->text))
-        st = hn_fail_memory(err, "prompt", s->n_prompt * sizeof *s->text);
-    if (!st) memcpy(s->text, r->prompt, s->n_prompt * sizeof *s->text);
-    if (!st) st = hn_rule_choose(e->verify, &r->sampling, &s->rule, err);
-    if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
-    if (!st) st = copy_stops(s, r, err);
+    st = copy_request(s, r, err);
     if (st) {
         hn_session_destroy(s);
         return st;
     }
-    hn_cache_seq_begin(e->cache, id);
+    tell_rule(s);
     *out = s;
     return HUNCH_OK;
 }
@@ -80,6 +149,9 @@ void hn_session_destroy(hunch_session *s) {
     hn_free(s->stop);
     hn_free(s->text);
     hn_free(s->provenance);
+    hn_free(s->logprob);
+    hn_free(s->oracle);
+    hn_free(s->prediction);
     hn_free(s->out);
     hn_free(s);
 }
@@ -132,10 +204,12 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
     const hn_tokenizer *t = s->engine->model->tokenizer;
     const size_t n = hn_session_emitted(s);
     if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
-        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance))
+        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance) ||
+        (s->logprobs && !hn_grow((void **)&s->logprob, &s->cap_logprob, n + 1, sizeof *s->logprob)))
         return hn_fail_memory(err, "text", (s->n_text + 1) * sizeof *s->text);
     s->text[s->n_text++] = token;
     s->provenance[n] = (int16_t)provenance;
+    if (s->logprobs) s->logprob[n] = (float)hn_logprob(logits, s->engine->model->target.arch.vocab, token);
     if (s->on_logits) s->on_logits(s->on_logits_user, n, logits, s->engine->model->target.arch.vocab);
     bool stopped = t && !s->ignore_eos && hn_tokenizer_is_end(t, token);
     if (t && !stopped) {
@@ -176,6 +250,7 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     state->n_prompt = s->n_prompt;
     state->tokens = s->text + s->n_prompt;
     state->provenance = s->provenance;
+    state->logprobs = s->logprob;
     state->n_tokens = hn_session_emitted(s);
     state->text = s->engine->model->tokenizer ? (s->out ? s->out : "") : NULL;
     state->text_len = s->shown;

@@ -146,7 +146,7 @@ static void test_end_of_sequence(void **state) {
     int ended = 0;
     for (uint64_t seed = 0; seed < 60 && ended < 3; seed++) {
         hunch_request r = ask(200);
-        r.sampling = (hunch_sampling){8.0, 0, 1, 0, seed};
+        r.sampling = (hunch_sampling){.temperature = 8, .top_p = 1, .seed = seed};
         answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
         assert_same(&plain, &drafted, "end of sequence");
         assert_int_equal(plain.finish, drafted.finish);
@@ -206,10 +206,24 @@ static void test_bad_requests(void **state) {
     refuse(e, &r, HUNCH_USAGE, "temperature");
     r.sampling.temperature = NAN;
     refuse(e, &r, HUNCH_USAGE, "temperature");
+    r = ask(4);
+    const hunch_bias unknown = {512, 1};
+    r.sampling.bias = &unknown;
+    r.sampling.n_bias = 1;
+    refuse(e, &r, HUNCH_USAGE, "512");
+    r = ask(4);
+    r.prediction = outside;
+    r.n_prediction = 2;
+    refuse(e, &r, HUNCH_USAGE, "prediction token 1");
+    r = ask(4);
+    r.sampling.dry_multiplier = 1;
+    r.sampling.dry_breakers = stops;
+    r.sampling.n_dry_breakers = 1;
+    hunch_request of_bare = r;
+    refuse(n, &of_bare, HUNCH_USAGE, "tokenizer");
     hunch_session *s = NULL;
     r = ask(4);
     must(hunch_session_open(&s, e, &r, err));
-    refuse(e, &r, HUNCH_NO_MEMORY, "1 sessions");
     hunch_session_cancel(s);
     hunch_session_state st;
     hunch_session_get(s, &st);
@@ -219,8 +233,48 @@ static void test_bad_requests(void **state) {
     hunch_engine_close(&n);
 }
 
+/* Rules, drafters and pools that cannot go together are refused when the engine opens, by name. */
+static void test_bad_engines(void **state) {
+    (void)state;
+    static char self[600], other[600];
+    snprintf(self, sizeof self, "model:%s", data_path("models/stories260K/stories260K.f16.gguf"));
+    snprintf(other, sizeof other, "model:%s", data_path("models/babyllama105/babyllama105.q8_0.gguf"));
+    const struct {
+        const char *drafts[2];
+        hunch_verify verify;
+        hunch_lossy lossy;
+        hunch_status want;
+        const char *word;
+    } bad[] = {
+        {{"ngram", NULL}, HUNCH_VERIFY_BLOCK, {0}, HUNCH_USAGE, "ngram"},
+        {{"suffix", NULL}, HUNCH_VERIFY_TRAVERSAL, {0}, HUNCH_USAGE, "suffix"},
+        {{self, "ngram"}, HUNCH_VERIFY_RATIO, {0}, HUNCH_USAGE, "ngram"},
+        {{"ngram", NULL}, HUNCH_VERIFY_MATCH, {HUNCH_LOSSY_TOP_M, 2, 0}, HUNCH_USAGE, "lossy"},
+        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_LENIENCE, 0, 0}, HUNCH_USAGE, "lenience"},
+        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_TOP_M, 0, 0}, HUNCH_USAGE, "top-m"},
+        {{other, NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "105"},
+        {{"model", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "model"},
+        {{"model:/nowhere/x.gguf", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "/nowhere/x.gguf"},
+        {{"oracle", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "suffix"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hunch_engine_options o;
+        hunch_engine *e = NULL;
+        hunch_error err = {0};
+        hunch_engine_options_defaults(&o);
+        o.drafts = bad[i].drafts;
+        o.n_drafts = bad[i].drafts[1] ? 2 : 1;
+        o.verify = bad[i].verify;
+        o.lossy = bad[i].lossy;
+        o.context = 64;
+        if (hunch_engine_open(&e, model, &o, &err) != bad[i].want || !strstr(err.message, bad[i].word))
+            fail_msg("case %zu: status %d, '%s'", i, err.status, err.message);
+        assert_null(e);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
                                        cmocka_unit_test(test_limits),          cmocka_unit_test(test_context_end),
                                        cmocka_unit_test(test_end_of_sequence), cmocka_unit_test(test_bad_requests)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -210,7 +210,9 @@ static void choose_forms(hn_model *m) {
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
     memset(m, 0, sizeof *m);
     plan p = {.m = m, .src = src};
-    hunch_status st = hn_pool_create(&m->pool, load->threads, err);
+    m->pool = load->pool;
+    m->owns_pool = !load->pool;
+    hunch_status st = m->owns_pool ? hn_pool_create(&m->pool, load->threads, err) : HUNCH_OK;
     if (st) return st;
     hn_ops_cpu(&m->ops, m->pool, load->isa, load->f32);
     st = hn_arch_read(&m->arch, src, err);
@@ -232,6 +234,6 @@ void hn_model_close(hn_model *m) {
     if (m->weights) m->ops.mem_free(&m->ops, m->weights);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);
-    hn_pool_free(m->pool);
+    if (m->owns_pool) hn_pool_free(m->pool);
     memset(m, 0, sizeof *m);
 }

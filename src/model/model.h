@@ -16,7 +16,8 @@ typedef struct hn_layer {
 typedef struct hn_model {
     hn_arch arch;
     hn_ops ops;
-    hn_pool *pool;       /* owned */
+    hn_pool *pool;
+    bool owns_pool;
     hn_mem *weights;     /* owned: every matrix and vector */
     hn_weight embedding; /* [vocab, hidden] */
     hn_weight output;    /* [vocab, hidden]; the embedding itself where tied */
@@ -30,7 +31,8 @@ typedef struct hn_model {
 } hn_model;
 
 typedef struct hn_model_load {
-    int threads; /* >= 1 */
+    int threads;   /* >= 1 */
+    hn_pool *pool; /* NULL: a pool of `threads` is made; else borrowed (one pool a process) and threads is ignored */
     hn_isa isa;
     bool f32;
     void (*progress)(void *user, double fraction);

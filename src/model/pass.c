@@ -21,6 +21,7 @@ typedef struct row_image {
 struct hn_runner {
     const hn_model *m;
     hn_cache *cache;
+    int group, owner; /* of the cache */
     hn_mem *buffers;
     hn_lanes lanes;
     hn_rows rows;
@@ -124,17 +125,19 @@ static void bind(hn_runner *r) {
     l->rows = &r->rows;
 }
 
-hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int max_context,
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int group, int max_context,
                             const hn_feature_set *features, hunch_error *err) {
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
     r->cache = cache;
+    r->group = group;
+    r->owner = hn_cache_owner(cache, group);
     if (features) r->set = *features;
     for (int k = 0; k <= 256; k++)
         r->feature_slot[k] = k <= m->arch.layers && wants_boundary(&r->set, k) ? r->n_boundaries++ : -1;
-    r->rows.page_stride = hn_cache_table_stride(cache, 0);
+    r->rows.page_stride = hn_cache_table_stride(cache, group);
     const size_t bytes = lay_out(r, max_context), table = (size_t)r->rows.page_stride * HN_MAX_ROWS;
     r->image = hn_zalloc(1, sizeof *r->image);
     r->table = hn_zalloc(table, sizeof *r->table);
@@ -219,11 +222,11 @@ static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int 
         int last = first;
         while (last < n && rows[last].seq == s) last++;
         assert(last > first);
-        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], last - first, err);
+        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, last - first, err);
         if (st) return st;
-        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s]), path);
+        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), path);
         int pages;
-        const int32_t *t = hn_cache_pages(r->cache, cache_seq[s], 0, &pages);
+        const int32_t *t = hn_cache_pages(r->cache, cache_seq[s], r->group, &pages);
         memcpy(r->table + (size_t)s * (size_t)r->rows.page_stride, t, (size_t)pages * sizeof *t);
         r->image->seq_first[s] = first;
         first = last;
@@ -264,7 +267,7 @@ static void forward(void *arg, int rank, int ranks) {
     o->embed(&ex, &r->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
     o->rope_table(&ex, &r->rows, &m->rope, l->rotation);
     for (int i = 0; i < m->arch.layers; i++) {
-        const hn_kv kv = hn_cache_kv(r->cache, 0, i);
+        const hn_kv kv = hn_cache_kv(r->cache, r->group, i);
         export_boundary(&ex, r, i);
         hn_layer_attention(&ex, m, i, &kv, l);
         hn_layer_ffn(&ex, m, i, l);

@@ -2,6 +2,8 @@
 /* lanes.c - the sampler's vector loops for every machine, and the choice among levels. The body is lanes_tmpl.h. */
 #include "sample/lanes.h"
 
+#include <stdatomic.h>
+
 #define LANES_BYTES 16
 #define LANES_TABLE hn_lanes_ref
 #include "sample/lanes_tmpl.h"
@@ -13,4 +15,14 @@ const hn_lanes *hn_lanes_for(hn_isa isa) {
 #endif
     (void)isa;
     return &hn_lanes_ref;
+}
+
+const hn_lanes *hn_lanes_best(void) {
+    static _Atomic(const hn_lanes *) best; /* several threads may find it, and find the same */
+    const hn_lanes *lanes = atomic_load_explicit(&best, memory_order_relaxed);
+    if (!lanes) {
+        lanes = hn_lanes_for(hn_isa_best());
+        atomic_store_explicit(&best, lanes, memory_order_relaxed);
+    }
+    return lanes;
 }

@@ -19,6 +19,9 @@ typedef struct hn_lanes {
      * hn_random_uniform of the key with that token. A bit that is clear is sure. */
     uint64_t (*race)(const float l[HN_LANES_BLOCK], float max, float scale, float time, const hn_random_key *key,
                      uint32_t first, float w[HN_LANES_BLOCK]);
+    /* The same for tokens anywhere, whose weights are known. */
+    uint64_t (*race_ids)(const int32_t id[HN_LANES_BLOCK], const float w[HN_LANES_BLOCK], float time,
+                         const hn_random_key *key);
 } hn_lanes;
 
 extern const hn_lanes hn_lanes_ref;
@@ -26,4 +29,5 @@ extern const hn_lanes hn_lanes_ref;
 extern const hn_lanes hn_lanes_avx2, hn_lanes_avx512;
 #endif
 const hn_lanes *hn_lanes_for(hn_isa isa); /* one that the machine has */
+const hn_lanes *hn_lanes_best(void);      /* of the best level, which is asked for once */
 #endif

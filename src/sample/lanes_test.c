@@ -61,6 +61,22 @@ static void test_weights(void **state) {
     assert_true(worst <= 2);
 }
 
+/* A clear bit is a sure loss, a set one a near win, wherever the ids lie. */
+static void check_race_ids(const float w[HN_LANES_BLOCK], float time, const hn_random_key *key, uint64_t *seed) {
+    int32_t id[HN_LANES_BLOCK];
+    hn_random_key k = *key;
+    for (int i = 0; i < HN_LANES_BLOCK; i++) id[i] = (int32_t)(hn_splitmix(seed) >> 33);
+    const uint64_t mask = hn_lanes_ref.race_ids(id, w, time, key);
+    for (int i = 0; i < HN_LANES_BLOCK; i++) {
+        k.token = (uint32_t)id[i];
+        const double rest = 1 - hn_random_uniform(&k), limit = (double)time * (double)w[i];
+        if (-log(1 - rest) < limit) assert_true(mask >> i & 1);
+        if (rest > 1.002 * limit + 1e-9) assert_false(mask >> i & 1);
+    }
+    for (hn_isa isa = HN_ISA_REF; isa <= hn_isa_best(); isa++)
+        assert_true(hn_lanes_for(isa)->race_ids(id, w, time, key) == mask);
+}
+
 /* Bits are those of base/random.h: with a time so short that about half of the ids pass, a clear bit is a sure loss and a
  * set one a near win. */
 static void test_race(void **state) {
@@ -93,6 +109,7 @@ static void test_race(void **state) {
             assert_true(hn_lanes_for(isa)->race(l, max, scale, time, &key, first, other) == mask);
             assert_memory_equal(other, want, sizeof w);
         }
+        check_race_ids(want, time, &key, &seed);
     }
     assert_in_range(passed, tried / 10, tried * 9 / 10);
 }

@@ -30,7 +30,7 @@ static inline vf vf_load(const float *p) {
 }
 static inline vf vf_if(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------ */
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
 
 /* e^z for z in [-87, 0], 0 below and for NaN: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2]. */
 static inline vf weight(vf z) {
@@ -67,7 +67,7 @@ static void lanes_weights(const float *l, int n, float max, float scale, float *
     }
 }
 
-/* ---- noise -------------------------------------------------------------------------------------------------------- */
+/* ---- noise ------------------------------------------------------------------------------------------------------ */
 
 /* Products of the low halves. */
 static inline vq product(vq a, vq b) {
@@ -121,29 +121,53 @@ static inline vq noise_lanes(const noise *s, vq token) {
     return product(c, mul_c);
 }
 
-/* ---- the race ----------------------------------------------------------------------------------------------------- */
+/* ---- the race --------------------------------------------------------------------------------------------------- */
+
+enum { VECTORS = HN_LANES_BLOCK / LANES };
+
+/* Noise for even and odd tokens, and which lanes may have -log(u) < time * w; time carries the margin for rounding. */
+static inline vi may_win(const noise *s, vq even, vq odd, vf w, float time) {
+    const vu word = (vu)((noise_lanes(s, even) & 0xFFFFFFFFu) | noise_lanes(s, odd) << 32);
+    /* word is the upper half of u's bits: (2^32 - 1 - word) / 2^32 <= 1 - u <= -log(u), and halving keeps it in the range
+     * of signed conversion */
+    const vf least = __builtin_convertvector((vi)(~word >> 1), vf) * 0x1p-31f;
+    return least < w * time;
+}
+
+static inline uint64_t mask_of(const vi may[VECTORS]) {
+    vi any = {0};
+    uint64_t mask = 0;
+    int found = 0;
+    for (int i = 0; i < VECTORS; i++) any |= may[i];
+    for (int i = 0; i < LANES; i++) found |= any[i];
+    for (int i = 0; found && i < HN_LANES_BLOCK; i++) mask |= (uint64_t)(may[i / LANES][i % LANES] & 1) << i;
+    return mask;
+}
 
 static uint64_t lanes_race(const float l[HN_LANES_BLOCK], float max, float scale, float time, const hn_random_key *key,
                            uint32_t first, float w[HN_LANES_BLOCK]) {
     const noise s = noise_begin(key);
     vq even;
     for (int i = 0; i < LANES / 2; i++) even[i] = first + 2 * (uint32_t)i;
-    vi may[HN_LANES_BLOCK / LANES], any = {0};
-    for (int i = 0; i < HN_LANES_BLOCK / LANES; i++, even += LANES) {
+    vi may[VECTORS];
+    for (int i = 0; i < VECTORS; i++, even += LANES) {
         vf weights = weights_vector(vf_load(l + i * LANES), max, scale);
         memcpy(w + i * LANES, &weights, sizeof weights);
-        vu word = (vu)((noise_lanes(&s, even) & 0xFFFFFFFFu) | noise_lanes(&s, even + 1) << 32);
-        /* word is the upper half of u's bits: (2^32 - 1 - word) / 2^32 <= 1 - u <= -log(u), and halving keeps it in
-         * the range of signed conversion */
-        vf least = __builtin_convertvector((vi)(~word >> 1), vf) * 0x1p-31f;
-        may[i] = least < weights * (time * 1.001f); /* the margin is for rounding */
-        any |= may[i];
+        may[i] = may_win(&s, even, even + 1, weights, time * 1.001f);
     }
-    uint64_t mask = 0;
-    int found = 0;
-    for (int i = 0; i < LANES; i++) found |= any[i];
-    for (int i = 0; found && i < HN_LANES_BLOCK; i++) mask |= (uint64_t)(may[i / LANES][i % LANES] & 1) << i;
-    return mask;
+    return mask_of(may);
 }
 
-const hn_lanes LANES_TABLE = {lanes_weights, lanes_race};
+static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[HN_LANES_BLOCK], float time,
+                               const hn_random_key *key) {
+    const noise s = noise_begin(key);
+    vi may[VECTORS];
+    for (int i = 0; i < VECTORS; i++) {
+        vq pair; /* an even token in the low half, an odd one in the high half */
+        memcpy(&pair, id + i * LANES, sizeof pair);
+        may[i] = may_win(&s, pair, pair >> 32, vf_load(w + i * LANES), time * 1.001f);
+    }
+    return mask_of(may);
+}
+
+const hn_lanes LANES_TABLE = {lanes_weights, lanes_race, lanes_race_ids};

@@ -1,44 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler.h - the target's law D(logits, parameters) → P, and one draw from it.
+/* sampler.h - the target's law D(logits, history, parameters) → P, and one draw from it.
  *
- * Order of processors: temperature, top-k, top-p, min-p. The draw is an exponential race: the token x of the support
- * with the smallest e_x / P(x), e_x ~ Exp(1) keyed by (seed, position, HN_PURPOSE_TARGET, token id), so a drafter that
- * draws with the same noise later couples with it and changes no text (verification.md 4, 10; 2408.07978).
+ * Order of processors: logit bias, penalties (repetition, frequency, presence), DRY, temperature, top-n-sigma, top-k,
+ * typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an exponential race: the token
+ * x of the support with the smallest e_x / P(x), e_x ~ Exp(1) keyed by (seed, position, HN_PURPOSE_TARGET, token id), so
+ * a drafter that draws with the same noise couples with it and changes no text (verification.md 4, 10; 2408.07978).
  * Ties (top-k cut, greedy) go to the lowest id. NaN logits never win; a row of NaN or -inf alone is an error.
+ *
+ * What depends on earlier tokens reads them from an hn_history, so a row behind a drafted path is processed with that
+ * path's own history, and nothing has to be undone when a draft is rejected (verification.md 9). Any history may follow any
+ * other; one that goes on where the last one's text ended costs least. DRY counts a repetition of over 1,024 tokens as one
+ * of 1,024, and never holds back a breaker.
  */
 #ifndef HN_SAMPLER_H
 #define HN_SAMPLER_H
-#include "base/random.h"
+#include "base/coins.h"
 #include "base/status.h"
 #include "sample/lanes.h"
 
-/* The source of random numbers; tests replace it. uniform returns a value in (0, 1). */
-typedef struct hn_coins {
-    double (*uniform)(void *ctx, const hn_random_key *key);
-    void *ctx;
-} hn_coins;
-extern const hn_coins hn_coins_philox;
+/* The tokens before the one that is drawn: the committed text, then the drafted path of the row. The position of the
+ * drawn token is n + n_path. */
+typedef struct hn_history {
+    const int32_t *text;
+    int n, n_prompt; /* the first n_prompt of n are the prompt */
+    const int32_t *path;
+    int n_path;
+} hn_history;
+
+/* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids in no order. Lies in the sampler until its next call.
+ * n == 0: nothing can be drawn. At temperature 0: one id. */
+typedef struct hn_law {
+    const int32_t *id;
+    const float *weight;
+    int n;
+    double sum;
+} hn_law;
+
+struct hn_penalties; /* what processors.c knows of the committed text */
 
 typedef struct hn_sampler {
-    hunch_sampling params;
+    hunch_sampling params; /* bias is copied, dry_breakers are forgotten: both may go after init */
     hn_coins coins;
     int vocab;
     const hn_lanes *lanes; /* the best level's; all give the same results */
     /* workspace, owned: candidates of the support */
-    int32_t *id;   /* [vocab] */
-    float *value;  /* [vocab] */
+    int32_t *id;  /* [vocab] */
+    float *value; /* [vocab] */
+    float *key;   /* [vocab], only for typical_p: what candidates are ordered by */
+    hunch_bias *bias;               /* [params.n_bias] */
+    float *processed;               /* [vocab], only if a processor changes logits */
+    struct hn_penalties *penalties; /* only if one looks at the history */
 } hn_sampler;
 
-/* Parameters out of range are HUNCH_USAGE, naming the parameter and its range. */
-hunch_status hn_sampling_check(const hunch_sampling *p, hunch_error *err);
+/* Parameters out of range, or contradictory, are HUNCH_USAGE, naming the parameter and its range. vocab: bias on an id
+ * outside 0..vocab-1 is refused; 0: ids are not checked. */
+hunch_status hn_sampling_check(const hunch_sampling *p, int vocab, hunch_error *err);
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err);
 void hn_sampler_fini(hn_sampler *s);
+/* DRY's sequence breakers as tokens: bit id % 8 of breakers[id / 8], [(vocab + 7) / 8] bytes, copied. Without this call
+ * nothing breaks a sequence. */
+hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
+bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
-/* The token that plain decoding emits at `position` (index of the emitted token in the sequence, prompt included).
- * logits: [vocab], not changed. greedy_hint: the argmax if the caller has it, else -1.
- * Returns -1 if no token can be drawn (all logits NaN or -inf). */
-int32_t hn_sampler_draw(hn_sampler *s, const float *logits, uint64_t position, int32_t greedy_hint);
+/* The token that plain decoding emits behind this history. logits: [vocab], not changed. greedy_hint: the argmax of
+ * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
+int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);
 
-/* The law itself: P over the whole vocabulary into p [vocab] (tests, log-probabilities). Sums to 1 in float accuracy. */
-void hn_sampler_law(hn_sampler *s, const float *logits, double *p);
+/* The law itself, behind this history. */
+void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
+
+/* Natural log of softmax(logits)[token], before any processing: what is reported as a log-probability. -inf for a token
+ * of logit -inf; NaN if nothing is drawable. */
+double hn_logprob(const float *logits, int vocab, int32_t token);
 #endif

@@ -1,113 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_test.c - the law against one written by sorting, draws against the law, the quick race against the slow one,
- * and the odd logits. */
+/* sampler_test.c - draws against the law, the quick race against the slow one, replaced coins, odd logits and
+ * log-probabilities. The law itself is held by support_test.c and processors_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fault.h"
+#include "fixture.h"
 #include "sample/chi_square.h"
-#include "sample/sampler.h"
+#include "sample/sampling_for_tests.h"
 
 enum { MAX_VOCAB = 3000 };
+
+#define CUTS(t, k, p, m, s) {.temperature = (t), .top_k = (k), .top_p = (p), .min_p = (m), .seed = (s)}
 
 static double uniform_slow(void *ctx, const hn_random_key *key) {
     (void)ctx;
     return hn_random_uniform(key);
 }
 
-static void sampler_open(hn_sampler *s, hunch_sampling p, int vocab) {
-    hunch_error err = {0};
-    if (hn_sampler_init(s, &p, vocab, &err)) fail_msg("%s", err.message);
-}
-
-static double unit(uint64_t *seed) {
-    return (double)(hn_splitmix(seed) >> 11) * 0x1p-53;
-}
-
-/* Logits like a model's, on a coarse grid half of the time so that there are ties; now and then NaN and -inf. */
-static void logits_make(uint64_t *seed, float *l, int n, bool odd) {
-    bool grid = hn_splitmix(seed) % 2;
-    double spread = 1 + 12 * unit(seed);
-    for (int i = 0; i < n; i++) {
-        double x = (unit(seed) + unit(seed) + unit(seed) - 1.5) * spread;
-        l[i] = (float)(grid ? rint(2 * x) / 2 : x);
-        if (odd && hn_splitmix(seed) % 50 == 0) l[i] = hn_splitmix(seed) % 2 ? NAN : -INFINITY;
-    }
-}
-
-static hunch_sampling params_make(uint64_t *seed, int vocab) {
-    hunch_sampling p = {.temperature = .05 + 2 * unit(seed), .top_p = 1, .seed = hn_splitmix(seed)};
-    if (hn_splitmix(seed) % 2) p.top_k = 1 + (int)(hn_splitmix(seed) % (uint64_t)(vocab + 2));
-    if (hn_splitmix(seed) % 2) p.top_p = hn_splitmix(seed) % 4 ? .3 + .699 * unit(seed) : unit(seed) + 1e-9;
-    if (hn_splitmix(seed) % 2) p.min_p = .3 * unit(seed) * unit(seed);
-    return p;
-}
-
-/* ---- the law by sorting -------------------------------------------------------------------------------------------- */
-
-static const float *sort_by;
-static int compare_ids(const void *a, const void *b) {
-    int x = *(const int *)a, y = *(const int *)b;
-    if (sort_by[x] != sort_by[y]) return sort_by[x] > sort_by[y] ? -1 : 1;
-    return x < y ? -1 : 1;
-}
-
-/* Exponentials in double, every processor on a fully sorted list. */
-static void law_by_sorting(const float *l, int n, const hunch_sampling *q, double *p) {
-    static int id[MAX_VOCAB];
-    static double w[MAX_VOCAB];
-    int kept = 0;
-    for (int i = 0; i < n; i++) {
-        p[i] = 0;
-        if (l[i] > -INFINITY) id[kept++] = i;
-    }
-    sort_by = l;
-    qsort(id, (size_t)kept, sizeof *id, compare_ids);
-    if (q->top_k > 0 && q->top_k < kept) kept = q->top_k;
-    double sum = 0, run = 0;
-    for (int i = 0; i < kept; i++) sum += w[i] = exp(((double)l[id[i]] - (double)l[id[0]]) / q->temperature);
-    for (int i = 0; q->top_p < 1 && i < kept; i++)
-        if ((run += w[i]) >= q->top_p * sum) kept = i + 1;
-    sum = 0;
-    for (int i = 0; i < kept; i++) sum += w[i] = w[i] >= q->min_p ? w[i] : 0;
-    for (int i = 0; i < kept; i++) p[id[i]] = w[i] / sum;
-}
-
-static void test_law(void **state) {
-    (void)state;
-    static float l[MAX_VOCAB];
-    static double got[MAX_VOCAB], want[MAX_VOCAB];
-    uint64_t seed = 1;
-    for (int round = 0; round < 1500; round++) {
-        int n = 1 + (int)(hn_splitmix(&seed) % (round % 10 ? 60 : MAX_VOCAB));
-        logits_make(&seed, l, n, round % 3 == 0);
-        l[hn_splitmix(&seed) % (uint64_t)n] = 1; /* at least one number */
-        hunch_sampling q = params_make(&seed, n);
-        hn_sampler s;
-        sampler_open(&s, q, n);
-        hn_sampler_law(&s, l, got);
-        law_by_sorting(l, n, &q, want);
-        double sum = 0;
-        for (int i = 0; i < n; i++) {
-            double z = want[i] > 0 ? log(want[i]) : 0; /* whose float32 rounding is relative */
-            if (fabs(got[i] - want[i]) > (1e-6 - 3e-7 * z) * want[i] + 1e-36)
-                fail_msg("round %d, token %d of %d (T %g k %d p %g m %g): %g, expected %g", round, i, n, q.temperature, q.top_k,
-                         q.top_p, q.min_p, got[i], want[i]);
-            sum += got[i];
-        }
-        assert_true(fabs(sum - 1) < 1e-9);
-        hn_sampler_fini(&s);
-    }
-}
-
-/* ---- draws ------------------------------------------------------------------------------------------------------------ */
+/* ---- draws ------------------------------------------------------------------------------------------------------ */
 
 /* The race as the definition reads: smallest e / P, ties to the lowest id. */
 static int32_t race_by_definition(const double *p, int n, uint64_t seed, uint64_t position) {
@@ -130,65 +45,136 @@ static void test_draw_is_the_race(void **state) {
     static double p[MAX_VOCAB];
     uint64_t seed = 2;
     for (int round = 0; round < 1200; round++) {
-        int n = 1 + (int)(hn_splitmix(&seed) % (round % 4 ? 130 : MAX_VOCAB));
+        const int n = 1 + below(&seed, round % 4 ? 130 : MAX_VOCAB);
         logits_make(&seed, l, n, round % 3 == 0);
-        l[hn_splitmix(&seed) % (uint64_t)n] = 1;
-        hunch_sampling q = params_make(&seed, n);
-        if (round % 2) q.top_k = 0, q.top_p = 1, q.min_p = 0;
+        l[below(&seed, n)] = 1;
+        hunch_sampling q = cuts_make(&seed, n, 3);
+        if (round % 2) q = (hunch_sampling)CUTS(q.temperature, 0, 1, 0, q.seed);
         hn_sampler s;
         sampler_open(&s, q, n);
-        hn_sampler_law(&s, l, p);
         int32_t best = 0;
         for (int i = 0; i < n; i++)
             if (l[i] > l[best] || isnan(l[best])) best = i;
-        for (uint64_t position = 0; position < 4; position++) {
-            int32_t quick = hn_sampler_draw(&s, l, position, -1);
-            assert_int_equal(quick, hn_sampler_draw(&s, l, position, best));
-            assert_int_equal(quick, race_by_definition(p, n, q.seed, position));
+        for (int position = 0; position < 4; position++) {
+            const hn_history h = at(position);
+            law_spread(&s, l, &h, p);
+            const int32_t quick = hn_sampler_draw(&s, l, &h, -1);
+            assert_int_equal(quick, hn_sampler_draw(&s, l, &h, best));
+            assert_int_equal(quick, race_by_definition(p, n, q.seed, (uint64_t)position));
             s.coins.uniform = uniform_slow;
-            assert_int_equal(quick, hn_sampler_draw(&s, l, position, -1));
+            assert_int_equal(quick, hn_sampler_draw(&s, l, &h, -1));
             s.coins = hn_coins_philox;
         }
         hn_sampler_fini(&s);
     }
 }
 
+/* The same over a vocabulary of today's models, with penalties before the quick race or not. */
+static void test_large_vocabulary(void **state) {
+    (void)state;
+    const int vocab = light() ? 20011 : 151936;
+    float *l = calloc((size_t)vocab, sizeof *l);
+    int32_t text[100];
+    uint64_t seed = 31;
+    for (int round = 0; round < 12; round++) {
+        const hunch_sampling q = {.temperature = .4 + .2 * round, .top_p = 1, .seed = hn_splitmix(&seed),
+                                  .repetition_penalty = round % 2 ? 1.1 : 0};
+        hn_sampler s;
+        sampler_open(&s, q, vocab);
+        for (int i = 0; i < vocab; i++) l[i] = (float)(-2 * log(unit(&seed)) * unit(&seed));
+        for (int i = 0; i < 100; i++) text[i] = below(&seed, vocab), l[text[i]] += 5;
+        for (int n = 0; n < 100; n += 20) {
+            const hn_history h = {text, n, 5, text + n, 10};
+            const int32_t quick = hn_sampler_draw(&s, l, &h, -1);
+            s.coins.uniform = uniform_slow;
+            assert_int_equal(quick, hn_sampler_draw(&s, l, &h, -1));
+            s.coins = hn_coins_philox;
+        }
+        hn_sampler_fini(&s);
+    }
+    free(l);
+}
+
 /* Draws over positions, and over seeds, follow the law; neighbours in position are independent. */
 static void test_draws_follow_the_law(void **state) {
     (void)state;
-    enum { V = 12, N = 40000 };
-    static const hunch_sampling cases[] = {{1, 0, 1, 0, 5},   {.7, 0, 1, 0, 6},     {1.8, 5, 1, 0, 7},    {1, 0, .8, 0, 8},
-                                           {1, 0, 1, .2, 9}, {1.2, 9, .95, .05, 10}, {.3, 0, .999, 0, 11}};
+    enum { V = 12 };
+    const int rounds = light() ? 10000 : 40000;
+    static const hunch_sampling cases[] = {
+        CUTS(1, 0, 1, 0, 5),      CUTS(.7, 0, 1, 0, 6),
+        CUTS(1.8, 5, 1, 0, 7),    CUTS(1, 0, .8, 0, 8),
+        CUTS(1, 0, 1, .2, 9),     CUTS(1.2, 9, .95, .05, 10),
+        CUTS(.3, 0, .999, 0, 11), {.temperature = 1, .top_p = 1, .seed = 12, .typical_p = .7},
+        {.temperature = 1.5, .top_p = 1, .seed = 13, .top_n_sigma = 1.5}};
     static const float l[V] = {1.f, -.5f, 2.f, 2.f, 0.f, -3.f, 1.5f, -INFINITY, .25f, -1.f, NAN, 1.f};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         hn_sampler s;
         sampler_open(&s, cases[c], V);
         double p[V], pair[V * V];
-        hn_sampler_law(&s, l, p);
+        const hn_history start = at(0);
+        law_spread(&s, l, &start, p);
         for (int i = 0; i < V * V; i++) pair[i] = p[i / V] * p[i % V];
-        long counts[V * V] = {0};
-        for (int i = 0; i < N; i++) {
-            int32_t a = hn_sampler_draw(&s, l, 2 * (uint64_t)i, -1), b = hn_sampler_draw(&s, l, 2 * (uint64_t)i + 1, -1);
-            counts[a * V + b]++;
+        long counts[V * V] = {0}, by_seed[V] = {0}, more[V] = {0};
+        for (int i = 0; i < rounds; i++) {
+            const hn_history one = at(2 * i), two = at(2 * i + 1);
+            counts[hn_sampler_draw(&s, l, &one, -1) * V + hn_sampler_draw(&s, l, &two, -1)]++;
         }
-        assert_true(chi_square_fits(counts, pair, V * V, N));
-        long by_seed[V] = {0};
-        for (int i = 0; i < N; i++) {
+        assert_true(chi_square_fits(counts, pair, V * V, rounds));
+        for (int i = 0; i < rounds; i++) {
+            const hn_history h = at(3);
             s.params.seed = (uint64_t)i;
-            by_seed[hn_sampler_draw(&s, l, 3, -1)]++;
+            by_seed[hn_sampler_draw(&s, l, &h, -1)]++;
         }
-        assert_true(chi_square_fits(by_seed, p, V, N));
+        assert_true(chi_square_fits(by_seed, p, V, rounds));
+        if (c % 3) {
+            hn_sampler_fini(&s);
+            continue;
+        }
         /* and the test has power: a law three percent off is refused */
         double other[V], sum = 0;
         for (int i = 0; i < V; i++) sum += other[i] = p[i] * (i == 2 ? 1.03 : 1);
         for (int i = 0; i < V; i++) other[i] /= sum;
-        long doubled[V] = {0};
-        for (int i = 0; i < 10 * N; i++) doubled[hn_sampler_draw(&s, l, (uint64_t)i, -1)]++;
-        assert_true(chi_square_fits(doubled, p, V, 10 * N));
-        if (p[2] < .9) assert_false(chi_square_fits(doubled, other, V, 10 * N));
+        for (int i = 0; i < 10 * rounds; i++) {
+            const hn_history h = at(i);
+            more[hn_sampler_draw(&s, l, &h, -1)]++;
+        }
+        assert_true(chi_square_fits(more, p, V, 10 * rounds));
+        if (p[2] < .9 && !light()) assert_false(chi_square_fits(more, other, V, 10 * rounds));
         hn_sampler_fini(&s);
     }
 }
+
+/* Where XTC acts now and then, draws follow the mixture of both laws. */
+static void test_xtc_mixture(void **state) {
+    (void)state;
+    enum { V = 4, N = 40000 };
+    const float l[V] = {1, 1.5f, 0, -1};
+    hunch_sampling q = {.temperature = 1, .top_p = 1, .seed = 6};
+    double with[V], without[V], p[V];
+    long counts[V] = {0};
+    const hn_history h = at(0);
+    hn_sampler s;
+    sampler_open(&s, q, V);
+    law_spread(&s, l, &h, without);
+    hn_sampler_fini(&s);
+    q.xtc_probability = 1;
+    q.xtc_threshold = .2;
+    sampler_open(&s, q, V);
+    law_spread(&s, l, &h, with);
+    hn_sampler_fini(&s);
+    q.xtc_probability = .3;
+    sampler_open(&s, q, V);
+    for (int i = 0; i < V; i++) p[i] = .3 * with[i] + .7 * without[i];
+    for (int i = 0; i < N; i++) {
+        const hn_history here = at(i);
+        counts[hn_sampler_draw(&s, l, &here, -1)]++;
+    }
+    assert_true(chi_square_fits(counts, p, V, N));
+    assert_false(chi_square_fits(counts, without, V, N));
+    hn_sampler_fini(&s);
+}
+
+/* ---- replaced coins --------------------------------------------------------------------------------------------- */
 
 /* Coins on a grid instead of random ones: the share of each winner tends to P (area under a monotone boundary). */
 typedef struct grid {
@@ -205,39 +191,145 @@ static void test_race_on_a_grid(void **state) {
     enum { M = 60 };
     grid g = {.cells = M};
     const float l[3] = {.5f, 1.f, -.7f};
+    const hn_history h = at(0);
     hn_sampler s;
-    sampler_open(&s, (hunch_sampling){1, 0, 1, 0, 0}, 3);
-    s.coins = (hn_coins){uniform_grid, &g};
+    sampler_open(&s, (hunch_sampling)CUTS(1, 0, 1, 0, 0), 3);
+    s.coins = (hn_coins){uniform_grid, NULL, NULL, &g};
     double p[3], share[3] = {0};
-    hn_sampler_law(&s, l, p);
+    law_spread(&s, l, &h, p);
     for (g.index[0] = 0; g.index[0] < M; g.index[0]++)
         for (g.index[1] = 0; g.index[1] < M; g.index[1]++)
-            for (g.index[2] = 0; g.index[2] < M; g.index[2]++) share[hn_sampler_draw(&s, l, 0, -1)] += 1. / (M * M * M);
+            for (g.index[2] = 0; g.index[2] < M; g.index[2]++) share[hn_sampler_draw(&s, l, &h, -1)] += 1. / (M * M * M);
     for (int i = 0; i < 3; i++) assert_true(fabs(share[i] - p[i]) < 1.5 / M);
     hn_sampler_fini(&s);
 }
 
-/* ---- odd logits, limits ------------------------------------------------------------------------------------------------ */
+static double uniform_same(void *ctx, const hn_random_key *key) {
+    (void)ctx;
+    (void)key;
+    return .5;
+}
+
+/* With one number for all, the heaviest token wins, of equals the lowest id: in whatever order the cuts left them. */
+static void test_ties(void **state) {
+    (void)state;
+    float l[60];
+    double p[60];
+    uint64_t seed = 17;
+    for (int round = 0; round < 500; round++) {
+        const hn_history h = at(round);
+        int32_t want = 0;
+        hn_sampler s;
+        for (int i = 0; i < 60; i++) l[i] = (float)below(&seed, 4);
+        sampler_open(&s, cuts_make(&seed, 60, 2), 60);
+        s.coins.uniform = uniform_same;
+        law_spread(&s, l, &h, p);
+        for (int i = 1; i < 60; i++)
+            if (p[i] > p[want]) want = i;
+        assert_int_equal(hn_sampler_draw(&s, l, &h, -1), want);
+        hn_sampler_fini(&s);
+    }
+}
+
+/* Coins that a test chooses: each outcome with the probability that was asked for it. */
+typedef struct chooser {
+    bool acts;
+    int want;      /* index to draw */
+    int accepts, draws;
+    double p, accept_p;
+    hn_random_key accept_key, draw_key;
+} chooser;
+static bool accept_chosen(void *ctx, const hn_random_key *key, double p) {
+    chooser *c = ctx;
+    c->accept_key = *key;
+    c->accept_p = p;
+    c->accepts++;
+    return c->acts;
+}
+static int draw_chosen(void *ctx, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
+    chooser *c = ctx;
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += weight[i];
+    const int i = c->want % n;
+    c->draw_key = *key;
+    c->p = weight[i] / sum;
+    c->draws++;
+    assert_in_range(id[i], 0, 3);
+    return i;
+}
+
+static void test_chosen_coins(void **state) {
+    (void)state;
+    const float l[] = {1, 1.5f, 0, -1};
+    const hn_history h = {.n = 8, .n_prompt = 2, .path = (const int32_t[]){1, 2}, .n_path = 2};
+    chooser c = {0};
+    double law[4], joint[2][4] = {{0}};
+    hn_sampler s;
+    const hunch_sampling params = {.temperature = 1, .top_p = 1, .xtc_probability = .3, .xtc_threshold = .2, .seed = 44};
+    sampler_open(&s, params, 4);
+    s.coins = (hn_coins){hn_coins_philox.uniform, accept_chosen, draw_chosen, &c};
+    for (int acts = 0; acts < 2; acts++) {
+        c.acts = acts;
+        const int support = law_spread(&s, l, &h, law);
+        assert_int_equal(support, acts ? 3 : 4);
+        for (c.want = 0; c.want < support; c.want++) {
+            const int32_t token = hn_sampler_draw(&s, l, &h, -1);
+            joint[acts][token] += c.p;
+            assert_true(c.accept_p == .3);
+        }
+        for (int i = 0; i < 4; i++) assert_true(fabs(joint[acts][i] - law[i]) < 1e-12);
+    }
+    assert_int_equal(c.draws, 7);
+    assert_int_equal(c.accepts, 9);
+    const hn_random_key xtc = {.seed = 44, .position = 10, .purpose = HN_PURPOSE_XTC},
+                        target = {.seed = 44, .position = 10, .purpose = HN_PURPOSE_TARGET};
+    assert_memory_equal(&c.accept_key, &xtc, sizeof xtc);
+    assert_memory_equal(&c.draw_key, &target, sizeof target);
+    /* greedy asks nobody */
+    s.params.temperature = 0;
+    assert_int_equal(hn_sampler_draw(&s, l, &h, -1), 1);
+    assert_int_equal(law_spread(&s, l, &h, law), 1);
+    assert_true(law[1] == 1 && c.draws == 7 && c.accepts == 9);
+    hn_sampler_fini(&s);
+}
+
+/* ---- odd logits, limits ----------------------------------------------------------------------------------------- */
 
 static int32_t draw(const float *l, int n, hunch_sampling q) {
+    const hn_history h = at(9);
     hn_sampler s;
+    hn_law law;
     sampler_open(&s, q, n);
-    int32_t token = hn_sampler_draw(&s, l, 9, -1);
+    const int32_t token = hn_sampler_draw(&s, l, &h, -1);
+    hn_sampler_law(&s, l, &h, &law);
+    bool drawable = token < 0 && law.n == 0;
+    for (int i = 0; i < law.n; i++) drawable |= law.id[i] == token;
+    assert_true(drawable);
     hn_sampler_fini(&s);
     return token;
 }
 
 static void test_odd_logits(void **state) {
     (void)state;
-    static const hunch_sampling all[] = {{0, 0, 1, 0, 1}, {1, 0, 1, 0, 1}, {1, 2, 1, 0, 1}, {1, 0, .9, 0, 1}, {1, 0, 1, .1, 1},
-                                         {1e-300, 0, 1, 0, 1}, {1000, 3, .5, .5, 1}};
+    static const hunch_sampling all[] = {CUTS(0, 0, 1, 0, 1),
+                                         CUTS(1, 0, 1, 0, 1),
+                                         CUTS(1, 2, 1, 0, 1),
+                                         CUTS(1, 0, .9, 0, 1),
+                                         CUTS(1, 0, 1, .1, 1),
+                                         CUTS(1e-300, 0, 1, 0, 1),
+                                         CUTS(1000, 3, .5, .5, 1),
+                                         {.temperature = 1, .top_p = 1, .top_n_sigma = .1},
+                                         {.temperature = 1e-300, .top_p = 1, .typical_p = .9},
+                                         {.temperature = .5, .top_p = 1, .typical_p = .1, .top_k = 2, .min_p = 1},
+                                         {.temperature = .5, .top_p = 1, .xtc_probability = 1, .xtc_threshold = .5}};
     const float nothing[] = {NAN, -INFINITY, NAN}, one[] = {NAN, -INFINITY, -1e30f, NAN},
-                infinite[] = {1, INFINITY, 3, INFINITY, NAN}, low[] = {-3e38f, -3.1e38f};
+                infinite[] = {1, INFINITY, 3, INFINITY, NAN}, low[] = {-3e38f, -3.1e38f}, wide[] = {3e38f, -3e38f};
     int first = 0, second = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_int_equal(draw(nothing, 3, all[i]), -1);
         assert_int_equal(draw(one, 4, all[i]), 2);
         assert_int_equal(draw(low, 2, all[i]), 0);
+        assert_int_equal(draw(wide, 2, all[i]), 0);
         for (uint64_t seed = 0; seed < 20; seed++) {
             hunch_sampling q = all[i];
             q.seed = seed;
@@ -260,9 +352,9 @@ static void test_greedy(void **state) {
         int32_t best = -1;
         for (int i = 0; i < n; i++)
             if (l[i] > -INFINITY && (best < 0 || l[i] > l[best])) best = i;
-        assert_int_equal(draw(l, n, (hunch_sampling){0, 3, .5, .1, 1}), best);
-        assert_int_equal(draw(l, n, (hunch_sampling){1, 1, 1, 0, 1}), best);  /* top-k 1 is greedy */
-        assert_int_equal(draw(l, n, (hunch_sampling){1, 0, 1e-9, 0, 1}), best); /* so is a tiny top-p */
+        assert_int_equal(draw(l, n, (hunch_sampling)CUTS(0, 3, .5, .1, 1)), best);
+        assert_int_equal(draw(l, n, (hunch_sampling)CUTS(1, 1, 1, 0, 1)), best);  /* top-k 1 is greedy */
+        assert_int_equal(draw(l, n, (hunch_sampling)CUTS(1, 0, 1e-9, 0, 1)), best); /* so is a tiny top-p */
     }
 }
 
@@ -271,42 +363,61 @@ static void test_padding(void **state) {
     (void)state;
     float l[200];
     uint64_t seed = 8;
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 400; round++) {
         logits_make(&seed, l, 100, false);
         for (int i = 100; i < 200; i++) l[i] = -INFINITY;
-        hunch_sampling q = params_make(&seed, 90);
+        hunch_sampling q = cuts_make(&seed, 90, 3);
         assert_int_equal(draw(l, 100, q), draw(l, 200, q));
     }
 }
 
-static void test_parameters(void **state) {
+static void test_no_memory(void **state) {
     (void)state;
-    static const struct {
-        hunch_sampling p;
-        const char *word;
-    } bad[] = {{{-1, 0, 1, 0, 0}, "temperature=-1"}, {{NAN, 0, 1, 0, 0}, "temperature"}, {{INFINITY, 0, 1, 0, 0}, "temperature"},
-               {{1, -1, 1, 0, 0}, "top_k=-1"},        {{1, 0, 0, 0, 0}, "top_p=0"},        {{1, 0, 1.5, 0, 0}, "top_p=1.5"},
-               {{1, 0, NAN, 0, 0}, "top_p"},          {{1, 0, 1, -.1, 0}, "min_p=-0.1"},   {{1, 0, 1, 2, 0}, "min_p=2"}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    const hunch_sampling q = {.temperature = 1, .top_p = 1, .typical_p = .5};
+    for (int after = 0; after < 3; after++) {
         hn_sampler s;
         hunch_error err = {0};
-        assert_int_equal(hn_sampler_init(&s, &bad[i].p, 10, &err), HUNCH_USAGE);
-        assert_non_null(strstr(err.message, bad[i].word));
-        assert_non_null(strstr(err.message, "expected"));
-    }
-    for (int after = 0; after < 2; after++) {
-        hn_sampler s;
         hn_fault_arm(HN_FAULT_ALLOC, after, false);
-        assert_int_equal(hn_sampler_init(&s, &(hunch_sampling){1, 0, 1, 0, 0}, 10, NULL), HUNCH_NO_MEMORY);
+        assert_int_equal(hn_sampler_init(&s, &q, 10, &err), HUNCH_NO_MEMORY);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(err.message[0]);
     }
+}
+
+/* ---- log-probabilities ------------------------------------------------------------------------------------------ */
+
+static void test_logprob(void **state) {
+    (void)state;
+    static float l[20011];
+    uint64_t seed = 9;
+    for (int round = 0; round < 60; round++) {
+        const int n = 1 + below(&seed, round % 3 ? 700 : 20011);
+        logits_make(&seed, l, n, round % 2);
+        l[below(&seed, n)] = 1;
+        long double sum = 0;
+        for (int i = 0; i < n; i++)
+            if (l[i] > -INFINITY) sum += expl((long double)l[i]);
+        for (int i = 0; i < n; i += 1 + n / 50) {
+            const double got = hn_logprob(l, n, i);
+            if (l[i] > -INFINITY) assert_true(fabs(got - (double)((long double)l[i] - logl(sum))) < 1e-6);
+            else assert_true(got == -INFINITY);
+        }
+    }
+    assert_true(isnan(hn_logprob((const float[]){NAN, -INFINITY}, 2, 1)));
+    const float infinite[] = {INFINITY, 0, INFINITY};
+    assert_true(fabs(hn_logprob(infinite, 3, 2) - log(.5)) < 1e-9);
+    assert_true(hn_logprob(infinite, 3, 1) == -INFINITY);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_law),           cmocka_unit_test(test_draw_is_the_race), cmocka_unit_test(test_draws_follow_the_law),
-        cmocka_unit_test(test_race_on_a_grid), cmocka_unit_test(test_odd_logits),       cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_padding),       cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_draw_is_the_race), cmocka_unit_test(test_large_vocabulary),
+        cmocka_unit_test(test_draws_follow_the_law), cmocka_unit_test(test_xtc_mixture),
+        cmocka_unit_test(test_race_on_a_grid),   cmocka_unit_test(test_chosen_coins),
+        cmocka_unit_test(test_ties),            
+        cmocka_unit_test(test_odd_logits),       cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_padding),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_logprob),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

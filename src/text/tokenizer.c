@@ -68,6 +68,10 @@ bool hn_tokenizer_is_special(const hn_tokenizer *t, int32_t id) {
     return is_token(t, id) && (t->kinds[id] == HN_TOKEN_CONTROL || t->kinds[id] == HN_TOKEN_UNKNOWN);
 }
 
+bool hn_tokenizer_is_padding(const hn_tokenizer *t, int32_t id) {
+    return !is_token(t, id) || !t->pieces[id].len || t->kinds[id] == HN_TOKEN_UNUSED;
+}
+
 const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len) {
     if (!is_token(t, id)) return NULL;
     if (len) *len = t->pieces[id].len;

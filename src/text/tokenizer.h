@@ -17,6 +17,8 @@ bool hn_tokenizer_adds_bos(const hn_tokenizer *t);
 /* Ends a generation: EOS, and the end-of-turn tokens that the files name (eot, eom). */
 bool hn_tokenizer_is_end(const hn_tokenizer *t, int32_t id);
 bool hn_tokenizer_is_special(const hn_tokenizer *t, int32_t id); /* control tokens: not part of the text */
+/* Fills the vocabulary up and stands for nothing: outside of it, without a piece, or marked unused by the file. */
+bool hn_tokenizer_is_padding(const hn_tokenizer *t, int32_t id);
 
 /* flags: HUNCH_TEXT_*. text must be valid UTF-8 (else HUNCH_USAGE). ids: hn_alloc'ed, freed with hn_free. */
 hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids, size_t *n,

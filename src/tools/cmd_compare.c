@@ -6,18 +6,22 @@
  * of 16 tokens (ending with the first round that reaches it), the order rotating from slice to slice, so that a
  * machine that slows down or speeds up does so for all. A drafted round may go past a slice's end; the pairing then
  * takes the share of that round that lies before it (tool_trace_at), so that both sides are timed over the same tokens,
- * and nothing is lost: the rest of the round belongs to the next slice. */
+ * and nothing is lost: the rest of the round belongs to the next slice.
+ *
+ * With --repeat or --until-width a prompt is answered several times in a row and its slices are pooled. Every time begins
+ * with emptied stores, so that no method has seen the answer before. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tool_commands.h"
 #include "tool_compare.h"
+#include "tool_render.h"
 
-enum { SLICE = 16, DEFAULT_TOKENS = 200 };
+enum { DEFAULT_TOKENS = 200, DEFAULT_REPEATS = 32 };
 
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
-static int prompts_open(tool_comparison *c) {
+static int prompts_render(tool_comparison *c, const tool_template *t) {
     int code = tool_prompts_read(&c->prompts, &c->o);
     if (code)
         return code;
@@ -26,10 +30,19 @@ static int prompts_open(tool_comparison *c) {
     if ((code = tool_model_open(&c->model, &c->o, NULL)))
         return code;
     hunch_model_get_info(c->model, &c->info);
-    for (size_t i = 0; i < c->prompts.n; i++)
-        if ((code = tool_prompt_ids(&c->prompts.items[i], c->model, !c->o.raw)))
-            return code;
-    return 0;
+    code = tool_template_check(t, c->model);
+    for (size_t i = 0; i < c->prompts.n && !code; i++)
+        code = tool_prompt_ids(&c->prompts.items[i], c->model, t);
+    return code;
+}
+
+static int prompts_open(tool_comparison *c) {
+    tool_template t;
+    int code = tool_template_open(&t, &c->o);
+    if (!code)
+        code = prompts_render(c, &t);
+    tool_template_fini(&t);
+    return code;
 }
 
 /* Rows that the longest answer needs, so that many engines do not each plan for the model's whole context. */
@@ -79,55 +92,118 @@ static bool all_finished(const tool_comparison *c) {
     return finished;
 }
 
-static int batch_generate(tool_comparison *c, size_t first, int n, int max_tokens, tool_progress *bar) {
-    int code = slice_run(c, 1, first); /* reads the prompts */
+typedef struct batch {
+    hunch_request *requests; /* [n] */
+    size_t first;            /* prompt */
+    int n, repeat;           /* prompts; times they were answered */
+    tool_progress *bar;
+} batch;
+
+static void batch_progress(const tool_comparison *c, const batch *b, double part) {
+    double repeats = ((double)b->repeat + fmin(part, 1)) / c->repeats;
+    tool_progress_at(b->bar, ((double)b->first + b->n * repeats) / (double)c->prompts.n);
+}
+
+static int batch_generate(tool_comparison *c, const batch *b) {
+    size_t turn = b->first + (size_t)b->repeat;
+    int code = slice_run(c, 1, turn); /* reads the prompts */
     for (size_t slice = 1; !code && !all_finished(c); slice++) {
-        code = slice_run(c, slice * SLICE, first + slice);
-        double part = (double)(slice * SLICE) / max_tokens;
-        tool_progress_at(bar, ((double)first + n * (part < 1 ? part : 1)) / (double)c->prompts.n);
+        code = slice_run(c, slice * TOOL_SLICE, turn + slice);
+        batch_progress(c, b, (double)(slice * TOOL_SLICE) / b->requests[0].max_tokens);
     }
     return code;
 }
 
-static int batch_run(tool_comparison *c, const hunch_request *base, size_t first, int n, tool_progress *bar) {
-    hunch_request *requests = tool_alloc((size_t)n, sizeof *requests);
+/* given: [n_lanes][n]. */
+static void answers_judge(tool_comparison *c, const batch *b, const tool_answer *given) {
+    for (int l = 1; l < c->n_lanes; l++)
+        for (int i = 0; i < b->n; i++)
+            tool_duel_add(tool_duel_of(c, l, b->first + (size_t)i), &given[i], &given[l * b->n + i]);
+}
+
+/* Keeps the first answers, to be shown. */
+static void answers_keep(tool_comparison *c, const batch *b, tool_answer *given) {
+    for (int l = 0; l < c->n_lanes; l++)
+        for (int i = 0; i < b->n; i++) {
+            tool_answer *a = &given[l * b->n + i];
+            if (b->repeat == 0)
+                c->answers[(size_t)l * c->prompts.n + b->first + (size_t)i] = *a;
+            else
+                tool_answer_fini(a);
+        }
+}
+
+static int batch_once(tool_comparison *c, const batch *b) {
+    tool_answer *given = tool_alloc((size_t)c->n_lanes * (size_t)b->n, sizeof *given);
     int code = 0;
-    for (int i = 0; i < n; i++) {
-        requests[i] = *base;
-        requests[i].prompt = c->prompts.items[first + (size_t)i].ids;
-        requests[i].n_prompt = c->prompts.items[first + (size_t)i].n_ids;
-    }
     for (int l = 0; l < c->n_lanes && !code; l++) {
-        if (c->o.cold)
+        if (c->cold)
             hunch_engine_forget(c->lanes[l].engine);
-        code = tool_lane_begin(&c->lanes[l], requests, n);
+        code = tool_lane_begin(&c->lanes[l], b->requests, b->n);
     }
     if (!code)
-        code = batch_generate(c, first, n, base->max_tokens, bar);
+        code = batch_generate(c, b);
     for (int l = 0; l < c->n_lanes; l++)
-        tool_lane_end(&c->lanes[l], code ? NULL : &c->answers[(size_t)l * c->prompts.n + first]);
-    free(requests);
+        tool_lane_end(&c->lanes[l], code ? NULL : &given[l * b->n]);
+    if (!code) {
+        answers_judge(c, b, given);
+        answers_keep(c, b, given);
+    }
+    free(given);
+    return code;
+}
+
+/* Is every interval of the batch narrow enough, or one more repetition of no use? */
+static bool batch_settled(const tool_comparison *c, const batch *b) {
+    if (b->repeat >= c->repeats)
+        return true;
+    if (isnan(c->o.until_width) || b->repeat == 0)
+        return false;
+    for (int l = 1; l < c->n_lanes; l++)
+        for (int i = 0; i < b->n; i++) {
+            const tool_duel *d = tool_duel_of(c, l, b->first + (size_t)i);
+            if (d->slices.n && !tool_duel_within(d, c->o.until_width))
+                return false;
+        }
+    return true;
+}
+
+/* An interrupt between repetitions leaves what was measured. */
+static int batch_run(tool_comparison *c, const hunch_request *base, size_t first, int n, tool_progress *bar) {
+    batch b = {.requests = tool_alloc((size_t)n, sizeof *b.requests), .first = first, .n = n, .bar = bar};
+    int code = 0;
+    for (int i = 0; i < n; i++) {
+        const tool_prompt *p = &c->prompts.items[first + (size_t)i];
+        b.requests[i] = *base;
+        b.requests[i].prompt = p->ids;
+        b.requests[i].n_prompt = p->n_ids;
+        b.requests[i].prediction = p->prediction_ids;
+        b.requests[i].n_prediction = p->n_prediction;
+    }
+    for (; !code && !batch_settled(c, &b); b.repeat++)
+        code = batch_once(c, &b);
+    if (!code || (code == HUNCH_CANCELLED && b.repeat > 1))
+        c->n_done += (size_t)n;
+    free(b.requests);
     return code;
 }
 
 /* Answers all prompts. An interrupt leaves the batches that were complete. */
 static int prompts_run(tool_comparison *c, int parallel, const hunch_request *base) {
     tool_progress bar;
+    size_t all = (size_t)c->n_lanes * c->prompts.n;
     tool_progress_begin(&bar, "comparing");
     tool_interrupts_catch();
-    c->answers = tool_alloc((size_t)c->n_lanes * c->prompts.n, sizeof *c->answers);
+    c->answers = tool_alloc(all, sizeof *c->answers);
+    c->duels = tool_alloc(all, sizeof *c->duels);
     int code = 0;
     while (c->n_done < c->prompts.n && !code) {
-        size_t left = c->prompts.n - c->n_done;
-        int n = left < (size_t)parallel ? (int)left : parallel;
-        code = batch_run(c, base, c->n_done, n, &bar);
-        if (code)
-            break;
-        c->n_done += (size_t)n;
+        size_t first = c->n_done, left = c->prompts.n - first;
+        code = batch_run(c, base, first, left < (size_t)parallel ? (int)left : parallel, &bar);
         if (c->o.show && !c->o.json) {
             tool_progress_end(&bar);
-            for (size_t i = c->n_done - (size_t)n; i < c->n_done; i++)
-                tool_report_show(c, i);
+            for (; first < c->n_done; first++)
+                tool_report_show(c, first);
             tool_flush();
         }
     }
@@ -135,85 +211,17 @@ static int prompts_run(tool_comparison *c, int parallel, const hunch_request *ba
     return code;
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------- */
-
-static size_t first_difference(const tool_answer *a, const tool_answer *b) {
-    size_t i = 0;
-    while (i < a->n && i < b->n && a->tokens[i] == b->tokens[i])
-        i++;
-    return i;
-}
-
-static void duel_judge(tool_duel *d, const tool_answer *plain, const tool_answer *drafted, tool_pairs *all) {
-    tool_pairs slices = {0};
-    d->difference = first_difference(plain, drafted);
-    d->identical = plain->n == drafted->n && d->difference == plain->n;
-    d->tokens = tool_traces_pair(&plain->trace, &drafted->trace, SLICE, &slices, &d->plain_s, &d->drafted_s);
-    d->ratio = d->drafted_s > 0 ? d->plain_s / d->drafted_s : NAN;
-    d->tau = drafted->rounds ? ((double)drafted->n - 1) / (double)drafted->rounds : NAN;
-    tool_pairs_interval(&slices, &d->low, &d->high);
-    for (size_t i = 0; i < slices.n; i++)
-        tool_pairs_add(all, slices.plain[i], slices.drafted[i]);
-    tool_pairs_fini(&slices);
-}
-
-static double lane_speed(const tool_lane *l) {
-    return l->timed_s > 0 ? l->timed_tokens / l->timed_s : NAN;
-}
-
-void tool_verdict_init(tool_verdict *v, const tool_comparison *c, int lane) {
-    *v = (tool_verdict){.draft = c->lanes[lane].method.text, .identical = true,
-                        .duels = tool_alloc(c->n_done, sizeof *v->duels)};
-    double *ratios = tool_alloc(c->n_done, sizeof *ratios), plain_s = 0, drafted_s = 0, tokens = 0;
-    tool_pairs all = {0};
-    size_t n = 0;
-    for (size_t i = 0; i < c->n_done; i++) {
-        tool_duel *d = &v->duels[i];
-        const tool_answer *a = tool_answer_of(c, lane, i);
-        duel_judge(d, tool_answer_of(c, 0, i), a, &all);
-        if (isfinite(d->ratio))
-            ratios[n++] = d->ratio;
-        if (!d->identical && v->identical) {
-            v->identical = false;
-            v->first_different = i;
-        }
-        plain_s += d->plain_s;
-        drafted_s += d->drafted_s;
-        tokens += a->rounds ? (double)a->n - 1 : 0;
-        v->rounds += a->rounds;
-        v->drafted += a->drafted;
-        v->accepted += a->accepted;
-        v->depth_drafted += a->depth_drafted;
-    }
-    v->ratio = tool_median(ratios, n);
-    v->ratio_total = drafted_s > 0 ? plain_s / drafted_s : NAN;
-    v->tau = v->rounds ? tokens / (double)v->rounds : NAN;
-    v->acceptance = v->drafted ? (double)v->accepted / (double)v->drafted : NAN;
-    v->tok_s = lane_speed(&c->lanes[lane]);
-    v->plain_tok_s = lane_speed(&c->lanes[0]);
-    tool_pairs_interval(&all, &v->low, &v->high);
-    tool_pairs_fini(&all);
-    free(ratios);
-}
-
-void tool_verdict_fini(tool_verdict *v) {
-    free(v->duels);
-    *v = (tool_verdict){0};
-}
+/* ---- the command --------------------------------------------------------------------------------------------- */
 
 static int comparison_report(const tool_comparison *c) {
     int methods = c->n_lanes - 1;
     tool_verdict *verdicts = tool_alloc((size_t)methods, sizeof *verdicts);
     for (int i = 0; i < methods; i++)
-        tool_verdict_init(&verdicts[i], c, i + 1);
+        verdicts[i] = tool_verdict_of(c, i + 1);
     int code = c->o.json ? tool_report_json(c, verdicts) : tool_report_table(c, verdicts);
-    for (int i = 0; i < methods; i++)
-        tool_verdict_fini(&verdicts[i]);
     free(verdicts);
     return code;
 }
-
-/* ---- the command --------------------------------------------------------------------------------------------- */
 
 static int comparison_run(tool_comparison *c) {
     int code = prompts_open(c);
@@ -224,6 +232,8 @@ static int comparison_run(tool_comparison *c) {
     hunch_request base;
     tool_request_init(&base, c->model, &c->o, DEFAULT_TOKENS);
     c->seed = base.sampling.seed;
+    c->repeats = c->o.repeat != TOOL_UNSET ? c->o.repeat : isnan(c->o.until_width) ? 1 : DEFAULT_REPEATS;
+    c->cold = c->o.cold || c->repeats > 1;
     int parallel = c->o.parallel == TOOL_UNSET ? 1 : c->o.parallel;
     if ((code = lanes_open(c, parallel, base.max_tokens)))
         return code;
@@ -235,9 +245,12 @@ static int comparison_run(tool_comparison *c) {
 }
 
 static void comparison_fini(tool_comparison *c) {
-    for (size_t i = 0; c->answers && i < (size_t)c->n_lanes * c->prompts.n; i++)
+    for (size_t i = 0; c->answers && i < (size_t)c->n_lanes * c->prompts.n; i++) {
         tool_answer_fini(&c->answers[i]);
+        tool_duel_fini(&c->duels[i]);
+    }
     free(c->answers);
+    free(c->duels);
     for (int i = 0; i < c->n_lanes; i++)
         tool_lane_fini(&c->lanes[i]);
     free(c->lanes);

@@ -8,7 +8,7 @@
 
 #include "tool_commands.h"
 #include "tool_open.h"
-#include "tool_prompts.h"
+#include "tool_render.h"
 
 enum { MOST_CONTEXT = 2048 };
 
@@ -63,7 +63,7 @@ static int score_report(const tool_options *o, const score *s) {
 
 static int score_run(const tool_options *o, tool_prompt *p, hunch_model **m, hunch_engine **e) {
     int code = tool_text_read(p, o);
-    if (code || (code = tool_model_open(m, o, NULL)) || (code = tool_prompt_ids(p, *m, false)))
+    if (code || (code = tool_model_open(m, o, NULL)) || (code = tool_prompt_ids(p, *m, NULL)))
         return code;
     if (p->n_ids < 2)
         return tool_usage("score: a text of %zu token has none to score, at least 2 are needed", p->n_ids);

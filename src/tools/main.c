@@ -10,14 +10,21 @@ const tool_command tool_commands[] = {
     {TOOL_RUN, "run", "run -m MODEL -p PROMPT [--draft SPEC]... [FLAG...]",
      "generates; ends with tokens/s, acceptance length and where each token came from",
      "The prompt goes through the model's chat template, if it has one, unless --raw. -f reads a text file (one final\n"
-     "newline is dropped) or JSON lines with one row. Sampling defaults are the model's own, else temperature 0.\n",
+     "newline is dropped) or JSON lines with one row {\"prompt\" or \"tokens\", \"prediction\"?}: the prediction is the text\n"
+     "that a `prediction` drafter expects. Sampling defaults are the model's own, else temperature 0.\n",
      tool_run},
+    {TOOL_CHAT, "chat", "chat -m MODEL [--system TEXT] [--draft SPEC]... [FLAG...]",
+     "a conversation, line by line; Ctrl-C stops an answer",
+     "Reads standard input: a terminal, or a pipe with one message a line. /help lists what else a line can say. A line\n"
+     "that ends in a backslash goes on in the next. With --json-lines each answer is one object of the shape that run has.\n",
+     tool_chat},
     {TOOL_COMPARE, "compare", "compare -m MODEL -f PROMPTS [--draft SPEC]... [FLAG...]",
      "plain against each drafting method, interleaved: speed, acceptance, identical text or not",
-     "PROMPTS is a text file (one prompt) or JSON lines {\"id\",\"group\",\"prompt\"} or {\"id\",\"tokens\"}. Each --draft is\n"
-     "one method; A+B is one method of two drafters. Plain and drafted generation take turns every 16 tokens.\n"
+     "PROMPTS is a text file (one prompt) or JSON lines {\"id\",\"group\",\"prompt\",\"prediction\"?} or {\"id\",\"tokens\"}. Each\n"
+     "--draft is one method; A+B is one method of two drafters. Plain and drafted generation take turns every 16 tokens.\n"
      "ratio = plain decode time / drafted decode time over the same tokens, prefill excluded; ci = 90 % bootstrap over\n"
-     "the slices of 16 tokens; ratio of a method = median over prompts; ratio_total = total / total.\n",
+     "the slices of 16 tokens; ratio of a method = median over prompts; ratio_total = total / total. --repeat and\n"
+     "--until-width pool the slices of all times that a prompt was answered, each time with emptied stores (--cold).\n",
      tool_compare},
     {TOOL_BENCH, "bench", "bench -m MODEL [--rows LIST] [--contexts LIST] [--json|--csv] [FLAG...]",
      "machine limits, time of a pass by rows and context, tokens/s",
@@ -33,6 +40,12 @@ const tool_command tool_commands[] = {
      tool_tokenize},
     {TOOL_LOGITS, "logits", "logits -m MODEL -p TEXT | -f FILE | --tokens FILE -o OUT.npy",
      "logits of every position, float32 [T, V], as a NumPy file", NULL, tool_logits},
+    {TOOL_DRAFT, "draft", "draft -m MODEL --draft SPEC -p TEXT [--depth K] [--accept N] [-o OUT.safetensors] [FLAG...]",
+     "one round of a drafter behind a text",
+     "The text is taken as it is, without the chat template; the target's token behind it is the root of the tree. Greedy\n"
+     "unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, vocabulary], -inf where\n"
+     "it has none.\n",
+     tool_draft},
     {TOOL_SCORE, "score", "score -m MODEL -p TEXT | -f FILE | --tokens FILE [--json]",
      "negative log-likelihood of a text, in nats a token, and its perplexity",
      "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half\n"

@@ -7,10 +7,12 @@
 #include "tool_options.h"
 
 int tool_run(int argc, char **argv);
+int tool_chat(int argc, char **argv);
 int tool_compare(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
 int tool_tokenize(int argc, char **argv);
+int tool_draft(int argc, char **argv);
 int tool_logits(int argc, char **argv);
 int tool_score(int argc, char **argv);
 int tool_convert(int argc, char **argv);

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_compare.h - what `hunch compare` measured (cmd_compare.c) and how it is shown (tool_report.c). */
+/* tool_compare.h - what `hunch compare` measured (cmd_compare.c), how it is judged (tool_verdict.c) and how it is shown
+ * (tool_report.c). */
 #ifndef HN_TOOL_COMPARE_H
 #define HN_TOOL_COMPARE_H
 
 #include "tool_prompts.h"
 #include "tool_twins.h"
 
-/* A method against plain, on one prompt. Figures that cannot be had are NAN. */
+enum { TOOL_SLICE = 16 }; /* tokens */
+
+/* A method against plain, on one prompt, over all times that it was answered. Figures that cannot be had are NAN. */
 typedef struct tool_duel {
+    int repeats;
+    tool_pairs slices;
     double plain_s, drafted_s, tokens; /* of the tokens that both decoded */
-    double ratio, low, high, tau;
+    double decoded;                    /* tokens of the method that its rounds gave */
+    uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
-    size_t difference; /* position of the first token that differs */
+    size_t difference;       /* position of the first token that differs, in the first answer that does */
+    double ratio, low, high; /* brought up to date by tool_duel_add */
 } tool_duel;
 
+void tool_duel_add(tool_duel *d, const tool_answer *plain, const tool_answer *drafted);
+void tool_duel_fini(tool_duel *d);
+double tool_duel_tau(const tool_duel *d);
+/* Is the interval known and within +-width? An interval of few slices is not believed. */
+bool tool_duel_within(const tool_duel *d, double width);
+
+/* A method against plain, over all prompts. */
 typedef struct tool_verdict {
     const char *draft;
-    tool_duel *duels; /* [prompts] */
+    const tool_duel *duels; /* [prompts] */
     double ratio, ratio_total, low, high, tau, acceptance, tok_s, plain_tok_s;
     uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
@@ -30,7 +44,10 @@ typedef struct tool_comparison {
     hunch_model_info info;
     tool_lane *lanes;     /* [n_lanes]; the first is plain */
     int n_lanes;
-    tool_answer *answers; /* [n_lanes][prompts.n] */
+    int repeats;          /* of each prompt at most */
+    bool cold;            /* stores are emptied before each prompt and repetition */
+    tool_answer *answers; /* [n_lanes][prompts.n]: the first of each */
+    tool_duel *duels;     /* [n_lanes][prompts.n]; those of lane 0 are not used */
     size_t n_done;        /* prompts that were answered */
     uint64_t seed;
 } tool_comparison;
@@ -39,9 +56,12 @@ static inline const tool_answer *tool_answer_of(const tool_comparison *c, int la
     return &c->answers[(size_t)lane * c->prompts.n + prompt];
 }
 
+static inline tool_duel *tool_duel_of(const tool_comparison *c, int lane, size_t prompt) {
+    return &c->duels[(size_t)lane * c->prompts.n + prompt];
+}
+
 /* Judges the lane `lane` against lane 0. */
-void tool_verdict_init(tool_verdict *v, const tool_comparison *c, int lane);
-void tool_verdict_fini(tool_verdict *v);
+tool_verdict tool_verdict_of(const tool_comparison *c, int lane);
 
 int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts);
 int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts);

@@ -60,6 +60,16 @@ void tool_method_fini(tool_method *m) {
     *m = (tool_method){0};
 }
 
+hunch_lossy tool_lossy(const tool_options *o) {
+    if (!isnan(o->lossy_lenience))
+        return (hunch_lossy){HUNCH_LOSSY_LENIENCE, o->lossy_lenience, 0};
+    if (!isnan(o->lossy_typical[0]))
+        return (hunch_lossy){HUNCH_LOSSY_TYPICAL, o->lossy_typical[0], o->lossy_typical[1]};
+    if (o->lossy_top_m != TOOL_UNSET)
+        return (hunch_lossy){HUNCH_LOSSY_TOP_M, o->lossy_top_m, 0};
+    return (hunch_lossy){HUNCH_LOSSLESS, 0, 0};
+}
+
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel) {
     hunch_engine_options eo;
@@ -67,6 +77,8 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     if (method) {
         eo.drafts = method->drafts;
         eo.n_drafts = method->n_drafts;
+        eo.verify = o->verify != TOOL_UNSET ? (hunch_verify)o->verify : HUNCH_VERIFY_DEFAULT;
+        eo.lossy = tool_lossy(o);
     }
     eo.context = context;
     if (context == 0 && o->context != TOOL_UNSET)
@@ -74,10 +86,11 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     eo.parallel = parallel;
     if (o->kv != TOOL_UNSET)
         eo.kv = (hunch_kv)o->kv;
-    if (o->verify != TOOL_UNSET)
-        eo.verify = (hunch_verify)o->verify;
     if (o->chunk != TOOL_UNSET)
         eo.chunk = o->chunk;
+    if (o->pool_rows != TOOL_UNSET)
+        eo.pool_rows = o->pool_rows;
+    eo.no_prefix_reuse = o->no_prefix_reuse;
     hunch_error err = {0};
     return hunch_engine_open(out, m, &eo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
 }
@@ -90,22 +103,52 @@ static uint64_t random_seed(void) {
     return seed >> 11;
 }
 
+static void set_real(double *to, double given) {
+    if (!isnan(given))
+        *to = given;
+}
+
+static void set_int(int *to, int given) {
+    if (given != TOOL_UNSET)
+        *to = given;
+}
+
+void tool_sampling_set(hunch_sampling *s, const tool_options *o) {
+    set_real(&s->temperature, o->temperature);
+    set_int(&s->top_k, o->top_k);
+    set_real(&s->top_p, o->top_p);
+    set_real(&s->min_p, o->min_p);
+    set_real(&s->top_n_sigma, o->top_n_sigma);
+    set_real(&s->typical_p, o->typical);
+    set_real(&s->xtc_probability, o->xtc_probability);
+    if (s->xtc_probability > 0)
+        s->xtc_threshold = isnan(o->xtc_threshold) ? 0.1 : o->xtc_threshold;
+    set_real(&s->repetition_penalty, o->repetition_penalty);
+    set_real(&s->presence_penalty, o->presence_penalty);
+    set_real(&s->frequency_penalty, o->frequency_penalty);
+    set_real(&s->dry_multiplier, o->dry_multiplier);
+    set_real(&s->dry_base, o->dry_base);
+    set_int(&s->dry_allowed_length, o->dry_allowed_length);
+    set_int(&s->dry_range, o->dry_range);
+    if (o->breakers.n) {
+        s->dry_breakers = o->breakers.items;
+        s->n_dry_breakers = o->breakers.n;
+    }
+    if (o->biases.n) {
+        s->bias = o->biases.items;
+        s->n_bias = o->biases.n;
+    }
+    s->seed = o->seed == TOOL_UNSET ? random_seed() : (uint64_t)o->seed;
+}
+
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n) {
     hunch_request_defaults(r, m);
     r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
     r->ignore_eos = o->ignore_eos;
     r->stop = o->stops.items;
     r->n_stop = o->stops.n;
-    hunch_sampling *s = &r->sampling;
-    if (!isnan(o->temperature))
-        s->temperature = o->temperature;
-    if (o->top_k != TOOL_UNSET)
-        s->top_k = o->top_k;
-    if (!isnan(o->top_p))
-        s->top_p = o->top_p;
-    if (!isnan(o->min_p))
-        s->min_p = o->min_p;
-    s->seed = o->seed == TOOL_UNSET ? random_seed() : (uint64_t)o->seed;
+    r->logprobs = o->logprobs;
+    tool_sampling_set(&r->sampling, o);
 }
 
 int tool_kv_bytes(const tool_options *o) {

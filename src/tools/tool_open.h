@@ -20,12 +20,16 @@ typedef struct tool_method {
 void tool_method_init(tool_method *m, const char *const *specs, int n);
 void tool_method_fini(tool_method *m);
 
-/* method NULL: plain. context 0: --context, or the engine's own. parallel: sequences at once. */
+hunch_lossy tool_lossy(const tool_options *o);
+/* method NULL: plain, by the rule that plain decoding has. context 0: --context, or the engine's own. parallel: sequences
+ * at once. */
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel);
 
-/* Sampling and limits from flags over the model's defaults; the prompt is left to the caller. Without --seed a random
- * one is drawn. The stop strings belong to o. */
+/* What the flags say of sampling, over what stands there. Without --seed a random one is drawn. Lists belong to o. */
+void tool_sampling_set(hunch_sampling *s, const tool_options *o);
+/* Sampling and limits from flags over the model's defaults; the prompt is left to the caller. default_n 0: as many as
+ * the context holds. Stop strings belong to o. */
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n);
 
 /* Bytes of one element of the K/V cache that the flags ask for. */

@@ -3,20 +3,19 @@
  * flag beyond its type; what a command does with one stands in cmd_*.c. */
 #include "tool_options.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { FLAG, TEXT, INT, INT64, REAL, CHOICE, TEXTS, INTS };
+enum kind { FLAG, TEXT, INT, INT64, REAL, ABOVE, PAIR, CHOICE, TEXTS, INTS, BIASES };
 
 typedef struct option {
     const char *name, *alias; /* with their dashes */
     enum kind kind;
     size_t at; /* offset in tool_options */
     unsigned commands;
-    double min, max;            /* INT, INT64, REAL, INTS */
+    double min, max;            /* INT, INT64, REAL, INTS; ABOVE and both of PAIR: min itself is too small */
     const char *const *choices; /* CHOICE: accepted words, then NULL */
     const char *const *later;   /* CHOICE: words of the language that this build does not have, then NULL */
     const char *value, *help;
@@ -25,14 +24,15 @@ typedef struct option {
 static const char *const kv_names[] = {"default", "bf16", "f16", "f32", NULL}; /* in the order of hunch_kv */
 static const char *const kv_later[] = {"q8_0", NULL};
 static const char *const precision_names[] = {"native", "f32", NULL};
-static const char *const verify_names[] = {"default", "greedy", "match", NULL}; /* in the order of hunch_verify */
-static const char *const verify_later[] = {"ratio", "block", "traversal", NULL};
+static const char *const verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
 static const char *const color_names[] = {"auto", "always", "never", NULL};
 
 enum {
     PROMPTED = TOOL_RUN | TOOL_COMPARE,
-    TEXTED = TOOL_RUN | TOOL_COMPARE | TOOL_LOGITS | TOOL_SCORE,
-    ENGINED = TEXTED | TOOL_BENCH,
+    TEXTED = TOOL_RUN | TOOL_COMPARE | TOOL_LOGITS | TOOL_SCORE | TOOL_DRAFT,
+    GENERATES = TOOL_RUN | TOOL_COMPARE | TOOL_CHAT,
+    SAMPLED = GENERATES | TOOL_DRAFT,
+    ENGINED = TEXTED | TOOL_CHAT | TOOL_BENCH,
     LOADED = ENGINED | TOOL_TOKENIZE,
     ALL = LOADED | TOOL_INSPECT | TOOL_CONVERT
 };
@@ -43,23 +43,48 @@ static const option options[] = {
     {"--prompt", "-p", TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, 0, 0, NULL, NULL, "TEXT", "the text; - reads standard input"},
     {"--file", "-f", TEXT, AT(file), TEXTED | TOOL_TOKENIZE, 0, 0, NULL, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TEXT, AT(tokens_file), TEXTED, 0, 0, NULL, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},
-    {"--raw", NULL, FLAG, AT(raw), PROMPTED, 0, 0, NULL, NULL, NULL, "text without the chat template"},
-    {"--output", "-o", TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT, 0, 0, NULL, NULL, "FILE", "the file to write"},
-    {"-n", NULL, INT, AT(n), PROMPTED, 1, INT_MAX, NULL, NULL, "N", "at most N new tokens (run 512, compare 200)"},
-    {"--ignore-eos", NULL, FLAG, AT(ignore_eos), PROMPTED, 0, 0, NULL, NULL, NULL, "do not stop at the end-of-sequence token"},
-    {"--stop", NULL, TEXTS, AT(stops), PROMPTED, 0, 0, NULL, NULL, "TEXT", "end the text before TEXT (repeatable)"},
-    {"--draft", NULL, TEXTS, AT(drafts), PROMPTED, 0, 0, NULL, NULL, "SPEC", "KIND[,key=value...]: none, auto, ngram, forced (repeatable; A+B draft together); default auto = ngram"},
-    {"--verify", NULL, CHOICE, AT(verify), PROMPTED, 0, 0, verify_names, verify_later, "RULE", "greedy or match; default: greedy at temperature 0, else match"},
-    {"--temperature", NULL, REAL, AT(temperature), PROMPTED, 0, 1000, NULL, NULL, "T", "0 is greedy; default: the model's, else 0"},
-    {"--top-k", NULL, INT, AT(top_k), PROMPTED, 0, INT_MAX, NULL, NULL, "K", "keep the K likeliest tokens; 0 is off"},
-    {"--top-p", NULL, REAL, AT(top_p), PROMPTED, 0, 1, NULL, NULL, "P", "keep the likeliest tokens that hold P; 1 is off"},
-    {"--min-p", NULL, REAL, AT(min_p), PROMPTED, 0, 1, NULL, NULL, "P", "drop tokens below P times the likeliest; 0 is off"},
-    {"--seed", NULL, INT64, AT(seed), PROMPTED, 0, 9223372036854775807.0, NULL, NULL, "S", "of the random streams; default: random, and reported"},
+    {"--raw", NULL, FLAG, AT(raw), GENERATES, 0, 0, NULL, NULL, NULL, "text without the chat template"},
+    {"--chat-template-file", NULL, TEXT, AT(chat_template_file), GENERATES, 0, 0, NULL, NULL, "FILE", "a chat template instead of the model's own"},
+    {"--template-arg", NULL, TEXTS, AT(template_args), GENERATES, 0, 0, NULL, NULL, "K=V", "a variable of the chat template; V is JSON, else a text (repeatable)"},
+    {"--system", NULL, TEXT, AT(system), TOOL_CHAT, 0, 0, NULL, NULL, "TEXT", "the system message of the conversation"},
+    {"--output", "-o", TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, 0, 0, NULL, NULL, "FILE", "the file to write"},
+    {"-n", NULL, INT, AT(n), GENERATES, 1, INT_MAX, NULL, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
+    {"--ignore-eos", NULL, FLAG, AT(ignore_eos), GENERATES, 0, 0, NULL, NULL, NULL, "do not stop at the end-of-sequence token"},
+    {"--stop", NULL, TEXTS, AT(stops), GENERATES, 0, 0, NULL, NULL, "TEXT", "end the text before TEXT (repeatable)"},
+    {"--draft", NULL, TEXTS, AT(drafts), SAMPLED, 0, 0, NULL, NULL, "SPEC", "KIND[:PATH][,key=value...]: none, auto, ngram, cache, suffix, prediction, model, forced (repeatable; A+B draft together); default auto"},
+    {"--verify", NULL, CHOICE, AT(verify), GENERATES, 0, 0, verify_names, NULL, "RULE", "greedy, match, ratio, block or traversal; default: greedy at temperature 0, else match"},
+    {"--lossy-lenience", NULL, ABOVE, AT(lossy_lenience), GENERATES, 0, 1, NULL, NULL, "L", "accept drafts with min(1, p/(L q)): changes what is said"},
+    {"--lossy-typical", NULL, PAIR, AT(lossy_typical), GENERATES, 0, 1, NULL, NULL, "EPS,ALPHA", "accept drafts of p > min(EPS, ALPHA e^-entropy): changes what is said"},
+    {"--lossy-top-m", NULL, INT, AT(lossy_top_m), GENERATES, 1, INT_MAX, NULL, NULL, "M", "accept drafts among the M likeliest: changes what is said"},
+    {"--temperature", NULL, REAL, AT(temperature), SAMPLED, 0, 1000, NULL, NULL, "T", "0 is greedy; default: the model's, else 0"},
+    {"--top-k", NULL, INT, AT(top_k), SAMPLED, 0, INT_MAX, NULL, NULL, "K", "keep the K likeliest tokens; 0 is off"},
+    {"--top-p", NULL, ABOVE, AT(top_p), SAMPLED, 0, 1, NULL, NULL, "P", "keep the likeliest tokens that hold P; 1 is off"},
+    {"--min-p", NULL, REAL, AT(min_p), SAMPLED, 0, 1, NULL, NULL, "P", "drop tokens below P times the likeliest; 0 is off"},
+    {"--top-n-sigma", NULL, REAL, AT(top_n_sigma), SAMPLED, 0, 1000, NULL, NULL, "S", "keep logits within S standard deviations of the largest; 0 is off"},
+    {"--typical", NULL, REAL, AT(typical), SAMPLED, 0, 1, NULL, NULL, "P", "keep the tokens of the most typical information that hold P; 0 and 1 are off"},
+    {"--xtc-probability", NULL, REAL, AT(xtc_probability), SAMPLED, 0, 1, NULL, NULL, "P", "with this probability drop all tokens of --xtc-threshold but the last; 0 is off"},
+    {"--xtc-threshold", NULL, REAL, AT(xtc_threshold), SAMPLED, 0, 0.5, NULL, NULL, "P", "probability from which XTC drops, default 0.1"},
+    {"--repetition-penalty", NULL, REAL, AT(repetition_penalty), SAMPLED, 0, 100, NULL, NULL, "R", "divides logits of tokens that prompt or answer hold; 0 and 1 are off"},
+    {"--presence-penalty", NULL, REAL, AT(presence_penalty), SAMPLED, -2, 2, NULL, NULL, "X", "subtracted once from tokens of the answer; 0 is off"},
+    {"--frequency-penalty", NULL, REAL, AT(frequency_penalty), SAMPLED, -2, 2, NULL, NULL, "X", "subtracted as often as the answer holds the token; 0 is off"},
+    {"--dry-multiplier", NULL, REAL, AT(dry_multiplier), SAMPLED, 0, 1000, NULL, NULL, "X", "penalty of repeating a sequence (DRY); 0 is off"},
+    {"--dry-base", NULL, REAL, AT(dry_base), SAMPLED, 1, 100, NULL, NULL, "X", "grows the DRY penalty a token, default 1.75"},
+    {"--dry-allowed-length", NULL, INT, AT(dry_allowed_length), SAMPLED, 1, 1000, NULL, NULL, "N", "repetitions of N tokens cost nothing yet, default 2"},
+    {"--dry-range", NULL, INT, AT(dry_range), SAMPLED, 0, INT_MAX, NULL, NULL, "N", "tokens that DRY looks back; 0, the default: all"},
+    {"--dry-breaker", NULL, TEXTS, AT(breakers), SAMPLED, 0, 0, NULL, NULL, "TEXT", "tokens that hold TEXT end a repetition (repeatable); default: newline, colon, quote, asterisk"},
+    {"--logit-bias", NULL, BIASES, AT(biases), SAMPLED, 0, 0, NULL, NULL, "ID=BIAS", "adds BIAS to a token's logit; -inf forbids it (repeatable)"},
+    {"--seed", NULL, INT64, AT(seed), SAMPLED, 0, 9223372036854775807.0, NULL, NULL, "S", "of the random streams; default: random, and reported"},
+    {"--logprobs", NULL, FLAG, AT(logprobs), TOOL_RUN | TOOL_CHAT, 0, 0, NULL, NULL, NULL, "the target's log-probability of every token (with --json or --json-lines)"},
+    {"--why", NULL, FLAG, AT(why), TOOL_RUN, 0, 0, NULL, NULL, NULL, "what the controller considered and chose, a line a round"},
     {"--samples", NULL, INT, AT(samples), TOOL_RUN, 1, INT_MAX, NULL, NULL, "N", "N answers with seeds S, S+1, ... (with --json-lines)"},
     {"--cold", NULL, FLAG, AT(cold), TOOL_COMPARE, 0, 0, NULL, NULL, NULL, "empty what drafters learned before each prompt"},
+    {"--repeat", NULL, INT, AT(repeat), TOOL_COMPARE, 1, 100000, NULL, NULL, "N", "answer each prompt N times, with emptied stores each time"},
+    {"--until-width", NULL, ABOVE, AT(until_width), TOOL_COMPARE, 0, INT_MAX, NULL, NULL, "W", "repeat each prompt until its interval is within +-W, at most --repeat (32) times"},
     {"--show", NULL, FLAG, AT(show), TOOL_COMPARE, 0, 0, NULL, NULL, NULL, "show the answers side by side, coloured by who proposed each token"},
     {"--rows", NULL, INTS, AT(rows), TOOL_BENCH, 1, 64, NULL, NULL, "LIST", "rows of a pass, default 1,2,3,4,6,8,12,16,32,64"},
     {"--contexts", NULL, INTS, AT(contexts), TOOL_BENCH, 0, INT_MAX, NULL, NULL, "LIST", "committed rows before the pass, default 256,2048"},
+    {"--depth", NULL, INT, AT(depth), TOOL_DRAFT, 1, HUNCH_MAX_DEPTH, NULL, NULL, "K", "levels to draft, default 8"},
+    {"--accept", NULL, INT, AT(accept), TOOL_DRAFT, 0, HUNCH_MAX_DEPTH, NULL, NULL, "N", "commit N drafts of the chain and show the second round"},
     {"--template", NULL, TEXT, AT(template_file), TOOL_TOKENIZE, 0, 0, NULL, NULL, "FILE", "a chat template to render, instead of the model's"},
     {"--messages", NULL, TEXT, AT(messages_file), TOOL_TOKENIZE, 0, 0, NULL, NULL, "FILE", "variables of the template: a JSON object with \"messages\""},
     {"--text", NULL, FLAG, AT(text_only), TOOL_TOKENIZE, 0, 0, NULL, NULL, NULL, "print the rendered text, not its ids (needs no model)"},
@@ -71,54 +96,17 @@ static const option options[] = {
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
     {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, 64, NULL, NULL, "N", "rows of prefill a pass, 1 to 64"},
-    {"--json", NULL, FLAG, AT(json), ALL, 0, 0, NULL, NULL, NULL, "JSON on standard output, everything else on standard error"},
-    {"--json-lines", NULL, FLAG, AT(json_lines), TOOL_RUN | TOOL_TOKENIZE, 0, 0, NULL, NULL, NULL, "one JSON object a line"},
+    {"--pool-rows", NULL, INT, AT(pool_rows), GENERATES, 1, INT_MAX, NULL, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},
+    {"--no-prefix-reuse", NULL, FLAG, AT(no_prefix_reuse), GENERATES, 0, 0, NULL, NULL, NULL, "read every prompt from its first token on"},
+    {"--json", NULL, FLAG, AT(json), ALL & ~TOOL_CHAT, 0, 0, NULL, NULL, NULL, "JSON on standard output, everything else on standard error"},
+    {"--json-lines", NULL, FLAG, AT(json_lines), TOOL_RUN | TOOL_CHAT | TOOL_TOKENIZE, 0, 0, NULL, NULL, NULL, "one JSON object a line"},
     {"--csv", NULL, FLAG, AT(csv), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "comma-separated values on standard output"},
     {"--color", NULL, CHOICE, AT(color), ALL, 0, 0, color_names, NULL, "WHEN", "auto, always or never; NO_COLOR is honoured"},
     {"--help", "-h", FLAG, AT(help), ALL, 0, 0, NULL, NULL, NULL, "this text"},
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };
 
-/* ---- nearest names ------------------------------------------------------------------------------------------- */
-
-static size_t min3(size_t a, size_t b, size_t c) {
-    return a < b ? (a < c ? a : c) : b < c ? b : c;
-}
-
-/* Edit distance (insert, delete, replace: 1 each) of two words below 64 letters. */
-static size_t distance(const char *a, const char *b) {
-    size_t row[64], na = strlen(a), nb = strlen(b);
-    if (na >= 64 || nb >= 64)
-        return 64;
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            size_t above = row[j];
-            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[nb];
-}
-
-const char *tool_nearest(const char *word, const char *const *names, size_t n) {
-    const char *best = NULL;
-    size_t least = 64;
-    for (size_t i = 0; i < n; i++) {
-        size_t d = distance(word, names[i]);
-        /* A name that begins with what was typed is near however long its rest. */
-        if (strlen(word) >= 4 && strncmp(word, names[i], strlen(word)) == 0)
-            d = 1;
-        if (d < least) {
-            least = d;
-            best = names[i];
-        }
-    }
-    return least <= 2 + strlen(word) / 4 ? best : NULL;
-}
+/* ---- values -------------------------------------------------------------------------------------------------- */
 
 static int unknown_flag(const char *flag, const tool_command *c) {
     const char *names[2 * N_OPTIONS];
@@ -136,31 +124,16 @@ static int unknown_flag(const char *flag, const tool_command *c) {
     return tool_usage("%s: unknown flag %s, see hunch %s --help", c->name, flag, c->name);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
-
-static bool number_begins(const char *s) {
-    return (*s >= '0' && *s <= '9') || *s == '-' || *s == '.';
-}
-
-static bool parse_int64(const char *s, int64_t *out) {
-    char *end;
-    errno = 0;
-    long long v = strtoll(s, &end, 10);
-    *out = v;
-    return number_begins(s) && *end == 0 && end != s && errno == 0;
-}
-
-static bool parse_real(const char *s, double *out) {
-    char *end;
-    *out = strtod(s, &end);
-    return number_begins(s) && !strpbrk(s, "xX") && *end == 0 && end != s && isfinite(*out);
-}
-
 static int bad_number(const tool_command *c, const option *o, const char *name, const char *s) {
-    const char *what = o->kind == REAL ? "a number" : o->kind == INTS ? "a list of whole numbers" : "a whole number";
+    static const char *const what[] = {[INT] = "a whole number", [INT64] = "a whole number", [REAL] = "a number",
+                                       [ABOVE] = "a number", [PAIR] = "two numbers A,B",
+                                       [INTS] = "a list of whole numbers"};
+    bool above = o->kind == ABOVE || o->kind == PAIR;
     if (o->max >= INT_MAX)
-        return tool_usage("%s: %s %s is not %s of at least %.0f", c->name, name, s, what, o->min);
-    return tool_usage("%s: %s %s is not %s from %g to %g", c->name, name, s, what, o->min, o->max);
+        return tool_usage("%s: %s %s is not %s %s %.0f", c->name, name, s, what[o->kind],
+                          above ? "above" : "of at least", o->min);
+    return tool_usage("%s: %s %s is not %s %s %g%s %g", c->name, name, s, what[o->kind], above ? "above" : "from",
+                      o->min, above ? " and at most" : " to", o->max);
 }
 
 static int set_ints(const tool_command *c, const option *o, const char *name, const char *s, tool_ints *list) {
@@ -168,22 +141,26 @@ static int set_ints(const tool_command *c, const option *o, const char *name, co
     for (const char *p = s; *p; p++)
         room += *p == ',';
     free(list->items);
-    *list = (tool_ints){tool_alloc(room, sizeof(int)), 0};
-    for (const char *p = s;;) {
-        char word[16];
-        size_t len = strcspn(p, ",");
-        int64_t v;
-        if (len == 0 || len >= sizeof word)
-            return bad_number(c, o, name, s);
-        memcpy(word, p, len);
-        word[len] = 0;
-        if (!parse_int64(word, &v) || v < (int64_t)o->min || v > (int64_t)o->max)
-            return bad_number(c, o, name, s);
-        list->items[list->n++] = (int)v;
-        if (p[len] == 0)
-            return -1;
-        p += len + 1;
-    }
+    list->items = tool_alloc(room, sizeof(int));
+    list->n = tool_parse_ints(s, (int64_t)o->min, (int64_t)o->max, list->items);
+    return list->n ? -1 : bad_number(c, o, name, s);
+}
+
+static int add_bias(const tool_command *c, const char *name, const char *s, tool_biases *list) {
+    hunch_bias bias;
+    if (!tool_parse_bias(s, &bias))
+        return tool_usage("%s: %s %s is not ID=BIAS: a token id, and a number or -inf", c->name, name, s);
+    size_t cap = (size_t)list->n;
+    list->items = tool_grow(list->items, &cap, (size_t)list->n + 1, sizeof *list->items);
+    list->items[list->n++] = bias;
+    return -1;
+}
+
+static int add_text(tool_texts *list, const char *s) {
+    size_t cap = (size_t)list->n;
+    list->items = tool_grow(list->items, &cap, (size_t)list->n + 1, sizeof *list->items);
+    list->items[list->n++] = s;
+    return -1;
 }
 
 static int set_choice(const tool_command *c, const option *o, const char *name, const char *s, int *out) {
@@ -198,10 +175,34 @@ static int set_choice(const tool_command *c, const option *o, const char *name, 
     return tool_usage("%s: %s %s is unknown: %s", c->name, name, s, o->help);
 }
 
+static bool in_range(const option *o, double x) {
+    return (o->kind == ABOVE || o->kind == PAIR ? x > o->min : x >= o->min) && x <= o->max;
+}
+
+static int set_integer(const tool_command *c, const option *o, const char *name, const char *s, void *at) {
+    int64_t v;
+    if (!tool_parse_int64(s, &v) || v < (int64_t)o->min || (o->kind == INT && v > (int64_t)o->max))
+        return bad_number(c, o, name, s);
+    if (o->kind == INT)
+        *(int *)at = (int)v;
+    else
+        *(int64_t *)at = v;
+    return -1;
+}
+
+static int set_real(const tool_command *c, const option *o, const char *name, const char *s, double *at) {
+    double r[2] = {0};
+    bool pair = o->kind == PAIR;
+    if (!(pair ? tool_parse_pair(s, r) : tool_parse_real(s, r)) || !in_range(o, r[0]) || (pair && !in_range(o, r[1])))
+        return bad_number(c, o, name, s);
+    at[0] = r[0];
+    if (pair)
+        at[1] = r[1];
+    return -1;
+}
+
 static int set_value(const tool_command *c, const option *o, const char *name, const char *s, tool_options *to) {
     void *at = (char *)to + o->at;
-    int64_t v;
-    double r;
     switch (o->kind) {
     case FLAG:
         *(bool *)at = true;
@@ -210,29 +211,18 @@ static int set_value(const tool_command *c, const option *o, const char *name, c
         *(const char **)at = s;
         return -1;
     case INT:
-        if (!parse_int64(s, &v) || v < (int64_t)o->min || v > (int64_t)o->max)
-            return bad_number(c, o, name, s);
-        *(int *)at = (int)v;
-        return -1;
     case INT64:
-        if (!parse_int64(s, &v) || v < 0)
-            return bad_number(c, o, name, s);
-        *(int64_t *)at = v;
-        return -1;
+        return set_integer(c, o, name, s, at);
     case REAL:
-        if (!parse_real(s, &r) || r < o->min || r > o->max)
-            return bad_number(c, o, name, s);
-        *(double *)at = r;
-        return -1;
+    case ABOVE:
+    case PAIR:
+        return set_real(c, o, name, s, at);
     case CHOICE:
         return set_choice(c, o, name, s, at);
-    case TEXTS: {
-        tool_texts *list = at;
-        size_t cap = (size_t)list->n;
-        list->items = tool_grow(list->items, &cap, (size_t)list->n + 1, sizeof *list->items);
-        list->items[list->n++] = s;
-        return -1;
-    }
+    case TEXTS:
+        return add_text(at, s);
+    case BIASES:
+        return add_bias(c, name, s, at);
     default:
         return set_ints(c, o, name, s, at);
     }
@@ -240,11 +230,30 @@ static int set_value(const tool_command *c, const option *o, const char *name, c
 
 /* ---- the parser ---------------------------------------------------------------------------------------------- */
 
+/* Whatever the table says is a number or a choice begins as not given. */
 static void options_clear(tool_options *o) {
-    *o = (tool_options){.n = TOOL_UNSET, .top_k = TOOL_UNSET, .threads = TOOL_UNSET, .context = TOOL_UNSET,
-                        .kv = TOOL_UNSET, .precision = TOOL_UNSET, .verify = TOOL_UNSET, .chunk = TOOL_UNSET,
-                        .parallel = TOOL_UNSET, .samples = TOOL_UNSET, .color = TOOL_COLOR_AUTO, .seed = TOOL_UNSET,
-                        .temperature = NAN, .top_p = NAN, .min_p = NAN};
+    *o = (tool_options){0};
+    for (int i = 0; i < N_OPTIONS; i++) {
+        void *at = (char *)o + options[i].at;
+        switch (options[i].kind) {
+        case INT:
+        case CHOICE:
+            *(int *)at = TOOL_UNSET;
+            break;
+        case INT64:
+            *(int64_t *)at = TOOL_UNSET;
+            break;
+        case PAIR:
+            ((double *)at)[1] = NAN; /* fall through */
+        case REAL:
+        case ABOVE:
+            *(double *)at = NAN;
+            break;
+        default:
+            break;
+        }
+    }
+    o->color = TOOL_COLOR_AUTO;
 }
 
 static const option *option_find(const char *name, size_t len, unsigned command) {
@@ -298,27 +307,71 @@ static int parse_one(tool_options *o, const tool_command *c, int argc, char **ar
     return set_value(c, found, name, value, o);
 }
 
-int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv) {
-    const tool_command *c = tool_command_find(command);
-    options_clear(o);
+static int rules_check(const tool_options *o, const tool_command *c) {
+    static const char *const lossy[] = {"--lossy-lenience", "--lossy-typical", "--lossy-top-m"};
+    const bool given[] = {!isnan(o->lossy_lenience), !isnan(o->lossy_typical[0]), o->lossy_top_m != TOOL_UNSET};
+    const char *rule = NULL;
+    for (int i = 0; i < 3; i++) {
+        if (given[i] && rule)
+            return tool_usage("%s: %s and %s contradict each other: give one rule", c->name, rule, lossy[i]);
+        rule = given[i] ? lossy[i] : rule;
+    }
+    if (rule && o->verify != TOOL_UNSET)
+        return tool_usage("%s: %s contradicts --verify, which names a lossless rule: give one of them", c->name, rule);
+    return -1;
+}
+
+/* Flags that would do nothing alone. */
+static int lonely_check(const tool_options *o, const tool_command *c) {
+    const char *dry = !isnan(o->dry_base)                   ? "--dry-base"
+                      : o->dry_allowed_length != TOOL_UNSET ? "--dry-allowed-length"
+                      : o->dry_range != TOOL_UNSET          ? "--dry-range"
+                      : o->breakers.n                       ? "--dry-breaker"
+                                                            : NULL;
+    if (dry && isnan(o->dry_multiplier))
+        return tool_usage("%s: %s does nothing without --dry-multiplier", c->name, dry);
+    if (!isnan(o->xtc_threshold) && isnan(o->xtc_probability))
+        return tool_usage("%s: --xtc-threshold does nothing without --xtc-probability", c->name);
+    return -1;
+}
+
+static int contradictions(const tool_options *o, const tool_command *c) {
+    int code = rules_check(o, c);
+    if (code < 0)
+        code = lonely_check(o, c);
+    if (code < 0 && o->raw && (o->chat_template_file || o->template_args.n))
+        code = tool_usage("%s: --raw uses no template and contradicts %s", c->name,
+                          o->chat_template_file ? "--chat-template-file" : "--template-arg");
+    return code;
+}
+
+static int arguments_parse(tool_options *o, const tool_command *c, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         int code = parse_one(o, c, argc, argv, &i);
-        if (code >= 0) {
-            tool_options_fini(o);
+        if (code >= 0)
             return code;
-        }
         if (o->help) {
             command_help(c);
-            tool_options_fini(o);
             return tool_done(HUNCH_OK);
         }
     }
-    return -1;
+    return contradictions(o, c);
+}
+
+int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv) {
+    options_clear(o);
+    int code = arguments_parse(o, tool_command_find(command), argc, argv);
+    if (code >= 0)
+        tool_options_fini(o);
+    return code;
 }
 
 void tool_options_fini(tool_options *o) {
     free(o->drafts.items);
     free(o->stops.items);
+    free(o->breakers.items);
+    free(o->template_args.items);
+    free(o->biases.items);
     free(o->rows.items);
     free(o->contexts.items);
     *o = (tool_options){0};

@@ -6,6 +6,7 @@
 #define HN_TOOL_OPTIONS_H
 
 #include "tool_output.h"
+#include "tool_values.h"
 
 enum {
     TOOL_RUN = 1,
@@ -15,7 +16,9 @@ enum {
     TOOL_TOKENIZE = 16,
     TOOL_LOGITS = 32,
     TOOL_SCORE = 64,
-    TOOL_CONVERT = 128
+    TOOL_CONVERT = 128,
+    TOOL_CHAT = 256,
+    TOOL_DRAFT = 512
 };
 
 typedef struct tool_command {
@@ -36,25 +39,32 @@ typedef struct tool_ints {
     int n;
 } tool_ints;
 
+typedef struct tool_biases {
+    hunch_bias *items;
+    int n;
+} tool_biases;
+
 enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL */
 
 typedef struct tool_options {
     const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional;
-    tool_texts drafts, stops;
+    const char *chat_template_file, *system;
+    tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
-    bool raw, ignore_eos, json, json_lines, csv, cold, show, text_only, help;
-    int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color;
+    tool_biases biases;
+    bool raw, ignore_eos, json, json_lines, csv, cold, show, text_only, help, logprobs, why, no_prefix_reuse;
+    int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
+        accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;
-    double temperature, top_p, min_p;
+    double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
+        repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
+    double lossy_typical[2];
 } tool_options;
 
-/* Parses argv[1..]. Returns -1 to go on, else the exit code at which the command ends: 0 after --help was printed,
- * HUNCH_USAGE after a message that names the argument. Strings point into argv. */
+/* Parses argv[1..] and refuses flags that contradict each other. Returns -1 to go on, else the exit code at which the
+ * command ends: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);
 void tool_options_fini(tool_options *o);
 void tool_help(FILE *to); /* of the whole program */
-
-/* The name nearest to `word` among n names, NULL if none is near. */
-const char *tool_nearest(const char *word, const char *const *names, size_t n);
 
 #endif

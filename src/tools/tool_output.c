@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -173,11 +174,15 @@ json_t *tool_json_piece(const char *bytes, size_t len) {
 
 /* ---- terminal ------------------------------------------------------------------------------------------------ */
 
+bool tool_is_terminal(FILE *f) {
+    return isatty(fileno(f));
+}
+
 bool tool_colors(int mode, FILE *to) {
     if (mode != TOOL_COLOR_AUTO)
         return mode == TOOL_COLOR_ALWAYS;
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && isatty(fileno(to));
+    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && tool_is_terminal(to);
 }
 
 const char *tool_color(bool on, int provenance) {
@@ -257,4 +262,39 @@ void tool_interrupts_catch(void) {
     struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
+}
+
+static int interrupt_fd = -1;
+
+/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
+static void on_each_interrupt(int signal_number) {
+    (void)signal_number;
+    uint64_t one = 1;
+    if (tool_interrupted)
+        _exit(HUNCH_CANCELLED);
+    tool_interrupted = 1;
+    if (write(interrupt_fd, &one, sizeof one) < 0)
+        _exit(HUNCH_CANCELLED);
+}
+
+bool tool_interrupts_repeat(void) {
+    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (interrupt_fd < 0) {
+        tool_message("eventfd: %s", strerror(errno));
+        return false;
+    }
+    struct sigaction a = {.sa_handler = on_each_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &a, NULL);
+    return true;
+}
+
+int tool_interrupt_fd(void) {
+    return interrupt_fd;
+}
+
+void tool_interrupts_clear(void) {
+    uint64_t count;
+    while (read(interrupt_fd, &count, sizeof count) > 0)
+        continue;
+    tool_interrupted = 0;
 }

@@ -42,6 +42,7 @@ size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the firs
 /* ---- terminal ---- */
 
 enum { TOOL_COLOR_AUTO, TOOL_COLOR_ALWAYS, TOOL_COLOR_NEVER };
+bool tool_is_terminal(FILE *f);
 bool tool_colors(int mode, FILE *to); /* auto: a terminal, NO_COLOR unset or empty, TERM not "dumb" */
 /* Escape sequence for tokens of a provenance (-1: the target, in the default colour); "" when off. */
 const char *tool_color(bool on, int provenance);
@@ -65,5 +66,10 @@ double tool_peak_mib(void);      /* largest resident set so far */
 extern volatile sig_atomic_t tool_interrupted;
 /* From here on the first Ctrl-C (or SIGTERM) sets tool_interrupted, the second ends the process. */
 void tool_interrupts_catch(void);
+/* From here on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; one
+ * that comes before that ends the process. False: the system gave no such descriptor. */
+bool tool_interrupts_repeat(void);
+int tool_interrupt_fd(void);
+void tool_interrupts_clear(void);
 
 #endif

@@ -99,7 +99,14 @@ static int row_add(tool_prompts *p, const json_t *row, const char *path, int lin
     tool_prompt *to = prompt_add(p);
     json_t *id = json_object_get(row, "id");
     to->id = json_is_string(id) || json_is_integer(id) ? json_incref(id) : json_integer((json_int_t)p->n);
-    const json_t *group = json_object_get(row, "group"), *text = json_object_get(row, "prompt");
+    const json_t *group = json_object_get(row, "group"), *text = json_object_get(row, "prompt"),
+                 *prediction = json_object_get(row, "prediction");
+    if (prediction && !json_is_string(prediction))
+        return tool_usage("%s:%d: \"prediction\" is not a text", path, line);
+    if (prediction) {
+        to->prediction_len = json_string_length(prediction);
+        to->prediction = bytes_copy(json_string_value(prediction), to->prediction_len);
+    }
     if (json_is_string(group)) {
         free(to->group);
         to->group = bytes_copy(json_string_value(group), json_string_length(group));
@@ -182,7 +189,8 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         tool_prompt_fini(&one);
         return code;
     }
-    if (from_file && one.len && one.text[one.len - 1] == '\n') /* editors end files with one; it is no part of a prompt */
+    if (from_file && one.len &&
+        one.text[one.len - 1] == '\n') /* editors end files with one; it is no part of a prompt */
         one.text[--one.len] = 0;
     one.id = json_integer(1);
     one.group = tool_alloc(1, 1);
@@ -196,6 +204,8 @@ void tool_prompt_fini(tool_prompt *p) {
     free(p->group);
     free(p->text);
     free(p->ids);
+    free(p->prediction);
+    free(p->prediction_ids);
     *p = (tool_prompt){0};
 }
 
@@ -204,69 +214,4 @@ void tool_prompts_fini(tool_prompts *p) {
         tool_prompt_fini(&p->items[i]);
     free(p->items);
     *p = (tool_prompts){0};
-}
-
-/* ---- text to ids --------------------------------------------------------------------------------------------- */
-
-static int ids_take(tool_prompt *p, const hunch_token *ids, size_t n) {
-    p->ids = tool_alloc(n, sizeof *p->ids);
-    memcpy(p->ids, ids, n * sizeof *ids);
-    p->n_ids = n;
-    return 0;
-}
-
-/* rendered: the text comes from a template. Many write BOS themselves; the tokenizer then must not add a second one. */
-static int ids_of(tool_prompt *p, const hunch_model *m, const char *text, size_t len, bool rendered) {
-    hunch_error err = {0};
-    hunch_token *with = NULL, *without = NULL;
-    size_t n_with, n_without;
-    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL, &without, &n_without, &err) != HUNCH_OK)
-        return tool_failed(&err);
-    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &with, &n_with, &err) !=
-        HUNCH_OK) {
-        hunch_free(without);
-        return tool_failed(&err);
-    }
-    bool twice = rendered && n_with == n_without + 1 && n_without > 0 && with[0] == without[0] && with[1] == without[0];
-    int code = n_with == 0 ? tool_usage("the prompt is empty")
-                           : ids_take(p, twice ? without : with, twice ? n_without : n_with);
-    hunch_free(with);
-    hunch_free(without);
-    return code;
-}
-
-static int chat_ids(tool_prompt *p, const hunch_model *m) {
-    json_t *text = json_stringn(p->text, p->len);
-    json_t *vars = json_pack("{s:[{s:s,s:o}]}", "messages", "role", "user", "content", text);
-    char *dump = vars ? json_dumps(vars, 0) : NULL;
-    json_decref(vars);
-    if (!dump) {
-        tool_message("out of memory for the chat template");
-        return HUNCH_NO_MEMORY;
-    }
-    hunch_error err = {0};
-    char *rendered;
-    size_t len;
-    hunch_status st = hunch_chat_render(m, dump, &rendered, &len, &err);
-    free(dump);
-    if (st != HUNCH_OK)
-        return tool_failed(&err);
-    int code = ids_of(p, m, rendered, len, true);
-    hunch_free(rendered);
-    return code;
-}
-
-int tool_prompt_ids(tool_prompt *p, const hunch_model *m, bool chat) {
-    if (!p->text)
-        return 0;
-    hunch_model_info info;
-    hunch_model_get_info(m, &info);
-    if (!info.has_tokenizer)
-        return tool_usage("the model has no tokenizer: give token ids with --tokens FILE instead of text");
-    if (p->len == 0)
-        return tool_usage("the prompt is empty");
-    size_t valid = tool_utf8_valid(p->text, p->len);
-    if (valid < p->len)
-        return tool_usage("the prompt is not valid UTF-8 at byte %zu", valid);
-    return chat && info.has_chat_template ? chat_ids(p, m) : ids_of(p, m, p->text, p->len, false);
 }

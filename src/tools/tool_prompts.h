@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_prompts.h - where prompts and texts come from: the command line, text files, JSON lines, token files.
  *
- * Reading happens before the model is loaded, so that a missing file is known at once; tool_prompt_ids turns what was
- * read into token ids. Functions return 0, or the exit code after their message was shown. */
+ * Reading happens before the model is loaded, so that a missing file is known at once; tool_render.h turns what was read
+ * into token ids. Functions return 0, or the exit code after their message was shown. */
 #ifndef HN_TOOL_PROMPTS_H
 #define HN_TOOL_PROMPTS_H
 
@@ -15,6 +15,11 @@ typedef struct tool_prompt {
     size_t len;
     hunch_token *ids; /* of a token file or row, or made by tool_prompt_ids */
     size_t n_ids;
+    char *prediction; /* text that a row expects as the answer; NULL: none */
+    size_t prediction_len;
+    hunch_token *prediction_ids; /* made by tool_prompt_ids */
+    size_t n_prediction;
+    bool thinks; /* set by tool_prompt_ids: the template has opened a <think> block that the answer begins in */
 } tool_prompt;
 
 typedef struct tool_prompts {
@@ -33,9 +38,5 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o);
 int tool_text_read(tool_prompt *p, const tool_options *o);
 void tool_prompts_fini(tool_prompts *p);
 void tool_prompt_fini(tool_prompt *p);
-
-/* Fills ids. Text goes through the chat template if `chat` and the model has one; BOS is added iff the tokenizer says
- * so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
-int tool_prompt_ids(tool_prompt *p, const hunch_model *m, bool chat);
 
 #endif

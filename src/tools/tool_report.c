@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tool_compare.h"
-#include "tool_show.h"
+#include "tool_result.h"
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------- */
 
@@ -18,10 +18,11 @@ static double speed(double tokens, double seconds) {
 }
 
 static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_answer *a) {
-    return json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b}", "id", p->id, "group", p->group, "tokens",
+    return json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:i,s:b}", "id", p->id, "group", p->group, "tokens",
                      (json_int_t)a->n, "plain_tok_s", tool_json_real(speed(d->tokens, d->plain_s)), "tok_s",
                      tool_json_real(speed(d->tokens, d->drafted_s)), "ratio", tool_json_real(d->ratio), "ci",
-                     interval_json(d->low, d->high), "tau", tool_json_real(d->tau), "identical", (int)d->identical);
+                     interval_json(d->low, d->high), "tau", tool_json_real(tool_duel_tau(d)), "repeats", d->repeats,
+                     "identical", (int)d->identical);
 }
 
 static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) {
@@ -36,12 +37,12 @@ static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int
     for (size_t i = 0; i < c->n_done; i++)
         json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i)));
     json_t *out = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o}", "draft", tool_json_text(v->draft, strlen(v->draft)), "ratio",
-        tool_json_real(v->ratio), "ratio_total", tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high),
-        "tok_s", tool_json_real(v->tok_s), "tau", tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance),
-        "rounds", (json_int_t)v->rounds, "drafted", (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted,
-        "depth_drafted", (json_int_t)v->depth_drafted, "identical", (int)v->identical, "first_difference",
-        difference_json(c, v), "per_prompt", list);
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o}", "draft",
+        tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
+        tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high), "tok_s", tool_json_real(v->tok_s), "tau",
+        tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance), "rounds", (json_int_t)v->rounds, "drafted",
+        (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted, "depth_drafted", (json_int_t)v->depth_drafted,
+        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list);
     return out;
 }
 
@@ -49,11 +50,13 @@ int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts) {
     json_t *methods = json_array();
     for (int i = 1; i < c->n_lanes; i++)
         json_array_append_new(methods, verdict_json(c, &verdicts[i - 1], i));
-    return tool_print_json(json_pack(
-        "{s:I,s:{s:o},s:o,s:o,s:s,s:i,s:i,s:I,s:b,s:n}", "prompts", (json_int_t)c->n_done, "plain", "tok_s",
-        tool_json_real(verdicts[0].plain_tok_s), "methods", methods, "model", tool_json_text(c->o.model, strlen(c->o.model)), "isa", c->info.isa, "threads",
-        c->info.threads, "parallel", c->o.parallel == TOOL_UNSET ? 1 : c->o.parallel, "seed", (json_int_t)c->seed,
-        "cold", (int)c->o.cold, "lossy"));
+    return tool_print_json(
+        json_pack("{s:I,s:{s:o},s:o,s:o,s:s,s:i,s:i,s:I,s:b,s:i,s:o,s:o}", "prompts", (json_int_t)c->n_done, "plain",
+                  "tok_s", tool_json_real(verdicts[0].plain_tok_s), "methods", methods, "model",
+                  tool_json_text(c->o.model, strlen(c->o.model)), "isa", c->info.isa, "threads", c->info.threads,
+                  "parallel", c->o.parallel == TOOL_UNSET ? 1 : c->o.parallel, "seed", (json_int_t)c->seed, "cold",
+                  (int)c->cold, "repeat", c->repeats, "until_width", tool_json_real(c->o.until_width), "lossy",
+                  c->n_done ? tool_lossy_json(&tool_answer_of(c, 1, 0)->lossy) : json_null()));
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------- */
@@ -87,7 +90,7 @@ static const char *ratio_style(bool color, double low, double high) {
     return tool_style(color, low > 1 ? 'g' : high < 1 ? 'r' : 'd');
 }
 
-static void duel_row(const tool_prompt *p, const tool_duel *d, bool color) {
+static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_duel *d, bool color) {
     word(10, p->group);
     id_word(18, p->id);
     figure(9, 1, speed(d->tokens, d->plain_s));
@@ -98,7 +101,9 @@ static void duel_row(const tool_prompt *p, const tool_duel *d, bool color) {
     figure(6, 2, d->low);
     fputs(" -", stdout);
     figure(4, 2, d->high);
-    figure(6, 2, d->tau);
+    figure(6, 2, tool_duel_tau(d));
+    if (c->repeats > 1)
+        printf(" %5d", d->repeats);
     printf("  %s%s%s\n", tool_style(color, d->identical ? 'g' : 'r'), d->identical ? "yes" : "NO",
            tool_style(color, '0'));
 }
@@ -138,14 +143,25 @@ static void groups_print(const tool_comparison *c, const tool_verdict *v) {
     putchar('\n');
 }
 
+static void heading_print(const tool_comparison *c, const tool_verdict *v, bool color) {
+    const char *stores = c->repeats > 1 ? ", stores emptied before each prompt and each time it is repeated"
+                         : c->cold      ? ", stores emptied before each prompt"
+                                        : "";
+    char note[200];
+    printf("%splain against %s%s%s\n", tool_style(color, 'b'), v->draft, stores, tool_style(color, '0'));
+    const tool_answer *any = c->n_done ? tool_answer_of(c, 1, 0) : NULL;
+    if (any && *tool_law_note(any->verify, &any->lossy, note))
+        printf("%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
+    printf("%s%-10s %-18s %9s %9s %7s %13s %6s%s  %s%s\n", tool_style(color, 'd'), "group", "prompt", "plain t/s",
+           "tok/s", "ratio", "90 % interval", "tau", c->repeats > 1 ? " times" : "", "identical",
+           tool_style(color, '0'));
+}
+
 static void verdict_print(const tool_comparison *c, const tool_verdict *v, bool color) {
     size_t same = 0;
-    printf("%splain against %s%s%s\n", tool_style(color, 'b'), v->draft, c->o.cold ? ", stores emptied before each prompt" : "",
-           tool_style(color, '0'));
-    printf("%s%-10s %-18s %9s %9s %7s %13s %6s  %s%s\n", tool_style(color, 'd'), "group", "prompt", "plain t/s", "tok/s",
-           "ratio", "90 % interval", "tau", "identical", tool_style(color, '0'));
+    heading_print(c, v, color);
     for (size_t i = 0; i < c->n_done; i++) {
-        duel_row(&c->prompts.items[i], &v->duels[i], color);
+        duel_row(c, &c->prompts.items[i], &v->duels[i], color);
         same += v->duels[i].identical;
     }
     groups_print(c, v);
@@ -198,8 +214,9 @@ static double answer_speed(const tool_answer *a) {
 static void title_write(char *to, size_t size, const tool_comparison *c, int lane, size_t prompt) {
     const tool_answer *a = tool_answer_of(c, lane, prompt);
     double tok_s = answer_speed(a);
-    int n = isfinite(tok_s) ? snprintf(to, size, "%s: %.0f tokens/s", lane ? c->lanes[lane].method.text : "plain", tok_s)
-                            : snprintf(to, size, "%s", lane ? c->lanes[lane].method.text : "plain");
+    int n = isfinite(tok_s)
+                ? snprintf(to, size, "%s: %.0f tokens/s", lane ? c->lanes[lane].method.text : "plain", tok_s)
+                : snprintf(to, size, "%s", lane ? c->lanes[lane].method.text : "plain");
     if (lane > 0 && a->rounds && n > 0 && (size_t)n < size)
         snprintf(to + n, size - (size_t)n, ", %.2f a round", ((double)a->n - 1) / (double)a->rounds);
 }
@@ -226,7 +243,7 @@ void tool_report_show(const tool_comparison *c, size_t prompt) {
         title_write(titles + l * TITLE, TITLE, c, l, prompt);
         panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->provenance};
         if (a->text)
-            tool_ends_update(&ends[l], c->model, a->tokens, a->n, a->text_len);
+            tool_ends_update(&ends[l], c->model, a->tokens, a->n);
         else
             panes[l].text = made[l] = ids_text(a, &ends[l], &panes[l].len);
     }

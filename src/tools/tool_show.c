@@ -7,15 +7,32 @@
 
 /* ---- tokens of a text ---------------------------------------------------------------------------------------- */
 
-void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens, size_t text_len) {
+/* Length of the text of n tokens; *whole: it does not end inside a character. */
+static size_t text_length(const hunch_model *m, const hunch_token *tokens, size_t n, bool *whole) {
+    char *text = NULL;
+    size_t len = 0;
+    *whole = hunch_detokenize(m, tokens, n, &text, &len, NULL) == HUNCH_OK && len > 0 &&
+             !(len >= 3 && memcmp(text + len - 3, "\xEF\xBF\xBD", 3) == 0);
+    hunch_free(text);
+    return len;
+}
+
+/* To read all tokens again for each new one would be slow in a long text. So lengths are counted from an anchor: a token
+ * at whose end a character ends, and whose own length when it comes first is known. */
+void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens) {
+    enum { FAR = 32 };
+    bool whole, alone;
     e->at = tool_grow(e->at, &e->cap, n_tokens, sizeof *e->at);
     for (; e->n < n_tokens; e->n++) {
-        char *text = NULL;
-        size_t len = 0;
-        if (hunch_detokenize(m, tokens, e->n + 1, &text, &len, NULL) != HUNCH_OK)
-            len = text_len;
-        hunch_free(text);
-        e->at[e->n] = len;
+        size_t i = e->n, before = e->anchor ? e->at[e->anchor] : 0;
+        e->at[i] = before + text_length(m, tokens + e->anchor, i + 1 - e->anchor, &whole) - e->anchor_len;
+        if (!whole || i - e->anchor < FAR)
+            continue;
+        size_t len = text_length(m, tokens + i, 1, &alone);
+        if (alone) {
+            e->anchor = i;
+            e->anchor_len = len;
+        }
     }
 }
 
@@ -31,16 +48,67 @@ static size_t token_at(const tool_ends *e, size_t token, size_t offset) {
     return token;
 }
 
-void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to) {
+void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to,
+                       bool dim) {
     size_t token = 0;
     while (from < to) {
         token = token_at(e, token, from);
         size_t end = e->at[token] > from && e->at[token] < to ? e->at[token] : to;
-        fputs(tool_color(true, provenance[token]), stdout);
+        bool drafted = provenance[token] >= 0;
+        fputs(tool_style(dim, 'd'), stdout);
+        fputs(tool_color(drafted, provenance[token]), stdout);
         fwrite(text + from, 1, end - from, stdout);
+        fputs(tool_style(dim || drafted, '0'), stdout);
         from = end;
     }
-    fputs(tool_style(true, '0'), stdout);
+}
+
+/* ---- a stream ------------------------------------------------------------------------------------------------ */
+
+static void stream_ids(tool_stream *s, const hunch_session_state *st) {
+    for (; s->tokens < st->n_tokens; s->tokens++)
+        printf("%s%s%d", s->tokens ? " " : "", tool_color(s->color, st->provenance[s->tokens]),
+               (int)st->tokens[s->tokens]);
+}
+
+/* Bytes at the end of the text that may be the beginning of the tag. */
+static size_t tag_begun(const char *text, size_t len, const char *tag) {
+    size_t k = strlen(tag) - 1;
+    if (k > len)
+        k = len;
+    while (k > 0 && memcmp(text + len - k, tag, k) != 0)
+        k--;
+    return k;
+}
+
+/* Writes on to where a <think> block begins or ends, or to the end of the text but for what may become a tag. False:
+ * there is no more to write yet. */
+static bool stream_part(tool_stream *s, const hunch_session_state *st) {
+    const char *tag = s->thinks ? "</think>" : "<think>", *from = st->text + s->bytes;
+    size_t left = st->text_len - s->bytes;
+    const char *at = memmem(from, left, tag, strlen(tag));
+    size_t n = at ? (size_t)(at - from) + (s->thinks ? strlen(tag) : 0) : left;
+    if (!at && st->finish == HUNCH_RUNNING)
+        n -= tag_begun(from, left, tag);
+    if (n)
+        tool_text_colored(&s->ends, st->provenance, st->text, s->bytes, s->bytes + n, s->thinks);
+    s->bytes += n;
+    s->thinks = s->thinks != (at != NULL);
+    return at != NULL;
+}
+
+void tool_stream_update(tool_stream *s, const hunch_session_state *st) {
+    if (!st->text) {
+        stream_ids(s, st);
+    } else if (!s->color) {
+        fwrite(st->text + s->bytes, 1, st->text_len - s->bytes, stdout);
+        s->bytes = st->text_len;
+    } else {
+        tool_ends_update(&s->ends, s->model, st->tokens, st->n_tokens);
+        while (stream_part(s, st))
+            continue;
+    }
+    tool_flush();
 }
 
 /* ---- panes --------------------------------------------------------------------------------------------------- */

@@ -9,13 +9,26 @@
 typedef struct tool_ends {
     size_t *at; /* [n]: length of the text of tokens 0..i */
     size_t n, cap;
+    size_t anchor, anchor_len; /* tool_show.c */
 } tool_ends;
 /* Brings ends up to n_tokens. The text of a token is what the text of all tokens up to it has more than the text
  * before: pieces alone do not tell (a leading space that is dropped, a character made of several tokens). */
-void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens, size_t text_len);
+void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens);
 void tool_ends_fini(tool_ends *e);
 /* Writes bytes [from, to) of text, coloured; ends with the default colour. */
-void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to);
+void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to,
+                       bool dim);
+
+/* What of a session was printed. Begins as {.model, .color, .thinks = the text begins inside a <think> block}. */
+typedef struct tool_stream {
+    const hunch_model *model;
+    bool color;  /* by provenance, <think> blocks dimmed */
+    bool thinks; /* in such a block now */
+    size_t bytes, tokens;
+    tool_ends ends; /* kept only when colours are on */
+} tool_stream;
+/* Prints what came since the last call: text, or ids where there is no tokenizer. */
+void tool_stream_update(tool_stream *s, const hunch_session_state *st);
 
 /* One column: a title, and text with the provenance of each of its tokens. */
 typedef struct tool_pane {

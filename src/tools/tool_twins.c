@@ -110,6 +110,8 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
                        .drafted = st.drafted,
                        .accepted = st.accepted,
                        .depth_drafted = st.depth_drafted,
+                       .verify = st.verify,
+                       .lossy = st.lossy,
                        .trace = *trace};
     *trace = (tool_trace){0};
     if (st.n_tokens) {

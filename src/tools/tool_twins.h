@@ -18,6 +18,8 @@ typedef struct tool_answer {
     char *text; /* NULL without tokenizer */
     size_t text_len;
     uint64_t rounds, drafted, accepted, depth_drafted;
+    hunch_verify verify; /* the rule that made it */
+    hunch_lossy lossy;
     tool_trace trace;
 } tool_answer;
 void tool_answer_fini(tool_answer *a);

@@ -1,60 +1,172 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - the one walk through a draft tree that decides what is emitted. What a row's token is stands in sampler.c.
+/* verify.c - which rule verifies which trees, the walk of greedy and match, and what all rules write into a verdict. The
+ * other rules: rule_ratio.c, rule_block.c, rule_traversal.c, lossy.c. What a row's law is stands in sample/sampler.c.
  *
- * The token after a row is drawn from that row's logits with the noise of its position alone, so it is the token that
- * plain decoding emits there; the tree only says whether the row behind it was evaluated in the same pass.
+ * Under greedy and match the token after a row is drawn from that row's logits with the noise of its position alone, so it
+ * is the token that plain decoding emits there; the tree only says whether the row behind it was evaluated in the same
+ * pass. The other rules spend the noise of the round (contract C3). A tree of the root alone is plain decoding under
+ * every rule: the same text as without drafters.
  */
-#include "verify/verify.h"
-
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
-hunch_status hn_rule_choose(hunch_verify option, const hunch_sampling *p, hn_rule *out, hunch_error *err) {
+#include "verify/lossy.h"
+#include "verify/verify_private.h"
+
+/* ---- which rule -------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_rule_choose(hunch_verify option, const hunch_lossy *lossy, const hunch_sampling *p, hn_rule *out,
+                            hunch_error *err) {
+    static const hn_rule rules[] = {
+        [HUNCH_VERIFY_DEFAULT] = HN_RULE_MATCH, [HUNCH_VERIFY_GREEDY] = HN_RULE_GREEDY,
+        [HUNCH_VERIFY_MATCH] = HN_RULE_MATCH,   [HUNCH_VERIFY_RATIO] = HN_RULE_RATIO,
+        [HUNCH_VERIFY_BLOCK] = HN_RULE_BLOCK,   [HUNCH_VERIFY_TRAVERSAL] = HN_RULE_TRAVERSAL};
+    if ((unsigned)option >= sizeof rules / sizeof *rules)
+        return hn_fail(err, HUNCH_USAGE, "verification %d, expected greedy, match, ratio, block or traversal",
+                       (int)option);
+    if (lossy && lossy->rule != HUNCH_LOSSLESS) {
+        if (option != HUNCH_VERIFY_DEFAULT)
+            return hn_fail(err, HUNCH_USAGE, "verification '%s' together with a lossy rule, expected one of them",
+                           hn_rule_name(rules[option]));
+        return hn_lossy_choose(lossy, p->temperature, out, err);
+    }
     if (option == HUNCH_VERIFY_GREEDY && p->temperature != 0)
-        return hn_fail(err, HUNCH_USAGE, "verification 'greedy' at temperature %g, expected temperature 0 or 'match'", p->temperature);
-    bool greedy = option == HUNCH_VERIFY_GREEDY || (option == HUNCH_VERIFY_DEFAULT && p->temperature == 0);
-    *out = greedy ? HN_RULE_GREEDY : HN_RULE_MATCH;
+        return hn_fail(err, HUNCH_USAGE,
+                       "verification 'greedy' at temperature %g, expected temperature 0 or another rule",
+                       p->temperature);
+    *out = p->temperature == 0 ? HN_RULE_GREEDY : rules[option];
     return HUNCH_OK;
 }
 
-bool hn_rule_fits(hn_rule rule HN_UNUSED, const hn_tree *t) {
-    for (int c = 0; c < t->n_candidates; c++)
-        if (t->candidate[c].q) return false;
+const char *hn_rule_name(hn_rule rule) {
+    static const char *const names[] = {"greedy",    "match",    "ratio",   "block",
+                                        "traversal", "lenience", "typical", "top-m"};
+    return names[rule];
+}
+
+bool hn_rule_wants_law(hn_rule rule) {
+    return rule == HN_RULE_RATIO || rule == HN_RULE_BLOCK || rule == HN_RULE_TRAVERSAL || rule == HN_RULE_LENIENCE;
+}
+
+static const char *rule_needs(hn_rule rule) {
+    switch (rule) {
+    case HN_RULE_RATIO: return "one drafter with a distribution alone, or any number without";
+    case HN_RULE_BLOCK: return "one drafter with a distribution, alone, that drafts chains";
+    default: return "one drafter with a distribution, alone";
+    }
+}
+
+hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err) {
+    bool any_law = false, fits = true;
+    char names[256] = "";
+    for (int i = 0; i < n; i++) {
+        any_law |= d[i].has_law;
+        const size_t len = strlen(names);
+        snprintf(names + len, sizeof names - len, "%s'%s'%s", i ? " + " : "", d[i].name,
+                 d[i].has_law ? d[i].branches ? " (branches)" : "" : " (no distribution)");
+    }
+    if (n == 0 || rule == HN_RULE_GREEDY || rule == HN_RULE_MATCH || hn_rule_is_lossy(rule)) return HUNCH_OK;
+    if (rule == HN_RULE_RATIO)
+        fits = n == 1 || !any_law;
+    else
+        fits = n == 1 && any_law && (rule == HN_RULE_TRAVERSAL || !d[0].branches);
+    if (fits) return HUNCH_OK;
+    return hn_fail(err, HUNCH_USAGE, "verification '%s' cannot verify drafts of %s, expected %s", hn_rule_name(rule),
+                   names, rule_needs(rule));
+}
+
+/* All candidates of a row come from one law, in one way, or none from any. */
+static bool row_is_pure(const hn_tree *t, int row) {
+    if (t->first[row] < 0) return true;
+    const hn_candidate *first = &t->candidate[t->first[row]];
+    for (int c = first->next; c >= 0; c = t->candidate[c].next) {
+        const hn_candidate *x = &t->candidate[c];
+        if (x->q != first->q || (x->q && (x->drafter != first->drafter || x->without != first->without))) return false;
+    }
     return true;
 }
 
+bool hn_rule_fits(hn_rule rule, const hn_tree *t) {
+    if (rule == HN_RULE_GREEDY || rule == HN_RULE_MATCH || hn_rule_is_lossy(rule)) return true;
+    for (int row = 0; row < t->n_rows; row++)
+        if (!row_is_pure(t, row)) return false;
+    for (int c = 0; c < t->n_candidates && rule != HN_RULE_RATIO; c++)
+        if (!t->candidate[c].q || t->candidate[c].drafter != t->candidate[0].drafter) return false;
+    return rule != HN_RULE_BLOCK || (hn_tree_is_chain(t) && t->n_candidates == t->n_rows - 1);
+}
+
+/* ---- verdicts ---------------------------------------------------------------------------------------------------- */
+
 /* The drafter that a row of the path counts for. */
-static int16_t provenance_of(const hn_tree *t, int parent, int child) {
+static int16_t provenance_of(const hn_tree *t, int child) {
     const hn_candidate *best = NULL;
-    for (int c = t->first[parent]; c >= 0; c = t->candidate[c].next) {
+    for (int c = t->first[t->parent[child]]; c >= 0; c = t->candidate[c].next) {
         const hn_candidate *k = &t->candidate[c];
         if (k->child != child) continue;
-        if (!best || k->estimate > best->estimate || (k->estimate == best->estimate && k->drafter < best->drafter)) best = k;
+        if (!best || k->estimate > best->estimate || (k->estimate == best->estimate && k->drafter < best->drafter))
+            best = k;
     }
     assert(best);
     return best->drafter;
 }
 
-hunch_status hn_verify_tree(const hn_tree *t, hn_rule rule, hn_sampler *s, const hn_logits_source *src,
-                            uint64_t root_position, hn_verdict *out, hunch_error *err) {
-    assert(hn_rule_fits(rule, t));
-    assert(rule == HN_RULE_MATCH || s->params.temperature == 0);
-    out->n_accepted = 0;
+void hn_verdict_path(const hn_walk *k, int row) {
+    k->out->n_accepted = k->t->depth[row];
+    k->out->next_row = (int16_t)row;
+    for (int r = row; r > 0; r = k->t->parent[r]) {
+        k->out->path[k->t->depth[r] - 1] = (int16_t)r;
+        k->out->provenance[k->t->depth[r] - 1] = provenance_of(k->t, r);
+    }
+}
+
+void hn_verdict_draw(const hn_walk *k, hn_residual *r) {
+    hn_verdict_path(k, r->row);
+    k->out->next = hn_residual_draw(k, r);
+}
+
+/* ---- greedy and match -------------------------------------------------------------------------------------------- */
+
+hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
+    const hn_logits_source *src = &k->v->rows;
+    int32_t path[HN_TREE_ROWS];
+    const hn_history h = hn_row_history(k, row, path);
+    const int32_t hint = src->greedy ? src->greedy(src->ctx, row) : -1;
+    *token = hn_sampler_draw(k->v->sampler, src->logits(src->ctx, row), &h, hint);
+    if (*token >= 0) return HUNCH_OK;
+    return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
+                   h.n + h.n_path);
+}
+
+static hunch_status walk_match(const hn_walk *k) {
     for (int row = 0;;) {
-        const float *logits = src->logits(src->ctx, row);
-        int32_t hint = src->greedy ? src->greedy(src->ctx, row) : -1;
-        uint64_t position = root_position + 1 + (uint64_t)t->depth[row];
-        int32_t token = hn_sampler_draw(s, logits, position, hint);
-        if (token < 0)
-            return hn_fail(err, HUNCH_FAILED, "no token can be drawn at position %llu: every logit is NaN or -inf",
-                           (unsigned long long)position);
-        int child = hn_tree_child(t, row, token);
+        int32_t token;
+        hunch_status st = hn_row_draw(k, row, &token);
+        if (st) return st;
+        const int child = hn_tree_child(k->t, row, token);
         if (child < 0) {
-            out->next = token;
-            out->next_row = (int16_t)row;
+            hn_verdict_path(k, row);
+            k->out->next = token;
             return HUNCH_OK;
         }
-        out->provenance[out->n_accepted] = provenance_of(t, row, child);
-        out->path[out->n_accepted++] = (int16_t)child;
         row = child;
+    }
+}
+
+hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out,
+                            hunch_error *err) {
+    assert(hn_rule_fits(v->rule, t) && v->committed.n > 0);
+    assert(v->rule != HN_RULE_GREEDY || v->sampler->params.temperature == 0);
+    const hn_walk k = {w, t, v, out, err};
+    w->used = 0;
+    if (t->n_candidates == 0) return walk_match(&k);
+    switch (v->rule) {
+    case HN_RULE_RATIO: return hn_verify_ratio(&k);
+    case HN_RULE_BLOCK: return hn_verify_block(&k);
+    case HN_RULE_TRAVERSAL: return hn_verify_traversal(&k);
+    case HN_RULE_LENIENCE:
+    case HN_RULE_TYPICAL:
+    case HN_RULE_TOP_M: return hn_verify_lossy(&k);
+    default: return walk_match(&k);
     }
 }

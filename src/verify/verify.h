@@ -1,19 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h - (tree, target logits, sampler) → accepted path and one more token. Lossless rules only (contract C1).
+/* verify.h - (tree, target logits, law) → accepted path and one more token. Lossless (contract C1) but for the rules of
+ * lossy.h.
  *
- * greedy: the argmax of each row, ties to the lowest id; match: the target's own draw of each position
- * (verification.md 3, 4, 8.2). Both walk from the root and follow the drawn token while a candidate carries it, so the
- * emitted tokens do not depend on the tree at all: it decides only how many of them one pass gives.
+ *   greedy     the argmax of each row (verification.md 3, 8.2)
+ *   match      the target's own draw of each position, followed while a candidate carries it (4, 10)
+ *   ratio      acceptance tests against q, residuals behind them (2, 6.1, 6.2, 8.3); at rows whose candidates are all
+ *              one-hot the point-mass rule (6.3)
+ *   block      block verification of a drawn chain (7)
+ *   traversal  leaf to root on a drawn tree (8.4)
+ *
+ * greedy and match take any tree, and what they emit does not depend on it. The others read each candidate's q and are
+ * exact only if all of one row's drawn candidates are there, in the order in which they were drawn: hn_rule_fits.
+ * Laws are computed for the rows that a walk visits, from that row's own history.
  */
 #ifndef HN_VERIFY_H
 #define HN_VERIFY_H
 #include "draft/tree.h"
 #include "sample/sampler.h"
 
-typedef enum hn_rule { HN_RULE_GREEDY, HN_RULE_MATCH } hn_rule;
-/* Resolves the option: default = greedy at temperature 0, else match; greedy with a temperature is HUNCH_USAGE. */
-hunch_status hn_rule_choose(hunch_verify option, const hunch_sampling *p, hn_rule *out, hunch_error *err);
-/* Can this rule verify this tree without loss? (Both here take any tree of one-hot candidates.) */
+typedef enum hn_rule {
+    HN_RULE_GREEDY,
+    HN_RULE_MATCH,
+    HN_RULE_RATIO,
+    HN_RULE_BLOCK,
+    HN_RULE_TRAVERSAL,
+    HN_RULE_LENIENCE, /* lossy.c, from here on */
+    HN_RULE_TYPICAL,
+    HN_RULE_TOP_M
+} hn_rule;
+
+/* Resolves the options: default = greedy at temperature 0, else match; every lossless rule at temperature 0 is greedy.
+ * HUNCH_USAGE: greedy with a temperature; a lossy rule with a verify option, or with parameters out of range. */
+hunch_status hn_rule_choose(hunch_verify option, const hunch_lossy *lossy, const hunch_sampling *p, hn_rule *out,
+                            hunch_error *err);
+const char *hn_rule_name(hn_rule rule);
+/* Should drafters give candidates that were drawn from a q (true), or follow the target's noise (false)? */
+bool hn_rule_wants_law(hn_rule rule);
+
+/* What the open drafters' trees will be like. */
+typedef struct hn_rule_drafter {
+    const char *name;
+    bool has_law, branches;
+} hn_rule_drafter;
+/* Can the rule verify all trees of these drafters together, without loss? HUNCH_USAGE naming rule and drafters:
+ * ratio: one drafter with a law alone, or any number without; block: one drafter with a law that does not branch, alone;
+ * traversal: one drafter with a law, alone. */
+hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err);
+/* The same of one tree (asserted before verifying). */
 bool hn_rule_fits(hn_rule rule, const hn_tree *t);
 
 typedef struct hn_verdict {
@@ -24,14 +57,25 @@ typedef struct hn_verdict {
     int16_t next_row;                  /* the row whose logits drew it */
 } hn_verdict;
 
-/* logits(ctx, row): float [vocab] of a tree row, called once for each row the walk visits. greedy(ctx, row): its argmax
- * or -1 if unknown; may be NULL. root_position: position of the root token, so the first draw is for root_position + 1.
- * HUNCH_FAILED if a row has no drawable token. */
+/* logits(ctx, row): float [vocab] of a tree row. greedy(ctx, row): its argmax or -1 if unknown; may be NULL. */
 typedef struct hn_logits_source {
     const float *(*logits)(void *ctx, int row);
     int32_t (*greedy)(void *ctx, int row);
     void *ctx;
 } hn_logits_source;
-hunch_status hn_verify_tree(const hn_tree *t, hn_rule rule, hn_sampler *s, const hn_logits_source *src,
-                            uint64_t root_position, hn_verdict *out, hunch_error *err);
+
+/* Buffers of verification, for one thread of control; made small, they grow to what a rule needs. */
+typedef struct hn_verifier hn_verifier;
+hunch_status hn_verifier_open(hn_verifier **out, int vocab, hunch_error *err);
+void hn_verifier_close(hn_verifier **v);
+
+typedef struct hn_verification {
+    hn_rule rule;
+    double a, b;          /* of a lossy rule (hunch_lossy) */
+    hn_sampler *sampler;  /* law and coins */
+    hn_history committed; /* the text, its newest token being the root: n - 1 is the position that C3 calls the round's root */
+    hn_logits_source rows;
+} hn_verification;
+/* HUNCH_FAILED if a row has no drawable token, HUNCH_NO_MEMORY. */
+hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out, hunch_error *err);
 #endif

@@ -93,7 +93,7 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
     r.n_prompt = n;
     r.max_tokens = (int)limit;
     r.ignore_eos = true;
-    r.sampling = (hunch_sampling){0, 0, 1, 0, 0};
+    r.sampling = (hunch_sampling){.top_p = 1};
     run_requests(e, &r, 1, false, &a);
     assert_true(a.n >= limit);
     for (size_t i = 0; i < limit; i++) assert_int_equal(a.token[i], json_integer_value(json_array_get(want, i)));
@@ -105,14 +105,14 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
 static void check_taps(hunch_model *m, const golden_file *f, const hunch_token *ids, int n) {
     const hn_model *t = &m->target;
     const hn_cache_group g = {
-        "attention", t->arch.layers, t->arch.layer[0].kv_heads, t->arch.layer[0].head_dim, HN_F32, 16, 0};
+        "attention", t->arch.layers, t->arch.layer[0].kv_heads, t->arch.layer[0].head_dim, HN_F32, 16, 0, 0};
     const hn_feature_set set = {{(1u << (t->arch.layers + 1)) - 1, 0, 0, 0}, true};
     hn_cache *cache = NULL;
     hn_runner *r = NULL;
     hn_row rows[HN_MAX_ROWS];
     const int seq = 0;
-    must(hn_cache_open(&cache, &t->ops, &g, 1, 1, 128, err));
-    must(hn_runner_open(&r, t, cache, 128, &set, err));
+    must(hn_cache_open(&cache, &t->ops, &g, 1, 1, 128, 0, err));
+    must(hn_runner_open(&r, t, cache, 0, 128, &set, err));
     hn_cache_seq_begin(cache, seq);
     for (int i = 0; i < n; i++) rows[i] = (hn_row){ids[i], 0, (int16_t)(i - 1), i % 2 == 0, true};
     must(hn_pass_run(r, rows, n, &seq, 1, err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_law_test.c - sampling with drafts, through the real engine on a real tiny model: the joint law of the first tokens
- * equals the model's own, enumerated; the same seed gives the same text with and without drafting; and a verifier that is
- * wrong on purpose is found out by the same statistic (verification.md T1, T2, T8 in our own words). */
+/* match_law_test.c - sampling with drafts, through the real engine on a real tiny model: the joint law of the first
+ * tokens equals the model's own, enumerated, with processors that look at earlier tokens too; the same seed gives the same
+ * text with and without drafting; and a verifier or a history that is wrong on purpose is found by the same statistic. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,69 +11,48 @@
 
 #include "base/random.h"
 #include "fixture.h"
-#include "sample/sampler.h"
+#include "law.h"
+#include "sample/chi_square.h"
 
-enum { TOKENS = 3, TOP = 3, CELLS = 27, CONTEXT = 64 };
-static const hunch_token prompt[] = {1, 403, 407, 261, 378};
-enum { N_PROMPT = sizeof prompt / sizeof *prompt };
-static const hunch_sampling law_params = {.temperature = 1.3, .top_k = TOP, .top_p = 1, .min_p = 0, .seed = 0};
+enum { TOKENS = 3, TOP = 3, CONTEXT = 64 };
+
+/* Four tokens that come again and again, so that a row's law depends on the path behind it. */
+static const hunch_bias bias[] = {{261, 12}, {378, 12}, {407, 12}, {286, 12}, {403, -INFINITY}};
+static const char *const breakers[] = {"nothing like this is in a vocabulary"};
+static law plain_law = {.prompt = {1, 403, 407, 261, 378},
+                        .n_prompt = 5,
+                        .top = TOP,
+                        .tokens = TOKENS,
+                        .params = {.temperature = 1.3, .top_p = 1}},
+           /* What looks at earlier tokens: each row must see its own path, and no other. */
+    history_law = {.prompt = {1, 403, 407, 261, 378},
+                   .n_prompt = 5,
+                   .top = TOP,
+                   .tokens = TOKENS,
+                   .params = {.temperature = 1.3,
+                              .top_p = 1,
+                              .bias = bias,
+                              .n_bias = 5,
+                              .repetition_penalty = 1.2,
+                              .presence_penalty = .7,
+                              .frequency_penalty = .5,
+                              .dry_multiplier = .6,
+                              .dry_allowed_length = 1,
+                              .dry_breakers = breakers,
+                              .n_dry_breakers = 1}};
 
 static hunch_model *model;
 
-/* The enumerated tree: at each prefix the TOP tokens of the law and their probabilities. */
-typedef struct branch {
-    hunch_token token[TOP];
-    double p[TOP];
-} branch;
-static branch first, second[TOP], third[TOP][TOP];
-
-typedef struct last_row {
-    float *logits;
-    size_t want;
-} last_row;
-
-static void keep_last(void *user, size_t position, const float *logits, int vocab) {
-    last_row *l = user;
-    if (position == l->want) memcpy(l->logits, logits, (size_t)vocab * sizeof(float));
-}
-
-static branch law_after(hunch_engine *e, const hunch_token *more, int n) {
-    hunch_model_info info;
-    hunch_token ids[N_PROMPT + TOKENS];
-    branch b = {{0}, {0}};
-    hn_sampler s;
-    int k = 0;
-    hunch_model_get_info(model, &info);
-    double *p = calloc((size_t)info.vocab, sizeof *p);
-    last_row l = {calloc((size_t)info.vocab, sizeof(float)), (size_t)(N_PROMPT + n - 1)};
-    memcpy(ids, prompt, sizeof prompt);
-    for (int i = 0; i < n; i++) ids[N_PROMPT + i] = more[i];
-    must(hunch_evaluate(e, ids, (size_t)(N_PROMPT + n), keep_last, &l, err));
-    must(hn_sampler_init(&s, &law_params, info.vocab, err));
-    hn_sampler_law(&s, l.logits, p);
-    for (int i = 0; i < info.vocab; i++)
-        if (p[i] > 0) {
-            assert_true(k < TOP);
-            b.token[k] = i;
-            b.p[k++] = p[i];
-        }
-    assert_int_equal(k, TOP);
-    hn_sampler_fini(&s);
-    free(l.logits);
-    free(p);
-    return b;
+static hunch_engine *open_plain(void) {
+    return open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
 }
 
 static int setup(void **state) {
     (void)state;
     model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
-    hunch_engine *e = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
-    first = law_after(e, NULL, 0);
-    for (int i = 0; i < TOP; i++) {
-        second[i] = law_after(e, &first.token[i], 1);
-        for (int k = 0; k < TOP; k++)
-            third[i][k] = law_after(e, (hunch_token[]){first.token[i], second[i].token[k]}, 2);
-    }
+    hunch_engine *e = open_plain();
+    law_enumerate(&plain_law, e, model);
+    law_enumerate(&history_law, e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -84,138 +63,168 @@ static int teardown(void **state) {
     return 0;
 }
 
-static int index_of(const branch *b, hunch_token t) {
-    for (int i = 0; i < TOP; i++)
-        if (b->token[i] == t) return i;
-    fail_msg("token %d is outside the law's support", t);
-    return -1;
+/* An answer of TOKENS + 3 tokens. */
+static answer answer_of(hunch_engine *e, const hunch_sampling *params, uint64_t seed) {
+    answer a = {0};
+    hunch_request r;
+    hunch_request_defaults(&r, model);
+    r.prompt = plain_law.prompt;
+    r.n_prompt = (size_t)plain_law.n_prompt;
+    r.max_tokens = TOKENS + 3;
+    r.ignore_eos = true;
+    r.sampling = *params;
+    r.sampling.seed = seed;
+    run_requests(e, &r, 1, false, &a);
+    return a;
 }
 
-static int cell_of(const hunch_token *t) {
-    const int i = index_of(&first, t[0]), k = index_of(&second[i], t[1]);
-    return (i * TOP + k) * TOP + index_of(&third[i][k], t[2]);
-}
-
-static double cell_p(int cell) {
-    const int i = cell / 9, k = cell / 3 % 3, j = cell % 3;
-    return first.p[i] * second[i].p[k] * third[i][k].p[j];
-}
-
-/* Pearson's statistic with cells of small expectation merged; *df is the number of cells less one. */
-static double chi_square(const int *count, int n, int *df) {
-    double x = 0, rest = 0, rest_seen = 0;
-    *df = -1;
-    for (int c = 0; c < CELLS; c++) {
-        const double want = n * cell_p(c);
-        if (want < 8) {
-            rest += want;
-            rest_seen += count[c];
-            continue;
-        }
-        x += (count[c] - want) * (count[c] - want) / want;
-        ++*df;
-    }
-    if (rest >= 8) {
-        x += (rest_seen - rest) * (rest_seen - rest) / rest;
-        ++*df;
-    }
-    return x;
-}
-
-/* About the 1 - 1e-5 point of chi-square (Wilson and Hilferty). */
-static double bound(int df) {
-    const double z = 4.2649, a = 2.0 / (9.0 * df), c = 1 - a + z * sqrt(a);
-    return df * c * c * c;
-}
-
-static void sample_engine(const char *draft, int n, int *count) {
-    hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT),
-                 *plain = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+/* Answers by seed; every `compare`-th is compared with plain decoding's: a seed means the same text. Returns how many
+ * candidates were accepted. count may be NULL. */
+static uint64_t sample_engine(const char *draft, const hunch_sampling *params, const law *l, int n, int compare,
+                              long *count) {
+    hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT), *plain = open_plain();
     uint64_t accepted = 0;
     for (int i = 0; i < n; i++) {
-        answer a = {0}, b = {0};
-        hunch_request r;
-        hunch_request_defaults(&r, model);
-        r.prompt = prompt;
-        r.n_prompt = N_PROMPT;
-        r.max_tokens = TOKENS + 3;
-        r.ignore_eos = true;
-        r.sampling = law_params;
-        r.sampling.seed = (uint64_t)i * 7919 + 17;
-        run_requests(e, &r, 1, false, &a);
-        if (i % 16 == 0) {
-            run_requests(plain, &r, 1, false, &b);
-            assert_same(&b, &a, draft ? draft : "none"); /* a seed means the same text */
+        const uint64_t seed = (uint64_t)i * 7919 + 17;
+        answer a = answer_of(e, params, seed);
+        if (i % compare == 0) {
+            answer b = answer_of(plain, params, seed);
+            assert_same(&b, &a, draft ? draft : "none");
             answer_free(&b);
         }
-        count[cell_of(a.token)]++;
+        if (count) count[law_cell(l, a.token)]++;
         accepted += a.accepted;
         answer_free(&a);
     }
-    if (draft) assert_true(accepted > (uint64_t)n / 4);
     hunch_engine_close(&e);
     hunch_engine_close(&plain);
+    return accepted;
 }
 
-static void check_law(const char *draft) {
-    int count[CELLS] = {0}, df;
-    const int n = light() ? 800 : 5000;
-    sample_engine(draft, n, count);
-    const double x = chi_square(count, n, &df);
-    if (!(x < bound(df)))
-        fail_msg("%s: chi-square %.1f with %d degrees of freedom, bound %.1f", draft ? draft : "none", x, df,
-                 bound(df));
+static void check_law(const char *draft, const law *l) {
+    long count[LAW_CELLS] = {0};
+    const int n = light() ? 400 : 2000;
+    const uint64_t accepted = sample_engine(draft, &l->params, l, n, 16, count);
+    if (draft) assert_true(accepted > (uint64_t)n / 4);
+    if (!chi_square_fits(count, l->p, l->cells, n)) fail_msg("%s: another law", draft ? draft : "none");
 }
 
 static void test_plain(void **state) {
     (void)state;
-    check_law(NULL);
+    check_law(NULL, &plain_law);
 }
 static void test_chain(void **state) {
     (void)state;
-    check_law("forced,accept=0.6,depth=4,seed=5");
+    check_law("forced,accept=0.6,depth=4,seed=5", &plain_law);
 }
 static void test_tree(void **state) {
     (void)state;
-    check_law("forced,accept=0.5,depth=4,tree=random,seed=6");
+    check_law("forced,accept=0.5,depth=4,tree=random,seed=6", &plain_law);
 }
 static void test_wide(void **state) {
     (void)state;
-    check_law("forced,accept=0.7,depth=3,width=3,seed=7");
+    check_law("forced,accept=0.7,depth=3,width=3,seed=7", &plain_law);
+}
+static void test_history_plain(void **state) {
+    (void)state;
+    check_law(NULL, &history_law);
+}
+static void test_history_chain(void **state) {
+    (void)state;
+    check_law("forced,accept=0.6,depth=4,seed=8", &history_law);
+}
+static void test_history_tree(void **state) {
+    (void)state;
+    check_law("forced,accept=0.5,depth=4,tree=random,seed=9", &history_law);
+}
+
+/* XTC's coin and every cut: no law to enumerate here, but the same text with drafts as without. */
+static void test_every_processor(void **state) {
+    (void)state;
+    hunch_sampling q = history_law.params;
+    q.top_k = 60;
+    q.top_p = .98;
+    q.min_p = .005;
+    q.typical_p = .99;
+    q.top_n_sigma = 3;
+    q.xtc_probability = .5;
+    q.xtc_threshold = .1;
+    const int n = light() ? 40 : 200;
+    assert_true(sample_engine("forced,accept=0.6,depth=4,width=2,seed=10", &q, NULL, n, 1, NULL) > (uint64_t)n / 4);
+}
+
+/* ---- what is wrong is found ------------------------------------------------------------------------------------- */
+
+static int pick(const law_node *b, uint64_t *rng) {
+    double u = (double)(hn_splitmix(rng) >> 11) * 0x1p-53;
+    int i = 0;
+    for (; i < TOP - 1 && u >= b->p[i]; i++) u -= b->p[i];
+    return i;
 }
 
 /* A verifier that keeps the draft whenever the target finds it likely enough: a popular mistake, and a biased one. */
-static hunch_token wrong_draw(const branch *b, uint64_t *rng) {
-    const hunch_token draft = b->token[hn_splitmix(rng) % TOP];
-    if (b->p[index_of(b, draft)] > 0.25) return draft;
-    double u = (double)(hn_splitmix(rng) >> 11) * 0x1p-53;
-    for (int i = 0; i < TOP - 1; i++) {
-        if (u < b->p[i]) return b->token[i];
-        u -= b->p[i];
+static int wrong_pick(const law_node *b, uint64_t *rng) {
+    const int draft = (int)(hn_splitmix(rng) % TOP);
+    return b->p[draft] > 0.25 ? draft : pick(b, rng);
+}
+
+/* One text drawn from the law's tree. */
+static void draw_text(const law *l, int (*choose)(const law_node *, uint64_t *), uint64_t *rng, hunch_token *text) {
+    for (int i = 0, node = 0; i < TOKENS; i++) {
+        const int k = choose(&l->node[node], rng);
+        text[i] = l->node[node].token[k];
+        node = node * TOP + k + 1;
     }
-    return b->token[TOP - 1];
+}
+
+/* Do texts that are drawn so follow this law? */
+static bool passes(const law *drawn, int (*choose)(const law_node *, uint64_t *), const law *want) {
+    enum { DRAWS = 5000 };
+    long count[LAW_CELLS] = {0};
+    uint64_t rng = 99;
+    for (int i = 0; i < DRAWS; i++) {
+        hunch_token text[TOKENS];
+        draw_text(drawn, choose, &rng, text);
+        const int cell = law_find(want, text);
+        if (cell < 0) return false;
+        count[cell]++;
+    }
+    return chi_square_fits(count, want->p, want->cells, DRAWS);
 }
 
 static void test_wrong_verifier_is_rejected(void **state) {
     (void)state;
-    int count[CELLS] = {0}, df;
-    const int n = 5000;
-    uint64_t rng = 99;
-    for (int s = 0; s < n; s++) {
-        hunch_token t[TOKENS];
-        t[0] = wrong_draw(&first, &rng);
-        const int i = index_of(&first, t[0]);
-        t[1] = wrong_draw(&second[i], &rng);
-        t[2] = wrong_draw(&third[i][index_of(&second[i], t[1])], &rng);
-        count[cell_of(t)]++;
+    assert_true(passes(&plain_law, pick, &plain_law)); /* the frame itself is not what is refused */
+    assert_false(passes(&plain_law, wrong_pick, &plain_law));
+}
+
+/* Rows whose processors see only the committed text, and rows that see one drafted token too few. */
+static void test_wrong_histories_are_rejected(void **state) {
+    (void)state;
+    hunch_engine *e = open_plain();
+    assert_true(passes(&history_law, pick, &history_law));
+    static const int unseen[] = {TOKENS, 1};
+    for (int i = 0; i < 2; i++) {
+        law wrong = history_law;
+        wrong.unseen = unseen[i];
+        law_enumerate(&wrong, e, model);
+        if (passes(&wrong, pick, &history_law)) fail_msg("histories without %d tokens pass", unseen[i]);
     }
-    const double x = chi_square(count, n, &df);
-    if (x < bound(df)) fail_msg("the biased verifier passes: chi-square %.1f, bound %.1f", x, bound(df));
+    hunch_engine_close(&e);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_chain),
-                                       cmocka_unit_test(test_tree), cmocka_unit_test(test_wide),
-                                       cmocka_unit_test(test_wrong_verifier_is_rejected)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_history_plain),
+        cmocka_unit_test(test_history_chain),
+        cmocka_unit_test(test_history_tree),
+        cmocka_unit_test(test_every_processor),
+        cmocka_unit_test(test_wrong_verifier_is_rejected),
+        cmocka_unit_test(test_wrong_histories_are_rejected),
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coins_test.c - acceptances and draws: sure ones need no coin, Philox ones follow their law and their keys, and what a
+ * test puts in their place is asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/coins.h"
+
+/* What a test's coins were asked last, and what they answer. */
+typedef struct script {
+    hn_random_key key;
+    double u, p;
+    bool answer;
+    const int32_t *id;
+    const double *weight;
+    int n, index, asked;
+} script;
+
+static double uniform_script(void *ctx, const hn_random_key *key) {
+    script *s = ctx;
+    s->key = *key;
+    s->asked++;
+    return s->u;
+}
+static bool accept_script(void *ctx, const hn_random_key *key, double p) {
+    script *s = ctx;
+    s->key = *key;
+    s->p = p;
+    s->asked++;
+    return s->answer;
+}
+static int draw_script(void *ctx, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
+    script *s = ctx;
+    s->key = *key;
+    s->id = id, s->weight = weight, s->n = n;
+    s->asked++;
+    return s->index;
+}
+
+static const hn_random_key key = {.seed = 5, .position = 7, .purpose = HN_PURPOSE_RESIDUAL, .drafter = 2, .number = 3};
+
+static void test_accept(void **state) {
+    (void)state;
+    script s = {.u = .25};
+    hn_coins c = {uniform_script, NULL, NULL, &s};
+    assert_true(hn_coins_accept(&c, &key, .26));
+    assert_false(hn_coins_accept(&c, &key, .25)); /* u < p, not <= */
+    assert_false(hn_coins_accept(&c, &key, .24));
+    assert_int_equal(s.asked, 3);
+    assert_memory_equal(&s.key, &key, sizeof key);
+    s.u = .5;
+    c.accept = accept_script;
+    for (int i = 0; i < 2; i++) {
+        s.answer = i;
+        assert_int_equal(hn_coins_accept(&c, &key, .125), i);
+        assert_true(s.p == .125);
+    }
+    assert_int_equal(s.asked, 5);
+    /* what is certain is not asked */
+    assert_false(hn_coins_accept(&c, &key, 0));
+    assert_false(hn_coins_accept(&c, &key, -1));
+    assert_false(hn_coins_accept(&c, &key, NAN));
+    assert_true(hn_coins_accept(&c, &key, 1));
+    assert_true(hn_coins_accept(&c, &key, INFINITY));
+    assert_int_equal(s.asked, 5);
+}
+
+static void test_accept_follows_its_probability(void **state) {
+    (void)state;
+    enum { N = 40000 };
+    int accepted = 0;
+    for (int i = 0; i < N; i++) {
+        const hn_random_key k = {.seed = 1, .position = (uint64_t)i, .purpose = HN_PURPOSE_COIN};
+        const bool is = hn_coins_accept(&hn_coins_philox, &k, .3);
+        assert_int_equal(is, hn_random_uniform(&k) < .3);
+        accepted += is;
+    }
+    assert_true(fabs(accepted - .3 * N) < 5 * sqrt(.21 * N));
+}
+
+/* The definition: smallest exponential / weight, keyed by token. */
+static int race_by_definition(hn_random_key k, const int32_t *id, const double *weight, int n) {
+    int winner = -1;
+    double best = 0;
+    for (int i = 0; i < n; i++) {
+        k.token = (uint32_t)(id ? id[i] : i);
+        if (!(weight[i] > 0)) continue;
+        const double time = hn_random_exponential(&k) / weight[i];
+        if (winner < 0 || time < best) best = time, winner = i;
+    }
+    return winner;
+}
+
+static void test_draw(void **state) {
+    (void)state;
+    enum { N = 30000, CELLS = 5 };
+    const int32_t id[CELLS] = {40, 7, 100000, 0, 8};
+    const double weight[CELLS] = {1, 0, 5, .5, 3.5};
+    int counts[CELLS] = {0};
+    double chi = 0;
+    for (int i = 0; i < N; i++) {
+        const hn_random_key k = {.seed = (uint64_t)i, .position = 3, .purpose = HN_PURPOSE_RESIDUAL};
+        const int plain = hn_coins_draw(&hn_coins_philox, &k, NULL, weight, CELLS);
+        const int drawn = hn_coins_draw(&hn_coins_philox, &k, id, weight, CELLS);
+        assert_int_equal(plain, race_by_definition(k, NULL, weight, CELLS));
+        assert_int_equal(drawn, race_by_definition(k, id, weight, CELLS));
+        counts[drawn]++;
+    }
+    assert_int_equal(counts[1], 0);
+    for (int i = 0; i < CELLS; i++)
+        if (weight[i] > 0) chi += pow(counts[i] - N * weight[i] / 10, 2) / (N * weight[i] / 10);
+    assert_true(chi < 30); /* 3 degrees of freedom: 1e-6 */
+}
+
+static void test_odd_weights(void **state) {
+    (void)state;
+    const double none[] = {0, -1, NAN}, tiny[] = {0, 5e-324, 0}, one[] = {-1, NAN, 3};
+    const hn_coins all[] = {hn_coins_philox, {hn_coins_philox.uniform, NULL, draw_script, &(script){.index = 1}}};
+    for (int i = 0; i < 2; i++) assert_int_equal(hn_coins_draw(&all[i], &key, NULL, none, 3), -1);
+    assert_int_equal(hn_coins_draw(&hn_coins_philox, &key, NULL, tiny, 3), 1);
+    assert_int_equal(hn_coins_draw(&hn_coins_philox, &key, NULL, one, 3), 2);
+}
+
+static void test_draw_replaced(void **state) {
+    (void)state;
+    const int32_t id[] = {4, 9, 11};
+    const double weight[] = {.5, .25, .5};
+    script s = {.u = .5, .index = 2};
+    hn_coins c = {uniform_script, NULL, NULL, &s};
+    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 0); /* a tie goes to the lower index */
+    assert_int_equal(s.key.token, 11);
+    s.asked = 0;
+    c.draw = draw_script;
+    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 2);
+    assert_int_equal(s.asked, 1);
+    assert_ptr_equal(s.id, id);
+    assert_ptr_equal(s.weight, weight);
+    assert_int_equal(s.n, 3);
+    assert_memory_equal(&s.key, &key, sizeof key);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_accept), cmocka_unit_test(test_accept_follows_its_probability),
+                                       cmocka_unit_test(test_draw), cmocka_unit_test(test_odd_weights),
+                                       cmocka_unit_test(test_draw_replaced)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache_private.h - what cache.c (pool and tables) and cache_share.c (pages in more than one place) share.
+ *
+ * A page is in one of these states:
+ *
+ *   free              tables 0, blocks 0      on the stack of free pages
+ *   of a sequence     tables 1, blocks 0      the only state in which rows are written
+ *   shared            otherwise               read only
+ *   idle              tables 0, blocks > 0    counts as free: eviction makes it free
+ *
+ * In every table the indexed pages come first. Those of group 0 are the pages of the blocks on the path to seq->block.
+ */
+#ifndef HN_CACHE_PRIVATE_H
+#define HN_CACHE_PRIVATE_H
+#include "cache/cache.h"
+#include "cache/prefix.h"
+
+typedef struct hn_page_use {
+    int32_t tables; /* entries of page tables that name the page */
+    int32_t blocks; /* of the index that name it: several where their texts part after a page shorter than a block */
+} hn_page_use;
+
+typedef struct hn_seq {
+    bool live;
+    int committed[HN_MAX_OWNERS];
+    int n_pages[HN_MAX_GROUPS];
+    int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
+    int published[HN_MAX_GROUPS];  /* leading pages that the index has, or has an equal of */
+    hn_block *block;               /* the last of the published[0] blocks of the text; NULL: none */
+} hn_seq;
+
+struct hn_cache {
+    const hn_ops *ops;
+    hn_cache_group group[HN_MAX_GROUPS];
+    int stride[HN_MAX_GROUPS];     /* pages a table of the group can hold */
+    int first_slot[HN_MAX_GROUPS]; /* of the group in a block of the index */
+    int n_groups, max_seqs, rows;
+    int n_pages, n_free, n_idle;
+    size_t page_bytes;
+    hn_mem *pool;
+    hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_BLOCK], page table [largest stride] */
+    int32_t *free;    /* stack of page numbers */
+    hn_page_use *use; /* [n_pages] */
+    hn_seq *seq;      /* [max_seqs] */
+    hn_prefix prefix;
+    hn_block **path; /* [stride of group 0] scratch: the blocks of a text */
+};
+
+/* cache.c. A table takes a page that is in another place already; a table lets go of a page. */
+void hn_page_take(hn_cache *c, int32_t page);
+void hn_page_release(hn_cache *c, int32_t page);
+void hn_page_free(hn_cache *c, int32_t page); /* back to the stack: no table and no block names it */
+
+/* cache_share.c. Takes idle pages out of the index; there must be one. Where none is free then, once more will do. */
+void hn_cache_evict(hn_cache *c);
+/* The target has no rows from `rows` on any more, so nothing behind counts as published, of any owner. */
+void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prefix.c - the trie of blocks: a hash table from (parent, tokens) to the block, and a list in the order of use. */
+#include "cache/prefix.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+hunch_status hn_prefix_init(hn_prefix *x, int block_rows, int n_slots, int max_blocks, hunch_error *err) {
+    *x = (hn_prefix){.block_rows = block_rows, .n_slots = n_slots, .n_buckets = 16};
+    while (x->n_buckets < (size_t)max_blocks) x->n_buckets *= 2;
+    x->bucket = hn_zalloc(x->n_buckets, sizeof *x->bucket);
+    if (x->bucket) return HUNCH_OK;
+    const size_t bytes = x->n_buckets * sizeof *x->bucket;
+    x->n_buckets = 0;
+    return hn_fail_memory(err, "prefix index", bytes);
+}
+
+void hn_prefix_clear(hn_prefix *x) {
+    for (hn_block *b = x->oldest, *newer; b; b = newer) {
+        newer = b->newer;
+        hn_free(b);
+    }
+    x->newest = x->oldest = NULL;
+    x->n_blocks = 0;
+    for (size_t i = 0; i < x->n_buckets; i++) x->bucket[i] = NULL;
+}
+
+void hn_prefix_fini(hn_prefix *x) {
+    hn_prefix_clear(x);
+    hn_free(x->bucket);
+    *x = (hn_prefix){0};
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* The hash only finds the bucket: blocks are equal where the parents are and the tokens are. */
+static uint64_t text_hash(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
+    uint64_t h = parent ? parent->hash : 0;
+    for (int i = 0; i < x->block_rows; i++) {
+        h = (h ^ (uint32_t)token[i]) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static hn_block **bucket_of(const hn_prefix *x, uint64_t hash) {
+    return &x->bucket[hash & (x->n_buckets - 1)];
+}
+
+static size_t token_bytes(const hn_prefix *x) {
+    return (size_t)x->block_rows * sizeof(int32_t);
+}
+
+hn_block *hn_prefix_child(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
+    const uint64_t hash = text_hash(x, parent, token);
+    hn_block *b = *bucket_of(x, hash);
+    while (b && !(b->hash == hash && b->parent == parent && memcmp(b->token, token, token_bytes(x)) == 0)) b = b->next;
+    return b;
+}
+
+/* ---- the order of use ------------------------------------------------------------------------------------------ */
+
+static void unlink_block(hn_prefix *x, hn_block *b) {
+    *(b->newer ? &b->newer->older : &x->newest) = b->older;
+    *(b->older ? &b->older->newer : &x->oldest) = b->newer;
+}
+
+static void link_newest(hn_prefix *x, hn_block *b) {
+    b->newer = NULL;
+    b->older = x->newest;
+    *(x->newest ? &x->newest->newer : &x->oldest) = b;
+    x->newest = b;
+}
+
+void hn_prefix_touch(hn_prefix *x, hn_block *b) {
+    for (; b; b = b->parent) {
+        unlink_block(x, b);
+        link_newest(x, b);
+    }
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+
+hn_block *hn_prefix_add(hn_prefix *x, hn_block *parent, const int32_t *token) {
+    hn_block *b = hn_alloc(sizeof *b + token_bytes(x) + (size_t)x->n_slots * sizeof(int32_t));
+    if (!b) return NULL;
+    *b = (hn_block){.parent = parent, .hash = text_hash(x, parent, token), .depth = parent ? parent->depth + 1 : 0};
+    memcpy(b->token, token, token_bytes(x));
+    b->page = b->token + x->block_rows;
+    for (int i = 0; i < x->n_slots; i++) b->page[i] = HN_NO_PAGE;
+    b->next = *bucket_of(x, b->hash);
+    *bucket_of(x, b->hash) = b;
+    link_newest(x, b);
+    if (parent) parent->children++;
+    x->n_blocks++;
+    return b;
+}
+
+void hn_prefix_remove(hn_prefix *x, hn_block *b) {
+    assert(b->children == 0);
+    hn_block **at = bucket_of(x, b->hash);
+    while (*at != b) at = &(*at)->next;
+    *at = b->next;
+    unlink_block(x, b);
+    if (b->parent) b->parent->children--;
+    x->n_blocks--;
+    hn_free(b);
+}
+
+bool hn_prefix_valid(const hn_prefix *x) {
+    int seen = 0, children = 0, with_parent = 0;
+    for (const hn_block *b = x->oldest, *before = NULL; b; before = b, b = b->newer, seen++) {
+        if (b->older != before || (!b->newer && b != x->newest) || seen >= x->n_blocks) return false;
+        const hn_block *named = *bucket_of(x, b->hash);
+        while (named && named != b) named = named->next;
+        if (!named) return false;
+        children += b->children;
+        with_parent += b->parent != NULL;
+    }
+    if (seen != x->n_blocks || children != with_parent) return false;
+    for (const hn_block *b = x->oldest; b; b = b->newer)
+        if (hn_prefix_child(x, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))
+            return false;
+    return true;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prefix_test.c - the trie alone: names are whole texts, the order of use, random adds and removes against a list. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/random.h"
+#include "cache/prefix.h"
+
+enum { B = 4, SLOTS = 3 };
+
+static void init(hn_prefix *x, int max_blocks) {
+    hunch_error err;
+    assert_int_equal(hn_prefix_init(x, B, SLOTS, max_blocks, &err), HUNCH_OK);
+}
+
+static void test_names_are_texts(void **state) {
+    (void)state;
+    static const int32_t one[B] = {1, 2, 3, 4}, two[B] = {1, 2, 9, 4}, big[B] = {-1, INT32_MAX, INT32_MIN, 0};
+    hn_prefix x;
+    init(&x, 64);
+    assert_null(hn_prefix_child(&x, NULL, one));
+    hn_block *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&x, a, one), *c = hn_prefix_add(&x, a, two),
+             *d = hn_prefix_add(&x, NULL, big);
+    assert_true(a && b && c && d);
+    for (int i = 0; i < SLOTS; i++) assert_int_equal(a->page[i], HN_NO_PAGE);
+    assert_ptr_equal(hn_prefix_child(&x, NULL, one), a);
+    assert_ptr_equal(hn_prefix_child(&x, a, one), b);
+    assert_ptr_equal(hn_prefix_child(&x, a, two), c);
+    assert_ptr_equal(hn_prefix_child(&x, NULL, big), d);
+    assert_null(hn_prefix_child(&x, NULL, two));
+    assert_null(hn_prefix_child(&x, b, one));
+    assert_int_equal(b->depth, 1);
+    assert_true(hn_prefix_valid(&x));
+    hn_prefix_remove(&x, b);
+    assert_null(hn_prefix_child(&x, a, one));
+    assert_true(hn_prefix_valid(&x));
+    hn_prefix_clear(&x);
+    assert_int_equal(x.n_blocks, 0);
+    assert_null(hn_prefix_child(&x, NULL, one));
+    assert_true(hn_prefix_valid(&x));
+    hn_prefix_fini(&x);
+}
+
+/* Texts of equal hash are told apart by their tokens: a block's own are changed under its name. */
+static void test_tokens_are_compared(void **state) {
+    (void)state;
+    static const int32_t one[B] = {1, 2, 3, 4};
+    hn_prefix x;
+    init(&x, 64);
+    hn_block *a = hn_prefix_add(&x, NULL, one);
+    for (int i = 0; i < B; i++) {
+        a->token[i] ^= 0x10000;
+        assert_null(hn_prefix_child(&x, NULL, one));
+        a->token[i] ^= 0x10000;
+    }
+    assert_ptr_equal(hn_prefix_child(&x, NULL, one), a);
+    hn_prefix_fini(&x);
+}
+
+static void test_order_of_use(void **state) {
+    (void)state;
+    hn_prefix x;
+    init(&x, 64);
+    hn_block *path[6];
+    for (int32_t i = 0; i < 6; i++) {
+        const int32_t token[B] = {i, i, i, i};
+        path[i] = hn_prefix_add(&x, i % 3 ? path[i - 1] : NULL, token);
+    }
+    hn_prefix_touch(&x, path[1]); /* oldest to newest: 2, 3, 4, 5, then 1, 0 */
+    static const int want[6] = {2, 3, 4, 5, 1, 0};
+    const hn_block *b = x.oldest;
+    for (int i = 0; i < 6; i++, b = b->newer) assert_ptr_equal(b, path[want[i]]);
+    assert_null(b);
+    hn_prefix_touch(&x, NULL);
+    assert_ptr_equal(x.newest, path[0]);
+    assert_true(hn_prefix_valid(&x));
+    hn_prefix_fini(&x);
+}
+
+static void test_random_walk(void **state) {
+    (void)state;
+    enum { MOST = 60 };
+    hn_prefix x;
+    init(&x, 8);
+    hn_block *all[MOST];
+    uint64_t rng = 3;
+    int n = 0;
+    for (int step = 0; step < 5000; step++) {
+        const int pick = n ? (int)(hn_splitmix(&rng) % (uint64_t)n) : 0;
+        hn_block *parent = n && hn_splitmix(&rng) % 5 ? all[pick] : NULL;
+        int32_t token[B];
+        for (int i = 0; i < B; i++) token[i] = (int32_t)(hn_splitmix(&rng) % 2);
+        hn_block *known = NULL;
+        for (int i = 0; i < n; i++)
+            if (all[i]->parent == parent && memcmp(all[i]->token, token, sizeof token) == 0) known = all[i];
+        assert_ptr_equal(hn_prefix_child(&x, parent, token), known);
+        if (!known && n < MOST) {
+            all[n] = hn_prefix_add(&x, parent, token);
+            assert_ptr_equal(x.newest, all[n++]);
+        } else if (n && all[pick]->children == 0) {
+            hn_prefix_remove(&x, all[pick]);
+            all[pick] = all[--n];
+        } else if (n)
+            hn_prefix_touch(&x, all[pick]);
+        assert_int_equal(x.n_blocks, n);
+        assert_true(hn_prefix_valid(&x));
+    }
+    hn_prefix_fini(&x);
+}
+
+static void test_memory_faults(void **state) {
+    (void)state;
+    static const int32_t token[B] = {5, 6, 7, 8};
+    hn_prefix x;
+    hunch_error err;
+    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
+    assert_int_equal(hn_prefix_init(&x, B, SLOTS, 100, &err), HUNCH_NO_MEMORY);
+    hn_prefix_fini(&x);
+    init(&x, 100);
+    hn_block *a = hn_prefix_add(&x, NULL, token);
+    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
+    assert_null(hn_prefix_add(&x, a, token));
+    assert_int_equal(a->children, 0);
+    assert_true(hn_prefix_valid(&x));
+    hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+    assert_non_null(hn_prefix_add(&x, a, token));
+    hn_prefix_fini(&x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_are_texts),
+                                       cmocka_unit_test(test_tokens_are_compared), cmocka_unit_test(test_order_of_use),
+                                       cmocka_unit_test(test_random_walk), cmocka_unit_test(test_memory_faults)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

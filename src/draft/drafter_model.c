@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_model.c - a smaller model of the same vocabulary drafts for the target.
+ *
+ *   model:PATH[,depth=K][,precision=native|f32][,kv=bf16|f16|f32]
+ *
+ *   PATH       a model as the command opens it; its token ids must mean what the target's do (vocabulary_fit.h)
+ *   depth      levels a round                                                                      5
+ *   precision  how it computes                                                                     as the target
+ *   kv         type of its cache rows                                                              as the target's
+ *
+ * Its rows are a cache group of its own in the engine's pool, slot == position. A round of K levels is K passes over all
+ * sequences together and no token is evaluated twice:
+ *
+ *   level 0   evaluates every token of the text that has no row yet: the newest one, and the last draft where all were
+ *             accepted; after rounds without it, or at the start, many, in passes of at most HN_MAX_ROWS rows. The last
+ *             row's logits give the first draft.
+ *   level k   evaluates draft k - 1, which gives draft k. The last draft is not evaluated: the target may refuse it.
+ *             (One token is evaluated again: a draft that was taken out of the tree and that the target then says.)
+ *
+ * Rows of drafts are committed in its own group as they come. After verification those whose tokens were accepted, by
+ * whoever proposed them, stay, and the rest is rewound. Text that came without it waits for the next level 0.
+ *
+ *   cache rows:   0 ........ rows-1 | chain[0] chain[1] ..
+ *                 committed text    | drafts of the open round
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "draft/drafter.h"
+#include "draft/vocabulary_fit.h"
+
+enum { DEFAULT_DEPTH = 5 };
+
+typedef struct model_seq {
+    int rows;       /* cache rows that hold committed text; in an open round all of it */
+    int n_chain;    /* drafts of the open round; 0: none is open */
+    int32_t *chain; /* [depth] their tokens */
+    float **q;      /* [depth] their laws, [target vocabulary] each, made when first needed */
+} model_seq;
+
+typedef struct model_state {
+    hn_model model;
+    hn_runner *runner;
+    hn_cache *cache;
+    int owner;
+    int depth, context;
+    int vocab;     /* the target's */
+    float *logits; /* [vocab] where the draft model has fewer than that; else NULL */
+    float *weight; /* [vocab] workspace */
+    double *drawn; /* [vocab] workspace of draws from a law, made when first needed */
+    int n_seqs;
+    model_seq *seq;  /* [n_seqs] */
+    int32_t *chains; /* what seq[].chain point into */
+    float **laws;    /* what seq[].q point into */
+} model_state;
+
+/* ---- open and close ------------------------------------------------------------------------------------------------ */
+
+static void state_free(model_state *st) {
+    if (!st) return;
+    hn_runner_close(&st->runner);
+    hn_model_close(&st->model);
+    for (int i = 0; st->laws && i < st->n_seqs * st->depth; i++) hn_free(st->laws[i]);
+    hn_free(st->laws);
+    hn_free(st->chains);
+    hn_free(st->seq);
+    hn_free(st->logits);
+    hn_free(st->weight);
+    hn_free(st->drawn);
+    hn_free(st);
+}
+
+static void model_close(hn_drafter *d) {
+    state_free(d->state);
+}
+
+static hunch_status tables_create(model_state *st, hunch_error *err) {
+    const size_t n = (size_t)st->n_seqs, places = n * (size_t)st->depth, vocab = (size_t)st->vocab;
+    st->seq = hn_zalloc(n, sizeof *st->seq);
+    st->chains = hn_zalloc(places, sizeof *st->chains);
+    st->laws = hn_zalloc(places, sizeof *st->laws);
+    st->weight = hn_zalloc(vocab, sizeof *st->weight);
+    const bool fewer = st->model.arch.vocab < st->vocab;
+    if (fewer) st->logits = hn_zalloc(vocab, sizeof *st->logits);
+    if (!st->seq || !st->chains || !st->laws || !st->weight || (fewer && !st->logits))
+        return hn_fail_memory(err, "the tables of drafter 'model'",
+                              places * sizeof *st->laws + vocab * sizeof *st->weight);
+    for (int i = 0; i < st->n_seqs; i++) {
+        st->seq[i].chain = st->chains + (size_t)i * (size_t)st->depth;
+        st->seq[i].q = st->laws + (size_t)i * (size_t)st->depth;
+    }
+    return HUNCH_OK;
+}
+
+/* Before its weights are read: do the vocabularies fit? */
+static hunch_status check_fit(hn_source *src, const hn_target_info *target, hunch_error *err) {
+    hn_arch arch = {0};
+    hn_tokenizer *tokenizer = NULL;
+    hunch_status s = hn_arch_read(&arch, src, err);
+    if (s) return s;
+    s = hn_tokenizer_open(&tokenizer, src, err);
+    if (!s && tokenizer && hn_tokenizer_vocab(tokenizer) > arch.vocab)
+        s = hn_fail(err, HUNCH_REFUSED, "tokenizer of %d tokens, model of %d", hn_tokenizer_vocab(tokenizer),
+                    arch.vocab);
+    if (!s) {
+        const hn_vocabulary t = {target->name, target->vocab, target->tokenizer},
+                            d = {arch.name, arch.vocab, tokenizer};
+        s = hn_vocabulary_fit(&t, &d, err);
+    }
+    hn_tokenizer_close(&tokenizer);
+    hn_arch_fini(&arch);
+    return s;
+}
+
+typedef struct model_options {
+    bool f32;
+    hn_dtype kv;
+    long depth;
+} model_options;
+
+static hunch_status options_read(model_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
+    static const char *const precisions[] = {"native", "f32", NULL}, *const types[] = {"bf16", "f16", "f32", NULL};
+    static const hn_dtype dtypes[] = {HN_BF16, HN_F16, HN_F32};
+    int precision = 0, kv = -1;
+    if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which model? (expected model:PATH)", spec->text);
+    hunch_status s = hn_spec_choice(spec, "precision", precisions, target->f32, &precision, err);
+    if (!s) s = hn_spec_choice(spec, "kv", types, -1, &kv, err);
+    if (!s) s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, DEFAULT_DEPTH, &o->depth, err);
+    o->f32 = precision == 1;
+    o->kv = kv < 0 ? target->kv : dtypes[kv];
+    return s;
+}
+
+static hunch_status state_open(model_state *st, const char *path, const model_options *o, const hn_target_info *target,
+                               hunch_error *err) {
+    const hn_model_load load = {.pool = target->pool, .isa = target->isa, .f32 = o->f32};
+    hn_source *src = NULL;
+    hunch_status s = hn_source_open(&src, path, err);
+    if (!s) s = check_fit(src, target, err);
+    if (!s) s = hn_model_open(&st->model, src, &load, err);
+    hn_source_close(&src);
+    if (s) return s;
+    st->context = st->model.arch.context < target->context ? st->model.arch.context : target->context;
+    st->vocab = target->vocab;
+    st->depth = (int)o->depth;
+    return tables_create(st, err);
+}
+
+static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                               hunch_error *err) {
+    model_options o = {0};
+    hunch_status s = options_read(&o, spec, target, err);
+    if (!s) s = hn_spec_all_used(spec, err); /* before a model is loaded in vain */
+    if (s) return s;
+    model_state *st = hn_zalloc(1, sizeof *st);
+    if (!st) return hn_fail_memory(err, "drafter 'model'", sizeof *st);
+    st->n_seqs = d->max_seqs;
+    s = state_open(st, spec->path, &o, target, err);
+    if (s) {
+        hn_error_prefix(err, "drafter '%s'", spec->text);
+        state_free(st);
+        return s;
+    }
+    const hn_arch *a = &st->model.arch;
+    d->state = st;
+    needs->max_depth = st->depth;
+    needs->has_law = needs->steps = true;
+    needs->group[needs->n_groups++] = (hn_cache_group){.name = "draft model",
+                                                       .layers = a->layers,
+                                                       .type = o.kv,
+                                                       .kv_heads = a->layer[0].kv_heads,
+                                                       .head_dim = a->layer[0].head_dim};
+    return HUNCH_OK;
+}
+
+static hunch_status model_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err) {
+    model_state *st = d->state;
+    st->cache = cache;
+    st->owner = owner;
+    return hn_runner_open(&st->runner, &st->model, cache, first_group, st->context, NULL, err);
+}
+
+/* ---- rows and the text ------------------------------------------------------------------------------------------------ */
+
+static int rows_held(const model_state *st, int seq) {
+    return hn_cache_committed(st->cache, seq, st->owner);
+}
+
+/* Ends the round: forgets rows of drafts, and committed ones from `rows` on. */
+static void rows_cut(model_state *st, int seq, int rows) {
+    model_seq *s = &st->seq[seq];
+    if (rows < s->rows) s->rows = rows;
+    s->n_chain = 0;
+    if (s->rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->owner, s->rows);
+}
+
+static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
+    model_state *st = d->state;
+    for (int i = 0; i < n; i++) {
+        assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs && seqs[i].rows_restored <= rows_held(st, seqs[i].seq));
+        st->seq[seqs[i].seq].rows = seqs[i].rows_restored;
+        rows_cut(st, seqs[i].seq, seqs[i].rows_restored);
+    }
+    return HUNCH_OK;
+}
+
+/* Rows of drafts whose tokens were accepted hold committed text now. */
+static void round_end(model_state *st, const hn_observe *o) {
+    model_seq *s = &st->seq[o->seq];
+    const int drafts = rows_held(st, o->seq) - s->rows; /* that have rows */
+    int same = 0;
+    while (same < drafts && same < o->n_accepted && s->chain[same] == o->tree->token[o->path[same]]) same++;
+    s->rows += same;
+    rows_cut(st, o->seq, s->rows);
+}
+
+static void model_observe(hn_drafter *d, const hn_observe *o, int n) {
+    model_state *st = d->state;
+    for (int i = 0; i < n; i++) round_end(st, &o[i]);
+}
+
+static void model_drop(hn_drafter *d, int seq, int rows) {
+    rows_cut(d->state, seq, rows);
+}
+
+static int model_valid_rows(const hn_drafter *d, int seq) {
+    const model_state *st = d->state;
+    return st->seq[seq].rows;
+}
+
+static void model_end(hn_drafter *d, int seq) {
+    model_state *st = d->state;
+    st->seq[seq].rows = st->seq[seq].n_chain = 0;
+}
+
+/* ---- choosing a draft ---------------------------------------------------------------------------------------------- */
+
+/* The tree's row of the last draft, the root at level 0; -1: it was taken out. */
+static int chain_tip(const model_seq *s, const hn_tree *t) {
+    int row = 0;
+    for (int i = 0; i < s->n_chain && row >= 0; i++) row = hn_tree_child(t, row, s->chain[i]);
+    return row;
+}
+
+/* Could a candidate be added behind the row? Without a row to spend only one that shares its row. Drawn drafts may not be
+ * left out for what they are, that would bend the law, so then none is drawn. */
+static bool has_room(const hn_propose *p, int row) {
+    const hn_tree *t = p->tree;
+    if (t->n_candidates == HN_TREE_CANDIDATES) return false;
+    if (p->budget >= 1 && t->n_rows < t->max_rows) return true;
+    return !p->drawn && t->first[row] >= 0;
+}
+
+/* A row of logits in the target's vocabulary: ids that the draft model lacks cannot be drafted, its own padding is cut. */
+static const float *logits_fit(model_state *st, const float *own) {
+    const int n = st->model.arch.vocab;
+    if (!st->logits) return own;
+    memcpy(st->logits, own, (size_t)n * sizeof *own);
+    for (int i = n; i < st->vocab; i++) st->logits[i] = -INFINITY;
+    return st->logits;
+}
+
+/* softmax(logits)[token]. best: the argmax. */
+static float probability(model_state *st, const hn_lanes *lanes, const float *logits, int32_t best, int32_t token) {
+    enum { LANES = 8 };
+    double lane[LANES] = {0}, sum = 0;
+    int i = 0;
+    lanes->weights(logits, st->vocab, logits[best], 1, st->weight);
+    for (; i + LANES <= st->vocab; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] += (double)st->weight[i + j];
+    for (; i < st->vocab; i++) sum += (double)st->weight[i];
+    for (int j = 0; j < LANES; j++) sum += lane[j];
+    return (float)((double)st->weight[token] / sum);
+}
+
+static int32_t argmax(const float *l, int n) {
+    int32_t best = -1;
+    float most = -INFINITY;
+    for (int i = 0; i < n; i++)
+        if (l[i] > most) most = l[i], best = i;
+    return best;
+}
+
+/* The token that the request's own noise draws from the draft model's logits. False: none. */
+static bool draft_coupled(hn_drafter *d, hn_propose *p, int row, const float *logits, int32_t best,
+                          const hn_history *h) {
+    model_state *st = d->state;
+    model_seq *s = &st->seq[p->seq];
+    const int32_t token = hn_sampler_draw(p->sampler, logits, h, best);
+    if (token < 0 || (p->budget < 1 && hn_tree_child(p->tree, row, token) < 0)) return false;
+    const float estimate = probability(st, p->sampler->lanes, logits, best, token);
+    if (hn_tree_add(p->tree, row, token, d->index, estimate) < 0) return false;
+    s->chain[s->n_chain++] = token;
+    return true;
+}
+
+/* Room for a law and for draws from it; false: no memory. */
+static bool law_room(model_state *st, float **q) {
+    if (!*q) *q = hn_alloc((size_t)st->vocab * sizeof **q);
+    if (!st->drawn) st->drawn = hn_alloc((size_t)st->vocab * sizeof *st->drawn);
+    return *q && st->drawn;
+}
+
+/* A token drawn from the request's law over the draft model's logits, with that law. The estimate is the law's largest
+ * probability, not the drawn token's: what is pruned by it may depend on q, never on the draw. */
+static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h) {
+    model_state *st = d->state;
+    model_seq *s = &st->seq[p->seq];
+    float **q = &s->q[s->n_chain], most = 0;
+    hn_law law;
+    if (!law_room(st, q)) return false;
+    hn_sampler_law(p->sampler, logits, h, &law);
+    if (law.n < 1) return false;
+    memset(*q, 0, (size_t)st->vocab * sizeof **q);
+    for (int i = 0; i < law.n; i++) {
+        (*q)[law.id[i]] = law.weight[i];
+        st->drawn[i] = (double)law.weight[i];
+        if (law.weight[i] > most) most = law.weight[i];
+    }
+    const hn_random_key key = {.seed = p->sampler->params.seed,
+                               .position = (uint64_t)p->text.n - 1,
+                               .purpose = HN_PURPOSE_PROPOSAL,
+                               .drafter = (uint32_t)d->index,
+                               .number = (uint32_t)hn_tree_next_number(p->tree, d->index)};
+    const int at = hn_coins_draw(&p->sampler->coins, &key, law.id, st->drawn, law.n);
+    if (at < 0) return false;
+    const int32_t token = law.id[at];
+    if (hn_tree_add_drawn(p->tree, row, token, d->index, (float)((double)most / law.sum), *q, false) < 0) return false;
+    s->chain[s->n_chain++] = token;
+    return true;
+}
+
+/* Adds the candidate that a row of the last pass gives. */
+static bool draft(hn_drafter *d, hn_propose *p, int pass_row) {
+    model_state *st = d->state;
+    const model_seq *s = &st->seq[p->seq];
+    const float *logits = logits_fit(st, hn_pass_logits(st->runner, pass_row));
+    const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, s->chain, s->n_chain};
+    int32_t best = hn_pass_argmax(st->runner, pass_row);
+    if (best >= st->vocab) best = argmax(logits, st->vocab); /* the draft model's padding won */
+    if (p->on_logits) p->on_logits(p->on_logits_ctx, s->n_chain, logits);
+    if (best < 0) return false;
+    const int row = chain_tip(s, p->tree);
+    return p->drawn ? draft_drawn(d, p, row, logits, &h) : draft_coupled(d, p, row, logits, best, &h);
+}
+
+/* ---- passes ---------------------------------------------------------------------------------------------------------- */
+
+/* The rows of one pass. A sequence's part is whole if its last row is the one that gives the draft. */
+typedef struct batch {
+    int n_rows, n_seqs;
+    hn_row row[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS];
+    struct {
+        hn_propose *p;
+        int rows;
+        bool whole;
+    } part[HN_MAX_ROWS];
+} batch;
+
+/* Is the level to be evaluated? Not where it could add nothing, and never beyond the draft model's context or ids. */
+static bool wants_level(const model_state *st, const hn_propose *p, int level) {
+    const model_seq *s = &st->seq[p->seq];
+    if (level >= st->depth || s->n_chain != level || p->text.n + level > st->context) return false;
+    const int tip = chain_tip(s, p->tree);
+    if (tip < 0 || !has_room(p, tip)) return false;
+    for (int i = rows_held(st, p->seq); i < p->text.n; i++)
+        if (p->text.token[i] >= st->model.arch.vocab) return false;
+    return true;
+}
+
+/* Puts the sequence's missing rows into the pass. False: some did not fit, they come with the next one. */
+static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
+    const model_seq *s = &st->seq[p->seq];
+    const int held = rows_held(st, p->seq), missing = p->text.n + level - held, room = HN_MAX_ROWS - b->n_rows;
+    const int n = missing < room ? missing : room;
+    assert(missing > 0);
+    if (n == 0) return false;
+    if (hn_cache_reserve(st->cache, p->seq, st->owner, n, NULL)) return true; /* no pages: not this round */
+    for (int i = 0; i < n; i++) {
+        const int at = held + i;
+        const int32_t token = at < p->text.n ? p->text.token[at] : s->chain[at - p->text.n];
+        assert(token >= 0 && token < st->model.arch.vocab);
+        b->row[b->n_rows + i] = (hn_row){.token = token,
+                                         .seq = (int16_t)b->n_seqs,
+                                         .parent = (int16_t)(i ? b->n_rows + i - 1 : -1),
+                                         .logits = n == missing && i == n - 1};
+    }
+    b->part[b->n_seqs].p = p;
+    b->part[b->n_seqs].rows = n;
+    b->part[b->n_seqs].whole = n == missing;
+    b->cache_seq[b->n_seqs++] = p->seq;
+    b->n_rows += n;
+    return n == missing;
+}
+
+/* Evaluates, keeps the rows and adds the candidates of the sequences that are through. Returns how many, -1: no pass. */
+static int batch_run(hn_drafter *d, batch *b, int level) {
+    model_state *st = d->state;
+    int added = 0, last = -1;
+    if (b->n_rows == 0) return 0;
+    if (hn_pass_run(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, NULL)) return -1;
+    for (int i = 0; i < b->n_seqs; i++) {
+        last += b->part[i].rows;
+        hn_cache_commit(st->cache, b->cache_seq[i], st->owner, NULL, b->part[i].rows);
+        if (level == 0) st->seq[b->cache_seq[i]].rows += b->part[i].rows;
+        if (b->part[i].whole) added += draft(d, b->part[i].p, last);
+    }
+    return added;
+}
+
+/* Level 0 opens a round: whatever else is there, the newest token's row is to come, for it gives the draft. */
+static int model_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    model_state *st = d->state;
+    int added = 0;
+    batch b;
+    for (int i = 0; level == 0 && i < n; i++) rows_cut(st, p[i].seq, p[i].text.n - 1);
+    for (int i = 0; i < n;) {
+        b.n_rows = b.n_seqs = 0;
+        while (i < n && (!wants_level(st, &p[i], level) || batch_add(&b, st, &p[i], level))) i++;
+        const int more = batch_run(d, &b, level);
+        if (more < 0) break;
+        added += more;
+    }
+    return added;
+}
+
+const hn_drafter_ops hn_drafter_model = {
+    .name = "model",
+    .open = model_open,
+    .attach = model_attach,
+    .begin = model_begin,
+    .observe = model_observe,
+    .propose = model_propose,
+    .drop = model_drop,
+    .valid_rows = model_valid_rows,
+    .end = model_end,
+    .close = model_close,
+};

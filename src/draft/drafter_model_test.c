@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_model_test.c - a draft model says what a fresh evaluation of it says, bit for bit, whatever was accepted before,
+ * and evaluates no token twice; what it draws follows the law that it names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "draft/draft_model_for_tests.h"
+#include "sample/chi_square.h"
+
+static void test_rounds(void **state) {
+    (void)state;
+    check_rounds("model:" MODEL, VOCAB, light() ? 12 : 60);
+    check_rounds("model:" MODEL ",depth=1", VOCAB, light() ? 4 : 20);
+    check_rounds("model:" MODEL ",depth=3", WIDEST, light() ? 4 : 20); /* a padded target */
+}
+
+/* A round that nobody told the drafter the end of is forgotten. */
+static void test_unobserved(void **state) {
+    (void)state;
+    static story s;
+    story *const all[1] = {&s};
+    rig r = rig_of("model:" MODEL, VOCAB);
+    story_begin(&s, &r, 0, VOCAB, &GREEDY, 20);
+    for (int accepted = 0; accepted <= DEPTH; accepted++) {
+        draft_round(&r, all, 1, DEPTH);
+        check_round(&s);
+        settle(&r, &s, s.chain, accepted, accepted < DEPTH ? (s.chain[accepted] + 1) % VOCAB : 5, false);
+        assert_int_equal(r.d.ops->valid_rows(&r.d, 0), s.n - accepted - 1); /* what is sure until then */
+        s.expected_rows = rows_of(&r, &s);
+    }
+    /* asked twice for one level: the same answer, not a wrong row */
+    draft_round(&r, all, 1, 2);
+    s.expected_rows = rows_of(&r, &s);
+    draft_round(&r, all, 1, DEPTH);
+    check_round(&s);
+    assert_int_equal(propose_once(&r, &s, DEPTH, 9), 0); /* deeper than its depth */
+    story_end(&s, &r);
+    rig_close(&r);
+}
+
+/* ---- shared trees and limits ----------------------------------------------------------------------------------------------- */
+
+static void test_room(void **state) {
+    (void)state;
+    static story s;
+    story *const all[1] = {&s};
+    rig r = rig_of("model:" MODEL, VOCAB);
+    story_begin(&s, &r, 0, VOCAB, &GREEDY, 20);
+    draft_round(&r, all, 1, 3);
+    /* without a row to spend: nothing, and no pass; shared rows cost nothing */
+    hn_tree_reset(&s.tree, s.token[s.n - 1], HN_TREE_ROWS);
+    cut_text(&r, &s, s.n);
+    assert_int_equal(propose_once(&r, &s, 0, 0), 0);
+    assert_int_equal(rows_of(&r, &s), s.n - 1);
+    int row = 0;
+    for (int i = 0; i < 2; i++) row = hn_tree_add(&s.tree, row, s.chain[i], OTHER, 0.5f);
+    hn_tree_add(&s.tree, row, (s.chain[2] + 1) % VOCAB, OTHER, 0.5f);
+    assert_int_equal(propose_once(&r, &s, 0, 0), 1);
+    assert_int_equal(propose_once(&r, &s, 1, 0), 1);
+    assert_int_equal(propose_once(&r, &s, 2, 0), 0); /* another token than the one that has a row */
+    assert_int_equal(s.tree.n_rows, 4);
+    assert_int_equal(s.tree.n_candidates, 5);
+    assert_true(hn_tree_valid(&s.tree));
+    /* a drawn candidate is not even drawn where only a shared row might take it */
+    s.drawn = true;
+    cut_text(&r, &s, s.n);
+    assert_int_equal(propose_once(&r, &s, 0, 0), 0);
+    assert_int_equal(rows_of(&r, &s), s.n - 1);
+    /* a full tree */
+    s.drawn = false;
+    hn_tree_reset(&s.tree, s.token[s.n - 1], 1);
+    assert_int_equal(propose_once(&r, &s, 0, 5), 0);
+    story_end(&s, &r);
+    rig_close(&r);
+}
+
+/* Nothing behind the context, and nothing behind ids that the draft model does not have. */
+static void test_limits(void **state) {
+    (void)state;
+    static story s;
+    rig r = rig_of("model:" MODEL, WIDEST);
+    story_begin(&s, &r, 0, WIDEST, &GREEDY, CONTEXT - 1);
+    hn_tree_reset(&s.tree, s.token[s.n - 1], HN_TREE_ROWS);
+    assert_int_equal(propose_once(&r, &s, 0, 9), 1);
+    assert_int_equal(propose_once(&r, &s, 1, 9), 1);
+    assert_int_equal(propose_once(&r, &s, 2, 9), 0);
+    s.token[s.n++] = 3;
+    s.token[s.n++] = 4;
+    assert_int_equal(propose_once(&r, &s, 0, 9), 0);
+    s.expected_rows = s.n;
+    cut_text(&r, &s, 30);
+    s.token[s.n++] = VOCAB + 3;
+    hn_tree_reset(&s.tree, s.token[s.n - 1], HN_TREE_ROWS);
+    assert_int_equal(propose_once(&r, &s, 0, 9), 0);
+    assert_int_equal(r.d.ops->valid_rows(&r.d, 0), 29);
+    story_end(&s, &r);
+    rig_close(&r);
+}
+
+/* ---- drawn drafts -------------------------------------------------------------------------------------------------------------- */
+
+/* Coins that check how they are asked. */
+typedef struct witness {
+    const story *s;
+    int draws;
+} witness;
+
+static double watched(void *ctx, const hn_random_key *key) {
+    witness *w = ctx;
+    assert_int_equal(key->seed, w->s->sampler.params.seed);
+    assert_int_equal(key->position, w->s->n - 1);
+    assert_int_equal(key->purpose, HN_PURPOSE_PROPOSAL);
+    assert_int_equal(key->drafter, MODEL_INDEX);
+    assert_int_equal(key->number, w->s->levels - 1);
+    w->draws++;
+    return hn_random_uniform(key);
+}
+
+/* q of each candidate is the law of the same parameters behind the row's own path. */
+static void check_laws(story *s) {
+    for (int k = 0; k < s->drafted; k++) {
+        const hn_candidate *c = &s->tree.candidate[k];
+        const hn_history h = {s->token, s->n, s->n_prompt, s->chain, k};
+        float dense[VOCAB] = {0}, most = 0;
+        hn_law law;
+        hn_sampler_law(&s->sampler, s->logits[k], &h, &law);
+        for (int i = 0; i < law.n; i++) {
+            dense[law.id[i]] = law.weight[i];
+            most = fmaxf(most, law.weight[i]);
+        }
+        assert_non_null(c->q);
+        assert_memory_equal(c->q, dense, sizeof dense);
+        assert_true(c->q[c->token] > 0 && !c->without);
+        assert_true(fabs((double)c->estimate - (double)most / law.sum) < 1e-6);
+        for (int j = 0; j < k; j++) assert_ptr_not_equal(c->q, s->tree.candidate[j].q);
+    }
+}
+
+static void test_drawn(void **state) {
+    (void)state;
+    static story s[2];
+    story *const all[2] = {&s[0], &s[1]};
+    const hunch_sampling looks_back = {.temperature = 0.8, .top_p = 1, .presence_penalty = 1.5, .seed = 77};
+    rig r = rig_of("model:" MODEL, VOCAB);
+    story_begin(&s[0], &r, 0, VOCAB, &WARM, 17);
+    story_begin(&s[1], &r, 1, VOCAB, &looks_back, 5);
+    for (int round = 0; round < (light() ? 4 : 20); round++) {
+        for (int i = 0; i < 2; i++) s[i].drawn = true;
+        draft_round(&r, all, 2, DEPTH);
+        for (int i = 0; i < 2; i++) {
+            check_round(&s[i]);
+            check_laws(&s[i]);
+            settle_somehow(&r, &s[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) story_end(&s[i], &r);
+    rig_close(&r);
+}
+
+static void test_draws_follow_the_law(void **state) {
+    (void)state;
+    static story s;
+    story *const all[1] = {&s};
+    const long rounds = light() ? 300 : 3000;
+    long counts[VOCAB] = {0};
+    double p[VOCAB] = {0};
+    witness w = {&s, 0};
+    hn_law law;
+    rig r = rig_of("model:" MODEL, VOCAB);
+    story_begin(&s, &r, 0, VOCAB, &HOT, 12);
+    s.drawn = true;
+    draft_round(&r, all, 1, 1);
+    hn_sampler_law(&s.sampler, s.logits[0], &(hn_history){s.token, s.n, s.n_prompt, NULL, 0}, &law);
+    for (int i = 0; i < law.n; i++) p[law.id[i]] = (double)law.weight[i] / law.sum;
+    s.sampler.coins = (hn_coins){.uniform = watched, .ctx = &w};
+    for (long i = 0; i < rounds; i++) {
+        s.sampler.params.seed = (uint64_t)i;
+        s.expected_rows = s.n;
+        draft_round(&r, all, 1, 1);
+        counts[s.tree.candidate[0].token]++;
+    }
+    assert_true(w.draws > rounds);
+    assert_true(chi_square_fits(counts, p, VOCAB, rounds));
+    s.expected_rows = s.n;
+    draft_round(&r, all, 1, DEPTH); /* the keys of later levels */
+    story_end(&s, &r);
+    rig_close(&r);
+}
+
+/* ---- prefixes --------------------------------------------------------------------------------------------------------- */
+
+/* A text that another one shares a prefix with begins with its rows, the draft model's too. */
+static void test_restored(void **state) {
+    (void)state;
+    static story a, b;
+    story *const first[1] = {&a}, *const second[1] = {&b};
+    hunch_error err = {0};
+    rig r = rig_of("model:" MODEL, VOCAB);
+    story_begin(&a, &r, 0, VOCAB, &GREEDY, 200);
+    draft_round(&r, first, 1, DEPTH);
+    settle(&r, &a, NULL, 0, 1, true);
+    for (int rows = a.n - 1, m; rows > 0; rows -= m) {
+        m = rows < HN_MAX_ROWS ? rows : HN_MAX_ROWS;
+        ok(hn_cache_reserve(r.cache, 0, 0, m, &err), &err);
+        hn_cache_commit(r.cache, 0, 0, NULL, m);
+    }
+    const int valid[OWNER + 1] = {a.n - 1, 0, r.d.ops->valid_rows(&r.d, 0)};
+    hn_cache_publish(r.cache, 0, a.token, valid);
+    for (int rest = 0; rest < 2; rest++) { /* while the other still runs, and when it has ended */
+        story_begin(&b, &r, 1, VOCAB, &WARM, 1);
+        memcpy(b.token, a.token, sizeof a.token);
+        b.n = b.n_prompt = 180;
+        b.token[170] = (b.token[170] + 1) % VOCAB;
+        hn_cache_restore(r.cache, 1, b.token, b.n - 1);
+        b.expected_rows = rows_of(&r, &b);
+        assert_true(b.expected_rows >= 64);
+        const hn_begin again = {.seq = 1, .text = {b.token, b.n, b.n}, .rows_restored = b.expected_rows};
+        ok(r.d.ops->begin(&r.d, &again, 1, &err), &err);
+        assert_int_equal(r.d.ops->valid_rows(&r.d, 1), b.expected_rows);
+        draft_round(&r, second, 1, DEPTH);
+        check_round(&b);
+        settle_somehow(&r, &b);
+        cut_text(&r, &b, 40); /* into a shared page, which stays as it is */
+        draft_round(&r, second, 1, DEPTH);
+        check_round(&b);
+        story_end(&b, &r);
+        if (!rest) story_end(&a, &r);
+        assert_true(hn_cache_valid(r.cache));
+    }
+    rig_close(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounds),   cmocka_unit_test(test_unobserved), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_drawn),      cmocka_unit_test(test_draws_follow_the_law),
+        cmocka_unit_test(test_restored),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

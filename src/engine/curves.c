@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* curves.c - the controller's measured costs between processes: one small file a (CPU, build, threads, model, cache type)
+ * in the user's cache folder. Where there is none a few passes are measured at start; everything else is learned while
+ * running (contract C5). A file that cannot be read or written costs nothing but that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "base/mem.h"
+#include "engine/engine.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#define BUILD "debug"
+#else
+#define BUILD "release"
+#endif
+
+/* $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home. */
+static void cache_folder(char *out, size_t size) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    out[0] = '\0';
+    if (cache && *cache)
+        snprintf(out, size, "%s", cache);
+    else if (home && *home)
+        snprintf(out, size, "%s/.cache", home);
+    else
+        return;
+    (void)mkdir(out, 0700); /* may be there; if it cannot be made the file cannot either */
+    const size_t n = strlen(out);
+    if (n + 8 > size) {
+        out[0] = '\0';
+        return;
+    }
+    snprintf(out + n, size - n, "/hunch");
+    (void)mkdir(out, 0700);
+}
+
+static uint64_t hash_text(const char *s) {
+    uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001B3u;
+    return h;
+}
+
+static void name_curves(hunch_engine *e) {
+    char cpu[128], folder[400], key[600], path[500];
+    const hn_arch *a = &e->model->target.arch;
+    cache_folder(folder, sizeof folder);
+    if (!folder[0]) return;
+    hn_cpu_name(cpu, sizeof cpu);
+    snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes|precision %d|kv %d", cpu,
+             hn_isa_name(e->model->target.ops.isa), HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
+             (unsigned long long)e->model->target.parameters, (unsigned long long)e->model->target.weight_bytes,
+             (int)e->model->precision, (int)e->kv);
+    snprintf(path, sizeof path, "%s/curve-%016llx.json", folder, (unsigned long long)hash_text(key));
+    e->curve_key = hn_strdup(key);
+    e->curve_path = hn_strdup(path);
+}
+
+/* Passes of 1, 8 and 4 rows, once each after one to warm up, while they take no more than the given seconds. */
+static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
+    static const int widths[] = {1, 8, 4};
+    hn_cost *c = hn_controller_cost(e->controller);
+    const double start = hn_now();
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 3 && (i == 0 || hn_now() - start < seconds); i++) {
+        double t = 0;
+        if (widths[i] > e->context) break;
+        st = hunch_measure_pass(e, widths[i], 0, 1, &t, err);
+        if (!st) hn_cost_pass(c, widths[i], 0, t);
+    }
+    hn_look_end_measure(e);
+    return st;
+}
+
+hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
+    bool found = false;
+    name_curves(e);
+    hunch_error ignored;
+    if (e->curve_path && e->curve_key)
+        (void)hn_cost_load(hn_controller_cost(e->controller), e->curve_path, e->curve_key, &found, &ignored);
+    return found ? HUNCH_OK : measure(e, 0.05 * e->model->load_seconds, err);
+}
+
+void hn_curves_close(hunch_engine *e) {
+    hunch_error ignored;
+    if (e->controller && e->curve_path && e->curve_key)
+        (void)hn_cost_save(hn_controller_cost(e->controller), e->curve_path, e->curve_key, &ignored);
+    hn_free(e->curve_path);
+    hn_free(e->curve_key);
+    e->curve_path = e->curve_key = NULL;
+}

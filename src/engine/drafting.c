@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafting.c - the trees of a round. Without a controller every open drafter says what it can, level by level, and all of
+ * it is verified; with one (`auto`) the drafters that cost nothing speak first, one that costs passes goes on while a level
+ * is worth its time, and what is not worth verifying is taken out again. */
+#include "engine/engine.h"
+
+/* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
+static int depth_limit(const hunch_session *s) {
+    const size_t left = s->max_new - hn_session_emitted(s) - 1, room = (size_t)s->engine->context - s->n_text;
+    const size_t d = left < room ? left : room;
+    return d < (size_t)s->depth_cap ? (int)d : s->depth_cap;
+}
+
+static void show_logits(void *ctx, int level, const float *logits) {
+    const hunch_session *s = ctx;
+    s->on_draft(s->on_draft_user, level, logits, s->engine->model->target.arch.vocab);
+}
+
+/* One level of every tree by one drafter. Sessions that are as deep as they may go are left out. */
+static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level) {
+    hn_propose p[HN_MAX_ROWS];
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        if (s[i]->plain || level >= depth_limit(s[i])) continue;
+        p[m++] = (hn_propose){.seq = s[i]->id,
+                              .text = {s[i]->text, (int)s[i]->n_text, (int)s[i]->n_prompt},
+                              .tree = &s[i]->tree,
+                              .budget = s[i]->tree.max_rows - s[i]->tree.n_rows,
+                              .sampler = &s[i]->sampler,
+                              .drawn = hn_rule_wants_law(s[i]->rule),
+                              .on_logits = s[i]->on_draft ? show_logits : NULL,
+                              .on_logits_ctx = s[i]};
+    }
+    return m > 0 ? d->ops->propose(d, p, m, level) : 0;
+}
+
+static void draft_everything(hunch_engine *e, hunch_session *const *s, int n) {
+    int added = 1;
+    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
+        added = 0;
+        for (int d = 0; d < e->n_drafters; d++) added += propose_level(&e->drafter[d], s, n, level);
+    }
+}
+
+/* Has the drafter read the texts as far as they go, but for what one round adds? Else its next level reads the rest first,
+ * which says nothing about what a level costs. */
+static bool caught_up(const hn_drafter *d, hunch_session *const *s, int n) {
+    for (int i = 0; i < n; i++)
+        if (d->ops->valid_rows && d->ops->valid_rows(d, s[i]->id) + 8 < (int)s[i]->n_text) return false;
+    return true;
+}
+
+static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
+    hn_plan_seq plan[HN_MAX_ROWS];
+    bool by_history = false;
+    for (int i = 0; i < n; i++) {
+        plan[i] = (hn_plan_seq){s[i]->id, hn_cache_committed(e->cache, s[i]->id, 0), &s[i]->tree, depth_limit(s[i])};
+        by_history |= hn_rule_wants_law(s[i]->rule);
+    }
+    for (int d = 0; d < e->n_drafters; d++) {
+        int added = !e->drafter[d].needs.steps;
+        for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
+            added = propose_level(&e->drafter[d], s, n, level);
+    }
+    const int step = hn_controller_choose(e->controller, plan, n, by_history);
+    int added = step >= 0;
+    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
+        if (!hn_controller_go_on(e->controller, plan, n, step, level, by_history)) break;
+        const bool level_alone = level > 0 || caught_up(&e->drafter[step], s, n);
+        const double start = hn_now();
+        added = propose_level(&e->drafter[step], s, n, level);
+        if (added > 0 && level_alone) hn_cost_step(hn_controller_cost(e->controller), step, (hn_now() - start) / n);
+    }
+    hn_controller_prune(e->controller, plan, n, by_history);
+}
+
+void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
+    const double start = hn_now();
+    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], HN_MAX_ROWS / n);
+    if (e->n_drafters == 0 || s[0]->plain) return;
+    if (e->controller)
+        draft_controlled(e, s, n);
+    else
+        draft_everything(e, s, n);
+    const double share = (hn_now() - start) / n;
+    for (int i = 0; i < n; i++) {
+        s[i]->draft_s = share;
+        s[i]->stats.draft_s += share;
+        s[i]->stats.decode_s += share;
+    }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler.c - which sessions have a place. First come, first served; where pages run out the youngest place is given up
+ * and its rows are computed again later (contract C2 makes that the same text). */
+#include <assert.h>
+
+#include "engine/engine.h"
+
+/* ---- the queue ------------------------------------------------------------------------------------------------------- */
+
+void hn_queue_push(hunch_session *s, bool front) {
+    hunch_session **at = &s->engine->queue;
+    while (!front && *at) at = &(*at)->next;
+    s->next = *at;
+    *at = s;
+    s->stats.waiting = true;
+}
+
+void hn_queue_remove(hunch_session *s) {
+    hunch_session **at = &s->engine->queue;
+    while (*at && *at != s) at = &(*at)->next;
+    if (*at) *at = s->next;
+    s->next = NULL;
+    s->stats.waiting = false;
+}
+
+/* ---- a place ----------------------------------------------------------------------------------------------------------- */
+
+static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    hn_begin b = {.seq = s->id,
+                  .seed = s->sampler.params.seed,
+                  .text = {s->text, (int)s->n_text, (int)s->n_prompt},
+                  .oracle = s->oracle,
+                  .n_oracle = s->n_oracle,
+                  .prediction = s->prediction,
+                  .n_prediction = s->n_prediction};
+    for (int i = 0; i < e->n_drafters; i++) {
+        hn_drafter *d = &e->drafter[i];
+        b.rows_restored = hn_cache_committed(e->cache, s->id, i + 1);
+        hunch_status st = d->ops->begin ? d->ops->begin(d, &b, 1, err) : HUNCH_OK;
+        if (st) {
+            while (--i >= 0)
+                if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);
+            return st;
+        }
+    }
+    return HUNCH_OK;
+}
+
+/* Can rows come from the index? Not where drafters must see the target's features of every row. */
+static bool may_restore(const hunch_session *s) {
+    return s->engine->reuse && !s->engine->feeds && !s->plain;
+}
+
+hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    hunch_status st = HUNCH_OK;
+    s->id = id;
+    hn_cache_seq_begin(e->cache, id);
+    if (may_restore(s)) {
+        /* the row that decides the first token must be computed */
+        const size_t most = s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt - 1;
+        const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text, (int)most);
+        const size_t prompt = rows < s->n_prompt ? rows : s->n_prompt;
+        s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
+        if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
+    }
+    if (!s->plain) st = begin_drafters(s, err);
+    if (st) {
+        hn_cache_seq_end(e->cache, id);
+        s->id = -1;
+        return st;
+    }
+    if (e->controller && !s->plain) hn_controller_begin(e->controller, id);
+    if (id < e->parallel) e->session[id] = s;
+    s->admission = ++e->admissions;
+    return HUNCH_OK;
+}
+
+void hn_session_publish(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    int valid[HN_MAX_OWNERS] = {0};
+    if (!may_restore(s) || s->id < 0) return;
+    valid[0] = hn_cache_committed(e->cache, s->id, 0);
+    for (int i = 0; i < e->n_drafters; i++) {
+        const hn_drafter *d = &e->drafter[i];
+        valid[i + 1] = d->ops->valid_rows && d->needs.n_groups ? d->ops->valid_rows(d, s->id) : 0;
+    }
+    hn_cache_publish(e->cache, s->id, s->text, valid);
+}
+
+void hn_session_release(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    if (s->stats.waiting) hn_queue_remove(s);
+    if (s->id < 0) return;
+    hn_session_publish(s);
+    for (int i = 0; i < e->n_drafters && !s->plain; i++)
+        if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);
+    hn_cache_seq_end(e->cache, s->id);
+    if (s->id < e->parallel) e->session[s->id] = NULL;
+    s->id = -1;
+}
+
+/* ---- admission and preemption ------------------------------------------------------------------------------------------ */
+
+/* Pages that a text of the session's length and one more pass take, over all groups. */
+static int pages_for(const hunch_engine *e, size_t rows) {
+    int groups = 1, pages = 0;
+    for (int i = 0; i < e->n_drafters; i++) groups += e->drafter[i].needs.n_groups;
+    for (int g = 0; g < groups; g++) {
+        const size_t page_rows = (size_t)hn_cache_kv(e->cache, g, 0).page_rows;
+        pages += (int)((rows + HN_MAX_ROWS + page_rows - 1) / page_rows);
+    }
+    return pages;
+}
+
+static int free_place(const hunch_engine *e) {
+    int id = 0;
+    while (id < e->parallel && e->session[id]) id++;
+    return id;
+}
+
+static bool anyone_placed(const hunch_engine *e) {
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i]) return true;
+    return false;
+}
+
+void hn_admit(hunch_engine *e) {
+    for (int id; e->queue && (id = free_place(e)) < e->parallel;) {
+        hunch_session *s = e->queue;
+        hunch_error why = {0};
+        if (anyone_placed(e) && hn_cache_free_pages(e->cache) < pages_for(e, s->n_text)) return;
+        hn_queue_remove(s);
+        if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
+    }
+}
+
+static hunch_session *youngest(const hunch_engine *e, const hunch_session *but) {
+    hunch_session *y = NULL;
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i] && e->session[i] != but && (!y || e->session[i]->admission > y->admission)) y = e->session[i];
+    return y;
+}
+
+static void preempt(hunch_session *s) {
+    hn_session_release(s);
+    s->stats.preempted++;
+    hn_queue_push(s, true);
+}
+
+bool hn_make_room(hunch_session *s) {
+    hunch_error why = {0};
+    while (hn_cache_reserve(s->engine->cache, s->id, 0, s->n_rows, &why)) {
+        hunch_session *y = youngest(s->engine, s);
+        if (!y) { /* alone, and still not enough */
+            hn_session_fail(s, &why);
+            hn_session_release(s);
+            return false;
+        }
+        if (s->id < s->engine->parallel && y->admission < s->admission) {
+            preempt(s);
+            return false;
+        }
+        preempt(y);
+    }
+    return true;
+}

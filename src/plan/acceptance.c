@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acceptance.c - the estimates of acceptance.h. A text's shift is the state of an extended Kalman filter for one logistic
+ * parameter: prior N(0, APART), a step of variance × (outcome - expected) an outcome, so quick at first, then steady, and
+ * ready again after a pause. It does not fall back to 0 by itself: what is cut off teaches too (controller.c), and a
+ * drafter that is bad here would be paid for again and again.
+ */
+#include "plan/acceptance.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const double BELIEF = 3;        /* outcomes that a drafter's estimate counts against those of all texts */
+static const double OWN_BELIEF = 24;   /* outcomes that the shifted rate counts against those of the text */
+static const double APART = 1;         /* variance of the shift between texts, log odds */
+static const double FIRST_GUESS = 0.7; /* of hn_acceptance_at while nothing is known: a drafter gets its chance */
+static const double WANDER = 1.0 / 64; /* of APART - variance, what a round adds to the variance: a text changes */
+static const float KEEP_ALL = 1 - 1.0f / 512; /* an outcome */
+static const float KEEP_COUNT = 1 - 1.0f / 16; /* an outcome of a text */
+static const float KEEP_OWN = 1 - 1.0f / 64;    /* a round */
+
+void hn_acceptance_init(hn_acceptance *a) {
+    memset(a, 0, sizeof *a);
+    for (int d = 0; d < HN_ACCEPT_DRAFTERS; d++) {
+        a->text[d].doubt = APART;
+        a->text[d].factor = 1;
+    }
+}
+
+/* 1 | 2 | 3 | 4, 5 | 6 to 9 | deeper */
+static int depth_class(int depth) {
+    return depth <= 3 ? depth - 1 : depth <= 5 ? 3 : depth <= 9 ? 4 : 5;
+}
+
+static double inside(double p) {
+    return p > 0.005 ? p < 0.995 ? p : 0.995 : 0.005; /* what is no number too */
+}
+
+/* p moved by a factor of its odds. */
+static double shifted(double p, double factor) {
+    return p * factor / (1 - p + p * factor);
+}
+
+/* Boundaries with equal steps in log odds: the high end is told apart as well as the middle. */
+static int estimate_class(double estimate) {
+    static const double upper[HN_ACCEPT_CLASSES - 1] = {0.10, 0.21, 0.39, 0.60, 0.78, 0.89, 0.95, 0.977, 0.990};
+    int c = 0;
+    while (c < HN_ACCEPT_CLASSES - 1 && !(estimate < upper[c])) c++;
+    return c;
+}
+
+static double shrunk(hn_accept_count k, double towards, double belief) {
+    return ((double)k.accepted + belief * towards) / ((double)k.tried + belief);
+}
+
+/* Over all texts. A depth leans on the one before it, the first on the drafter's word. */
+static double rate_of_all(const hn_acceptance *all, int drafter, int at, int class, double estimate) {
+    double rate = inside(estimate);
+    for (int i = 0; i <= at; i++) rate = shrunk(all->count[drafter][i][class], rate, BELIEF);
+    return inside(rate);
+}
+
+double hn_acceptance_rate(const hn_acceptance *all, const hn_acceptance *own, int drafter, int depth, double estimate) {
+    assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
+    const int at = depth_class(depth), class = estimate_class(estimate);
+    const double rate = rate_of_all(all, drafter, at, class, estimate);
+    if (!own) return rate;
+    return inside(shrunk(own->count[drafter][at][class], shifted(rate, own->text[drafter].factor), OWN_BELIEF));
+}
+
+static void count(hn_accept_count *k, bool accepted, float keep) {
+    k->tried = k->tried * keep + 1;
+    k->accepted = k->accepted * keep + (accepted ? 1 : 0);
+}
+
+void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, int depth, double estimate, bool accepted) {
+    assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
+    const int at = depth_class(depth), class = estimate_class(estimate);
+    if (own) {
+        double *shift = &own->text[drafter].shift, *doubt = &own->text[drafter].doubt;
+        double *factor = &own->text[drafter].factor;
+        const double p = shifted(rate_of_all(all, drafter, at, class, estimate), *factor);
+        *doubt = 1 / (1 / *doubt + p * (1 - p));
+        *shift += *doubt * ((accepted ? 1 : 0) - p);
+        *factor = exp(*shift);
+        count(&own->count[drafter][at][class], accepted, KEEP_COUNT);
+    }
+    count(&all->count[drafter][at][class], accepted, KEEP_ALL);
+}
+
+static hn_accept_count over_classes(const hn_acceptance *a, int drafter, int at) {
+    hn_accept_count sum = {0};
+    for (int class = 0; class < HN_ACCEPT_CLASSES; class++) {
+        sum.tried += a->count[drafter][at][class].tried;
+        sum.accepted += a->count[drafter][at][class].accepted;
+    }
+    return sum;
+}
+
+double hn_acceptance_at(const hn_acceptance *all, const hn_acceptance *own, int drafter, int depth) {
+    assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
+    const int at = depth_class(depth);
+    double rate = FIRST_GUESS;
+    for (int i = 0; i <= at; i++) rate = shrunk(over_classes(all, drafter, i), rate, BELIEF);
+    if (own) rate = shrunk(over_classes(own, drafter, at), shifted(rate, own->text[drafter].factor), OWN_BELIEF);
+    return inside(rate);
+}
+
+void hn_acceptance_round(hn_acceptance *own, int n_drafters) {
+    assert(n_drafters <= HN_ACCEPT_DRAFTERS);
+    hn_accept_count *k = &own->count[0][0][0];
+    for (int i = 0; i < n_drafters * HN_ACCEPT_DEPTHS * HN_ACCEPT_CLASSES; i++) {
+        const float keep = k[i].tried > 1e-3f ? KEEP_OWN : 0; /* never down to denormal numbers */
+        k[i].tried *= keep;
+        k[i].accepted *= keep;
+    }
+    for (int d = 0; d < n_drafters; d++) own->text[d].doubt += (APART - own->text[d].doubt) * WANDER;
+}

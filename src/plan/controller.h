@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller.h - `auto`: decides each round, from measured cost and measured acceptance, which drafted rows are verified,
+ * and how far a drafter that costs passes of its own goes. Nothing at all is always a choice (contract C5).
+ *
+ * value of a choice = Σ over sequences (1 + Σ probability that each drafted row is on the accepted path) / seconds of the
+ * round. Rows are taken in order of that probability while the value rises (TETRIS 2502.15197, goodput 2406.14066, the
+ * next-token rule of controllers.md 1); along a path probabilities fall, so what is taken is connected.
+ *
+ *   round:  choose → (go_on → a stepping drafter's level)* → prune → the pass → passed, observe
+ *
+ * It never looks at text, and its decisions may depend on candidates' values, so it serves trees under greedy and match
+ * alone, or under any rule if `by_history` is set: then it decides before anything is drawn, from past rounds only.
+ */
+#ifndef HN_CONTROLLER_H
+#define HN_CONTROLLER_H
+#include "draft/tree.h"
+#include "plan/acceptance.h"
+#include "plan/cost.h"
+
+typedef struct hn_controller hn_controller;
+
+/* steps[d]: drafter d costs a pass a level (hn_needs). */
+hunch_status hn_controller_open(hn_controller **out, const bool *steps, int n_drafters, int max_seqs, hunch_error *err);
+void hn_controller_close(hn_controller **c);
+void hn_controller_begin(hn_controller *c, int seq); /* a new text: its own estimates start from everybody's */
+void hn_controller_forget(hn_controller *c);         /* acceptance estimates go, costs stay */
+hn_cost *hn_controller_cost(hn_controller *c);       /* the engine tells it the time of passes and of drafting */
+
+typedef struct hn_plan_seq {
+    int seq, context; /* committed rows */
+    hn_tree *tree;
+    int depth_limit;  /* no deeper level may be drafted */
+} hn_plan_seq;
+
+/* After the drafters that do not step have proposed into the trees, before any that steps: which of those, if any, is
+ * worth its time, for all sequences together. -1: none. */
+int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
+/* Before each level of the chosen drafter: is that level worth it? */
+bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history);
+/* Takes the rows that are not worth verifying out of the trees. by_history: drawn candidates stay. */
+void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
+/* What was considered for sequence i of the last round's list, for `run --why`: points into the controller until the next
+ * round. *chosen is its index. */
+int hn_controller_considered(const hn_controller *c, int i, const hunch_choice **list, int *chosen);
+
+/* What was verified and accepted. A candidate whose row was not reached says nothing (censoring). n_accepted rows of
+ * path; next: the target's token behind them. */
+void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const int16_t *path, int n_accepted);
+#endif

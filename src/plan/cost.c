@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cost.c - the filter behind cost.h; its file is cost_file.c.
+ *
+ * A pass says: log(seconds) = log(speed) + log(shape) + noise. Both have a variance, each shape has a covariance with the
+ * speed, and a Kalman filter shares out what a pass says beyond what was expected (covariances between shapes are left
+ * out). Speed gains variance with every pass, for it wanders, so it takes most; a shape that was never seen takes most of
+ * its first pass and later little; and where the next passes of another width show that it was not the speed, the
+ * covariance gives it back to the shape. Nothing but comparisons of widths moves a shape in the long run.
+ */
+#include "plan/cost.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* Of logarithms. */
+static const double NOISE = 0.0025;       /* variance of a pass: 5 % */
+static const double WANDER = 4e-4;        /* what a pass adds to the doubt of the speed: 2 % */
+static const double FIRST_DOUBT = 0.01;   /* of the speed after the first pass, and added by another context */
+static const double MOST_DOUBT = 0.25;    /* of the speed */
+static const double SHAPE_WANDER = 1e-6;  /* what a pass adds to the doubt of every shape of its context */
+static const double GUESSED = 0.01;       /* doubt of what neighbours on both sides say: 10 % */
+static const double BEYOND = 0.25;        /* of what lies beyond the widest, by the square of how far */
+static const double LEAST_DOUBT = 1e-6;
+static const double MOST_SHAPE_DOUBT = 1;
+static const double INHERITED = 0.0025;   /* least doubt of what a class of context takes over from another */
+static const double UNSEEN_SLOPE = 0.05;   /* a row, while nothing but one row was seen: low, so that more are tried */
+
+void hn_cost_init(hn_cost *c) {
+    memset(c, 0, sizeof *c);
+}
+
+/* fmax and fmin look for NaN, in calls. */
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b) {
+    return a < b ? a : b;
+}
+
+static int class_of(int context) {
+    int k = 0;
+    for (int limit = 256; context > limit && k < HN_COST_CONTEXTS - 1; limit *= 2) k++;
+    return k;
+}
+
+/* The class itself or the nearest one that was seen, the smaller of two. -1: none was. */
+static int class_near(const hn_cost *c, int k) {
+    for (int away = 0; away < HN_COST_CONTEXTS; away++) {
+        if (k - away >= 0 && c->one_row[k - away] > 0) return k - away;
+        if (k + away < HN_COST_CONTEXTS && c->one_row[k + away] > 0) return k + away;
+    }
+    return -1;
+}
+
+/* Row counts that were seen, rising; the first is 1. */
+typedef struct points {
+    int n, rows[HN_COST_ROWS];
+    double ratio[HN_COST_ROWS], doubt[HN_COST_ROWS];
+} points;
+
+/* Behind the first n points: on with the slope of the wider half (of adjacent ones it would be noise). */
+static double beyond(const points *p, int n, int rows) {
+    const int last = n - 1;
+    int from = last - 1;
+    if (last == 0) return 1 + UNSEEN_SLOPE * (rows - 1);
+    while (from > 0 && p->rows[from] * 2 > p->rows[last]) from--;
+    const double slope = (p->ratio[last] - p->ratio[from]) / (p->rows[last] - p->rows[from]);
+    return p->ratio[last] + larger(slope, 0) * (rows - p->rows[last]);
+}
+
+static double beyond_doubt(const points *p, int n, int rows) {
+    const int last = p->rows[n - 1];
+    const double far = 2.0 * (rows - last) / (rows + last); /* about the logarithm, of small ratios */
+    return GUESSED + BEYOND * far * far;
+}
+
+static double between(const points *p, int a, int b, int rows) {
+    const double part = (double)(rows - p->rows[a]) / (p->rows[b] - p->rows[a]);
+    return larger(p->ratio[a], p->ratio[a] + part * (p->ratio[b] - p->ratio[a]));
+}
+
+/* More rows cost no less: where measurements say otherwise they are averaged by what they are worth. A change of speed that
+ * was taken for shape comes out so: a cheap width cannot be cheaper than the fewer rows that are known well. */
+static void points_rise(points *p) {
+    double weight[HN_COST_ROWS];
+    int first[HN_COST_ROWS], n = 0; /* of a block of equal values */
+    for (int i = 0; i < p->n; i++) {
+        double sum = p->ratio[i], w = i == 0 ? 1e9 : 1 / p->doubt[i];
+        int from = i;
+        for (; n > 0 && p->ratio[first[n - 1]] > sum; n--) {
+            from = first[n - 1];
+            sum = (sum * w + p->ratio[from] * weight[n - 1]) / (w + weight[n - 1]);
+            w += weight[n - 1];
+        }
+        for (int j = from; j <= i; j++) p->ratio[j] = sum;
+        first[n] = from;
+        weight[n++] = w;
+    }
+}
+
+static void points_read(const hn_cost *c, int k, points *p) {
+    p->n = 1;
+    p->rows[0] = 1;
+    p->ratio[0] = 1;
+    p->doubt[0] = 0;
+    for (int r = 2; r <= HN_COST_ROWS; r++) {
+        if (c->shape[k][r].doubt <= 0) continue;
+        p->doubt[p->n] = c->shape[k][r].doubt;
+        p->rows[p->n] = r;
+        p->ratio[p->n++] = c->shape[k][r].ratio;
+    }
+    points_rise(p);
+    for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been held against theirs already */
+        const bool inner = i + 1 < p->n;
+        const double guess = inner ? between(p, i - 1, i + 1, p->rows[i]) : beyond(p, i, p->rows[i]);
+        const double weak = inner ? GUESSED : beyond_doubt(p, i, p->rows[i]);
+        const double own = p->doubt[i];
+        p->ratio[i] = (weak * p->ratio[i] + own * guess) / (weak + own);
+        p->doubt[i] = weak * own / (weak + own);
+    }
+}
+
+static double shape_of(const points *p, int rows) {
+    for (int i = 0; i < p->n; i++) {
+        if (p->rows[i] == rows) return p->ratio[i];
+        if (p->rows[i] > rows) return between(p, i - 1, i, rows);
+    }
+    return beyond(p, p->n, rows);
+}
+
+/* Another context: one that is seen for the first time starts as the nearest one. */
+static void class_enter(hn_cost *c, int k) {
+    const int from = class_near(c, k);
+    if (k == c->at && c->one_row[k] > 0) return;
+    if (from >= 0 && from != k) {
+        memcpy(c->shape[k], c->shape[from], sizeof c->shape[k]);
+        for (int r = 2; r <= HN_COST_ROWS; r++)
+            if (c->shape[k][r].doubt > 0) c->shape[k][r].doubt = larger(c->shape[k][r].doubt, INHERITED);
+        c->one_row[k] = c->one_row[from];
+    }
+    for (int r = 2; r <= HN_COST_ROWS; r++) c->shape[k][r].shared = 0;
+    if (c->one_row[k] > 0 && c->one_row[c->at] > 0) c->speed *= c->one_row[k] / c->one_row[c->at];
+    c->doubt = smaller(c->doubt + FIRST_DOUBT, MOST_DOUBT);
+    c->at = k;
+}
+
+/* What is left out may not make variances negative, nor two things one. */
+static void filter_check(hn_cost *c, int k) {
+    c->doubt = larger(c->doubt, LEAST_DOUBT);
+    for (int r = 2; r <= HN_COST_ROWS; r++) {
+        if (c->shape[k][r].doubt <= 0) continue;
+        c->shape[k][r].doubt = larger(c->shape[k][r].doubt, LEAST_DOUBT);
+        const double most = 0.9 * sqrt(c->doubt * c->shape[k][r].doubt);
+        c->shape[k][r].shared = smaller(larger(c->shape[k][r].shared, -most), most);
+    }
+}
+
+/* The speed takes part `of_speed` of what a pass of `rows` said, its shape and those that share doubt with the speed the
+ * rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed and this shape. */
+static void filter(hn_cost *c, int k, int rows, double more) {
+    double doubt = rows > 1 ? c->shape[k][rows].doubt : 0, shared = rows > 1 ? c->shape[k][rows].shared : 0;
+    const double of_speed = c->doubt + shared, of_shape = doubt + shared, all = of_speed + of_shape + NOISE;
+    const double most = 3 * sqrt(all), told = fabs(more) > most ? copysign(most, more) : more;
+    const double before = c->doubt;
+    c->speed *= exp(told * of_speed / all);
+    c->doubt -= of_speed * of_speed / all;
+    for (int r = 2; r <= HN_COST_ROWS; r++) {
+        if (c->shape[k][r].doubt <= 0) continue;
+        const double part = r == rows ? of_shape : c->shape[k][r].shared;
+        c->shape[k][r].ratio *= exp(told * part / all);
+        c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_WANDER, MOST_SHAPE_DOUBT);
+        c->shape[k][r].shared -= of_speed * part / all;
+    }
+    if (told != more) c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: follow the next one faster */
+    filter_check(c, k);
+}
+
+void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
+    points p;
+    if (rows < 1 || rows > HN_COST_ROWS || !(seconds > 0) || !isfinite(seconds)) return;
+    const int k = class_of(context);
+    class_enter(c, k);
+    points_read(c, k, &p);
+    const double expected = shape_of(&p, rows);
+    if (c->speed <= 0) { /* the first pass of all */
+        c->speed = c->one_row[k] = seconds / expected;
+        c->doubt = FIRST_DOUBT + (rows > 1 ? beyond_doubt(&p, p.n, rows) : 0);
+        return;
+    }
+    if (rows > 1 && c->shape[k][rows].doubt <= 0) {
+        c->shape[k][rows].ratio = expected;
+        c->shape[k][rows].doubt = rows < p.rows[p.n - 1] ? GUESSED : beyond_doubt(&p, p.n, rows);
+        c->shape[k][rows].shared = 0;
+    }
+    c->doubt += WANDER;
+    filter(c, k, rows, log(seconds / (c->speed * expected)));
+    c->one_row[k] += (c->speed - c->one_row[k]) / 64;
+}
+
+void hn_cost_step(hn_cost *c, int drafter, double seconds) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS);
+    if (c->speed <= 0 || !(seconds > 0) || !isfinite(seconds)) return;
+    double *ratio = &c->step[drafter].ratio, *count = &c->step[drafter].count, now = seconds / c->speed;
+    if (*count < HN_COST_STEP_TRIES)
+        *ratio = *count > 0 ? smaller(*ratio, now) : now;
+    else
+        *ratio += (smaller(now, 4 * *ratio) - *ratio) / 16;
+    *count += 1;
+    c->step[drafter].last = seconds;
+}
+
+bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope) {
+    points p;
+    const int k = class_near(c, class_of(context));
+    if (c->speed <= 0 || k < 0) return false;
+    const double one = c->speed * c->one_row[k] / c->one_row[c->at];
+    points_read(c, k, &p);
+    seconds[0] = hoped[0] = 0;
+    for (int r = 1, i = 0; r <= HN_COST_ROWS; r++) {
+        while (i + 1 < p.n && p.rows[i + 1] <= r) i++;
+        const bool seen = p.rows[i] == r, inner = i + 1 < p.n;
+        const double ratio = seen ? p.ratio[i] : inner ? between(&p, i, i + 1, r) : beyond(&p, p.n, r);
+        const double doubt = seen ? p.doubt[i] : inner ? GUESSED : beyond_doubt(&p, p.n, r);
+        seconds[r] = one * ratio;
+        hoped[r] = larger(seconds[r] / (1 + hope * sqrt(doubt)), seen ? one : larger(one, hoped[p.rows[i]]));
+    }
+    return true;
+}
+
+double hn_cost_of_pass(const hn_cost *c, int rows, int context) {
+    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    assert(rows >= 1);
+    if (!hn_cost_curve(c, context, seconds, hoped, 0)) return NAN;
+    if (rows <= HN_COST_ROWS) return seconds[rows];
+    return seconds[HN_COST_ROWS] + (rows - HN_COST_ROWS) * (seconds[HN_COST_ROWS] - seconds[HN_COST_ROWS - 1]);
+}
+
+double hn_cost_of_step(const hn_cost *c, int drafter) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS);
+    return c->step[drafter].count < HN_COST_STEP_TRIES ? NAN : c->speed * c->step[drafter].ratio;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cost_file.c - the file of a cost curve (cost.h): JSON,
+ *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
+ * Numbers are untrusted: one that cannot be makes the file count as damaged, and a damaged file as none.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "plan/cost.h"
+
+enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
+static const double LOADED_DOUBT = 0.04;  /* the speed is of another day */
+static const double LOADED_SHAPE_DOUBT = 2e-4;
+static const double MOST_RATIO = 1000, MOST_SECONDS = 1e6;
+
+/* A number in (0, most]. */
+static bool number_read(const json_t *v, double most, double *out) {
+    *out = json_number_value(v);
+    return json_is_number(v) && *out > 0 && *out <= most;
+}
+
+static bool integer_read(const json_t *v, int least, int most, int *out) {
+    const json_int_t i = json_integer_value(v);
+    if (!json_is_integer(v) || i < least || i > most) return false;
+    *out = (int)i;
+    return true;
+}
+
+static bool shape_read(hn_cost *c, const json_t *list) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *row = json_array_get(list, i);
+        int k, rows;
+        double ratio, doubt;
+        if (!json_is_array(row) || json_array_size(row) != 4) return false;
+        if (!integer_read(json_array_get(row, 0), 0, HN_COST_CONTEXTS - 1, &k)) return false;
+        if (!integer_read(json_array_get(row, 1), 2, HN_COST_ROWS, &rows)) return false;
+        if (!number_read(json_array_get(row, 2), MOST_RATIO, &ratio)) return false;
+        if (!number_read(json_array_get(row, 3), 1, &doubt)) return false;
+        c->shape[k][rows].ratio = ratio;
+        c->shape[k][rows].doubt = fmax(doubt, LOADED_SHAPE_DOUBT);
+    }
+    return json_is_array(list);
+}
+
+static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
+    int format;
+    const json_t *one = json_object_get(o, "one_row"), *name = json_object_get(o, "key");
+    if (!integer_read(json_object_get(o, "format"), FORMAT, FORMAT, &format)) return false;
+    if (!json_is_string(name) || strcmp(json_string_value(name), key) != 0) return false;
+    if (!number_read(json_object_get(o, "speed"), MOST_SECONDS, &c->speed)) return false;
+    if (!integer_read(json_object_get(o, "at"), 0, HN_COST_CONTEXTS - 1, &c->at)) return false;
+    if (!json_is_array(one) || json_array_size(one) != HN_COST_CONTEXTS) return false;
+    for (size_t k = 0; k < HN_COST_CONTEXTS; k++) {
+        const json_t *v = json_array_get(one, k);
+        if (!number_read(v, MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
+    }
+    if (!(c->one_row[c->at] > 0)) return false;
+    c->doubt = LOADED_DOUBT;
+    return shape_read(c, json_object_get(o, "shape"));
+}
+
+hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    hn_cost read;
+    *found = false;
+    if (!hn_is_file(path)) return HUNCH_OK;
+    const hunch_status st = hn_file_read(path, MAX_BYTES, &text, &size, NULL);
+    if (st == HUNCH_NO_MEMORY) return hn_fail_memory(err, path, size);
+    if (st) return HUNCH_OK;
+    json_t *o = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    hn_free(text);
+    hn_cost_init(&read);
+    *found = o && cost_read(&read, o, key);
+    if (*found) *c = read;
+    json_decref(o);
+    return HUNCH_OK;
+}
+
+/* Takes key. */
+static json_t *cost_write(const hn_cost *c, json_t *key) {
+    json_t *one = json_array(), *shape = json_array();
+    for (int k = 0; k < HN_COST_CONTEXTS; k++) {
+        json_array_append_new(one, json_real(c->one_row[k]));
+        for (int r = 2; r <= HN_COST_ROWS; r++) {
+            const double ratio = c->shape[k][r].ratio, doubt = c->shape[k][r].doubt;
+            if (doubt > 0 && ratio > 0 && ratio <= MOST_RATIO)
+                json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt));
+        }
+    }
+    return json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
+                     "one_row", one, "shape", shape);
+}
+
+static hunch_status write_fail(hunch_error *err, const char *path) {
+    return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* All bytes into a new file of that name's folder, which then takes the name: a reader sees the old file or the new. */
+static hunch_status replace(const char *path, const char *text, hunch_error *err) {
+    const size_t bytes = strlen(path) + sizeof ".XXXXXX";
+    char *beside = hn_alloc(bytes);
+    if (!beside) return hn_fail_memory(err, path, bytes);
+    snprintf(beside, bytes, "%s.XXXXXX", path);
+    hunch_status st = HUNCH_OK;
+    const int fd = mkstemp(beside);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!f) {
+        st = write_fail(err, path);
+        if (fd >= 0) close(fd);
+    } else {
+        const bool put = fputs(text, f) >= 0;
+        if (fclose(f) != 0 || !put || rename(beside, path) != 0) st = write_fail(err, path);
+    }
+    if (st && fd >= 0) unlink(beside);
+    hn_free(beside);
+    return st;
+}
+
+hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err) {
+    if (c->speed <= 0) return HUNCH_OK;
+    json_t *name = json_string(key);
+    if (!name) return hn_fail(err, HUNCH_FAILED, "%s: its key is no UTF-8", path);
+    json_t *o = cost_write(c, name);
+    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(o);
+    if (!text) return hn_fail_memory(err, path, 0);
+    const hunch_status st = replace(path, text, err);
+    free(text);
+    return st;
+}

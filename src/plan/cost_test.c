@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cost_test.c - the filter of cost.h on simulated machines, and its file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "fixture.h"
+#include "plan/cost.h"
+#include "plan/machine_for_tests.h"
+
+static double ratio(const hn_cost *c, int rows, int context) {
+    return hn_cost_of_pass(c, rows, context) / hn_cost_of_pass(c, 1, context);
+}
+
+static void test_nothing_is_known(void **state) {
+    (void)state;
+    hn_cost c;
+    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    hn_cost_init(&c);
+    assert_true(isnan(hn_cost_of_pass(&c, 1, 0)));
+    assert_true(isnan(hn_cost_of_step(&c, 0)));
+    assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
+    hn_cost_pass(&c, 0, 0, 1);
+    hn_cost_pass(&c, HN_COST_ROWS + 1, 0, 1);
+    hn_cost_pass(&c, 1, 0, 0);
+    hn_cost_pass(&c, 1, 0, -1);
+    hn_cost_pass(&c, 1, 0, NAN);
+    hn_cost_pass(&c, 1, 0, INFINITY);
+    hn_cost_step(&c, 0, 1);
+    assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
+    hn_cost_pass(&c, 1, 0, 0.5);
+    assert_true(fabs(hn_cost_of_pass(&c, 1, 0) - 0.5) < 1e-12);
+    assert_true(hn_cost_of_pass(&c, 2, 0) > 0.5 && hn_cost_of_pass(&c, 2, 0) < 0.55); /* low enough to be tried */
+}
+
+/* A noisy machine whose speed jumps: the shape comes out all the same. */
+static void test_shape_under_drift(void **state) {
+    (void)state;
+    hn_cost c;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        machine m = machine_make(TILES, 0.05, seed);
+        hn_cost_init(&c);
+        for (int i = 0; i < 2000; i++) {
+            static const int widths[] = {1, 1, 4, 8, 6, 2, 8, 16};
+            if (i % 150 == 149) m.speed = 0.7 + 0.6 * machine_uniform(&m);
+            const int rows = widths[(int)(8 * machine_uniform(&m))];
+            hn_cost_pass(&c, rows, 100, machine_pass(&m, rows, 100));
+        }
+        static const int seen[] = {2, 4, 6, 8, 16};
+        for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+            const double want = machine_shape(&m, seen[i], 100);
+            if (fabs(ratio(&c, seen[i], 100) / want - 1) > 0.04)
+                fail_msg("seed %d, %d rows: %g, the machine's is %g", (int)seed, seen[i], ratio(&c, seen[i], 100), want);
+        }
+    }
+}
+
+/* One width alone for long, while the machine becomes slower: that is speed. */
+static void test_slower_is_not_dearer(void **state) {
+    (void)state;
+    hn_cost c;
+    machine m = machine_make(TILES, 0, 1);
+    hn_cost_init(&c);
+    for (int i = 0; i < 300; i++) hn_cost_pass(&c, 1 + 7 * (i % 2), 0, machine_pass(&m, 1 + 7 * (i % 2), 0));
+    const double before = ratio(&c, 8, 0);
+    m.speed *= 1.5;
+    for (int i = 0; i < 100; i++) hn_cost_pass(&c, 8, 0, machine_pass(&m, 8, 0));
+    assert_true(fabs(ratio(&c, 8, 0) / before - 1) < 0.03);
+    assert_true(fabs(hn_cost_of_pass(&c, 8, 0) / machine_pass(&m, 8, 0) - 1) < 0.01);
+    assert_true(fabs(hn_cost_of_pass(&c, 1, 0) / machine_pass(&m, 1, 0) - 1) < 0.04);
+}
+
+static void test_unseen_widths(void **state) {
+    (void)state;
+    hn_cost c;
+    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    hn_cost_init(&c);
+    for (int i = 0; i < 200; i++) {
+        hn_cost_pass(&c, 1, 0, 1);
+        hn_cost_pass(&c, 4, 0, 1.3);
+        hn_cost_pass(&c, 8, 0, 2.1);
+        hn_cost_pass(&c, 10, 0, 2.0); /* fewer seconds than 8 cannot be */
+    }
+    assert_true(hn_cost_curve(&c, 0, curve, hoped, 1));
+    assert_true(curve[0] == 0);
+    assert_true(fabs(curve[2] - 1.1) < 0.03 && fabs(curve[3] - 1.2) < 0.03 && fabs(curve[6] - 1.67) < 0.04);
+    assert_true(fabs(curve[8] - 2.05) < 0.03 && fabs(curve[10] - 2.05) < 0.03);
+    for (int r = 2; r <= HN_COST_ROWS; r++) assert_true(curve[r] >= curve[r - 1]);
+    assert_true(curve[16] > 2.3 && curve[16] < 3.2); /* on with the slope from 4 to 10 */
+    for (int r = 1; r <= HN_COST_ROWS; r++) {
+        assert_true(fabs(curve[r] - hn_cost_of_pass(&c, r, 0)) < 1e-12);
+        assert_true(hoped[r] <= curve[r] && hoped[r] >= hoped[1]);
+    }
+    assert_true(hoped[1] == curve[1] && hoped[8] > 0.98 * curve[8]);
+    assert_true(hoped[6] < 0.95 * curve[6] && hoped[24] < 0.8 * curve[24]); /* not seen; far from what was */
+    assert_true(hn_cost_of_pass(&c, HN_COST_ROWS + 6, 0) > curve[HN_COST_ROWS]);
+}
+
+/* A pass that the system interrupted does not condemn its width, nor the next ones the speed. */
+static void test_spikes(void **state) {
+    (void)state;
+    hn_cost c;
+    hn_cost_init(&c);
+    for (int i = 0; i < 100; i++) {
+        hn_cost_pass(&c, 1, 0, 1);
+        hn_cost_pass(&c, 8, 0, 1.4);
+    }
+    hn_cost_pass(&c, 6, 0, 6.5);
+    assert_true(ratio(&c, 6, 0) < 1.29 * 1.3);
+    hn_cost_pass(&c, 8, 0, 7);
+    for (int i = 0; i < 10; i++) hn_cost_pass(&c, 1, 0, 1);
+    assert_true(fabs(hn_cost_of_pass(&c, 1, 0) - 1) < 0.05);
+    assert_true(fabs(ratio(&c, 8, 0) / 1.4 - 1) < 0.03);
+    for (int i = 0; i < 20; i++) { /* and it is learned once it is seen again */
+        hn_cost_pass(&c, 1, 0, 1);
+        hn_cost_pass(&c, 6, 0, 1.3);
+    }
+    if (fabs(ratio(&c, 6, 0) / 1.3 - 1) > 0.06) fail_msg("6 rows: %g, are 1.3", ratio(&c, 6, 0));
+}
+
+/* A longer context begins as the shorter one was and then learns its own. */
+static void test_contexts(void **state) {
+    (void)state;
+    hn_cost c;
+    machine m = machine_make(CONTEXT, 0.01, 3);
+    hn_cost_init(&c);
+    for (int i = 0; i < 400; i++) hn_cost_pass(&c, 1 + 7 * (i % 2), 100, machine_pass(&m, 1 + 7 * (i % 2), 100));
+    assert_true(fabs(ratio(&c, 8, 100) / machine_shape(&m, 8, 100) - 1) < 0.03);
+    assert_true(fabs(ratio(&c, 8, 30000) / ratio(&c, 8, 100) - 1) < 1e-9);
+    for (int i = 0; i < 400; i++) hn_cost_pass(&c, 1 + 7 * (i % 2), 4000, machine_pass(&m, 1 + 7 * (i % 2), 4000));
+    assert_true(fabs(ratio(&c, 8, 4000) / machine_shape(&m, 8, 4000) - 1) < 0.03);
+    assert_true(fabs(ratio(&c, 8, 100) / machine_shape(&m, 8, 100) - 1) < 0.03); /* not forgotten */
+    assert_true(fabs(hn_cost_of_pass(&c, 1, 4000) / hn_cost_of_pass(&c, 1, 100) /
+                         (machine_seconds(&m, 1, 4000) / machine_seconds(&m, 1, 100)) - 1) < 0.05);
+}
+
+static void test_steps(void **state) {
+    (void)state;
+    hn_cost c;
+    hn_cost_init(&c);
+    hn_cost_pass(&c, 1, 0, 1);
+    hn_cost_step(&c, 3, 40); /* reads the prompt */
+    assert_true(isnan(hn_cost_of_step(&c, 3)));
+    for (int i = 0; i < 4; i++) hn_cost_step(&c, 3, 0.2);
+    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.2) < 1e-9);
+    for (int i = 0; i < 100; i++) hn_cost_step(&c, 3, 0.3);
+    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.3) < 0.01);
+    for (int i = 0; i < 100; i++) hn_cost_pass(&c, 1, 0, 2); /* the whole machine became slower */
+    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.6) < 0.02);
+    assert_true(isnan(hn_cost_of_step(&c, 2)));
+}
+
+/* ---- the file ---- */
+
+static char folder[64], path[100];
+
+static int setup(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/hunch-cost-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(path, sizeof path, "%s/curve.json", folder);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    unlink(path);
+    return rmdir(folder); /* fails if a temporary file was left */
+}
+
+static hn_cost experienced(void) {
+    hn_cost c;
+    machine m = machine_make(TILES, 0.03, 9);
+    hn_cost_init(&c);
+    for (int i = 0; i < 500; i++) {
+        const int rows = 1 + (int)(16 * machine_uniform(&m)), context = i < 250 ? 100 : 3000;
+        hn_cost_pass(&c, rows, context, machine_pass(&m, rows, context));
+    }
+    return c;
+}
+
+static void test_round_trip(void **state) {
+    (void)state;
+    const hn_cost a = experienced();
+    hn_cost b, zero;
+    bool found;
+    hn_cost_init(&b);
+    hn_cost_init(&zero);
+    unlink(path);
+    must(hn_cost_load(&b, path, "key", &found, err));
+    assert_false(found);
+    must(hn_cost_save(&zero, path, "key", err)); /* nothing known: no file */
+    assert_int_equal(access(path, F_OK), -1);
+    must(hn_cost_save(&a, path, "cpu \"x\"\n\\ 2 threads", err));
+    must(hn_cost_load(&b, path, "another", &found, err));
+    assert_false(found);
+    assert_memory_equal(&b, &zero, sizeof b);
+    must(hn_cost_load(&b, path, "cpu \"x\"\n\\ 2 threads", &found, err));
+    assert_true(found);
+    for (int rows = 1; rows <= HN_COST_ROWS; rows++)
+        for (int context = 0; context < 20000; context += 1900)
+            assert_true(fabs(hn_cost_of_pass(&b, rows, context) / hn_cost_of_pass(&a, rows, context) - 1) < 0.03);
+    must(hn_cost_save(&b, path, "key", err)); /* over the old one */
+    must(hn_cost_load(&b, path, "key", &found, err));
+    assert_true(found);
+}
+
+static size_t file_get(char *text, size_t cap) {
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, cap, f);
+    fclose(f);
+    return n;
+}
+
+static void file_put(const char *text, size_t n) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    fclose(f);
+}
+
+/* Whatever is in the file: no error, and a curve that can be used or none. */
+static bool load_is_sane(void) {
+    hn_cost c;
+    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    bool found;
+    hn_cost_init(&c);
+    must(hn_cost_load(&c, path, "key", &found, err));
+    assert_int_equal(found, hn_cost_curve(&c, 100, curve, hoped, 1));
+    for (int r = 1; found && r <= HN_COST_ROWS; r++) assert_true(isfinite(curve[r]) && curve[r] > 0);
+    return found;
+}
+
+static void test_damage(void **state) {
+    (void)state;
+    static char text[1 << 16], copy[1 << 16];
+    const hn_cost a = experienced();
+    machine m = machine_make(TILES, 0, 77);
+    must(hn_cost_save(&a, path, "key", err));
+    const size_t n = file_get(text, sizeof text);
+    assert_true(n > 100 && n < sizeof text && load_is_sane());
+    for (size_t cut = 0; cut < n; cut += 1 + n / (light() ? 30 : 200)) {
+        file_put(text, cut);
+        assert_false(load_is_sane());
+    }
+    int found = 0, cases = light() ? 50 : 500;
+    for (int i = 0; i < cases; i++) {
+        memcpy(copy, text, n);
+        copy[(size_t)((double)n * machine_uniform(&m))] = (char)(256 * machine_uniform(&m));
+        file_put(copy, n);
+        found += load_is_sane();
+    }
+    assert_true(found < cases);
+    static const char *const wrong[] = {
+        "", "[]", "{}", "{\"format\":1}", "null",
+        "{\"format\":2,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":0,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1e300,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":1,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":8,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,-1,0,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0],\"shape\":[]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[8,2,1,1]]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,65,1,1]]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,2,0,1]]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,2,1]]}",
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0]}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        file_put(wrong[i], strlen(wrong[i]));
+        assert_false(load_is_sane());
+    }
+    static const char right[] =
+        "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,2,1.5,1]]}";
+    file_put(right, strlen(right));
+    assert_true(load_is_sane());
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    const hn_cost a = experienced();
+    hn_cost b;
+    bool found;
+    hunch_error e = {0};
+    char nowhere[150];
+    snprintf(nowhere, sizeof nowhere, "%s/none/curve.json", folder);
+    assert_int_equal(hn_cost_save(&a, nowhere, "key", &e), HUNCH_FAILED);
+    assert_non_null(strstr(e.message, nowhere));
+    assert_int_equal(hn_cost_save(&a, folder, "key", &e), HUNCH_FAILED); /* a folder of that name */
+    assert_int_equal(hn_cost_save(&a, path, "\xff", &e), HUNCH_FAILED);
+    must(hn_cost_load(&b, folder, "key", &found, err));
+    assert_false(found);
+    must(hn_cost_save(&a, path, "key", err));
+    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
+    assert_int_equal(hn_cost_save(&a, path, "key", &e), HUNCH_NO_MEMORY);
+    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
+    assert_int_equal(hn_cost_load(&b, path, "key", &found, &e), HUNCH_NO_MEMORY);
+    assert_false(found);
+    hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+    hn_fault_arm(HN_FAULT_READ, 0, false);
+    must(hn_cost_load(&b, path, "key", &found, err)); /* cannot be read: as if there were none */
+    assert_false(found);
+    hn_fault_arm(HN_FAULT_READ, -1, false);
+    must(hn_cost_load(&b, path, "key", &found, err));
+    assert_true(found);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_shape_under_drift),
+        cmocka_unit_test(test_slower_is_not_dearer),
+        cmocka_unit_test(test_unseen_widths),
+        cmocka_unit_test(test_spikes),
+        cmocka_unit_test(test_contexts),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

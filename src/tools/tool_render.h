@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_render.h - from texts and conversations to token ids: the chat template, BOS, predictions.
+ *
+ * Functions return 0, or the exit code after their message was shown. */
+#ifndef HN_TOOL_RENDER_H
+#define HN_TOOL_RENDER_H
+
+#include "tool_prompts.h"
+
+/* What turns messages into a text. Without a template (--raw, or the model has none) it is their contents in a row. */
+typedef struct tool_template {
+    bool raw;
+    const char *path; /* --chat-template-file; NULL: the model's own */
+    char *text;       /* of that file */
+    json_t *args;     /* object of --template-arg */
+} tool_template;
+
+/* Reads what the flags name, before a model is there. */
+int tool_template_open(tool_template *t, const tool_options *o);
+void tool_template_fini(tool_template *t);
+bool tool_template_used(const tool_template *t, const hunch_model *m);
+/* Arguments for a template that is not there are wrong usage. */
+int tool_template_check(const tool_template *t, const hunch_model *m);
+
+/* A conversation as ids, to be freed with free. */
+typedef struct tool_rendered {
+    hunch_token *ids;
+    size_t n;
+    bool thinks; /* the template has opened a <think> block that the answer begins in */
+} tool_rendered;
+/* messages: a JSON array of {"role","content"}. An empty text is wrong usage. */
+int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages);
+
+/* Fills the ids of text and prediction. t NULL: text as it is; else it is the one message of a conversation. BOS is
+ * added iff the tokenizer says so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
+int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_result.c - see tool_result.h. */
+#include "tool_result.h"
+
+#include <math.h>
+
+/* ---- rounds -------------------------------------------------------------------------------------------------- */
+
+static void progress_update(tool_rounds *r) {
+    hunch_session_state st;
+    double done = 0, all = 0;
+    for (int i = 0; i < r->n; i++) {
+        if (!r->session[i])
+            continue;
+        hunch_session_get(r->session[i], &st);
+        if (st.waiting)
+            continue;
+        done += (double)st.n_prefilled;
+        all += (double)st.n_prompt;
+    }
+    if (done < all)
+        tool_progress_at(&r->prompt, done / all);
+    else
+        tool_progress_end(&r->prompt);
+}
+
+int tool_rounds_step(tool_rounds *r) {
+    hunch_error err = {0};
+    if (tool_interrupted || ferror(stdout)) {
+        for (int i = 0; i < r->n; i++)
+            if (r->session[i])
+                hunch_session_cancel(r->session[i]);
+    } else if (hunch_engine_round(r->engine, &err) != HUNCH_OK) {
+        tool_progress_end(&r->prompt);
+        return tool_failed(&err);
+    }
+    progress_update(r);
+    if (r->stream && r->session[0]) {
+        hunch_session_state st;
+        hunch_session_get(r->session[0], &st);
+        tool_stream_update(r->stream, &st);
+    }
+    return 0;
+}
+
+/* ---- figures and names --------------------------------------------------------------------------------------- */
+
+const char *tool_finish_name(hunch_finish f) {
+    return f == HUNCH_FINISH_STOP ? "stop" : f == HUNCH_FINISH_LENGTH ? "length" : "cancelled";
+}
+
+static const char *verify_name(hunch_verify v) {
+    static const char *const names[] = {"default", "greedy", "match", "ratio", "block", "traversal"};
+    return names[v];
+}
+
+static const char *lossy_name(hunch_lossy_rule r) {
+    static const char *const names[] = {"none", "lenience", "typical", "top-m"};
+    return names[r];
+}
+
+double tool_tau(const hunch_session_state *st) {
+    return st->rounds ? ((double)st->n_tokens - 1) / (double)st->rounds : NAN;
+}
+
+static double per_second(double n, double seconds) {
+    return seconds > 0 && n > 0 ? n / seconds : NAN;
+}
+
+double tool_decode_speed(const hunch_session_state *st) {
+    double speed = per_second((double)st->n_tokens - 1, st->decode_s);
+    return isfinite(speed) ? speed : 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *counts_json(const uint64_t *count, int n) {
+    while (n > 0 && count[n - 1] == 0)
+        n--;
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_integer((json_int_t)count[i]));
+    return list;
+}
+
+static json_t *timing_json(const tool_result *r, const hunch_session_state *st) {
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
+                     tool_json_real(st->prefill_s), "decode_s", tool_json_real(st->decode_s), "prefill_tok_s",
+                     tool_json_real(per_second((double)st->n_prompt, st->prefill_s)), "decode_tok_s",
+                     tool_json_real(per_second((double)st->n_tokens - 1, st->decode_s)), "draft_s",
+                     tool_json_real(st->draft_s), "verify_s", tool_json_real(st->verify_s));
+}
+
+json_t *tool_lossy_json(const hunch_lossy *lossy) {
+    if (lossy->rule == HUNCH_LOSSLESS)
+        return json_null();
+    json_t *parameters = json_array();
+    json_array_append_new(parameters,
+                          lossy->rule == HUNCH_LOSSY_TOP_M ? json_integer((json_int_t)lossy->a) : json_real(lossy->a));
+    if (lossy->rule == HUNCH_LOSSY_TYPICAL)
+        json_array_append_new(parameters, json_real(lossy->b));
+    return json_pack("{s:s,s:o}", "rule", lossy_name(lossy->rule), "parameters", parameters);
+}
+
+static json_t *logprobs_json(const hunch_session_state *st) {
+    json_t *list = json_array();
+    for (size_t i = 0; st->logprobs && i < st->n_tokens; i++)
+        json_array_append_new(list, tool_json_real(st->logprobs[i]));
+    return list;
+}
+
+static json_t *drafters_json(const hunch_engine *e) {
+    json_t *list = json_array();
+    for (int i = 0; i < hunch_engine_drafters(e); i++)
+        json_array_append_new(list, json_string(hunch_engine_drafter_name(e, i)));
+    return list;
+}
+
+static json_t *provenance_json(const hunch_session_state *st) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < st->n_tokens; i++)
+        json_array_append_new(list, json_integer(st->provenance[i]));
+    return list;
+}
+
+json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
+    json_t *out = json_pack(
+        "{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:I,s:o,s:I,s:I,s:o,s:I,s:I,s:I,s:s,s:o}", "tokens",
+        tool_json_ids(st->tokens, st->n_tokens), "text",
+        st->text ? tool_json_text(st->text, st->text_len) : json_null(), "finish", tool_finish_name(st->finish),
+        "prompt_tokens", (json_int_t)st->n_prompt, "seed", (json_int_t)r->seed, "drafters", drafters_json(r->engine),
+        "provenance", provenance_json(st), "rounds", (json_int_t)st->rounds, "tau", tool_json_real(tool_tau(st)),
+        "drafted", (json_int_t)st->drafted, "accepted", (json_int_t)st->accepted, "accepted_per_position",
+        counts_json(st->accepted_per_position, HUNCH_MAX_DEPTH), "depth_drafted", (json_int_t)st->depth_drafted,
+        "prefix_rows", (json_int_t)st->n_restored, "preempted", (json_int_t)st->preempted, "verify",
+        st->lossy.rule ? lossy_name(st->lossy.rule) : verify_name(st->verify), "lossy", tool_lossy_json(&st->lossy));
+    if (!out)
+        return NULL;
+    json_object_set_new(out, "timing", timing_json(r, st));
+    json_object_set_new(out, "peak_rss_mib", tool_json_real(tool_peak_mib()));
+    if (r->logprobs)
+        json_object_set_new(out, "logprobs", logprobs_json(st));
+    if (r->why)
+        json_object_set_new(out, "why", tool_why_json(r->why));
+    return out;
+}
+
+/* ---- the summary --------------------------------------------------------------------------------------------- */
+
+const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *text) {
+    enum { SIZE = 200 };
+    text[0] = 0;
+    if (lossy->rule == HUNCH_LOSSY_TYPICAL)
+        snprintf(text, SIZE, "LOSSY: drafts were accepted by typical %g,%g; the model alone may say something else",
+                 lossy->a, lossy->b);
+    else if (lossy->rule != HUNCH_LOSSLESS)
+        snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may say something else",
+                 lossy_name(lossy->rule), lossy->a);
+    else if (verify >= HUNCH_VERIFY_RATIO)
+        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", verify_name(verify));
+    return text;
+}
+
+static void summary_sources(const tool_result *r, const hunch_session_state *st, bool color) {
+    fprintf(stderr, "tokens from: ");
+    for (int d = -1; d < hunch_engine_drafters(r->engine); d++) {
+        size_t count = 0;
+        for (size_t i = 0; i < st->n_tokens; i++)
+            count += st->provenance[i] == d;
+        fprintf(stderr, "%s%s%s%s %zu", d >= 0 ? " · " : "", tool_color(color, d),
+                d < 0 ? "the model" : hunch_engine_drafter_name(r->engine, d), tool_style(color, '0'), count);
+    }
+    fputc('\n', stderr);
+}
+
+void tool_result_summary(const tool_result *r, const hunch_session_state *st, bool color) {
+    char note[200];
+    fprintf(stderr, "\n%zu tokens, %.1f tokens/s · prompt %zu tokens, %.1f tokens/s", st->n_tokens,
+            tool_decode_speed(st), st->n_prompt, st->prefill_s > 0 ? (double)st->n_prompt / st->prefill_s : 0);
+    if (st->n_restored)
+        fprintf(stderr, ", %llu of them shared", (unsigned long long)st->n_restored);
+    fprintf(stderr, " · loaded in %.2f s\n", r->load_s);
+    if (st->rounds)
+        fprintf(stderr, "acceptance length %.2f over %llu rounds · drafted %llu, accepted %llu\n", tool_tau(st),
+                (unsigned long long)st->rounds, (unsigned long long)st->drafted, (unsigned long long)st->accepted);
+    summary_sources(r, st, color);
+    if (*tool_law_note(st->verify, &st->lossy, note))
+        fprintf(stderr, "%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
+    fprintf(stderr, "finish %s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),
+            (unsigned long long)r->seed, tool_peak_mib());
+    if (st->preempted)
+        fprintf(stderr, " · preempted %llu times", (unsigned long long)st->preempted);
+    fputc('\n', stderr);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_why.c - see tool_why.h. */
+#include "tool_why.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tool_why_add(void *why, const hunch_round_report *report) {
+    tool_why *w = why;
+    w->rounds = tool_grow(w->rounds, &w->cap, w->n + 1, sizeof *w->rounds);
+    hunch_round_report *r = &w->rounds[w->n++];
+    *r = *report;
+    hunch_choice *copy = tool_alloc((size_t)r->n_considered, sizeof *copy);
+    if (r->n_considered)
+        memcpy(copy, report->considered, (size_t)r->n_considered * sizeof *copy);
+    r->considered = copy;
+}
+
+void tool_why_fini(tool_why *w) {
+    for (size_t i = 0; i < w->n; i++)
+        free((void *)(uintptr_t)w->rounds[i].considered);
+    free(w->rounds);
+    *w = (tool_why){0};
+}
+
+static double choice_speed(const hunch_choice *c) {
+    return c->seconds > 0 ? c->expected / c->seconds : NAN;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------- */
+
+static json_t *choice_json(const hunch_choice *c) {
+    return json_pack("{s:i,s:i,s:i,s:o,s:o,s:o}", "drafter", c->drafter, "rows", c->rows, "depth", c->depth, "expected",
+                     tool_json_real(c->expected), "ms", tool_json_real(c->seconds * 1e3), "tok_s",
+                     tool_json_real(choice_speed(c)));
+}
+
+static json_t *round_json(const hunch_round_report *r) {
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_considered; i++)
+        json_array_append_new(list, choice_json(&r->considered[i]));
+    return json_pack("{s:I,s:i,s:b,s:o,s:o,s:i,s:i,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
+                     "controlled", (int)r->controlled, "considered", list, "chosen",
+                     r->chosen < 0 ? json_null() : json_integer(r->chosen), "rows", r->rows, "accepted", r->accepted,
+                     "draft_ms", tool_json_real(r->draft_s * 1e3), "pass_ms", tool_json_real(r->pass_s * 1e3));
+}
+
+json_t *tool_why_json(const tool_why *w) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < w->n; i++)
+        json_array_append_new(list, round_json(&w->rounds[i]));
+    return list;
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------------- */
+
+static void choice_print(const hunch_choice *c, const hunch_engine *e) {
+    const char *who = c->rows == 0 ? "none" : c->drafter < 0 ? "together" : hunch_engine_drafter_name(e, c->drafter);
+    fputs(who, stderr);
+    if (c->rows)
+        fprintf(stderr, " %d row%s to depth %d", c->rows, c->rows == 1 ? "" : "s", c->depth);
+    fprintf(stderr, ": %.2f in %.2f ms, %.0f/s", c->expected, c->seconds * 1e3, choice_speed(c));
+}
+
+static void round_print(const hunch_round_report *r, const hunch_engine *e, bool color) {
+    fprintf(stderr, "round %llu at %d: ", (unsigned long long)r->round, r->context);
+    if (!r->controlled)
+        fputs("every draft is verified", stderr);
+    for (int i = 0; r->controlled && i < r->n_considered; i++) {
+        bool chosen = i == r->chosen;
+        fprintf(stderr, "%s%s", i ? " · " : "", chosen ? tool_style(color, 'b') : "");
+        fputs(chosen ? "-> " : "", stderr);
+        choice_print(&r->considered[i], e);
+        fputs(chosen ? tool_style(color, '0') : "", stderr);
+    }
+    fprintf(stderr, " | %d row%s, %d accepted, %.2f ms (drafting %.2f)\n", r->rows, r->rows == 1 ? "" : "s",
+            r->accepted, (r->draft_s + r->pass_s) * 1e3, r->draft_s * 1e3);
+}
+
+void tool_why_print(const tool_why *w, const hunch_engine *e, bool color) {
+    for (size_t i = 0; i < w->n; i++)
+        round_print(&w->rounds[i], e, color);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explorer_for_tests.h - coins that take every outcome in turn, so that the real code can be enumerated: run it until
+ * explorer_next says no, weighing each run with explorer.p; the weights of all runs add up to 1.
+ *
+ * It models keys, not calls: the same coin asked twice keeps the interval that its first answers left it, and the same
+ * draw repeated gives the same outcome. So noise that is used again, in the same round or the next, shows in the law.
+ * Include after cmocka. */
+#ifndef HN_EXPLORER_FOR_TESTS_H
+#define HN_EXPLORER_FOR_TESTS_H
+#include <string.h>
+
+#include "base/coins.h"
+
+enum { EXPLORER_CHOICES = 128, EXPLORER_OPTIONS = 8 };
+
+typedef struct explorer {
+    double p; /* of this run so far */
+    int at;   /* choices made in this run */
+    int n;    /* choices whose outcome is settled */
+    struct {
+        int taken, options;
+        double p[EXPLORER_OPTIONS];
+    } choice[EXPLORER_CHOICES];
+    int n_coins, n_draws;
+    struct {
+        hn_random_key key;
+        double low, high; /* where its uniform lies */
+    } coin[EXPLORER_CHOICES];
+    struct {
+        hn_random_key key;
+        int n, result;
+        int32_t id[EXPLORER_OPTIONS];
+        double weight[EXPLORER_OPTIONS];
+    } drawn[EXPLORER_CHOICES];
+} explorer;
+
+/* Before each run. */
+static inline void explorer_begin(explorer *x) {
+    x->p = 1;
+    x->at = x->n_coins = x->n_draws = 0;
+}
+
+/* After each run: is there another one? */
+static inline bool explorer_next(explorer *x) {
+    x->n = x->at;
+    while (x->n > 0) {
+        int i = x->n - 1, o = x->choice[i].taken + 1;
+        while (o < x->choice[i].options && !(x->choice[i].p[o] > 0)) o++;
+        x->choice[i].taken = o;
+        if (o < x->choice[i].options) return true;
+        x->n--;
+    }
+    return false;
+}
+
+static inline int explorer_choose(explorer *x, const double *p, int options) {
+    assert_true(x->at < EXPLORER_CHOICES && options <= EXPLORER_OPTIONS);
+    const int i = x->at++;
+    if (i >= x->n) {
+        memcpy(x->choice[i].p, p, (size_t)options * sizeof *p);
+        x->choice[i].options = options;
+        x->choice[i].taken = 0;
+        while (!(p[x->choice[i].taken] > 0)) x->choice[i].taken++;
+        x->n = x->at;
+    }
+    x->p *= p[x->choice[i].taken];
+    return x->choice[i].taken;
+}
+
+static inline double explorer_uniform(void *ctx, const hn_random_key *key) {
+    (void)ctx;
+    fail_msg("a bare number was asked for, purpose %u", key->purpose);
+    return 0;
+}
+
+static inline bool explorer_accept(void *ctx, const hn_random_key *key, double p) {
+    explorer *x = ctx;
+    int c = 0;
+    while (c < x->n_coins && memcmp(&x->coin[c].key, key, sizeof *key)) c++;
+    if (c == x->n_coins) {
+        assert_true(c < EXPLORER_CHOICES);
+        x->coin[x->n_coins++].key = *key;
+        x->coin[c].low = 0, x->coin[c].high = 1;
+    }
+    if (p <= x->coin[c].low) return false;
+    if (p >= x->coin[c].high) return true;
+    const double yes = (p - x->coin[c].low) / (x->coin[c].high - x->coin[c].low), both[] = {yes, 1 - yes};
+    const bool accepted = explorer_choose(x, both, 2) == 0;
+    *(accepted ? &x->coin[c].high : &x->coin[c].low) = p;
+    return accepted;
+}
+
+static inline int explorer_draw(void *ctx, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
+    explorer *x = ctx;
+    double p[EXPLORER_OPTIONS], sum = 0;
+    assert_true(n <= EXPLORER_OPTIONS);
+    for (int d = 0; d < x->n_draws; d++) {
+        if (memcmp(&x->drawn[d].key, key, sizeof *key)) continue;
+        assert_int_equal(x->drawn[d].n, n); /* another law with the same noise: not modelled */
+        for (int i = 0; i < n; i++) assert_int_equal(x->drawn[d].id[i], id ? id[i] : i);
+        assert_memory_equal(x->drawn[d].weight, weight, (size_t)n * sizeof *weight);
+        return x->drawn[d].result;
+    }
+    for (int i = 0; i < n; i++) sum += weight[i];
+    for (int i = 0; i < n; i++) p[i] = weight[i] / sum;
+    const int d = x->n_draws++;
+    assert_true(d < EXPLORER_CHOICES);
+    x->drawn[d].key = *key;
+    x->drawn[d].n = n;
+    for (int i = 0; i < n; i++) x->drawn[d].id[i] = id ? id[i] : i;
+    memcpy(x->drawn[d].weight, weight, (size_t)n * sizeof *weight);
+    return x->drawn[d].result = explorer_choose(x, p, n);
+}
+
+static inline hn_coins explorer_coins(explorer *x) {
+    return (hn_coins){explorer_uniform, explorer_accept, explorer_draw, x};
+}
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* toy_for_tests.h - a synthetic target, drafters and an engine's round in a few lines, for the tests of verification.
+ *
+ *   toy_model    a text → logits over a small vocabulary
+ *   toy_pass     the logits of a tree's rows
+ *   toy_drafter  trees of any shape, drawn from laws good and bad, or one-hot; also wrongly on purpose
+ *   toy_joint    the exact law of the first tokens over several rounds of the real code, by explorer_for_tests.h
+ * Include after cmocka. */
+#ifndef HN_TOY_FOR_TESTS_H
+#define HN_TOY_FOR_TESTS_H
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draft/tree.h"
+#include "verify/explorer_for_tests.h"
+#include "verify/verify_private.h"
+
+enum { TOY_VOCAB = 5, TOY_TEXT = 160, TOY_PROMPT = 3, TOY_DEPTH = 5, TOY_CELLS = 256 };
+static const int32_t toy_prompt[TOY_PROMPT] = {1, 0, 2};
+
+/* Sanitizer builds run fewer cases. */
+static inline bool toy_light(void) {
+    const char *v = getenv("HUNCH_TEST_LIGHT");
+    return v && *v && strcmp(v, "0");
+}
+
+/* ---- the target -------------------------------------------------------------------------------------------------- */
+
+typedef struct toy_model {
+    int vocab;
+    bool coarse; /* logits on a grid of four values: ties */
+    uint64_t salt;
+    const double *same; /* [vocab] this P after every text */
+} toy_model;
+
+static inline uint64_t toy_hash(uint64_t h, const int32_t *text, int n, int last) {
+    for (int i = n > last ? n - last : 0; i < n; i++) {
+        h ^= (uint64_t)text[i] + 1;
+        h = hn_splitmix(&h);
+    }
+    return h;
+}
+
+/* Logits after a text: they depend on its last three tokens, so that texts repeat stretches. */
+static inline void toy_logits(const toy_model *m, const int32_t *text, int n, float *l) {
+    uint64_t h = toy_hash(m->salt, text, n, 3);
+    for (int i = 0; i < m->vocab; i++) {
+        const uint64_t x = hn_splitmix(&h);
+        l[i] = m->same ? (float)log(m->same[i]) : m->coarse ? (float)(x >> 62) : (float)(x >> 40) * 0x1p-24f * 3;
+    }
+}
+
+typedef struct toy_pass {
+    const toy_model *m;
+    const hn_tree *t;
+    int32_t text[TOY_TEXT + HN_TREE_ROWS]; /* committed, then the path */
+    int n;                                 /* committed, the root included */
+    float logits[TOY_VOCAB];
+    bool hint;
+} toy_pass;
+
+static inline const float *toy_pass_logits(void *ctx, int row) {
+    toy_pass *p = ctx;
+    for (int r = row; r > 0; r = p->t->parent[r]) p->text[p->n + p->t->depth[r] - 1] = p->t->token[r];
+    toy_logits(p->m, p->text, p->n + p->t->depth[row], p->logits);
+    return p->logits;
+}
+
+static inline int32_t toy_pass_greedy(void *ctx, int row) {
+    toy_pass *p = ctx;
+    const float *l = toy_pass_logits(ctx, row);
+    int32_t best = 0;
+    for (int i = 1; i < p->m->vocab; i++)
+        if (l[i] > l[best]) best = i;
+    return p->hint ? best : -1;
+}
+
+static inline hn_verification toy_verification(toy_pass *p, hn_rule rule, hn_sampler *s) {
+    return (hn_verification){.rule = rule,
+                             .sampler = s,
+                             .committed = {.text = p->text, .n = p->n, .n_prompt = TOY_PROMPT},
+                             .rows = {toy_pass_logits, toy_pass_greedy, p}};
+}
+
+/* ---- drafters ---------------------------------------------------------------------------------------------------- */
+
+typedef enum toy_q {
+    TOY_Q_CONTEXT, /* depends on the last two tokens */
+    TOY_Q_STALE,   /* does not see the newest two */
+    TOY_Q_BAD,     /* nearly all on one token, nothing on another */
+    TOY_Q_TARGET   /* the target's own law */
+} toy_q;
+
+typedef struct toy_drafter {
+    int branch[TOY_DEPTH + 1]; /* candidates a row, by depth; 0 ends */
+    toy_q kind;
+    bool without, one_hot;
+    const double *same; /* [vocab] this Q at every row */
+    /* mistakes */
+    bool merges;   /* a drawn token that was drawn before is no candidate again */
+    bool denies;   /* drawn without replacement, but does not say so */
+    double prunes; /* drops what has less than this of Q */
+    double warps;  /* draws from Q to this power, 0: from Q */
+    double scale;  /* of the weights; 0: 1 */
+    int drawn;     /* in this round */
+    float q[HN_TREE_ROWS][TOY_VOCAB];
+} toy_drafter;
+
+static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *p, int row, float *q) {
+    const float *l = toy_pass_logits(p, row);
+    const int32_t *path = p->text + p->n;
+    const int depth = p->t->depth[row], vocab = p->m->vocab;
+    if (d->kind == TOY_Q_TARGET) {
+        const hn_history h = {.text = p->text, .n = p->n, .n_prompt = TOY_PROMPT, .path = path, .n_path = depth};
+        hn_law law;
+        hn_sampler_law(s, l, &h, &law);
+        for (int i = 0; i < vocab; i++) q[i] = 0;
+        for (int i = 0; i < law.n; i++) q[law.id[i]] = law.weight[i];
+        return;
+    }
+    uint64_t h = toy_hash(77, p->text, p->n + depth - (d->kind == TOY_Q_STALE ? 2 : 0), 2);
+    const int bad = (int)(h % (uint64_t)vocab);
+    for (int i = 0; i < vocab; i++) {
+        q[i] = d->same ? (float)d->same[i] : (float)(hn_splitmix(&h) >> 40) * 0x1p-23f + .1f;
+        if (d->kind == TOY_Q_BAD) q[i] = i == bad ? 3.f : i == (bad + 1) % vocab ? 0 : .125f;
+        if (d->scale > 0) q[i] *= (float)d->scale;
+    }
+}
+
+/* One drawn candidate; left: what may still be drawn at the row. False: nothing can be. */
+static inline bool toy_draw_candidate(toy_drafter *d, hn_sampler *s, hn_tree *t, int row, int vocab, double *left,
+                                      int root) {
+    double w[TOY_VOCAB], sum = 0;
+    const hn_random_key key = {.seed = s->params.seed,
+                               .position = (uint64_t)root,
+                               .purpose = HN_PURPOSE_PROPOSAL,
+                               .number = (uint32_t)d->drawn++};
+    for (int i = 0; i < vocab; i++) {
+        w[i] = d->warps > 0 && left[i] > 0 ? pow(left[i], d->warps) : left[i];
+        sum += (double)d->q[row][i];
+    }
+    const int x = hn_coins_draw(&s->coins, &key, NULL, w, vocab);
+    if (x < 0) return false;
+    if (d->without) left[x] = 0;
+    if ((double)d->q[row][x] / sum < d->prunes || (d->merges && hn_tree_child(t, row, x) >= 0)) return true;
+    return hn_tree_add_drawn(t, row, x, 0, .5f, d->q[row], d->without && !d->denies) >= 0;
+}
+
+/* The branch likeliest tokens; the second is proposed by another drafter too. */
+static inline void toy_add_points(const toy_drafter *d, hn_tree *t, int row, int vocab, int branch) {
+    bool taken[TOY_VOCAB] = {false};
+    for (int c = 0; c < branch; c++) {
+        int best = -1;
+        for (int i = 0; i < vocab; i++)
+            if (!taken[i] && (best < 0 || d->q[row][i] > d->q[row][best])) best = i;
+        if (best < 0) return;
+        taken[best] = true;
+        hn_tree_add(t, row, best, 0, .5f);
+        if (c == 1) hn_tree_add(t, row, best, 1, .6f);
+    }
+}
+
+static inline void toy_draft(toy_drafter *d, hn_sampler *s, toy_pass *p, hn_tree *t) {
+    d->drawn = 0;
+    for (int row = 0; row < t->n_rows; row++) { /* rows grow behind: level by level */
+        const int branch = d->branch[t->depth[row]], vocab = p->m->vocab;
+        if (branch == 0) continue;
+        toy_drafter_q(d, s, p, row, d->q[row]);
+        double left[TOY_VOCAB];
+        for (int i = 0; i < vocab; i++) left[i] = (double)d->q[row][i];
+        if (d->one_hot)
+            toy_add_points(d, t, row, vocab, branch);
+        else
+            for (int c = 0; c < branch && toy_draw_candidate(d, s, t, row, vocab, left, p->n - 1); c++) {
+            }
+    }
+}
+
+/* ---- exact laws -------------------------------------------------------------------------------------------------- */
+
+typedef struct toy {
+    toy_model m;
+    hunch_sampling params;
+    hn_rule rule;
+    double a, b;               /* of a lossy rule */
+    toy_drafter first, second; /* what drafts the first round, and the others */
+    int tokens, rounds; /* the law of so many tokens, which come from at most so many rounds, the rest from plain P */
+    hunch_status (*wrong)(const hn_walk *k); /* stands in for the rule */
+    hn_coins (*rekey)(explorer *x);          /* stands in for the explorer's coins */
+    double accepted, first_accepted, runs; /* out: mean of the first round; chance that it accepts any; how many runs */
+} toy;
+
+/* Adds p times the product law of what comes after n tokens of text. */
+static inline void toy_extend(const toy *y, hn_sampler *s, int32_t *text, int n, double p, double *joint) {
+    if (n >= TOY_PROMPT + y->tokens) {
+        int cell = 0;
+        for (int i = 0; i < y->tokens; i++) cell = cell * y->m.vocab + text[TOY_PROMPT + i];
+        joint[cell] += p;
+        return;
+    }
+    float l[TOY_VOCAB];
+    double law[TOY_VOCAB] = {0};
+    hn_law sparse;
+    const hn_history h = {.text = text, .n = n, .n_prompt = TOY_PROMPT};
+    toy_logits(&y->m, text, n, l);
+    hn_sampler_law(s, l, &h, &sparse);
+    for (int i = 0; i < sparse.n; i++) law[sparse.id[i]] = (double)sparse.weight[i] / sparse.sum;
+    for (int x = 0; x < y->m.vocab; x++) {
+        if (law[x] == 0) continue;
+        text[n] = x;
+        toy_extend(y, s, text, n + 1, p * law[x], joint);
+    }
+}
+
+static inline void toy_check_verdict(const hn_tree *t, const hn_verdict *v) {
+    int row = 0;
+    for (int i = 0; i < v->n_accepted; i++) {
+        assert_int_equal(t->parent[v->path[i]], row);
+        row = v->path[i];
+        bool proposed = false;
+        for (int c = t->first[t->parent[row]]; c >= 0; c = t->candidate[c].next)
+            proposed |= t->candidate[c].child == row && t->candidate[c].drafter == v->provenance[i];
+        assert_true(proposed);
+    }
+    assert_int_equal(v->next_row, row);
+}
+
+/* One round: draft, verify, append. Returns how many were accepted. */
+static inline int toy_round(toy *y, hn_verifier *w, hn_sampler *s, toy_pass *p, toy_drafter *d) {
+    hn_tree t;
+    hn_verdict v;
+    hunch_error err = {0};
+    hn_tree_reset(&t, p->text[p->n - 1], HN_TREE_ROWS);
+    p->t = &t;
+    toy_draft(d, s, p, &t);
+    assert_true(hn_tree_valid(&t));
+    hn_verification ver = toy_verification(p, y->rule, s);
+    ver.a = y->a, ver.b = y->b;
+    const hn_walk k = {w, &t, &ver, &v, &err};
+    w->used = 0;
+    if (y->wrong ? y->wrong(&k) : hn_verify_tree(w, &t, &ver, &v, &err)) fail_msg("%s", err.message);
+    toy_check_verdict(&t, &v);
+    for (int i = 0; i < v.n_accepted; i++) p->text[p->n++] = t.token[v.path[i]];
+    p->text[p->n++] = v.next;
+    return v.n_accepted;
+}
+
+static inline int toy_cells(const toy *y) {
+    int cells = 1;
+    for (int i = 0; i < y->tokens; i++) cells *= y->m.vocab;
+    assert_true(cells <= TOY_CELLS);
+    return cells;
+}
+
+/* The law of plain sampling. */
+static inline void toy_product(const toy *y, double *product) {
+    hn_sampler s;
+    int32_t text[TOY_TEXT];
+    memset(product, 0, (size_t)toy_cells(y) * sizeof *product);
+    assert_int_equal(hn_sampler_init(&s, &y->params, y->m.vocab, NULL), HUNCH_OK);
+    memcpy(text, toy_prompt, sizeof toy_prompt);
+    toy_extend(y, &s, text, TOY_PROMPT, 1, product);
+    hn_sampler_fini(&s);
+}
+
+/* One outcome of all rounds. */
+static inline void toy_run(toy *y, hn_verifier *w, hn_sampler *s, explorer *x, double *joint) {
+    toy_pass p = {.m = &y->m, .n = TOY_PROMPT};
+    int accepted = 0;
+    memcpy(p.text, toy_prompt, sizeof toy_prompt);
+    for (int r = 0; r < y->rounds && p.n < TOY_PROMPT + y->tokens; r++) {
+        const int a = toy_round(y, w, s, &p, r == 0 ? &y->first : &y->second);
+        if (r == 0) accepted = a;
+    }
+    y->accepted += x->p * accepted;
+    y->first_accepted += accepted > 0 ? x->p : 0;
+    y->runs++;
+    toy_extend(y, s, p.text, p.n, x->p, joint);
+}
+
+/* The law of the tokens that the rounds emit. */
+static inline void toy_joint(toy *y, double *joint) {
+    static explorer x;
+    hn_sampler s;
+    hn_verifier *w = NULL;
+    double total = 0;
+    memset(&x, 0, sizeof x);
+    memset(joint, 0, (size_t)toy_cells(y) * sizeof *joint);
+    y->accepted = y->first_accepted = y->runs = 0;
+    assert_int_equal(hn_sampler_init(&s, &y->params, y->m.vocab, NULL), HUNCH_OK);
+    assert_int_equal(hn_verifier_open(&w, y->m.vocab, NULL), HUNCH_OK);
+    s.coins = y->rekey ? y->rekey(&x) : explorer_coins(&x);
+    do {
+        explorer_begin(&x);
+        toy_run(y, w, &s, &x, joint);
+        total += x.p;
+    } while (explorer_next(&x));
+    hn_verifier_close(&w);
+    hn_sampler_fini(&s);
+    assert_true(fabs(total - 1) < 1e-9);
+}
+
+/* How far the two laws are apart, at the cell where it is most. */
+static inline double toy_distance(toy *y) {
+    double joint[TOY_CELLS], product[TOY_CELLS], worst = 0;
+    toy_joint(y, joint);
+    toy_product(y, product);
+    for (int c = 0; c < toy_cells(y); c++) worst = fmax(worst, fabs(joint[c] - product[c]));
+    return worst;
+}
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler_test.c - sharing and taking turns change no bit (contracts C2, C7): a prompt that starts behind a shared
+ * prefix, a session that waited, one that lost its pages and was computed again, at any moment, with any drafter. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+
+enum { CONTEXT = 256, PAGE = 16, MOST = 16 };
+#define STORIES "models/stories260K/stories260K.f32.gguf"
+static char self_draft[600]; /* model:PATH of another precision of the same model */
+static hunch_model *model;
+
+static int setup(void **state) {
+    (void)state;
+    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    snprintf(self_draft, sizeof self_draft, "model:%s,depth=4", data_path("models/stories260K/stories260K.f16.gguf"));
+    return 0;
+}
+static int teardown(void **state) {
+    (void)state;
+    hunch_model_close(&model);
+    return 0;
+}
+
+/* A text of the model's own kind: `n` tokens, the first `shared` of them the same for every salt. */
+static hunch_token *make_prompt(size_t n, size_t shared, uint64_t salt) {
+    hunch_token *t = malloc(n * sizeof *t);
+    uint64_t x = 99, y = salt * 7919 + 1;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *from = i < shared ? &x : &y;
+        *from = *from * 6364136223846793005u + 1442695040888963407u;
+        t[i] = i == 0 ? 1 : i > 9 && (*from >> 60) < 11 ? t[i - 9] : (hunch_token)((*from >> 33) % 512);
+    }
+    return t;
+}
+
+static hunch_request ask(const hunch_token *prompt, size_t n, int max_tokens, double temperature) {
+    hunch_request r;
+    hunch_request_defaults(&r, model);
+    r.prompt = prompt;
+    r.n_prompt = n;
+    r.max_tokens = max_tokens;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.temperature = temperature, .top_p = 0.95, .seed = n};
+    return r;
+}
+
+static hunch_engine *open_small(const char *draft, int parallel, int pool_rows, bool reuse, hunch_verify verify) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.parallel = parallel;
+    o.context = CONTEXT;
+    o.page_rows = PAGE;
+    o.pool_rows = pool_rows;
+    o.no_prefix_reuse = !reuse;
+    o.verify = verify;
+    return open_engine_with(model, draft, o);
+}
+
+static void alone(const hunch_request *r, const char *draft, hunch_verify verify, answer *out) {
+    hunch_engine *e = open_small(draft, 1, 0, false, verify);
+    run_requests(e, r, 1, true, out);
+    assert_int_equal(out->restored, 0);
+    hunch_engine_close(&e);
+}
+
+/* ---- prefixes ---------------------------------------------------------------------------------------------------------- */
+
+static void check_prefixes(const char *draft) {
+    enum { N = 5 };
+    static const size_t length[N] = {120, 120, 121, 97, 40}, shared[N] = {120, 80, 121, 96, 33};
+    hunch_engine *e = open_small(draft, 1, 0, true, HUNCH_VERIFY_DEFAULT);
+    for (int i = 0; i < N; i++) {
+        hunch_token *prompt = make_prompt(length[i], shared[i], (uint64_t)i);
+        const hunch_request r = ask(prompt, length[i], 40, i % 2 ? 0.8 : 0);
+        answer want = {0}, got = {0};
+        alone(&r, NULL, HUNCH_VERIFY_DEFAULT, &want);
+        run_requests(e, &r, 1, true, &got);
+        assert_same(&want, &got, draft ? draft : "none");
+        /* as many whole pages as the first text, of 120 tokens, shares; the last prompt row is always computed */
+        const size_t common = shared[i] < length[i] - 1 ? shared[i] : length[i] - 1;
+        assert_int_equal(got.restored, i == 0 ? 0 : (common < 120 ? common : 120) / PAGE * PAGE);
+        assert_true(hn_cache_valid(e->cache));
+        answer_free(&want);
+        answer_free(&got);
+        free(prompt);
+    }
+    hunch_engine_close(&e);
+}
+
+static void test_prefixes(void **state) {
+    (void)state;
+    const char *const drafts[] = {NULL, "ngram", "forced,accept=0.7,depth=4", self_draft, "auto"};
+    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) check_prefixes(drafts[i]);
+}
+
+/* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. */
+static void test_second_turn(void **state) {
+    (void)state;
+    const char *const drafts[] = {"forced,accept=0.8,depth=5,tree=random,seed=3", self_draft};
+    for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
+        hunch_engine *e = open_small(drafts[d], 1, 0, true, HUNCH_VERIFY_DEFAULT);
+        hunch_token *prompt = make_prompt(200, 30, d);
+        hunch_request r = ask(prompt, 30, 70, 0);
+        answer first = {0}, want = {0}, got = {0};
+        run_requests(e, &r, 1, false, &first);
+        assert_int_equal(first.n, 70);
+        memcpy(prompt + 30, first.token, 70 * sizeof *prompt);
+        r = ask(prompt, 110, 40, 0);
+        alone(&r, NULL, HUNCH_VERIFY_DEFAULT, &want);
+        run_requests(e, &r, 1, true, &got);
+        assert_same(&want, &got, drafts[d]);
+        assert_int_equal(got.restored, 99 / PAGE * PAGE); /* the newest token of the answer had no row */
+        answer_free(&got);
+        hunch_engine_forget(e);
+        run_requests(e, &r, 1, true, &got);
+        assert_same(&want, &got, drafts[d]);
+        assert_int_equal(got.restored, 0);
+        answer_free(&first);
+        answer_free(&want);
+        answer_free(&got);
+        free(prompt);
+        hunch_engine_close(&e);
+    }
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t check_crowd(const char *draft, int parallel, int pool_rows, double temperature, int n) {
+    hunch_token *prompt[MOST];
+    hunch_request r[MOST];
+    answer got[MOST] = {{0}};
+    uint64_t preempted = 0;
+    hunch_engine *e = open_small(draft, parallel, pool_rows, true, HUNCH_VERIFY_DEFAULT);
+    for (int i = 0; i < n; i++) {
+        prompt[i] = make_prompt((size_t)(20 + 7 * i), 20, (uint64_t)i);
+        r[i] = ask(prompt[i], (size_t)(20 + 7 * i), 160, temperature);
+    }
+    run_requests(e, r, n, true, got);
+    assert_true(hn_cache_valid(e->cache));
+    for (int i = 0; i < n; i++) {
+        char what[200];
+        answer want = {0};
+        snprintf(what, sizeof what, "%s, %d of %d at a time, %d rows, session %d", draft ? draft : "none", parallel, n,
+                 pool_rows, i);
+        alone(&r[i], NULL, HUNCH_VERIFY_DEFAULT, &want);
+        assert_same(&want, &got[i], what);
+        preempted += got[i].preempted;
+        answer_free(&want);
+        answer_free(&got[i]);
+        free(prompt[i]);
+    }
+    hunch_engine_close(&e);
+    return preempted;
+}
+
+static void test_waiting(void **state) {
+    (void)state;
+    hunch_engine *e = open_small("ngram", 2, 0, true, HUNCH_VERIFY_DEFAULT);
+    hunch_token *prompt = make_prompt(20, 20, 0);
+    const hunch_request r = ask(prompt, 20, 12, 0);
+    hunch_session *s[4];
+    hunch_session_state st;
+    for (int i = 0; i < 4; i++) {
+        must(hunch_session_open(&s[i], e, &r, err));
+        hunch_session_get(s[i], &st);
+        assert_int_equal(st.waiting, i >= 2);
+    }
+    assert_int_equal(hunch_engine_running(e), 4);
+    hunch_session_cancel(s[2]); /* out of the queue */
+    hunch_session_cancel(s[0]); /* its place is free */
+    must(hunch_engine_round(e, err));
+    hunch_session_get(s[3], &st);
+    assert_false(st.waiting);
+    assert_true(st.n_prefilled > 0);
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    hunch_session_get(s[3], &st);
+    assert_int_equal(st.n_tokens, 12);
+    hunch_session_close(&s[0]);
+    hunch_session_close(&s[1]);
+    must(hunch_session_open(&s[0], e, &r, err));
+    must(hunch_session_open(&s[1], e, &r, err));
+    hunch_session *queued;
+    must(hunch_session_open(&queued, e, &r, err));
+    hunch_engine_close(&e); /* with two that run and one that waits */
+    hunch_session_get(queued, &st);
+    assert_int_equal(st.finish, HUNCH_FINISH_CANCELLED);
+    hunch_session_close(&queued);
+    for (int i = 0; i < 4; i++) hunch_session_close(&s[i]);
+    free(prompt);
+}
+
+static void test_crowds(void **state) {
+    (void)state;
+    const char *const drafts[] = {NULL, "ngram+forced,accept=0.6,depth=5", self_draft, "auto"};
+    for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++)
+        for (int t = 0; t < 2; t++) {
+            const double temperature = t ? 0.9 : 0;
+            assert_int_equal(check_crowd(drafts[d], 3, 0, temperature, 5), 0);
+            assert_true(check_crowd(drafts[d], 4, CONTEXT, temperature, light() ? 5 : 9) > 0);
+            if (!light()) assert_true(check_crowd(drafts[d], 16, CONTEXT + 100, temperature, 16) > 0);
+        }
+}
+
+/* The text of a session that loses its place before every k-th round. */
+static void interrupted(const hunch_request *r, const char *draft, hunch_verify verify, int k, answer *out) {
+    hunch_engine *e = open_small(draft, 1, 0, k % 2, verify);
+    hunch_session *s = NULL;
+    hunch_request q = *r;
+    q.on_logits = keep_logits;
+    q.on_logits_user = out;
+    must(hunch_session_open(&s, e, &q, err));
+    for (int round = 1; hunch_engine_running(e) > 0; round++) {
+        if (round % k == 0 && s->id >= 0) {
+            hn_session_release(s);
+            hn_queue_push(s, true);
+        }
+        const size_t before = hn_session_emitted(s);
+        must(hunch_engine_round(e, err));
+        /* computing rows again takes rounds; let each interruption be worth something */
+        while (hunch_engine_running(e) > 0 && hn_session_emitted(s) == before) must(hunch_engine_round(e, err));
+    }
+    keep_answer(out, s);
+    hunch_session_close(&s);
+    assert_true(hn_cache_valid(e->cache));
+    hunch_engine_close(&e);
+}
+
+/* Under `ratio` the text depends on the drafts, so the drafts themselves must come back the same. */
+static void test_resumed_anywhere(void **state) {
+    (void)state;
+    const struct {
+        const char *draft;
+        hunch_verify verify;
+    } ways[] = {{NULL, HUNCH_VERIFY_DEFAULT},       {"ngram", HUNCH_VERIFY_DEFAULT},
+                {"suffix", HUNCH_VERIFY_DEFAULT},   {"cache", HUNCH_VERIFY_DEFAULT},
+                {self_draft, HUNCH_VERIFY_DEFAULT}, {"forced,accept=0.7,depth=5,tree=random", HUNCH_VERIFY_DEFAULT},
+                {self_draft, HUNCH_VERIFY_RATIO},   {self_draft, HUNCH_VERIFY_BLOCK},
+                {"auto", HUNCH_VERIFY_DEFAULT}};
+    hunch_token *prompt = make_prompt(45, 20, 5);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (int t = 0; t < 2; t++) {
+            const hunch_request r = ask(prompt, 45, 40, t ? 0.9 : 0);
+            const bool same_as_plain = ways[w].verify == HUNCH_VERIFY_DEFAULT || t == 0;
+            answer want = {0};
+            alone(&r, same_as_plain ? NULL : ways[w].draft, ways[w].verify == HUNCH_VERIFY_DEFAULT || same_as_plain ? HUNCH_VERIFY_DEFAULT : ways[w].verify, &want);
+            for (int k = 1; k <= (light() ? 2 : 5); k++) {
+                answer got = {0};
+                interrupted(&r, ways[w].draft, ways[w].verify, k, &got);
+                assert_same(&want, &got, ways[w].draft ? ways[w].draft : "none");
+                answer_free(&got);
+            }
+            answer_free(&want);
+        }
+    free(prompt);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_second_turn),
+                                       cmocka_unit_test(test_waiting), cmocka_unit_test(test_crowds),
+                                       cmocka_unit_test(test_resumed_anywhere)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* law.h - for statistics through the real engine: the joint law of the first tokens that a model says, enumerated. Texts are
+ * cells: the digits of a cell, to the base of the support's size, choose a token each among its law's, in order of the text.
+ * Include after cmocka and fixture.h. */
+#ifndef HN_TEST_LAW_H
+#define HN_TEST_LAW_H
+#include "sample/sampler.h"
+
+enum { LAW_TOP = 3, LAW_TOKENS = 4, LAW_NODES = 40, LAW_CELLS = 81, LAW_PROMPT = 16 };
+
+/* The law behind one text. */
+typedef struct law_node {
+    hunch_token token[LAW_TOP];
+    double p[LAW_TOP];
+} law_node;
+
+/* node[0]: behind the prompt; the i-th token of node n leads to node n * top + i + 1. */
+typedef struct law {
+    hunch_sampling params; /* top_k = top */
+    hunch_token prompt[LAW_PROMPT];
+    int n_prompt, top, tokens;
+    int unseen; /* the processors do not see so many of the newest tokens: a mistake to be found; 0 */
+    law_node node[LAW_NODES];
+    int cells;
+    double p[LAW_CELLS];
+} law;
+
+typedef struct law_row {
+    float *logits;
+    size_t want;
+} law_row;
+
+FIXTURE void law_keep_row(void *user, size_t position, const float *logits, int vocab) {
+    law_row *r = user;
+    if (position == r->want) memcpy(r->logits, logits, (size_t)vocab * sizeof(float));
+}
+
+/* The law behind ids[n], of which the processors see the first `seen`. */
+FIXTURE law_node law_behind(const law *l, hunch_engine *e, int vocab, const hunch_token *ids, int n, int seen) {
+    law_node out = {{0}, {0}};
+    law_row row = {calloc((size_t)vocab, sizeof(float)), (size_t)n - 1};
+    hn_sampler s;
+    hn_law p;
+    must(hunch_evaluate(e, ids, (size_t)n, law_keep_row, &row, err));
+    must(hn_sampler_init(&s, &l->params, vocab, err));
+    const hn_history h = {.text = ids, .n = seen, .n_prompt = l->n_prompt};
+    hn_sampler_law(&s, row.logits, &h, &p);
+    assert_int_equal(p.n, l->top);
+    for (int i = 0; i < p.n; i++) {
+        out.token[i] = p.id[i];
+        out.p[i] = (double)p.weight[i] / p.sum;
+    }
+    hn_sampler_fini(&s);
+    free(row.logits);
+    return out;
+}
+
+FIXTURE void law_grow(law *l, hunch_engine *e, int vocab, hunch_token *ids, int node, int depth, int cell, double p) {
+    if (depth == l->tokens) {
+        l->p[cell] = p;
+        return;
+    }
+    const int n = l->n_prompt + depth;
+    l->node[node] = law_behind(l, e, vocab, ids, n, n - (l->unseen < depth ? l->unseen : depth));
+    for (int i = 0; i < l->top; i++) {
+        ids[n] = l->node[node].token[i];
+        law_grow(l, e, vocab, ids, node * l->top + i + 1, depth + 1, cell * l->top + i, p * l->node[node].p[i]);
+    }
+}
+
+/* e: an engine without sessions. */
+FIXTURE void law_enumerate(law *l, hunch_engine *e, const hunch_model *m) {
+    hunch_model_info info;
+    hunch_token ids[LAW_PROMPT + LAW_TOKENS];
+    hunch_model_get_info(m, &info);
+    memcpy(ids, l->prompt, (size_t)l->n_prompt * sizeof *ids);
+    l->params.top_k = l->top;
+    l->cells = 1;
+    for (int i = 0; i < l->tokens; i++) l->cells *= l->top;
+    assert_true(l->cells <= LAW_CELLS && l->top <= LAW_TOP);
+    law_grow(l, e, info.vocab, ids, 0, 0, 0, 1);
+}
+
+/* -1: outside the law's support. */
+FIXTURE int law_find(const law *l, const hunch_token *text) {
+    int node = 0, cell = 0;
+    for (int i = 0; i < l->tokens; i++) {
+        int k = 0;
+        while (k < l->top && l->node[node].token[k] != text[i]) k++;
+        if (k == l->top) return -1;
+        cell = cell * l->top + k;
+        node = node * l->top + k + 1;
+    }
+    return cell;
+}
+
+FIXTURE int law_cell(const law *l, const hunch_token *text) {
+    const int cell = law_find(l, text);
+    if (cell < 0) fail_msg("%d %d %d is outside the law's support", text[0], text[1], text[2]);
+    return cell;
+}
+#endif

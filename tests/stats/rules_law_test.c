@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules_law_test.c - the laws of ratio, block and traversal verification through the real engine on a real tiny model, with
+ * a draft model that draws from laws of its own (verification.md T1, T2, T5 in our own words).
+ *
+ *   exact     a session's coins are replaced by ones that take every outcome in turn (verify/explorer_for_tests.h): the joint
+ *             law of the first tokens, over two rounds and more, equals the product of the model's laws up to rounding
+ *   counted   the same with the engine's own coins, over seeds, by chi-square
+ * The rules alone, on synthetic models and with many more shapes: src/verify/exact_law_test.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+#include "sample/chi_square.h"
+#include "law.h"
+#include "verify/explorer_for_tests.h"
+
+enum { CONTEXT = 64, ANSWER = 12 };
+static hunch_model *model;
+
+/* Two or three tokens that come again and again, so that target and drafter have the same ones to say, by different laws. */
+static const hunch_bias two[] = {{261, 14}, {378, 14}}, three[] = {{261, 14}, {378, 14}, {407, 14}};
+/* Two to enumerate, three to count; with processors that look at each row's own path. */
+static law exact_law = {.prompt = {1, 403, 407, 261, 378},
+                        .n_prompt = 5,
+                        .top = 2,
+                        .tokens = 4,
+                        .params = {.temperature = 3, .top_p = 1, .bias = two, .n_bias = 2}},
+           penal_law = {.prompt = {1, 403, 407, 261, 378},
+                        .n_prompt = 5,
+                        .top = 2,
+                        .tokens = 4,
+                        .params = {.temperature = 3.5,
+                                   .top_p = 1,
+                                   .bias = two,
+                                   .n_bias = 2,
+                                   .presence_penalty = 1.1,
+                                   .frequency_penalty = .4,
+                                   .repetition_penalty = 1.02}},
+           three_law = {.prompt = {1, 403, 407, 261, 378},
+                        .n_prompt = 5,
+                        .top = 3,
+                        .tokens = 3,
+                        .params = {.temperature = 2.5, .top_p = 1, .bias = three, .n_bias = 3, .presence_penalty = .6}},
+           count_law = {
+               .prompt = {1, 403, 407, 261, 378},
+               .n_prompt = 5,
+               .top = 3,
+               .tokens = 4,
+               .params = {.temperature = 2.5, .top_p = 1, .bias = three, .n_bias = 3, .frequency_penalty = .5}};
+
+/* Drafts with `2of5`: the target's first two layers. */
+static const char *spec(const char *form) {
+    static char text[1000];
+    snprintf(text, sizeof text, form, data_path("models/stories260K/stories260K.2of5.f16.gguf"));
+    return text;
+}
+
+static hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parallel) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.parallel = parallel;
+    o.context = CONTEXT;
+    o.verify = rule;
+    return open_engine_with(model, drafts, o);
+}
+
+static int setup(void **state) {
+    (void)state;
+    law *const all[] = {&exact_law, &penal_law, &three_law, &count_law};
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
+    for (int i = 0; i < 4; i++) law_enumerate(all[i], e, model);
+    hunch_engine_close(&e);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hunch_model_close(&model);
+    return 0;
+}
+
+static hunch_session *open_text(hunch_engine *e, const law *l, uint64_t seed) {
+    hunch_session *s = NULL;
+    hunch_request r;
+    hunch_request_defaults(&r, model);
+    r.prompt = l->prompt;
+    r.n_prompt = (size_t)l->n_prompt;
+    r.max_tokens = ANSWER;
+    r.ignore_eos = true;
+    r.sampling = l->params;
+    r.sampling.seed = seed;
+    must(hunch_session_open(&s, e, &r, err));
+    return s;
+}
+
+/* Rounds until the session has said what a cell holds. */
+static int run_text(hunch_engine *e, const law *l, hunch_session *s, hunch_session_state *st) {
+    for (hunch_session_get(s, st); st->n_tokens < (size_t)l->tokens; hunch_session_get(s, st)) {
+        if (st->finish != HUNCH_RUNNING) fail_msg("the session ended: %s", st->error.message);
+        must(hunch_engine_round(e, err));
+    }
+    return law_cell(l, st->tokens);
+}
+
+/* ---- exact ------------------------------------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    double off;            /* of the farthest cell */
+    double accepted, runs; /* mean, and how many */
+} outcome;
+
+static explorer explored;
+
+/* beside: another text runs in the same passes. */
+static outcome explore(hunch_engine *e, const law *l, const hn_coins *coins, bool beside) {
+    double joint[LAW_CELLS] = {0};
+    outcome o = {0, 0, 0};
+    memset(&explored, 0, sizeof explored);
+    do {
+        hunch_session_state st;
+        hunch_session *other = beside ? open_text(e, &count_law, (uint64_t)o.runs) : NULL, *s = open_text(e, l, 5);
+        explorer_begin(&explored);
+        s->sampler.coins = *coins;
+        const int cell = run_text(e, l, s, &st);
+        joint[cell] += explored.p;
+        o.accepted += explored.p * (double)st.accepted;
+        o.runs++;
+        hunch_session_close(&s);
+        hunch_session_close(&other);
+    } while (explorer_next(&explored));
+    for (int c = 0; c < l->cells; c++) o.off = fmax(o.off, fabs(joint[c] - l->p[c]));
+    return o;
+}
+
+static void check_exact(const char *drafts, hunch_verify rule, const law *l, bool beside) {
+    const hn_coins coins = explorer_coins(&explored);
+    hunch_engine *e = open_rule(drafts, rule, beside ? 2 : 1);
+    const outcome o = explore(e, l, &coins, beside);
+    hunch_engine_close(&e);
+    if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", drafts, (int)rule, o.off);
+    if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
+}
+
+static void test_model_exact(void **state) {
+    (void)state;
+    static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
+    for (int i = 0; i < 3; i++) {
+        check_exact(spec("model:%s,depth=2"), rules[i], &exact_law, false);
+        if (light() && i > 0) continue;
+        check_exact(spec("model:%s,depth=3"), rules[i], &penal_law, false);
+        check_exact(spec("model:%s,depth=2"), rules[i], &three_law, false);
+        check_exact(spec("model:%s,depth=1"), rules[i], &exact_law, true);
+    }
+}
+
+static void test_points_exact(void **state) {
+    (void)state;
+    check_exact("forced,accept=0.8,depth=2,width=2,seed=4", HUNCH_VERIFY_RATIO, &exact_law, false);
+    check_exact("forced,accept=0.5,depth=3,width=2,tree=random,seed=2", HUNCH_VERIFY_RATIO, &penal_law, false);
+    check_exact("ngram,min=1,max=2,depth=3+forced,accept=0.5,depth=2,tree=random,width=2,seed=3", HUNCH_VERIFY_RATIO,
+                &exact_law, true);
+    check_exact("ngram,min=1,max=2,depth=3", HUNCH_VERIFY_MATCH, &exact_law, false);
+    check_exact("forced,accept=0.6,depth=3,width=2,tree=random,seed=4", HUNCH_VERIFY_MATCH, &penal_law, true);
+}
+
+/* ---- drawn trees ------------------------------------------------------------------------------------------------- */
+
+typedef enum mistake { NONE, MERGES, PRUNES, DENIES, WARPS } mistake;
+
+/* A drafter of the test's own in the place of an engine's: it draws trees from laws that depend on the last two tokens. */
+static struct {
+    const law *l;
+    int first[3], later[3]; /* candidates a row by level: in the first drafted round, in the others */
+    bool without;
+    mistake mistake;
+    int drawn; /* in this round */
+    float q[HN_TREE_ROWS][1024];
+} bush;
+
+/* Weights of the law's tokens behind a row. */
+static void bush_law(const hn_propose *p, int row, float *q) {
+    const int32_t last = p->tree->token[row],
+                  before = row ? p->tree->token[p->tree->parent[row]] : p->text.token[p->text.n - 2];
+    uint64_t h = (uint64_t)last * 31 + (uint64_t)before;
+    memset(q, 0, sizeof bush.q[0]);
+    for (int i = 0; i < bush.l->top; i++) q[bush.l->node[0].token[i]] = .2f + (float)(hn_splitmix(&h) >> 40) * 0x1p-24f;
+}
+
+/* One candidate more; weight[i] of node[0]'s i-th token may still be drawn. */
+static int bush_draw(const hn_drafter *d, const hn_propose *p, int row, double *weight) {
+    const hunch_token *ids = bush.l->node[0].token;
+    const hn_random_key key = {.seed = p->sampler->params.seed,
+                               .position = (uint64_t)p->text.n - 1,
+                               .purpose = HN_PURPOSE_PROPOSAL,
+                               .drafter = (uint32_t)d->index,
+                               .number = (uint32_t)bush.drawn++};
+    const int k = hn_coins_draw(&p->sampler->coins, &key, ids, weight, bush.l->top);
+    if (k < 0) return 0;
+    if (bush.without) weight[k] = 0;
+    if (bush.mistake == MERGES && hn_tree_child(p->tree, row, ids[k]) >= 0) return 0;
+    if (bush.mistake == PRUNES && bush.q[row][ids[k]] < .6f) return 0;
+    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, bush.q[row], bush.without && bush.mistake != DENIES);
+    return 1;
+}
+
+static int bush_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    int added = 0;
+    assert_int_equal(n, 1);
+    assert_true(p->drawn);
+    if (level == 0) bush.drawn = 0;
+    const int branch = level > 2 ? 0 : (p->text.n - p->text.n_prompt == 1 ? bush.first : bush.later)[level];
+    for (int row = 0, rows = p->tree->n_rows; row < rows; row++) {
+        if (p->tree->depth[row] != level || branch == 0) continue;
+        double weight[LAW_TOP];
+        bush_law(p, row, bush.q[row]);
+        for (int i = 0; i < bush.l->top; i++) {
+            weight[i] = (double)bush.q[row][bush.l->node[0].token[i]];
+            if (bush.mistake == WARPS) weight[i] *= weight[i];
+        }
+        for (int c = 0; c < branch; c++) added += bush_draw(d, p, row, weight);
+    }
+    return added;
+}
+
+static outcome explore_bush(const law *l, hunch_verify rule, bool without, mistake m, const int *first,
+                            const int *later) {
+    const hn_coins coins = explorer_coins(&explored);
+    hunch_engine *e = open_rule(spec("model:%s"), rule, 1);
+    hn_drafter_ops ops = *e->drafter[0].ops;
+    const hn_drafter_ops *own = e->drafter[0].ops;
+    hunch_model_info info;
+    hunch_model_get_info(model, &info);
+    assert_true(info.vocab <= (int)(sizeof bush.q[0] / sizeof bush.q[0][0]));
+    ops.propose = bush_propose;
+    e->drafter[0].ops = &ops;
+    bush.l = l;
+    bush.without = without;
+    bush.mistake = m;
+    memcpy(bush.first, first, sizeof bush.first);
+    memcpy(bush.later, later, sizeof bush.later);
+    const outcome o = explore(e, l, &coins, false);
+    e->drafter[0].ops = own;
+    hunch_engine_close(&e);
+    return o;
+}
+
+static void test_trees_exact(void **state) {
+    (void)state;
+    static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_TRAVERSAL};
+    static const int square[] = {2, 2, 0}, wide[] = {3, 0, 0}, tail[] = {1, 2, 0}, pair[] = {2, 0, 0},
+                     one[] = {1, 0, 0};
+    for (int r = 0; r < 2; r++)
+        for (int without = 0; without < 2; without++) {
+            const outcome all[] = {explore_bush(&exact_law, rules[r], without, NONE, square, one),
+                                   explore_bush(&penal_law, rules[r], without, NONE, tail, pair),
+                                   explore_bush(&three_law, rules[r], without, NONE, wide, one)};
+            for (int i = 0; i < 3; i++) {
+                if (!(all[i].off < 1e-9)) fail_msg("rule %d, shape %d: off by %g", (int)rules[r], i, all[i].off);
+                assert_true(all[i].accepted > .5);
+            }
+        }
+}
+
+/* ---- mistakes through the engine --------------------------------------------------------------------------------- */
+
+static void test_wrong_drafters_are_found(void **state) {
+    (void)state;
+    static const struct {
+        mistake m;
+        bool without;
+        int first[3];
+        const char *what;
+    } wrong[] = {{MERGES, false, {2, 0, 0}, "a drawn candidate merged with another"},
+                 {PRUNES, false, {1, 1, 0}, "a candidate pruned by its own value"},
+                 {DENIES, true, {2, 0, 0}, "without replacement, verified as with"},
+                 {WARPS, false, {1, 1, 0}, "q of another temperature"}};
+    for (int i = 0; i < 4; i++) {
+        const outcome right = explore_bush(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, NONE, wrong[i].first,
+                                           wrong[i].first),
+                      o = explore_bush(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, wrong[i].m, wrong[i].first,
+                                       wrong[i].first);
+        assert_true(right.off < 1e-9);
+        if (!(o.off > 1e-3)) fail_msg("%s passes, off by %g", wrong[i].what, o.off);
+    }
+}
+
+/* Coins that are keyed by the position of the candidate's token, whatever the round. */
+static bool accept_by_position(void *ctx, const hn_random_key *key, double p) {
+    hn_random_key k = *key;
+    k.position += k.number + 1;
+    k.number = 0;
+    return explorer_accept(ctx, &k, p);
+}
+
+static void test_coins_by_position_are_found(void **state) {
+    (void)state;
+    hn_coins coins = explorer_coins(&explored);
+    coins.accept = accept_by_position;
+    hunch_engine *e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_BLOCK, 1);
+    const outcome block = explore(e, &exact_law, &coins, false);
+    hunch_engine_close(&e);
+    e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_RATIO, 1);
+    const outcome ratio = explore(e, &exact_law, &coins, false); /* looks at no coin behind the accepted path */
+    hunch_engine_close(&e);
+    if (!(block.off > 1e-4)) fail_msg("block with coins keyed by position passes, off by %g", block.off);
+    assert_true(ratio.off < 1e-9);
+}
+
+/* ---- counted ----------------------------------------------------------------------------------------------------- */
+
+static void check_counted(const char *drafts, hunch_verify rule) {
+    const law *l = &count_law;
+    const int n = light() ? 300 : 2000;
+    long counts[LAW_CELLS] = {0};
+    uint64_t accepted = 0;
+    hunch_engine *e = open_rule(drafts, rule, 1);
+    for (int i = 0; i < n; i++) {
+        hunch_session_state st;
+        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3);
+        counts[run_text(e, l, s, &st)]++;
+        accepted += st.accepted;
+        hunch_session_close(&s);
+    }
+    hunch_engine_close(&e);
+    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
+    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another law", drafts, (int)rule);
+}
+
+static void test_counted(void **state) {
+    (void)state;
+    check_counted(spec("model:%s,depth=3"), HUNCH_VERIFY_MATCH);
+    check_counted(spec("model:%s,depth=3"), HUNCH_VERIFY_RATIO);
+    check_counted(spec("model:%s,depth=3"), HUNCH_VERIFY_BLOCK);
+    check_counted(spec("model:%s,depth=3"), HUNCH_VERIFY_TRAVERSAL);
+    check_counted("forced,accept=0.6,depth=3,width=2,tree=random,seed=9", HUNCH_VERIFY_RATIO);
+}
+
+/* A drafter that is the target has its law: everything is accepted. */
+static void test_the_target_itself(void **state) {
+    (void)state;
+    static const hunch_verify rules[] = {HUNCH_VERIFY_MATCH, HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK,
+                                         HUNCH_VERIFY_TRAVERSAL};
+    char self[600];
+    snprintf(self, sizeof self, "model:%s,depth=3", data_path("models/stories260K/stories260K.f32.gguf"));
+    for (int i = 0; i < 4; i++) {
+        hunch_engine *e = open_rule(self, rules[i], 1);
+        law l = count_law;
+        l.params.top_k = 0;
+        for (uint64_t seed = 0; seed < 5; seed++) {
+            hunch_session_state st;
+            hunch_session *s = open_text(e, &l, seed);
+            while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+            hunch_session_get(s, &st);
+            if (st.accepted != st.drafted || st.drafted < 6)
+                fail_msg("rule %d, seed %d: %d of %d accepted", (int)rules[i], (int)seed, (int)st.accepted,
+                         (int)st.drafted);
+            hunch_session_close(&s);
+        }
+        hunch_engine_close(&e);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_exact),
+        cmocka_unit_test(test_points_exact),
+        cmocka_unit_test(test_trees_exact),
+        cmocka_unit_test(test_wrong_drafters_are_found),
+        cmocka_unit_test(test_coins_by_position_are_found),
+        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_the_target_itself),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
