@@ -9,7 +9,8 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   target_compile_definitions(${name} PRIVATE HUNCH_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" HUNCH_COMMAND="$<TARGET_FILE_DIR:${name}>/hunch")
   target_link_libraries(${name} PRIVATE hunch_lib PkgConfig::CMOCKA)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77
+    ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache) # costs measured beside other tests are nobody's
   if(name MATCHES "_long_test$")
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   endif()

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coins.c - see coins.h. The sampler has a faster race of its own over a whole vocabulary (sample/sampler.c), with the
- * same result. */
+/* coins.c - see coins.h. The target's own draw, with which drafters couple, is a race (sample/sampler.c). */
 #include "base/coins.h"
 
-#include <math.h>
 #include <stddef.h>
 
 static double uniform_philox(void *ctx, const hn_random_key *key) {
@@ -18,26 +16,22 @@ bool hn_coins_accept(const hn_coins *c, const hn_random_key *key, double p) {
     return c->accept ? c->accept(c->ctx, key, p) : c->uniform(c->ctx, key) < p;
 }
 
-static int race(const hn_coins *c, hn_random_key key, const int32_t *id, const double *weight, int n) {
-    int winner = -1;
-    double best = INFINITY;
+/* The index at which the running sum passes u of the whole. */
+static int index_at(const double *weight, int n, double u) {
+    double sum = 0, passed = 0;
+    int last = -1;
+    for (int i = 0; i < n; i++) sum += weight[i] > 0 ? weight[i] : 0;
     for (int i = 0; i < n; i++) {
         if (!(weight[i] > 0)) continue;
-        key.token = (uint32_t)(id ? id[i] : i);
-        const double u = c->uniform(c->ctx, &key);
-        if ((1 - u) * 0.999 >= best * weight[i]) continue; /* -log(u) >= 1 - u: it cannot win, and needs no logarithm */
-        const double time = -log(u) / weight[i];
-        if (winner < 0 || time < best) { /* the first may weigh so little that its time is infinite */
-            best = time;
-            winner = i;
-        }
+        passed += weight[last = i];
+        if (passed > sum * u) break;
     }
-    return winner;
+    return last;
 }
 
 int hn_coins_draw(const hn_coins *c, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
-    if (!c->draw) return race(c, *key, id, weight, n);
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += weight[i] > 0 ? weight[i] : 0;
-    return sum > 0 ? c->draw(c->ctx, key, id, weight, n) : -1;
+    bool any = false;
+    for (int i = 0; i < n && !any; i++) any = weight[i] > 0;
+    if (!any) return -1;
+    return c->draw ? c->draw(c->ctx, key, id, weight, n) : index_at(weight, n, c->uniform(c->ctx, key));
 }

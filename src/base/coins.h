@@ -11,14 +11,15 @@ typedef struct hn_coins {
     double (*uniform)(void *ctx, const hn_random_key *key); /* in (0, 1) */
     /* True with probability p. NULL: uniform < p. */
     bool (*accept)(void *ctx, const hn_random_key *key, double p);
-    /* An index i with probability weight[i] / sum; n >= 1, weights >= 0, sum > 0. NULL: an exponential race, smallest
-     * -log(uniform(key with token id[i])) / weight[i], ties to the lower index. */
+    /* An index i with probability weight[i] / sum; n >= 1, weights >= 0, sum > 0. NULL: where the running sum passes
+     * uniform(key) of the whole. */
     int (*draw)(void *ctx, const hn_random_key *key, const int32_t *id, const double *weight, int n);
     void *ctx;
 } hn_coins;
 extern const hn_coins hn_coins_philox; /* uniform: hn_random_uniform */
 
 bool hn_coins_accept(const hn_coins *c, const hn_random_key *key, double p); /* p <= 0 never, p >= 1 always */
-/* id NULL: the ids are 0..n-1. Returns -1 if no weight is above 0. */
+/* id: what the indices stand for, of interest to `draw` alone; may be NULL. Weights that are not above 0 are never drawn.
+ * Returns -1 if none is. */
 int hn_coins_draw(const hn_coins *c, const hn_random_key *key, const int32_t *id, const double *weight, int n);
 #endif

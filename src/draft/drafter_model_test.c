@@ -183,7 +183,7 @@ static void test_draws_follow_the_law(void **state) {
         draft_round(&r, all, 1, 1);
         counts[s.tree.candidate[0].token]++;
     }
-    assert_true(w.draws > rounds);
+    assert_int_equal(w.draws, rounds);
     assert_true(chi_square_fits(counts, p, VOCAB, rounds));
     s.expected_rows = s.n;
     draft_round(&r, all, 1, DEPTH); /* the keys of later levels */

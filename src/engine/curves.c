@@ -17,10 +17,15 @@
 #define BUILD "release"
 #endif
 
-/* $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home. */
+/* $HUNCH_CACHE, $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home. */
 static void cache_folder(char *out, size_t size) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *own = getenv("HUNCH_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     out[0] = '\0';
+    if (own && *own && strlen(own) < size) {
+        snprintf(out, size, "%s", own);
+        (void)mkdir(out, 0700);
+        return;
+    }
     if (cache && *cache)
         snprintf(out, size, "%s", cache);
     else if (home && *home)

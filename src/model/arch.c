@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch.c - choosing the architecture, reading hyper-parameters within bounds, sampling defaults. */
+/* arch.c - choosing the architecture, reading hyper-parameters within bounds. */
 #include "model/arch.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/sampling_keys.h"
 
 static const hn_family *const families[] = {&hn_family_llama};
 enum { N_FAMILIES = sizeof families / sizeof *families };
@@ -48,36 +49,6 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     return HUNCH_OK;
 }
 
-/* general.sampling.* of a GGUF, or generation_config.json of a folder (which samples only where do_sample is true). */
-static hunch_status read_sampling(hn_arch *a, const hn_source *src, hunch_error *err) {
-    a->sampling = (hunch_sampling){.temperature = 0, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 0};
-    const hn_key temp = {"general.sampling.temp", NULL, 0, 100, 0}, k = {"general.sampling.top_k", NULL, 0, 1 << 24, 0},
-                 p = {"general.sampling.top_p", NULL, 0, 1, 1}, m = {"general.sampling.min_p", NULL, 0, 1, 0};
-    hunch_sampling s = a->sampling;
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        hunch_status st = hn_key_real(src, &temp, &s.temperature, err);
-        if (!st) st = hn_key_int(src, &k, &s.top_k, err);
-        if (!st) st = hn_key_real(src, &p, &s.top_p, err);
-        if (!st) st = hn_key_real(src, &m, &s.min_p, err);
-        if (!st) a->sampling = s;
-        return st;
-    }
-    const json_t *g = hn_source_json(src, "generation_config.json");
-    if (!json_is_true(json_object_get(g, "do_sample"))) return HUNCH_OK;
-    const json_t *v;
-    s.temperature = 1;
-    if (json_is_number(v = json_object_get(g, "temperature"))) s.temperature = json_number_value(v);
-    if (json_is_integer(v = json_object_get(g, "top_k"))) s.top_k = (int)json_integer_value(v);
-    if (json_is_number(v = json_object_get(g, "top_p"))) s.top_p = json_number_value(v);
-    if (json_is_number(v = json_object_get(g, "min_p"))) s.min_p = json_number_value(v);
-    if (!(s.temperature >= 0 && s.temperature <= 100 && s.top_k >= 0 && s.top_p > 0 && s.top_p <= 1 && s.min_p >= 0 &&
-          s.min_p <= 1))
-        return hn_fail(err, HUNCH_REFUSED, "%s: generation_config.json: sampling parameters out of range",
-                       hn_source_path(src));
-    a->sampling = s;
-    return HUNCH_OK;
-}
-
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     memset(a, 0, sizeof *a);
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
@@ -94,7 +65,7 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
         if (!strcmp(n, name)) {
             snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
             st = f->read(a, src, err);
-            if (!st) st = read_sampling(a, src, err);
+            if (!st) st = hn_sampling_read(&a->sampling, src, err);
             if (st) hn_arch_fini(a);
             return st;
         }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "model/arch.h"
+#include "model/sampling_keys.h"
 
 /* general.file_type: the type of most weights. */
 enum { FILE_TYPE_F32 = 0, FILE_TYPE_F16 = 1, FILE_TYPE_BF16 = 32 };
@@ -131,15 +132,14 @@ static hunch_status rope_write(conversion *c) {
 
 static hunch_status sampling_write(conversion *c) {
     const hunch_sampling *s = &c->arch.sampling;
-    if (s->temperature == 0)
-        return HUNCH_OK;
-    hunch_status status = hn_gguf_put_f32(c->w, "general.sampling.temp", (float)s->temperature, c->err);
-    if (status == HUNCH_OK && s->top_k > 0)
-        status = hn_gguf_put_u32(c->w, "general.sampling.top_k", (uint32_t)s->top_k, c->err);
-    if (status == HUNCH_OK && s->top_p < 1)
-        status = hn_gguf_put_f32(c->w, "general.sampling.top_p", (float)s->top_p, c->err);
-    if (status == HUNCH_OK && s->min_p > 0)
-        status = hn_gguf_put_f32(c->w, "general.sampling.min_p", (float)s->min_p, c->err);
+    hunch_status status = HUNCH_OK;
+    for (const hn_sampling_key *k = hn_sampling_keys; status == HUNCH_OK && (k->gguf || k->hf); k++) {
+        const double v = hn_sampling_value(s, k);
+        if (!k->gguf || v == k->off || (k->law && s->temperature == 0))
+            continue;
+        status = k->integer ? hn_gguf_put_u32(c->w, k->gguf, (uint32_t)v, c->err)
+                            : hn_gguf_put_f32(c->w, k->gguf, (float)v, c->err);
+    }
     return status;
 }
 

@@ -16,6 +16,7 @@
 #include "format/bytes_for_tests.h"
 #include "model/arch.h"
 #include "model/convert.h"
+#include "model/sampling_keys.h"
 #include "text/tokenizer.h"
 
 #define MODELS HUNCH_TEST_DATA "/models"
@@ -180,6 +181,7 @@ static void assert_same_description(hn_source *made, hn_source *folder) {
         assert_true(fabs(a.rope_freq[i] - b.rope_freq[i]) <= 2e-7 * b.rope_freq[i]);
     assert_true(fabs(a.sampling.temperature - b.sampling.temperature) < 1e-6);
     assert_int_equal(a.sampling.top_k, b.sampling.top_k);
+    assert_true(fabs(a.sampling.repetition_penalty - b.sampling.repetition_penalty) < 1e-6);
     assert_true(fabs(a.sampling.top_p - b.sampling.top_p) < 1e-6);
     hn_arch_fini(&a);
     hn_arch_fini(&b);
@@ -286,7 +288,7 @@ static void small_weights(const char *extra) {
 static void small_folder(const char *tokenizer, const char *tokenizer_config) {
     small_file("config.json", SMALL_CONFIG);
     small_file("generation_config.json",
-               "{\"do_sample\": true, \"temperature\": 0.6, \"top_p\": 0.9, \"eos_token_id\": 2}");
+               "{\"do_sample\": true, \"temperature\": 0.6, \"top_p\": 0.9, \"repetition_penalty\": 1.25, \"eos_token_id\": 2}");
     small_file("tokenizer.json", tokenizer);
     small_file("tokenizer_config.json", tokenizer_config);
     small_weights(NULL);
@@ -314,6 +316,9 @@ static void test_rows_keys_and_types(void **state) {
     assert_str(made, "llama.rope.scaling.type", "linear");
     assert_str(made, "general.name", "maker/small");
     assert_same_description(made, folder);
+    hunch_sampling p;
+    assert_int_equal(hn_sampling_read(&p, made, NULL), HUNCH_OK);
+    assert_true(p.temperature == (double)0.6f && p.top_p == (double)0.9f && p.repetition_penalty == 1.25);
     hn_source_close(&made);
     hn_source_close(&folder);
 }

@@ -11,13 +11,14 @@
 #include <string.h>
 
 static const double BELIEF = 3;        /* outcomes that a drafter's estimate counts against those of all texts */
+static const double LEAN = 10;         /* outcomes that the depth before counts against those of a depth */
 static const double OWN_BELIEF = 24;   /* outcomes that the shifted rate counts against those of the text */
-static const double APART = 1;         /* variance of the shift between texts, log odds */
+static const double APART = 1.5;       /* variance of the shift between texts, log odds */
 static const double FIRST_GUESS = 0.7; /* of hn_acceptance_at while nothing is known: a drafter gets its chance */
 static const double WANDER = 1.0 / 64; /* of APART - variance, what a round adds to the variance: a text changes */
-static const float KEEP_ALL = 1 - 1.0f / 512; /* an outcome */
+static const float KEEP_ALL = 1 - 1.0f / 512;  /* an outcome */
 static const float KEEP_COUNT = 1 - 1.0f / 16; /* an outcome of a text */
-static const float KEEP_OWN = 1 - 1.0f / 64;    /* a round */
+static const float KEEP_OWN = 1 - 1.0f / 64;   /* a round */
 
 void hn_acceptance_init(hn_acceptance *a) {
     memset(a, 0, sizeof *a);
@@ -54,18 +55,18 @@ static double shrunk(hn_accept_count k, double towards, double belief) {
 }
 
 /* Over all texts. A depth leans on the one before it, the first on the drafter's word. */
-static double rate_of_all(const hn_acceptance *all, int drafter, int at, int class, double estimate) {
+static double rate_of_all(const hn_acceptance *all, int drafter, int at, int bin, double estimate) {
     double rate = inside(estimate);
-    for (int i = 0; i <= at; i++) rate = shrunk(all->count[drafter][i][class], rate, BELIEF);
+    for (int i = 0; i <= at; i++) rate = shrunk(all->count[drafter][i][bin], rate, i == 0 ? BELIEF : LEAN);
     return inside(rate);
 }
 
 double hn_acceptance_rate(const hn_acceptance *all, const hn_acceptance *own, int drafter, int depth, double estimate) {
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
-    const int at = depth_class(depth), class = estimate_class(estimate);
-    const double rate = rate_of_all(all, drafter, at, class, estimate);
+    const int at = depth_class(depth), bin = estimate_class(estimate);
+    const double rate = rate_of_all(all, drafter, at, bin, estimate);
     if (!own) return rate;
-    return inside(shrunk(own->count[drafter][at][class], shifted(rate, own->text[drafter].factor), OWN_BELIEF));
+    return inside(shrunk(own->count[drafter][at][bin], shifted(rate, own->text[drafter].factor), OWN_BELIEF));
 }
 
 static void count(hn_accept_count *k, bool accepted, float keep) {
@@ -73,26 +74,27 @@ static void count(hn_accept_count *k, bool accepted, float keep) {
     k->accepted = k->accepted * keep + (accepted ? 1 : 0);
 }
 
-void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, int depth, double estimate, bool accepted) {
+void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, int depth, double estimate,
+                         bool accepted) {
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
-    const int at = depth_class(depth), class = estimate_class(estimate);
+    const int at = depth_class(depth), bin = estimate_class(estimate);
     if (own) {
         double *shift = &own->text[drafter].shift, *doubt = &own->text[drafter].doubt;
         double *factor = &own->text[drafter].factor;
-        const double p = shifted(rate_of_all(all, drafter, at, class, estimate), *factor);
+        const double p = shifted(rate_of_all(all, drafter, at, bin, estimate), *factor);
         *doubt = 1 / (1 / *doubt + p * (1 - p));
         *shift += *doubt * ((accepted ? 1 : 0) - p);
         *factor = exp(*shift);
-        count(&own->count[drafter][at][class], accepted, KEEP_COUNT);
+        count(&own->count[drafter][at][bin], accepted, KEEP_COUNT);
     }
-    count(&all->count[drafter][at][class], accepted, KEEP_ALL);
+    count(&all->count[drafter][at][bin], accepted, KEEP_ALL);
 }
 
 static hn_accept_count over_classes(const hn_acceptance *a, int drafter, int at) {
     hn_accept_count sum = {0};
-    for (int class = 0; class < HN_ACCEPT_CLASSES; class++) {
-        sum.tried += a->count[drafter][at][class].tried;
-        sum.accepted += a->count[drafter][at][class].accepted;
+    for (int bin = 0; bin < HN_ACCEPT_CLASSES; bin++) {
+        sum.tried += a->count[drafter][at][bin].tried;
+        sum.accepted += a->count[drafter][at][bin].accepted;
     }
     return sum;
 }
@@ -101,7 +103,7 @@ double hn_acceptance_at(const hn_acceptance *all, const hn_acceptance *own, int 
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
     const int at = depth_class(depth);
     double rate = FIRST_GUESS;
-    for (int i = 0; i <= at; i++) rate = shrunk(over_classes(all, drafter, i), rate, BELIEF);
+    for (int i = 0; i <= at; i++) rate = shrunk(over_classes(all, drafter, i), rate, i == 0 ? BELIEF : LEAN);
     if (own) rate = shrunk(over_classes(own, drafter, at), shifted(rate, own->text[drafter].factor), OWN_BELIEF);
     return inside(rate);
 }

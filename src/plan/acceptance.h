@@ -6,8 +6,8 @@
  *   the drafter's estimate → the count of all texts → moved by the text's shift → the text's own count.
  * The shift is one number a (text, drafter), in log odds: how much better or worse the drafter does in this text than in
  * others. A few outcomes move it, and it speaks for depths and classes that the text has not seen yet.
- * Only candidates whose row was reached count (a rate per round would be censored by the depth). Counts
- * of a text fade by the round, and its shift becomes less sure: a text changes, and a drafter may turn bad or good in it.
+ * Only candidates whose row was reached count (a rate per round would be censored by the depth). Counts of a text fade by
+ * the round, and its shift becomes less sure: a text changes, and a drafter may turn bad or good in it.
  */
 #ifndef HN_ACCEPTANCE_H
 #define HN_ACCEPTANCE_H
@@ -32,7 +32,8 @@ void hn_acceptance_init(hn_acceptance *a);
 /* depth of the candidate from 1; estimate: the drafter's own, 0..1. own may be NULL (no text of its own yet). Within
  * (0, 1). */
 double hn_acceptance_rate(const hn_acceptance *all, const hn_acceptance *own, int drafter, int depth, double estimate);
-void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, int depth, double estimate, bool accepted);
+void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, int depth, double estimate,
+                         bool accepted);
 /* The rate at a depth over all estimates: what is known before anything is drawn. */
 double hn_acceptance_at(const hn_acceptance *all, const hn_acceptance *own, int drafter, int depth);
 /* A round of the text went by; for the first n drafters. */

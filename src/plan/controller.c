@@ -18,16 +18,17 @@
 
 #include "base/mem.h"
 
-static const double WORTH = 1.01;      /* drafting must promise this much more than its absence */
+static const double WORTH = 1.02;      /* drafting must promise this much more than its absence */
 static const double STEP_WORTH = 1.03; /* the same of a stepping drafter that did not run in the last round */
 static const double FLAT = 0.995;      /* of equal choices (this much of the best) the one of fewest rows */
 /* Where drafts are always verified, what one row costs becomes hearsay. A round without them now and then tells it, and
  * costs what they would have gained: once in LEAST_BETWEEN + gain / REFERENCE rounds, at most REFERENCE of the time. */
 static const double REFERENCE = 0.005, LEAST_BETWEEN = 8;
-static const double HOPE = 0.7;        /* of what is not known about the cost of a width, see hn_cost_curve */
-static const double ALLOWANCE = 0.01;  /* of the time may go into trying stepping drafters that promise nothing */
-static const double MOST_SAVED = 2;    /* rounds' worth of time that the allowance may grow to */
-enum { MOST_MEASURED = 8 }; /* rounds in which a stepping drafter may run for its time alone; it may have nothing to say */
+static const double HOPE = 0.7;       /* of what is not known about the cost of a width, see hn_cost_curve */
+static const double ALLOWANCE = 0.01; /* of the time may go into trying stepping drafters that promise nothing */
+static const double MOST_SAVED = 2;   /* rounds' worth of time that the allowance may grow to */
+enum { LEAST_PAUSE = 16 };            /* rounds between such trials of one of them: more would not teach more */
+enum { MOST_MEASURED = 8 };           /* rounds in which one may run to be timed; it may have nothing to say */
 enum { MOST_AHEAD = 16, LIST = HN_TREE_ROWS + MOST_AHEAD }; /* levels that are looked ahead; items of a sequence */
 enum { MOST_CHOICES = HN_ACCEPT_DRAFTERS + 2, SEVERAL = -2, NONE = -1, ANY = -1 };
 
@@ -58,26 +59,27 @@ struct hn_controller {
     hn_acceptance all;
     bool steps[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;
-    int stepper, levels;          /* of this round: which stepping drafter was chosen, levels gone on with */
-    bool trying;                  /* it is a probe: one level */
-    int last_stepper;             /* of the round before */
-    double allowance;             /* seconds */
+    int stepper, levels; /* of this round: which stepping drafter was chosen, levels gone on with */
+    bool trying;         /* it is a probe: one level */
+    int last_stepper;    /* of the round before */
+    double allowance;    /* seconds */
     uint64_t round, tried[HN_ACCEPT_DRAFTERS]; /* the round a stepping drafter last ran in */
     int measured[HN_ACCEPT_DRAFTERS];          /* rounds it ran to be measured */
     hunch_choice stepping[HN_ACCEPT_DRAFTERS]; /* the best of each for the whole round; rows 0: not considered */
     double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
-    text *text;                   /* [max_seqs] */
-    float (*rate)[HN_TREE_CANDIDATES]; /* [max_seqs]: calibrated, of the trees of this round */
-    double (*reach)[HN_TREE_ROWS];     /* [max_seqs]: probability that a row is on the accepted path */
-    double (*chain)[MOST_AHEAD + 1];   /* [max_seqs]: by history, one drafter's rate at each depth */
-    item *list;                   /* [max_seqs * LIST] */
-    considered *report;           /* [max_seqs]: of the last round */
+    text *text;                                                /* [max_seqs] */
+    float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
+    double (*reach)[HN_TREE_ROWS];   /* [max_seqs]: probability that a row is on the accepted path */
+    double (*chain)[MOST_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rate at each depth */
+    item *list;                      /* [max_seqs * LIST] */
+    considered *report;              /* [max_seqs]: of the last round */
     int n_report;
-    int since_plain;              /* rounds */
-    double gain;                  /* of the last round's choice, to plain decoding: 0 is none */
+    int since_plain; /* rounds */
+    double gain;     /* of the last round's choice, to plain decoding: 0 is none */
 };
 
-hunch_status hn_controller_open(hn_controller **out, const bool *steps, int n_drafters, int max_seqs, hunch_error *err) {
+hunch_status hn_controller_open(hn_controller **out, const bool *steps, int n_drafters, int max_seqs,
+                                hunch_error *err) {
     assert(n_drafters >= 0 && max_seqs >= 1);
     *out = NULL;
     if (n_drafters > HN_ACCEPT_DRAFTERS)
@@ -218,9 +220,9 @@ static void rates_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_hi
         for (int k = 0; k < t->n_candidates; k++) {
             const hn_candidate *a = &t->candidate[k];
             const int depth = t->depth[a->child];
-            c->rate[i][k] = (float)(by_history && a->q ? hn_acceptance_at(&c->all, own, a->drafter, depth)
-                                                       : hn_acceptance_rate(&c->all, own, a->drafter, depth,
-                                                                            (double)a->estimate));
+            c->rate[i][k] =
+                (float)(by_history && a->q ? hn_acceptance_at(&c->all, own, a->drafter, depth)
+                                           : hn_acceptance_rate(&c->all, own, a->drafter, depth, (double)a->estimate));
         }
     }
 }
@@ -238,7 +240,6 @@ static void reach_read(hn_controller *c, int i, const hn_tree *t, int only) {
 
 /* The rows that drawn candidates lead to, and what lies before them. */
 static void must_stay(const hn_tree *t, bool *stay) {
-    memset(stay, 0, (size_t)t->n_rows * sizeof *stay);
     for (int k = 0; k < t->n_candidates; k++)
         if (t->candidate[k].q) stay[t->candidate[k].child] = true;
     for (int r = t->n_rows - 1; r > 0; r--)
@@ -307,8 +308,7 @@ static cut best_cut(const hn_controller *c, const item *list, int n_list, int n,
     }
     if (best >= value[0] * WORTH)
         while (value[last] < best * FLAT) last++;
-    return (cut){first + last, on_curve(c->seconds, n + first + last) + spent, value[last],
-                 value[last] / value[0] - 1};
+    return (cut){first + last, on_curve(c->seconds, n + first + last) + spent, value[last], value[last] / value[0] - 1};
 }
 
 static cut trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history, double spent) {
@@ -334,8 +334,7 @@ static int deepest_limit(const hn_plan_seq *s, int n) {
 static void chains_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     for (int i = 0; i < n; i++)
         for (int d = 1; d <= deepest_limit(s, n); d++)
-            c->chain[i][d] =
-                d > s[i].depth_limit ? 0 : hn_acceptance_at(&c->all, &c->text[s[i].seq].own, drafter, d);
+            c->chain[i][d] = d > s[i].depth_limit ? 0 : hn_acceptance_at(&c->all, &c->text[s[i].seq].own, drafter, d);
 }
 
 /* Levels that the drafter would add behind something of probability p at depth `from`. Returns the list's new length. */
@@ -361,9 +360,8 @@ static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
 static cut chains_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int levels) {
     int m = 0;
     for (int i = 0; i < n; i++)
-        m = chain_gain(c, i, levels) > tree_gain(c, i, s[i].tree)
-                ? list_chain(c, i, 1, 0, levels, m)
-                : list_tree(c, i, s[i].tree, false, m);
+        m = chain_gain(c, i, levels) > tree_gain(c, i, s[i].tree) ? list_chain(c, i, 1, 0, levels, m)
+                                                                  : list_tree(c, i, s[i].tree, false, m);
     list_sort(c->list, m);
     return best_cut(c, c->list, m, n, levels * n * hn_cost_of_step(&c->cost, drafter));
 }
@@ -393,7 +391,8 @@ static int probe(hn_controller *c, int n) {
     int oldest = NONE;
     for (int d = 0; d < c->n_drafters; d++)
         if (!isnan(hn_cost_of_step(&c->cost, d)) && (oldest < 0 || c->tried[d] < c->tried[oldest])) oldest = d;
-    if (oldest < 0 || n * hn_cost_of_step(&c->cost, oldest) > c->allowance) return NONE;
+    if (oldest < 0 || c->round < c->tried[oldest] + LEAST_PAUSE) return NONE;
+    if (n * hn_cost_of_step(&c->cost, oldest) > c->allowance) return NONE;
     return stepper_run(c, oldest, true);
 }
 
@@ -440,7 +439,8 @@ int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_
 }
 
 /* The list if the drafter went on for `more` levels behind what it has drawn. */
-static cut further_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, int more, bool by_history) {
+static cut further_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, int more,
+                       bool by_history) {
     int m = 0;
     for (int i = 0; i < n; i++) {
         const hn_tree *t = s[i].tree;
@@ -563,9 +563,10 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, cut k) {
 /* Of the drafting passes of this round. */
 static double step_seconds(hn_controller *c, int n) {
     if (c->levels == 0) return 0;
-    if (c->trying) c->allowance -= n * c->cost.step[c->stepper].last;
     const double step = hn_cost_of_step(&c->cost, c->stepper);
-    return isnan(step) ? 0 : c->levels * n * step;
+    if (isnan(step)) return 0; /* it is being timed */
+    if (c->trying) c->allowance -= n * c->cost.step[c->stepper].last;
+    return c->levels * n * step;
 }
 
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
@@ -579,7 +580,7 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     note_alone(c, s, n, spent, sole);
     cut best = trees_cut(c, s, n, ANY, by_history, spent);
     c->gain = best.gain;
-    if (reference_due(c) && !(best.rows > 0 && c->list[0].key > 1)) best = best_cut(c, c->list, 0, n, spent);
+    if (reference_due(c) && c->levels == 0) best = best_cut(c, c->list, 0, n, spent);
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
     note_chosen(c, n, best, sole);
     c->n_report = n;

@@ -3,10 +3,14 @@
  * and how far a drafter that costs passes of its own goes. Nothing at all is always a choice (contract C5).
  *
  * value of a choice = Σ over sequences (1 + Σ probability that each drafted row is on the accepted path) / seconds of the
- * round. Rows are taken in order of that probability while the value rises (TETRIS 2502.15197, goodput 2406.14066, the
- * next-token rule of controllers.md 1); along a path probabilities fall, so what is taken is connected.
+ * round. Rows are taken in order of that probability up to the number of best value (TETRIS 2502.15197, goodput 2406.14066);
+ * along a path probabilities fall, so what is taken is connected.
  *
- *   round:  choose → (go_on → a stepping drafter's level)* → prune → the pass → passed, observe
+ *   round:  choose → (go_on → a stepping drafter's level)* → prune → the pass → hn_cost_pass, observe
+ *
+ * The next round's roots tell what the target said where trees were cut, so candidates that are not verified teach too; a
+ * stepping drafter that promises nothing is tried now and then, at most for 1 % of the time; and a round without drafts
+ * now and then, at most 0.5 %, keeps the time of plain decoding known.
  *
  * It never looks at text, and its decisions may depend on candidates' values, so it serves trees under greedy and match
  * alone, or under any rule if `by_history` is set: then it decides before anything is drawn, from past rounds only.
@@ -29,7 +33,7 @@ hn_cost *hn_controller_cost(hn_controller *c);       /* the engine tells it the 
 typedef struct hn_plan_seq {
     int seq, context; /* committed rows */
     hn_tree *tree;
-    int depth_limit;  /* no deeper level may be drafted */
+    int depth_limit; /* no deeper level may be drafted */
 } hn_plan_seq;
 
 /* After the drafters that do not step have proposed into the trees, before any that steps: which of those, if any, is
@@ -39,11 +43,12 @@ int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_
 bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history);
 /* Takes the rows that are not worth verifying out of the trees. by_history: drawn candidates stay. */
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
-/* What was considered for sequence i of the last round's list, for `run --why`: points into the controller until the next
- * round. *chosen is its index. */
+/* What was considered for sequence i of the last round's list, for `run --why`: plain decoding, each drafter alone, what a
+ * stepping one promised, and several drafters together (drafter -2). Points into the controller until the next round.
+ * *chosen is its index. 0: nothing, as long as no pass was timed. */
 int hn_controller_considered(const hn_controller *c, int i, const hunch_choice **list, int *chosen);
 
-/* What was verified and accepted. A candidate whose row was not reached says nothing (censoring). n_accepted rows of
- * path; next: the target's token behind them. */
+/* What was verified and accepted: n_accepted rows of the path behind the root. A candidate whose row was not reached says
+ * nothing (censoring). */
 void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const int16_t *path, int n_accepted);
 #endif

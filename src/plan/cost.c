@@ -14,17 +14,17 @@
 #include <string.h>
 
 /* Of logarithms. */
-static const double NOISE = 0.0025;       /* variance of a pass: 5 % */
-static const double WANDER = 4e-4;        /* what a pass adds to the doubt of the speed: 2 % */
-static const double FIRST_DOUBT = 0.01;   /* of the speed after the first pass, and added by another context */
-static const double MOST_DOUBT = 0.25;    /* of the speed */
-static const double SHAPE_WANDER = 1e-6;  /* what a pass adds to the doubt of every shape of its context */
-static const double GUESSED = 0.01;       /* doubt of what neighbours on both sides say: 10 % */
-static const double BEYOND = 0.25;        /* of what lies beyond the widest, by the square of how far */
+static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
+static const double WANDER = 4e-4;       /* what a pass adds to the doubt of the speed: 2 % */
+static const double FIRST_DOUBT = 0.01;  /* of the speed after the first pass, and added by another context */
+static const double MOST_DOUBT = 0.25;   /* of the speed */
+static const double SHAPE_WANDER = 1e-6; /* what a pass adds to the doubt of every shape of its context */
+static const double GUESSED = 0.01;      /* doubt of what neighbours on both sides say: 10 % */
+static const double BEYOND = 0.25;       /* of what lies beyond the widest, by the square of how far */
 static const double LEAST_DOUBT = 1e-6;
 static const double MOST_SHAPE_DOUBT = 1;
-static const double INHERITED = 0.0025;   /* least doubt of what a class of context takes over from another */
-static const double UNSEEN_SLOPE = 0.05;   /* a row, while nothing but one row was seen: low, so that more are tried */
+static const double INHERITED = 0.0025;  /* least doubt of what a class of context takes over from another */
+static const double UNSEEN_SLOPE = 0.05; /* a row, while nothing but one row was seen: low, so that more are tried */
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
@@ -173,7 +173,8 @@ static void filter(hn_cost *c, int k, int rows, double more) {
         c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_WANDER, MOST_SHAPE_DOUBT);
         c->shape[k][r].shared -= of_speed * part / all;
     }
-    if (told != more) c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: follow the next one faster */
+    if (told != more)
+        c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: follow the next one faster */
     filter_check(c, k);
 }
 

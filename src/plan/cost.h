@@ -15,18 +15,18 @@
 enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16 };
 
 typedef struct hn_cost {
-    double speed;   /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
-    double doubt;   /* variance of its logarithm */
-    int at;         /* class of context of the last pass */
+    double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
+    double doubt; /* variance of its logarithm */
+    int at;       /* class of context of the last pass */
     struct {
-        double ratio; /* to one row at the same context */
-        double doubt; /* variance of its logarithm, growing while others are seen; 0: never seen */
+        double ratio;  /* to one row at the same context */
+        double doubt;  /* variance of its logarithm, growing while others are seen; 0: never seen */
         double shared; /* covariance with the speed's: they were told apart by few passes */
     } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
     double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
     struct {
-        double ratio, count; /* to one row of the target; times measured */
-        double last;         /* seconds of the last one */
+        double ratio, count;  /* to one row of the target; times measured */
+        double last;          /* seconds of the last one */
     } step[HN_COST_DRAFTERS]; /* a level of a drafter that steps, for one sequence */
 } hn_cost;
 

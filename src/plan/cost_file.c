@@ -17,7 +17,7 @@
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
-static const double LOADED_DOUBT = 0.04;  /* the speed is of another day */
+static const double LOADED_DOUBT = 0.04; /* the speed is of another day */
 static const double LOADED_SHAPE_DOUBT = 2e-4;
 static const double MOST_RATIO = 1000, MOST_SECONDS = 1e6;
 

@@ -60,7 +60,8 @@ static void test_shape_under_drift(void **state) {
         for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
             const double want = machine_shape(&m, seen[i], 100);
             if (fabs(ratio(&c, seen[i], 100) / want - 1) > 0.04)
-                fail_msg("seed %d, %d rows: %g, the machine's is %g", (int)seed, seen[i], ratio(&c, seen[i], 100), want);
+                fail_msg("seed %d, %d rows: %g, the machine's is %g", (int)seed, seen[i], ratio(&c, seen[i], 100),
+                         want);
         }
     }
 }
@@ -141,7 +142,8 @@ static void test_contexts(void **state) {
     assert_true(fabs(ratio(&c, 8, 4000) / machine_shape(&m, 8, 4000) - 1) < 0.03);
     assert_true(fabs(ratio(&c, 8, 100) / machine_shape(&m, 8, 100) - 1) < 0.03); /* not forgotten */
     assert_true(fabs(hn_cost_of_pass(&c, 1, 4000) / hn_cost_of_pass(&c, 1, 100) /
-                         (machine_seconds(&m, 1, 4000) / machine_seconds(&m, 1, 100)) - 1) < 0.05);
+                         (machine_seconds(&m, 1, 4000) / machine_seconds(&m, 1, 100)) -
+                     1) < 0.05);
 }
 
 static void test_steps(void **state) {
@@ -263,7 +265,11 @@ static void test_damage(void **state) {
     }
     assert_true(found < cases);
     static const char *const wrong[] = {
-        "", "[]", "{}", "{\"format\":1}", "null",
+        "",
+        "[]",
+        "{}",
+        "{\"format\":1}",
+        "null",
         "{\"format\":2,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
         "{\"format\":1,\"key\":\"key\",\"speed\":0,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",
         "{\"format\":1,\"key\":\"key\",\"speed\":1e300,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[]}",

@@ -186,29 +186,13 @@ static hn_random_key round_key(const hn_walk *k, uint32_t purpose) {
         .seed = k->v->sampler->params.seed, .position = (uint64_t)(k->v->committed.n - 1), .purpose = purpose};
 }
 
-/* The token at which the running sum passes u of the whole; nobody couples with a residual, so it needs no race. */
-static int index_at(const double *p, int n, double u) {
-    double sum = 0, target = 0;
-    int last = -1;
-    for (int i = 0; i < n; i++) target += p[i];
-    target *= u;
-    for (int i = 0; i < n; i++) {
-        if (!(p[i] > 0)) continue;
-        sum += p[last = i];
-        if (sum > target) break;
-    }
-    return last;
-}
-
 int32_t hn_residual_draw(const hn_walk *k, hn_residual *r) {
-    const hn_coins *coins = &k->v->sampler->coins;
     hn_random_key key = round_key(k, HN_PURPOSE_RESIDUAL);
     hn_residual_keep(k, r);
     const int32_t *id = k->w->id + r->at;
     const double *p = k->w->p + r->at;
     key.number = (uint32_t)r->row;
-    const int i =
-        coins->draw ? hn_coins_draw(coins, &key, id, p, r->n) : index_at(p, r->n, coins->uniform(coins->ctx, &key));
+    const int i = hn_coins_draw(&k->v->sampler->coins, &key, id, p, r->n);
     assert(i >= 0);
     return id[i];
 }

@@ -219,7 +219,7 @@ static double agreement(const double *p, const double *q, int vocab) {
         const hn_random_key key = {.seed = (uint64_t)i, .position = TOY_PROMPT, .purpose = HN_PURPOSE_TARGET};
         s.params.seed = (uint64_t)i;
         hn_tree_reset(&t, 2, 8);
-        hn_tree_add(&t, 0, hn_coins_draw(&s.coins, &key, NULL, q, vocab), 0, .5f);
+        hn_tree_add(&t, 0, toy_race(&key, q, vocab), 0, .5f);
         const hn_verification ver = toy_verification(&pass, HN_RULE_MATCH, &s);
         assert_int_equal(hn_verify_tree(w, &t, &ver, &v, NULL), HUNCH_OK);
         agreed += v.n_accepted;

@@ -16,6 +16,19 @@
 #include "verify/explorer_for_tests.h"
 #include "verify/verify_private.h"
 
+/* The race that the target's own draw is, over given weights: who holds the key couples with whoever holds it too. */
+__attribute__((unused)) static int toy_race(const hn_random_key *key, const double *weight, int n) {
+    hn_random_key k = *key;
+    int winner = -1;
+    double best = 0;
+    for (int i = 0; i < n; i++) {
+        k.token = (uint32_t)i;
+        const double time = weight[i] > 0 ? hn_random_exponential(&k) / weight[i] : INFINITY;
+        if (weight[i] > 0 && (winner < 0 || time < best)) best = time, winner = i;
+    }
+    return winner;
+}
+
 enum { TOY_VOCAB = 5, TOY_TEXT = 160, TOY_PROMPT = 3, TOY_DEPTH = 5, TOY_CELLS = 256 };
 static const int32_t toy_prompt[TOY_PROMPT] = {1, 0, 2};
 

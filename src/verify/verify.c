@@ -59,7 +59,7 @@ static const char *rule_needs(hn_rule rule) {
 
 hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err) {
     bool any_law = false, fits = true;
-    char names[256] = "";
+    char names[600] = "";
     for (int i = 0; i < n; i++) {
         any_law |= d[i].has_law;
         const size_t len = strlen(names);
