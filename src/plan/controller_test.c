@@ -323,6 +323,21 @@ static void test_does_not_oscillate(void **state) {
         }
 }
 
+/* However good drafts are, the time of plain decoding is looked at now and then. */
+static void test_plain_is_seen_again(void **state) {
+    (void)state;
+    const simulated d = even(0.7, 8);
+    world *w = world_open(TILES, 0.03, 1, &d, 1);
+    int plain_rounds = 0;
+    rounds_run(w, 200);
+    for (int r = 0; r < 2000; r++) {
+        rounds_run(w, 1);
+        plain_rounds += w->tree[0].n_rows == 1;
+    }
+    assert_in_range(plain_rounds, 4, 20); /* of 2000, at a gain of 130 % */
+    world_close(w);
+}
+
 /* ---- several sequences ---- */
 
 static double best_depths(const world *w, const simulated *d) {
@@ -724,6 +739,7 @@ int main(void) {
         cmocka_unit_test(test_turns_bad_and_good),
         cmocka_unit_test(test_nothing_can_be_guessed),
         cmocka_unit_test(test_does_not_oscillate),
+        cmocka_unit_test(test_plain_is_seen_again),
         cmocka_unit_test(test_rows_go_where_they_pay),
         cmocka_unit_test(test_stepping_drafter),
         cmocka_unit_test(test_allowance),
