@@ -30,7 +30,10 @@ static int read_prompts(void) {
         json_t *row = json_loads(line, 0, NULL),
                *vars = json_pack("{s:[{s:s,s:s},{s:s,s:O}]}", "messages", "role", "system", "content",
                                  "You are a careful assistant. Answer in plain words, keep to what was asked, and say so "
-                                 "when you do not know something. Do not repeat the question before you answer it.",
+                                 "when you do not know something. Do not repeat the question before you answer it. When a "
+                                 "list is asked for, give a list, and otherwise write whole sentences. Numbers are written "
+                                 "as digits, dates with the year first, and names as they stand in the question. If code is "
+                                 "asked for, give the code first and at most three sentences about it afterwards.",
                                  "role", "user", "content", json_object_get(row, "prompt"));
         char *json = json_dumps(vars, 0);
         must(hunch_chat_render(model, json, &text, &len, err));

@@ -189,8 +189,6 @@ static void test_waiting(void **state) {
     hunch_session *queued;
     must(hunch_session_open(&queued, e, &r, err));
     hunch_engine_close(&e); /* with two that run and one that waits */
-    hunch_session_get(queued, &st);
-    assert_int_equal(st.finish, HUNCH_FINISH_CANCELLED);
     hunch_session_close(&queued);
     for (int i = 0; i < 4; i++) hunch_session_close(&s[i]);
     free(prompt);

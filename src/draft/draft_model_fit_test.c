@@ -18,7 +18,7 @@
 static void copy_strings(hn_gguf_writer *w, hn_source *src, const char *key, int extra, hunch_error *err) {
     const hn_array *a = NULL;
     const char *text[WIDEST];
-    char pad[WIDEST - VOCAB][16];
+    char pad[WIDEST - VOCAB][24];
     size_t len[WIDEST];
     ok(hn_source_array(src, key, &a, err), err);
     for (size_t i = 0; i < VOCAB; i++) text[i] = hn_array_string(a, i, &len[i]);
