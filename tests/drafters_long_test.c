@@ -126,22 +126,22 @@ static void test_all_ways(void **state) {
         int parallel, pool_rows;
     } ways[] = {{"ngram", 1, 0},
                 {"ngram,form=pld", 16, 0},
-                {"ngram,form=hf", 8, 2000},
+                {"ngram,form=hf", 16, CONTEXT},
                 {"ngram,form=longest,min=2,max=5", 4, 0},
                 {"ngram,form=simple,max=4", 3, 0},
                 {"ngram,form=map-k,max=4", 16, 0},
                 {"ngram,form=map-k4v,max=4", 5, 0},
-                {"ngram,form=mod,max=4,min=2", 16, 3000},
+                {"ngram,form=mod,max=4,min=2", 16, CONTEXT},
                 {"cache", 2, 0},
-                {"suffix", 1, 0},
-                {"suffix,mode=tree", 16, 3000},
+                {"suffix", 6, 0},
+                {"suffix,mode=tree", 16, CONTEXT},
                 {"prediction", 7, 0},
                 {"forced,accept=0.7,depth=6,tree=random", 4, 0},
-                {self, 4, 3000},
+                {self, 16, CONTEXT},
                 {mix, 16, 0},
-                {"ngram+cache+suffix+prediction", 16, 3000},
+                {"ngram+cache+suffix+prediction", 16, CONTEXT},
                 {"auto", 1, 0},
-                {"auto", 16, 3000}};
+                {"auto", 16, CONTEXT}};
     int from = 0, to = (int)(sizeof ways / sizeof *ways) - 1;
     const char *some = getenv("HUNCH_WAYS");
     if (some) assert_int_equal(sscanf(some, "%d-%d", &from, &to), 2);
