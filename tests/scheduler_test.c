@@ -163,8 +163,8 @@ static uint64_t check_crowd(const char *draft, int parallel, int pool_rows, doub
 static void test_waiting(void **state) {
     (void)state;
     hunch_engine *e = open_small("ngram", 2, 0, true, HUNCH_VERIFY_DEFAULT);
-    hunch_token *prompt = make_prompt(20, 20, 0);
-    const hunch_request r = ask(prompt, 20, 12, 0);
+    hunch_token *prompt = make_prompt(12, 12, 0); /* less than a page: nobody waits for another's rows */
+    const hunch_request r = ask(prompt, 12, 12, 0);
     hunch_session *s[4];
     hunch_session_state st;
     for (int i = 0; i < 4; i++) {
@@ -192,6 +192,33 @@ static void test_waiting(void **state) {
     hunch_session_close(&queued);
     for (int i = 0; i < 4; i++) hunch_session_close(&s[i]);
     free(prompt);
+}
+
+/* Several answers to one prompt, opened together: it is read once, and who has another prompt does not wait. */
+static void test_one_prompt(void **state) {
+    (void)state;
+    enum { N = 6, LENGTH = 150 };
+    hunch_engine *e = open_small(self_draft, N, 0, true, HUNCH_VERIFY_DEFAULT);
+    hunch_token *prompt = make_prompt(LENGTH, LENGTH, 0), *other = make_prompt(30, 0, 1);
+    hunch_request r[N];
+    answer got[N] = {{0}};
+    for (int i = 0; i < N; i++) {
+        r[i] = i == 4 ? ask(other, 30, 20, 0) : ask(prompt, LENGTH, 30, 0.9);
+        r[i].sampling.seed = (uint64_t)i;
+    }
+    run_requests(e, r, N, true, got);
+    for (int i = 0; i < N; i++) {
+        answer want = {0};
+        alone(&r[i], NULL, HUNCH_VERIFY_DEFAULT, &want);
+        assert_same(&want, &got[i], "one prompt");
+        assert_int_equal(got[i].restored, i == 0 || i == 4 ? 0 : (LENGTH - 1) / PAGE * PAGE);
+        answer_free(&want);
+        answer_free(&got[i]);
+    }
+    assert_true(hn_cache_valid(e->cache));
+    hunch_engine_close(&e);
+    free(prompt);
+    free(other);
 }
 
 static void test_crowds(void **state) {
@@ -262,7 +289,8 @@ static void test_resumed_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_second_turn),
-                                       cmocka_unit_test(test_waiting), cmocka_unit_test(test_crowds),
+                                       cmocka_unit_test(test_waiting), cmocka_unit_test(test_one_prompt),
+                                       cmocka_unit_test(test_crowds),
                                        cmocka_unit_test(test_resumed_anywhere)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

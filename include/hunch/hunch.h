@@ -279,7 +279,7 @@ typedef struct hunch_session_state {
     uint64_t depth_drafted;     /* sum over rounds of the deepest candidate */
     uint64_t accepted_per_position[HUNCH_MAX_DEPTH]; /* [i]: rounds in which the candidate at depth i+1 was emitted */
     uint64_t passes;            /* target passes, prefill included */
-    bool waiting;               /* for a place or for pages */
+    bool waiting;               /* for a place, for pages, or for rows that an earlier session is computing and it shares */
     uint64_t n_restored;        /* prompt rows that a shared prefix gave; of n_prefilled */
     uint64_t preempted;         /* times its rows were given up and computed again */
     const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless asked for */

@@ -126,10 +126,30 @@ static bool anyone_placed(const hunch_engine *e) {
     return false;
 }
 
+/* Is a placed session about to compute rows that this one shares? Then it is better to wait for them: answers to one
+ * prompt, or prompts with one system message, read it once. */
+static bool prefix_is_coming(const hunch_engine *e, const hunch_session *s) {
+    const size_t page = (size_t)hn_cache_kv(e->cache, 0, 0).page_rows;
+    if (!may_restore(s)) return false;
+    for (int i = 0; i < e->parallel; i++) {
+        const hunch_session *p = e->session[i];
+        if (!p) continue;
+        const size_t done = (size_t)hn_cache_committed(e->cache, i, 0), goal = hn_prefill_rows(p);
+        size_t same = 0, most = s->n_text - 1 < goal ? s->n_text - 1 : goal;
+        if (done >= goal) continue;
+        while (same < most && s->text[same] == p->text[same]) same++;
+        if (same / page * page > done / page * page) return true;
+    }
+    return false;
+}
+
 void hn_admit(hunch_engine *e) {
-    for (int id; e->queue && (id = free_place(e)) < e->parallel;) {
-        hunch_session *s = e->queue;
+    for (hunch_session *s = e->queue, *next; s; s = next) {
+        const int id = free_place(e);
         hunch_error why = {0};
+        next = s->next;
+        if (id == e->parallel) return;
+        if (prefix_is_coming(e, s)) continue; /* those behind it need not wait */
         if (anyone_placed(e) && hn_cache_free_pages(e->cache) < pages_for(e, s->n_text)) return;
         hn_queue_remove(s);
         if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
