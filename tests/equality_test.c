@@ -95,11 +95,12 @@ static const char *const drafts[] = {
     "prediction+suffix+cache+forced,accept=0.6,depth=6,tree=random,seed=6"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts, N_SHAPES = 5 }; /* the first shape trees in every way */
 
-static void check_model(const char *name, int vocab, hunch_kv kv) {
+/* brief: the best level alone, and the shapes of trees that differ most. */
+static void check_model(const char *name, int vocab, hunch_kv kv, bool brief) {
     const char *isa[HN_ISA_COUNT];
     const int n_isa = levels(isa), chunks[] = {1, 3, 64};
     make_prompts(vocab);
-    for (int l = light() ? n_isa - 1 : 0; l < n_isa; l++)
+    for (int l = brief || light() ? n_isa - 1 : 0; l < n_isa; l++)
         for (int t = 0; t < 2; t++) {
             const double temperature = t ? 0.9 : 0;
             answer want[N_PROMPTS] = {{0}};
@@ -109,11 +110,11 @@ static void check_model(const char *name, int vocab, hunch_kv kv) {
                 hunch_model *m = open_model(data_path(name), isa[l], threads, HUNCH_PRECISION_NATIVE);
                 snprintf(where, sizeof where, "%s at %s, %d threads:", name, isa[l], threads);
                 if (threads == 1) plain_answers(m, temperature, kv, want);
-                for (int c = 0; c < (light() ? 2 : 3); c++)
+                for (int c = brief ? 1 : 0; c < (brief || light() ? 2 : 3); c++)
                     for (int parallel = 1; parallel <= 8; parallel += 7) {
                         check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
                         /* the others differ in what they say, not in how the pass is cut: once is enough */
-                        const int n = l == n_isa - 1 && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
+                        const int n = !brief && l == n_isa - 1 && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
                         for (int d = 0; d < n; d++)
                             accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
                                                      c == 1 ? 16 : 64, where);
@@ -127,19 +128,29 @@ static void check_model(const char *name, int vocab, hunch_kv kv) {
 
 static void test_stories_f32(void **state) {
     (void)state;
-    check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16);
+    check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16, false);
 }
 static void test_babyllama_q8(void **state) {
     (void)state;
-    check_model("models/babyllama105/babyllama105.q8_0.gguf", 105, HUNCH_KV_F16);
+    check_model("models/babyllama105/babyllama105.q8_0.gguf", 105, HUNCH_KV_F16, false);
 }
 static void test_golden_folder(void **state) {
     (void)state;
-    check_model("goldens/llama-gqa", 512, HUNCH_KV_F32);
+    check_model("goldens/llama-gqa", 512, HUNCH_KV_F32, false);
+}
+
+/* What the other dense families do to a row beside: biases, norms of heads, windows, layers without rotation, scales. */
+static void test_families(void **state) {
+    (void)state;
+    check_model("goldens/qwen2-bias", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/qwen3-dense", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/mistral-sliding", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/smollm3-nope", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/granite-mults", 512, HUNCH_KV_BF16, true);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
                                        cmocka_unit_test(test_golden_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

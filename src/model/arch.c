@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "model/sampling_keys.h"
 
-static const hn_family *const families[] = {&hn_family_llama};
+static const hn_family *const families[] = {&hn_family_llama, &hn_family_mistral, &hn_family_smollm3, &hn_family_qwen2,
+                                           &hn_family_qwen3, &hn_family_granite};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {
@@ -62,6 +63,7 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     for (int i = 0; i < N_FAMILIES; i++) {
         const hn_family *f = families[i];
         const char *n = gguf ? f->gguf_name : f->hf_type;
+        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name)) continue; /* one form of file for both */
         if (!strcmp(n, name)) {
             snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
             st = f->read(a, src, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch.h - what a target is made of, as checked data. One small file an architecture (arch_llama.c) maps a file's keys and
+/* arch.h - what a target is made of, as checked data. One small file an architecture (arch_llama.c, arch_qwen.c) maps a file's keys and
  * tensor names to this description; layer code (layer_*.c) is written once against it. */
 #ifndef HN_ARCH_H
 #define HN_ARCH_H
@@ -13,6 +13,9 @@ typedef struct hn_layer_desc {
     int heads, kv_heads, head_dim;
     int window; /* 0: full attention */
     float attention_scale;
+    bool qkv_bias; /* q, k and v have biases */
+    bool qk_norm;  /* RMSNorm over each head of q and k, before the rotation */
+    bool no_rope;  /* no rotation at all (NoPE) */
     hn_ffn ffn;
     int ffn_width;
 } hn_layer_desc;
@@ -31,14 +34,31 @@ typedef enum hn_role {
     HN_ROLE_GATE,
     HN_ROLE_UP,
     HN_ROLE_DOWN,
+    /* where the description says so */
+    HN_ROLE_Q_BIAS,
+    HN_ROLE_K_BIAS,
+    HN_ROLE_V_BIAS,
+    HN_ROLE_Q_NORM,
+    HN_ROLE_K_NORM,
     HN_ROLES
 } hn_role;
+
+/* What the dense families differ in (arch_dense.c); they share keys, tensor names and the block. */
+typedef struct hn_dense {
+    const char *prefix;       /* of their keys in a GGUF: "llama" */
+    bool interleaved;         /* Q and K rows of a GGUF are rotated in neighbouring pairs; of a folder in halves */
+    bool qkv_bias, qk_norm;
+    bool windowed;            /* sliding_window of a folder holds for all layers */
+    bool multipliers;         /* of embeddings, attention, residual branches and logits */
+    bool nope;                /* some layers do not rotate: no_rope_layers, else every fourth */
+} hn_dense;
 
 typedef struct hn_arch {
     char architecture[32];
     char name[128];
     int layers, hidden, vocab, context;
     float norm_eps, embed_scale;
+    float residual_scale, logit_scale; /* of what each branch adds to the stream; of the logits */
     bool tied;            /* the output matrix is the embedding */
     hn_layer_desc *layer; /* [layers] */
     int rope_dims;
@@ -46,6 +66,7 @@ typedef struct hn_arch {
     double *rope_freq; /* [rope_dims / 2] radians a position */
     float rope_scale;
     const char *const *names; /* [HN_ROLES] */
+    const hn_dense *dense;    /* the family */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
 
@@ -60,8 +81,11 @@ typedef struct hn_family {
     const char *gguf_name, *hf_type; /* general.architecture, config.json model_type */
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
-extern const hn_family hn_family_llama;
-extern const char *const hn_llama_gguf_names[HN_ROLES]; /* what conversion writes */
+extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
+    hn_family_granite;
+extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion writes */
+
+hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 
 /* An integer or real hyper-parameter: where it stands in each format, and what is sane. */
 typedef struct hn_key {

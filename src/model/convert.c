@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.c - a Hugging Face Llama folder as a GGUF file: keys, tensor names, the order of Q and K rows.
+/* convert.c - a Hugging Face folder of a dense family as a GGUF file: keys, tensor names, the order of Q and K rows.
  *
  * The folder is read through the same description that the model is loaded with (arch.h), so what opens converts. The
  * tokenizer's keys are convert_tokenizer.c's.
@@ -64,6 +64,16 @@ static hunch_status rope_plan(conversion *c) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
+/* A key of the family: "llama.block_count" for the suffix "block_count". */
+typedef struct family_key {
+    char name[96];
+} family_key;
+
+static const char *key_of(const conversion *c, const char *suffix, family_key *k) {
+    snprintf(k->name, sizeof k->name, "%s.%s", c->arch.dense->prefix, suffix);
+    return k->name;
+}
+
 /* general.name: what config.json calls the model, else the folder's name. */
 static hunch_status name_write(conversion *c) {
     const char *name = NULL, *path = hn_source_path(c->src);
@@ -103,31 +113,34 @@ static hunch_status dimensions_write(conversion *c) {
         const char *key;
         int value;
     } numbers[] = {
-        {"llama.vocab_size", a->vocab},
-        {"llama.context_length", a->context},
-        {"llama.embedding_length", a->hidden},
-        {"llama.block_count", a->layers},
-        {"llama.feed_forward_length", l->ffn_width},
-        {"llama.attention.head_count", l->heads},
-        {"llama.attention.head_count_kv", l->kv_heads},
-        {"llama.rope.dimension_count", a->rope_dims},
-        {"llama.attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
-        {"llama.attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
+        {"vocab_size", a->vocab},
+        {"context_length", a->context},
+        {"embedding_length", a->hidden},
+        {"block_count", a->layers},
+        {"feed_forward_length", l->ffn_width},
+        {"attention.head_count", l->heads},
+        {"attention.head_count_kv", l->kv_heads},
+        {"rope.dimension_count", a->rope_dims},
+        {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
+        {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
     };
+    family_key k;
     hunch_status status = HUNCH_OK;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
         if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
-            status = hn_gguf_put_u32(c->w, numbers[i].key, (uint32_t)numbers[i].value, c->err);
+            status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, &k), (uint32_t)numbers[i].value, c->err);
     return status;
 }
 
 static hunch_status rope_write(conversion *c) {
-    hunch_status status = hn_gguf_put_f32(c->w, "llama.rope.freq_base", (float)c->theta, c->err);
+    family_key k;
+    hunch_status status = hn_gguf_put_f32(c->w, key_of(c, "rope.freq_base", &k), (float)c->theta, c->err);
     if (status != HUNCH_OK || fabs(c->rope_factor - 1) < 1e-6)
         return status;
-    status = hn_gguf_put_str(c->w, "llama.rope.scaling.type", "linear", strlen("linear"), c->err);
-    return status == HUNCH_OK ? hn_gguf_put_f32(c->w, "llama.rope.scaling.factor", (float)c->rope_factor, c->err)
-                              : status;
+    status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", &k), "linear", strlen("linear"), c->err);
+    return status == HUNCH_OK
+               ? hn_gguf_put_f32(c->w, key_of(c, "rope.scaling.factor", &k), (float)c->rope_factor, c->err)
+               : status;
 }
 
 static hunch_status sampling_write(conversion *c) {
@@ -143,8 +156,26 @@ static hunch_status sampling_write(conversion *c) {
     return status;
 }
 
+static hunch_status multipliers_write(conversion *c) {
+    const hn_arch *a = &c->arch;
+    const struct {
+        const char *key;
+        float value;
+    } all[] = {{"embedding_scale", a->embed_scale},
+               {"residual_scale", a->residual_scale},
+               {"logit_scale", 1 / a->logit_scale},
+               {"attention.scale", a->layer[0].attention_scale}};
+    family_key k;
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == HUNCH_OK && a->dense->multipliers; i++)
+        status = hn_gguf_put_f32(c->w, key_of(c, all[i].key, &k), all[i].value, c->err);
+    return status;
+}
+
 static hunch_status keys_write(conversion *c) {
-    hunch_status status = hn_gguf_put_str(c->w, "general.architecture", "llama", strlen("llama"), c->err);
+    family_key k;
+    hunch_status status =
+        hn_gguf_put_str(c->w, "general.architecture", c->arch.architecture, strlen(c->arch.architecture), c->err);
     if (status == HUNCH_OK)
         status = name_write(c);
     if (status == HUNCH_OK)
@@ -152,9 +183,12 @@ static hunch_status keys_write(conversion *c) {
     if (status == HUNCH_OK)
         status = dimensions_write(c);
     if (status == HUNCH_OK)
-        status = hn_gguf_put_f32(c->w, "llama.attention.layer_norm_rms_epsilon", c->arch.norm_eps, c->err);
+        status = hn_gguf_put_f32(c->w, key_of(c, "attention.layer_norm_rms_epsilon", &k), c->arch.norm_eps,
+                                 c->err);
     if (status == HUNCH_OK)
         status = rope_write(c);
+    if (status == HUNCH_OK)
+        status = multipliers_write(c);
     if (status == HUNCH_OK)
         status = sampling_write(c);
     return status == HUNCH_OK ? hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err) : status;
@@ -162,16 +196,27 @@ static hunch_status keys_write(conversion *c) {
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-static bool role_is_norm(hn_role role) {
-    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM;
+/* Norms and biases: written as F32. */
+static bool role_is_vector(hn_role role) {
+    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM || role > HN_ROLE_DOWN;
 }
 
-/* dims in ggml order: inputs, outputs. A norm has outputs 1. */
+static bool role_is_there(const hn_layer_desc *l, hn_role role) {
+    if (role <= HN_ROLE_DOWN)
+        return true;
+    return role <= HN_ROLE_V_BIAS ? l->qkv_bias : l->qk_norm;
+}
+
+/* dims in ggml order: inputs, outputs. A vector has outputs 1. */
 static void role_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
     const hn_layer_desc *l = &a->layer[layer];
     uint64_t hidden = (uint64_t)a->hidden, q = (uint64_t)l->heads * (uint64_t)l->head_dim;
     uint64_t kv = (uint64_t)l->kv_heads * (uint64_t)l->head_dim, ffn = (uint64_t)l->ffn_width;
-    dims[0] = role == HN_ROLE_O ? q : role == HN_ROLE_DOWN ? ffn : hidden;
+    dims[0] = role == HN_ROLE_O || role == HN_ROLE_Q_BIAS                ? q
+              : role == HN_ROLE_K_BIAS || role == HN_ROLE_V_BIAS         ? kv
+              : role == HN_ROLE_Q_NORM || role == HN_ROLE_K_NORM         ? (uint64_t)l->head_dim
+              : role == HN_ROLE_DOWN                                     ? ffn
+                                                                         : hidden;
     switch (role) {
     case HN_ROLE_EMBEDDING:
     case HN_ROLE_OUTPUT: dims[1] = (uint64_t)a->vocab; break;
@@ -191,12 +236,12 @@ static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor 
     uint64_t dims[2];
     hn_arch_tensor_name(&c->arch, role, layer, name);
     role_shape(&c->arch, role, layer, dims);
-    return hn_source_need(c->src, name, role_is_norm(role) ? 1 : 2, dims[0], dims[1], t, c->err);
+    return hn_source_need(c->src, name, role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
 }
 
 static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.names = hn_llama_gguf_names};
+    const hn_arch named = {.names = hn_dense_gguf_names};
     uint64_t dims[2];
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
@@ -204,7 +249,7 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     role_shape(&c->arch, role, layer, dims);
-    if (role_is_norm(role))
+    if (role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
 }
@@ -230,7 +275,7 @@ static hunch_status rotated_write(conversion *c, const hn_tensor *t, int heads, 
     return status;
 }
 
-static hunch_status norm_write(conversion *c, const hn_tensor *t) {
+static hunch_status vector_write(conversion *c, const hn_tensor *t) {
     size_t n = (size_t)t->dims[0];
     float *values = hn_zalloc(n, sizeof *values);
     if (values == NULL)
@@ -247,9 +292,9 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
-    if (role_is_norm(role))
-        status = norm_write(c, t);
-    else if (role == HN_ROLE_Q || role == HN_ROLE_K)
+    if (role_is_vector(role))
+        status = vector_write(c, t);
+    else if (c->arch.dense->interleaved && (role == HN_ROLE_Q || role == HN_ROLE_K))
         status = rotated_write(c, t, role == HN_ROLE_Q ? l->heads : l->kv_heads, l->head_dim);
     else
         status = hn_gguf_data(c->w, t->data, t->bytes, c->err);
@@ -266,7 +311,8 @@ static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversio
         status = visit(c, HN_ROLE_OUTPUT, 0);
     for (int layer = 0; layer < c->arch.layers; layer++)
         for (int role = HN_ROLE_ATTN_NORM; role < HN_ROLES && status == HUNCH_OK; role++)
-            status = visit(c, (hn_role)role, layer);
+            if (role_is_there(&c->arch.layer[layer], (hn_role)role))
+                status = visit(c, (hn_role)role, layer);
     return status;
 }
 
@@ -282,8 +328,8 @@ static hunch_status leftovers_check(const conversion *c) {
         if (!t->used && !known)
             return hn_fail(
                 c->err, HUNCH_REFUSED,
-                "%s: tensor %s has no place in a llama GGUF file (biases and other additions are not converted)",
-                hn_source_path(c->src), t->name);
+                "%s: tensor %s has no place in a %s GGUF file (other biases and additions are not converted)",
+                hn_source_path(c->src), t->name, c->arch.architecture);
     }
     return HUNCH_OK;
 }
@@ -304,11 +350,25 @@ static hunch_status tensors_write(conversion *c) {
     return status;
 }
 
+/* What a folder can say of its layers and a GGUF of its family cannot. */
+static hunch_status layers_check(const conversion *c) {
+    for (int i = 0; i < c->arch.layers; i++) {
+        const hn_layer_desc *l = &c->arch.layer[i];
+        if (l->window > 0)
+            return hn_fail(c->err, HUNCH_REFUSED, "%s: sliding_window %d: a %s GGUF file has no place for it",
+                           hn_source_path(c->src), l->window, c->arch.architecture);
+        if (c->arch.dense->nope && l->no_rope != ((i + 1) % 4 == 0))
+            return hn_fail(c->err, HUNCH_REFUSED,
+                           "%s: no_rope_layers: in a %s GGUF file every fourth layer does not rotate, here layer %d differs",
+                           hn_source_path(c->src), c->arch.architecture, i);
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status conversion_run(conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
-    if (status == HUNCH_OK && strcmp(c->arch.architecture, "llama") != 0)
-        status = hn_fail(c->err, HUNCH_REFUSED, "%s: architecture %s; only llama folders are converted",
-                         hn_source_path(c->src), c->arch.architecture);
+    if (status == HUNCH_OK)
+        status = layers_check(c);
     if (status == HUNCH_OK)
         status = rope_plan(c);
     if (status == HUNCH_OK)

@@ -14,9 +14,14 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
 
     o->rmsnorm(ex, n, s->x, s->ldx, l->attn_norm, m->arch.norm_eps, s->in, l->attn_forms, (hn_buf){NULL, 0}, 0);
     o->linear(ex, n, s->in, qkv, 3, false);
-    o->rope_store(ex, s->rows, &m->rope, s->rotation, d->heads, kv, q, k, v, s->ldqkv);
+    if (d->qkv_bias || d->qk_norm)
+        o->fix_heads(ex, n, &l->heads, d->heads, d->kv_heads, d->head_dim, q, k, v, s->ldqkv);
+    hn_rope rope = m->rope;
+    if (d->no_rope) rope.dims = 0; /* only stores */
+    o->rope_store(ex, s->rows, &rope, s->rotation, d->heads, kv, q, k, v, s->ldqkv);
     o->attention(ex, s->rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended,
                  s->scratch);
+    if (m->arch.residual_scale != 1) o->scale(ex, n, s->attended, s->ldattended, (int)q_width, m->arch.residual_scale);
     o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
     o->linear(ex, n, s->mixed, &out, 1, true);
 }

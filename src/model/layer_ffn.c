@@ -10,6 +10,8 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lane
 
     o->rmsnorm(ex, n, s->x, s->ldx, l->ffn_norm, m->arch.norm_eps, s->in, l->ffn_forms, (hn_buf){NULL, 0}, 0);
     o->linear_glu(ex, n, s->in, &l->gate, &l->up, s->hidden, s->ldhidden);
+    if (m->arch.residual_scale != 1)
+        o->scale(ex, n, s->hidden, s->ldhidden, m->arch.layer[layer].ffn_width, m->arch.residual_scale);
     o->quantise(ex, n, s->hidden, s->ldhidden, s->gated, l->down_forms);
     o->linear(ex, n, s->gated, &out, 1, true);
 }

@@ -25,7 +25,7 @@ typedef struct plan {
     size_t bytes;
 } plan;
 
-enum { ALIGN = 64, PER_LAYER = 9, PER_MODEL = 3 };
+enum { ALIGN = 64, PER_LAYER = 14, PER_MODEL = 3 };
 
 static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -93,6 +93,12 @@ static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     if (!st) st = plan_matrix(p, HN_ROLE_K, i, h, kv, false, &l->k, err);
     if (!st) st = plan_matrix(p, HN_ROLE_V, i, h, kv, false, &l->v, err);
     if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, h, false, &l->o, err);
+    l->heads.eps = p->m->arch.norm_eps;
+    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_Q_BIAS, i, q, &l->heads.q_bias, err);
+    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_K_BIAS, i, kv, &l->heads.k_bias, err);
+    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_V_BIAS, i, kv, &l->heads.v_bias, err);
+    if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_Q_NORM, i, d->head_dim, &l->heads.q_norm, err);
+    if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
     if (!st) st = plan_vector(p, HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
     if (!st) st = plan_matrix(p, HN_ROLE_GATE, i, h, d->ffn_width, false, &l->gate, err);
     if (!st) st = plan_matrix(p, HN_ROLE_UP, i, h, d->ffn_width, true, &l->up, err);

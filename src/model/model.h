@@ -8,6 +8,7 @@
 
 typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
+    hn_head_fix heads;          /* biases and norms of q, k, v, if any */
     hn_weight q, k, v, o; /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */

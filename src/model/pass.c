@@ -283,6 +283,7 @@ static void forward(void *arg, int rank, int ranks) {
     if (r->n_logits == 0) return;
     const hn_linear_out head = {&m->output, r->logits, r->ld_logits};
     o->linear(&ex, r->n_logits, r->out_act, &head, 1, false);
+    if (m->arch.logit_scale != 1) o->scale(&ex, r->n_logits, r->logits, r->ld_logits, m->arch.vocab, m->arch.logit_scale);
     o->argmax(&ex, r->n_logits, r->logits, r->ld_logits, m->arch.vocab, r->best);
 }
 

@@ -62,6 +62,8 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .act_bytes = hn_act_size,
         .embed = hn_cpu_embed,
         .rmsnorm = hn_cpu_rmsnorm,
+        .fix_heads = hn_cpu_fix_heads,
+        .scale = hn_cpu_scale,
         .quantise = hn_cpu_quantise,
         .linear = hn_cpu_linear,
         .linear_glu = hn_cpu_linear_glu,

@@ -63,6 +63,52 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+/* One head of one row: bias, then norm. */
+static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, int dim, float eps) {
+    float y[HN_MAX_HEAD_DIM];
+    for (int i = 0; bias && i < dim; i++) x[i] += bias[i];
+    if (!norm) return;
+    k->rmsnorm(x, norm, dim, eps, y);
+    memcpy(x, y, (size_t)dim * sizeof *y);
+}
+
+static const float *or_none(hn_buf b) {
+    return b.mem ? hn_host_f32(b) : NULL;
+}
+
+void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
+                      hn_buf k, hn_buf v, int ldq) {
+    const struct {
+        float *x;
+        const float *bias, *norm;
+        int heads;
+    } part[3] = {{hn_host_f32(q), or_none(fix->q_bias), or_none(fix->q_norm), heads},
+                 {hn_host_f32(k), or_none(fix->k_bias), or_none(fix->k_norm), kv_heads},
+                 {hn_host_f32(v), or_none(fix->v_bias), NULL, kv_heads}};
+    int first, last;
+    hn_share(ex, n * (heads + 2 * kv_heads), &first, &last);
+    for (int i = first; i < last; i++) {
+        int head = i % (heads + 2 * kv_heads), p = 0;
+        while (head >= part[p].heads) head -= part[p++].heads;
+        const size_t at = (size_t)head * (size_t)head_dim, row = (size_t)(i / (heads + 2 * kv_heads)) * (size_t)ldq;
+        fix_head(ex->ops->kernels, part[p].x + row + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm, head_dim,
+                 fix->eps);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* Split by columns, as what it scales was written. */
+void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
+    int first, last;
+    hn_share(ex, (cols + HN_STRIP - 1) / HN_STRIP, &first, &last);
+    const int from = first * HN_STRIP, to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
+    for (int i = 0; i < n; i++) {
+        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
+        for (int k = from; k < to; k++) row[k] *= a;
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 /* ---- rotation and the cache ------------------------------------------------------------------------------------- */
 
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs) {

@@ -116,6 +116,13 @@ typedef struct hn_rope {
     hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
 } hn_rope;
 
+/* What is done to the heads of q, k and v between their products and the rotation; mem NULL: not this. */
+typedef struct hn_head_fix {
+    hn_buf q_bias, k_bias, v_bias; /* f32 [heads or kv_heads * head_dim], added */
+    hn_buf q_norm, k_norm;         /* f32 [head_dim]: RMSNorm over each head, after the bias */
+    float eps;
+} hn_head_fix;
+
 struct hn_ops {
     /* -- setup, rank 0 only, outside a pool run -- */
     hunch_status (*mem_create)(const hn_ops *o, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed, huge pages */
@@ -150,6 +157,9 @@ struct hn_ops {
     /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
      * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
+    /* In place on q [n][ldq] (heads * head_dim wide), k and v (kv_heads * head_dim). */
+    void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
+                      hn_buf k, hn_buf v, int ldq);
     /* Rotates q [n][ldq] (heads * head_dim) in place and k, then stores k and v (both kv_heads * head_dim wide, rows
      * ldq apart) in the cache type at each row's slot. cs: rope_table of the same rows and rope. */
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
@@ -163,6 +173,8 @@ struct hn_ops {
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
     /* best[i] = index of the largest of x[i][0..cols), ties to the lowest; NaN never wins. int32 [n] */
     void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
+    /* x[i][0..cols) *= a, in place. */
+    void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
      * so that in-order copying is safe) of sequence table `pages` (int32 [.]), for one layer's K and V. */
     void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
