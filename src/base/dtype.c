@@ -17,6 +17,10 @@ static const struct {
 } types[HN_DTYPES] = {
     [HN_F32] = {"F32", 0, 1, 4},    [HN_F16] = {"F16", 1, 1, 2},    [HN_BF16] = {"BF16", 30, 1, 2},
     [HN_Q4_0] = {"Q4_0", 2, 32, 18}, [HN_Q4_1] = {"Q4_1", 3, 32, 20}, [HN_Q8_0] = {"Q8_0", 8, 32, 34},
+    [HN_Q5_0] = {"Q5_0", 6, 32, 22}, [HN_Q5_1] = {"Q5_1", 7, 32, 24},
+    [HN_Q2_K] = {"Q2_K", 10, 256, 84}, [HN_Q3_K] = {"Q3_K", 11, 256, 110}, [HN_Q4_K] = {"Q4_K", 12, 256, 144},
+    [HN_Q5_K] = {"Q5_K", 13, 256, 176}, [HN_Q6_K] = {"Q6_K", 14, 256, 210},
+    [HN_IQ4_NL] = {"IQ4_NL", 20, 32, 18}, [HN_IQ4_XS] = {"IQ4_XS", 23, 256, 136}, [HN_MXFP4] = {"MXFP4", 39, 32, 17},
     [HN_I32] = {"I32", 26, 1, 4},   [HN_I64] = {"I64", 27, 1, 8},   [HN_I8] = {"I8", 24, 1, 1},
     [HN_U8] = {"U8", UINT32_MAX, 1, 1}, [HN_I16] = {"I16", 25, 1, 2}, [HN_F64] = {"F64", 28, 1, 8},
 };
@@ -109,12 +113,18 @@ uint16_t hn_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
+/* ---- blocks, as dtype.h draws them; -ffp-contract=off keeps products from fusing with sums ---------------------- */
+
 static uint16_t u16_at(const unsigned char *p) {
     return (uint16_t)(p[0] | p[1] << 8);
 }
 
+static float f16_at(const unsigned char *p) {
+    return hn_f16_to_f32(u16_at(p));
+}
+
 static void q4_0_block(const unsigned char *b, float *dst) {
-    float d = hn_f16_to_f32(u16_at(b));
+    float d = f16_at(b);
     for (int i = 0; i < 16; i++) {
         dst[i] = d * (float)((b[2 + i] & 15) - 8);
         dst[i + 16] = d * (float)((b[2 + i] >> 4) - 8);
@@ -122,19 +132,153 @@ static void q4_0_block(const unsigned char *b, float *dst) {
 }
 
 static void q4_1_block(const unsigned char *b, float *dst) {
-    float d = hn_f16_to_f32(u16_at(b)), m = hn_f16_to_f32(u16_at(b + 2));
+    float d = f16_at(b), m = f16_at(b + 2);
     for (int i = 0; i < 16; i++) {
-        /* Two roundings, as ggml: -ffp-contract=off keeps the compiler from fusing them. */
         float low = d * (float)(b[4 + i] & 15), high = d * (float)(b[4 + i] >> 4);
         dst[i] = low + m;
         dst[i + 16] = high + m;
     }
 }
 
+/* Weight i of 32 in five bits: the fifth is bit i of h. */
+static int five_bits(const unsigned char *h, const unsigned char *q, int i) {
+    return (q[i % 16] >> i / 16 * 4 & 15) | (h[i / 8] >> i % 8 & 1) << 4;
+}
+
+static void q5_0_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b);
+    for (int i = 0; i < 32; i++) dst[i] = d * (float)(five_bits(b + 2, b + 6, i) - 16);
+}
+
+static void q5_1_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b), m = f16_at(b + 2);
+    for (int i = 0; i < 32; i++) {
+        float product = d * (float)five_bits(b + 4, b + 8, i);
+        dst[i] = product + m;
+    }
+}
+
 static void q8_0_block(const unsigned char *b, float *dst) {
-    float d = hn_f16_to_f32(u16_at(b));
+    float d = f16_at(b);
     for (int i = 0; i < 32; i++) dst[i] = d * (float)(signed char)b[2 + i];
 }
+
+/* 32 weights whose nibbles index a table of levels. */
+static void levels_decode(float scale, const signed char level[16], const unsigned char *q, float *dst) {
+    for (int i = 0; i < 16; i++) {
+        dst[i] = scale * (float)level[q[i] & 15];
+        dst[i + 16] = scale * (float)level[q[i] >> 4];
+    }
+}
+
+static const signed char iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+static void iq4_nl_block(const unsigned char *b, float *dst) {
+    levels_decode(f16_at(b), iq4_levels, b + 2, dst);
+}
+
+static void mxfp4_block(const unsigned char *b, float *dst) {
+    static const signed char levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    uint32_t e = b[0];
+    /* 2^(e-128), subnormal for the two smallest. 255 is a NaN to the format's authors, ggml takes it for a number. */
+    float scale = f32_from_bits(e < 2 ? 0x200000u << e : (e - 1) << 23);
+    levels_decode(scale, levels, b + 1, dst);
+}
+
+/* Two bits of weight i of 256, in Q2_K, Q3_K and Q6_K: 32 bytes hold 128 weights, the lowest bits the first 32. */
+static int two_bits(const unsigned char *q, int i) {
+    return q[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+}
+
+/* One bit of weight i of 256, in Q3_K and Q5_K: 32 bytes hold all, bit k the k-th 32 weights. */
+static int one_bit(const unsigned char *h, int i) {
+    return h[i % 32] >> i / 32 & 1;
+}
+
+static void q2_k_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b + 80), dmin = f16_at(b + 82);
+    for (int i = 0; i < 256; i++) {
+        float s = d * (float)(b[i / 16] & 15), m = dmin * (float)(b[i / 16] >> 4);
+        float product = s * (float)two_bits(b + 16, i);
+        dst[i] = product - m;
+    }
+}
+
+/* Scale j of 16 in six bits: the low four of j and j + 8 share a byte, the high two of j, j + 4, j + 8, j + 12. */
+static int q3_k_scale(const unsigned char *s, int j) {
+    return (s[j % 8] >> j / 8 * 4 & 15) | (s[8 + j % 4] >> j / 4 * 2 & 3) << 4;
+}
+
+static void q3_k_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b + 108);
+    for (int i = 0; i < 256; i++) {
+        float s = d * (float)(q3_k_scale(b + 96, i / 16) - 32);
+        dst[i] = s * (float)((two_bits(b + 32, i) | one_bit(b, i) << 2) - 4);
+    }
+}
+
+/* The scale s and minimum m of part j of 8, six bits each. Parts 0 to 3: the low bits of bytes 0 to 3 (s) and 4 to 7
+ * (m). Parts 4 to 7: four bits each in bytes 8 to 11, the two high ones above those of part j - 4 (bytes j - 4, j). */
+static void part_scale(const unsigned char *sm, int j, int *s, int *m) {
+    if (j < 4) {
+        *s = sm[j] & 63;
+        *m = sm[j + 4] & 63;
+    } else {
+        *s = (sm[j + 4] & 15) | sm[j - 4] >> 6 << 4;
+        *m = sm[j + 4] >> 4 | sm[j] >> 6 << 4;
+    }
+}
+
+/* Q4_K, and Q5_K where h is not NULL. 32 bytes of q hold two parts: low nibbles, then high ones. */
+static void parts_decode(const unsigned char *b, const unsigned char *h, const unsigned char *q, float *dst) {
+    float d = f16_at(b), dmin = f16_at(b + 2);
+    for (int j = 0; j < 8; j++) {
+        int s, m;
+        part_scale(b + 4, j, &s, &m);
+        float scale = d * (float)s, minimum = dmin * (float)m;
+        for (int i = 32 * j; i < 32 * j + 32; i++) {
+            int code = q[i / 64 * 32 + i % 32] >> j % 2 * 4 & 15;
+            if (h != NULL) code |= one_bit(h, i) << 4;
+            float product = scale * (float)code;
+            dst[i] = product - minimum;
+        }
+    }
+}
+
+static void q4_k_block(const unsigned char *b, float *dst) {
+    parts_decode(b, NULL, b + 16, dst);
+}
+
+static void q5_k_block(const unsigned char *b, float *dst) {
+    parts_decode(b, b + 16, b + 48, dst);
+}
+
+/* Low bits: 64 bytes hold 128 weights, 64 in the low nibbles, then 64 in the high ones. */
+static void q6_k_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b + 208);
+    for (int i = 0; i < 256; i++) {
+        float s = d * (float)(signed char)b[192 + i / 16];
+        int low = b[i / 128 * 64 + i % 64] >> i % 128 / 64 * 4 & 15;
+        dst[i] = s * (float)((low | two_bits(b + 128, i) << 4) - 32);
+    }
+}
+
+static void iq4_xs_block(const unsigned char *b, float *dst) {
+    float d = f16_at(b);
+    for (int j = 0; j < 8; j++) {
+        int s = (b[4 + j / 2] >> j % 2 * 4 & 15) | (u16_at(b + 2) >> 2 * j & 3) << 4;
+        levels_decode(d * (float)(s - 32), iq4_levels, b + 8 + 16 * j, dst + 32 * j);
+    }
+}
+
+static void (*const blocks[HN_DTYPES])(const unsigned char *b, float *dst) = {
+    [HN_Q4_0] = q4_0_block, [HN_Q4_1] = q4_1_block, [HN_Q5_0] = q5_0_block,     [HN_Q5_1] = q5_1_block,
+    [HN_Q8_0] = q8_0_block, [HN_Q2_K] = q2_k_block, [HN_Q3_K] = q3_k_block,     [HN_Q4_K] = q4_k_block,
+    [HN_Q5_K] = q5_k_block, [HN_Q6_K] = q6_k_block, [HN_IQ4_NL] = iq4_nl_block, [HN_IQ4_XS] = iq4_xs_block,
+    [HN_MXFP4] = mxfp4_block,
+};
+
+/* ---- single numbers and whole rows ------------------------------------------------------------------------------ */
 
 /* Small data types (I32, …) hold numbers, not weights: they are converted by value. */
 static float scalar_at(hn_dtype t, const unsigned char *p) {
@@ -155,17 +299,15 @@ static float scalar_at(hn_dtype t, const unsigned char *p) {
 
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst) {
     const unsigned char *p = src;
-    size_t blocks = n / (size_t)types[t].block;
+    size_t count = n / (size_t)types[t].block;
     if (t == HN_F32) {
         if (n) memcpy(dst, src, n * sizeof *dst);
         return;
     }
-    for (size_t i = 0; i < blocks; i++, p += types[t].bytes, dst += types[t].block) {
-        switch (t) {
-        case HN_Q4_0: q4_0_block(p, dst); break;
-        case HN_Q4_1: q4_1_block(p, dst); break;
-        case HN_Q8_0: q8_0_block(p, dst); break;
-        default: *dst = scalar_at(t, p);
-        }
+    for (size_t i = 0; i < count; i++, p += types[t].bytes, dst += types[t].block) {
+        if (blocks[t] != NULL)
+            blocks[t](p, dst);
+        else
+            *dst = scalar_at(t, p);
     }
 }

@@ -6,18 +6,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A block of 32 weights: Q4_0 {f16 d; u8 q[16]}  w = d*(nibble-8)   (byte i: weight i low nibble, i+16 high nibble)
- *                        Q4_1 {f16 d, m; u8 q[16]} w = d*nibble + m
- *                        Q8_0 {f16 d; i8 q[32]}  w = d*q */
+/* Weights come in blocks that share scales. Fields in the order of the file; d, m: f16; 4 bits: low nibble first.
+ * 32 weights, w[i] and w[i + 16] from the nibbles of byte i:
+ *   Q4_0    d  q[16]            w = d*(q - 8)
+ *   Q4_1    d  m  q[16]         w = d*q + m
+ *   Q5_0    d  h[4]  q[16]      w = d*(q - 16), fifth bit of w[i]: bit i of h
+ *   Q5_1    d  m  h[4]  q[16]   w = d*q + m
+ *   Q8_0    d  q[32]            w = d*q, q signed
+ *   IQ4_NL  d  q[16]            w = d*level[q], 16 fixed levels
+ *   MXFP4   e  q[16]            w = 2^(e-128)*level[q], e one byte, 16 fixed levels: those of e2m1, doubled
+ * 256 weights, in parts of 16 or 32 that have a scale s, some a minimum m, as small integers:
+ *   Q2_K    sm[16]  q[64]  d  dmin           parts of 16   w = d*s*q - dmin*m
+ *   Q3_K    h[32]  q[64]  s[12]  d           parts of 16   w = d*(s - 32)*(q - 4)
+ *   Q4_K    d  dmin  sm[12]  q[128]          parts of 32   w = d*s*q - dmin*m
+ *   Q5_K    d  dmin  sm[12]  h[32]  q[128]   parts of 32   w = d*s*q - dmin*m
+ *   Q6_K    q[128]  h[64]  s[16]  d          parts of 16   w = d*s*(q - 32), s signed
+ *   IQ4_XS  d  s[6]  q[128]                  parts of 32   w = d*(s - 32)*level[q], the levels of IQ4_NL */
 typedef enum hn_dtype {
     HN_F32, HN_F16, HN_BF16, HN_Q4_0, HN_Q4_1, HN_Q8_0,
-    HN_WEIGHT_TYPES,       /* the types above can be matrices; those below only small data */
-    HN_I32 = HN_WEIGHT_TYPES, HN_I64, HN_I8, HN_U8, HN_I16, HN_F64,
+    HN_WEIGHT_TYPES, /* kernels multiply by matrices of the types above; those below are read and decoded only */
+    HN_Q5_0 = HN_WEIGHT_TYPES, HN_Q5_1, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS, HN_MXFP4,
+    HN_CODED_TYPES,  /* the types below are never weights, only small data */
+    HN_I32 = HN_CODED_TYPES, HN_I64, HN_I8, HN_U8, HN_I16, HN_F64,
     HN_DTYPES
 } hn_dtype;
 
 const char *hn_dtype_name(hn_dtype t);  /* "F32", "Q4_1", … */
-int hn_dtype_block(hn_dtype t);         /* weights a block: 1 or 32 */
+int hn_dtype_block(hn_dtype t);         /* weights a block: 1, 32 or 256 */
 int hn_dtype_block_bytes(hn_dtype t);   /* bytes a block */
 bool hn_dtype_row_bytes(hn_dtype t, uint64_t cols, size_t *bytes); /* false: not whole blocks, or overflow */
 bool hn_dtype_from_ggml(uint32_t ggml_type, hn_dtype *out);
@@ -30,6 +45,6 @@ static inline float hn_bf16_to_f32(uint16_t b) {
     return v.f;
 }
 uint16_t hn_f32_to_bf16(float f); /* round to nearest even; NaN stays NaN */
-/* n stored weights at src (n whole blocks) to f32, each computed as ggml does: product and sum rounded to f32. */
+/* n stored weights at src (n whole blocks) to f32, each computed as ggml does: every product and sum rounded to f32. */
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst);
 #endif

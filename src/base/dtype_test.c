@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype_test.c - conversions over all their inputs, block layouts by hand-made blocks, sizes and names. */
+/* dtype_test.c - conversions over all their inputs, block layouts by hand-made blocks and by what the Python package
+ * gguf makes of the blocks in tests/data/dtypes, sizes and names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -7,9 +8,12 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/random.h"
 
 static uint32_t bits(float f) {
@@ -89,29 +93,62 @@ static void test_sizes(void **state) {
         hn_dtype type;
         const char *name;
         uint32_t ggml;
-        size_t row_of_64;
+        size_t row_of_256;
     } cases[] = {
-        {HN_F32, "F32", 0, 256},  {HN_F16, "F16", 1, 128},  {HN_BF16, "BF16", 30, 128}, {HN_Q4_0, "Q4_0", 2, 36},
-        {HN_Q4_1, "Q4_1", 3, 40}, {HN_Q8_0, "Q8_0", 8, 68}, {HN_I32, "I32", 26, 256},   {HN_I64, "I64", 27, 512},
-        {HN_I8, "I8", 24, 64},    {HN_I16, "I16", 25, 128}, {HN_F64, "F64", 28, 512},
+        {HN_F32, "F32", 0, 1024},      {HN_F16, "F16", 1, 512},        {HN_BF16, "BF16", 30, 512},
+        {HN_Q4_0, "Q4_0", 2, 144},     {HN_Q4_1, "Q4_1", 3, 160},      {HN_Q8_0, "Q8_0", 8, 272},
+        {HN_Q5_0, "Q5_0", 6, 176},     {HN_Q5_1, "Q5_1", 7, 192},      {HN_Q2_K, "Q2_K", 10, 84},
+        {HN_Q3_K, "Q3_K", 11, 110},    {HN_Q4_K, "Q4_K", 12, 144},     {HN_Q5_K, "Q5_K", 13, 176},
+        {HN_Q6_K, "Q6_K", 14, 210},    {HN_IQ4_NL, "IQ4_NL", 20, 144}, {HN_IQ4_XS, "IQ4_XS", 23, 136},
+        {HN_MXFP4, "MXFP4", 39, 136},  {HN_I32, "I32", 26, 1024},      {HN_I64, "I64", 27, 2048},
+        {HN_I8, "I8", 24, 256},        {HN_I16, "I16", 25, 512},       {HN_F64, "F64", 28, 2048},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_dtype t = cases[i].type, found;
-        size_t bytes = 0;
+        size_t bytes = 0, block = (size_t)hn_dtype_block(t), block_bytes = (size_t)hn_dtype_block_bytes(t);
         assert_string_equal(hn_dtype_name(t), cases[i].name);
         assert_true(hn_dtype_from_ggml(cases[i].ggml, &found) && found == t);
         assert_string_equal(hn_ggml_type_name(cases[i].ggml), cases[i].name);
-        assert_true(hn_dtype_row_bytes(t, 64, &bytes));
-        assert_int_equal(bytes, cases[i].row_of_64);
-        assert_int_equal(64 / hn_dtype_block(t) * hn_dtype_block_bytes(t), bytes);
-        assert_int_equal(hn_dtype_row_bytes(t, 65, &bytes), hn_dtype_block(t) == 1);
-        assert_false(hn_dtype_row_bytes(t, UINT64_MAX - 31, &bytes) && hn_dtype_block_bytes(t) > hn_dtype_block(t));
+        assert_true(hn_dtype_row_bytes(t, 256, &bytes));
+        assert_int_equal(bytes, cases[i].row_of_256);
+        assert_int_equal(256 / block * block_bytes, bytes);
+        assert_true(hn_dtype_row_bytes(t, 0, &bytes) && bytes == 0);
+        for (uint64_t part = 1; part < block; part++) assert_false(hn_dtype_row_bytes(t, 512 + part, &bytes));
+        /* The longest row of whole blocks overflows exactly where its bytes are more than a size_t counts. */
+        uint64_t most = UINT64_MAX / block;
+        assert_int_equal(hn_dtype_row_bytes(t, most * block, &bytes), most <= SIZE_MAX / block_bytes);
     }
     hn_dtype t;
-    assert_false(hn_dtype_from_ggml(12, &t)); /* Q4_K: known, not read */
+    assert_false(hn_dtype_from_ggml(16, &t)); /* IQ2_XXS: known, not read */
     assert_false(hn_dtype_from_ggml(UINT32_MAX, &t));
-    assert_string_equal(hn_ggml_type_name(12), "Q4_K");
+    assert_string_equal(hn_ggml_type_name(16), "IQ2_XXS");
     assert_null(hn_ggml_type_name(4000));
+}
+
+/* Every weight type against the blocks, and the weights made of them, in tests/data/dtypes. */
+static void test_weights_of_gguf(void **state) {
+    (void)state;
+    for (hn_dtype t = 0; t < HN_CODED_TYPES; t++) {
+        char path[512], *data;
+        size_t size, block = (size_t)hn_dtype_block(t), block_bytes = (size_t)hn_dtype_block_bytes(t);
+        snprintf(path, sizeof path, "%s/dtypes/%s.bin", HUNCH_TEST_DATA, hn_dtype_name(t));
+        assert_int_equal(hn_file_read(path, 1 << 16, &data, &size, NULL), HUNCH_OK);
+        size_t n = size / (block_bytes + block * sizeof(float)), weights = n * block;
+        assert_int_equal(n * (block_bytes + block * sizeof(float)), size);
+        assert_true(n >= 5);
+        float *have = hn_zalloc(weights, sizeof *have);
+        assert_non_null(have);
+        hn_dequantise(t, data, weights, have);
+        for (size_t i = 0; i < weights; i++) {
+            uint32_t want;
+            memcpy(&want, data + n * block_bytes + i * sizeof want, sizeof want);
+            if (bits(have[i]) != want)
+                fail_msg("%s: weight %zu is %a, expected %a", hn_dtype_name(t), i, (double)have[i],
+                         (double)from_bits(want));
+        }
+        hn_free(have);
+        hn_free(data);
+    }
 }
 
 static void test_blocks(void **state) {
@@ -193,7 +230,7 @@ int main(void) {
         cmocka_unit_test(test_f16_all_values), cmocka_unit_test(test_f16_rounding),
         cmocka_unit_test(test_bf16),           cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_blocks),         cmocka_unit_test(test_q4_1_rounds_the_sum),
-        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_scalars),        cmocka_unit_test(test_weights_of_gguf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* describe.c - a source as JSON, for `hunch inspect`.
  *
- *     {"format": "gguf" or "hf", "path": …, "metadata": {key: value, …},
+ *     {"format": "gguf" or "hf", "path": …, "files": how many hold the tensors, "metadata": {key: value, …},
  *      "tensors": [{"name", "type", "shape", "bytes", "used"}, …], "tensor_bytes": n}
  *
  * Arrays of more than 16 elements appear as {"type", "count", "first": [8 of them]}. Files may hold any bytes: invalid
@@ -141,7 +141,8 @@ hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *e
     json_t *tensors = tensors_describe(s, &bytes);
     json_t *path = text_describe(s->path, strlen(s->path));
     /* "o" hands each part over, and frees all of them where one is NULL */
-    *out = json_pack("{s:s, s:o, s:o, s:o, s:I}", "format", s->kind == HN_SOURCE_GGUF ? "gguf" : "hf", "path", path,
-                     "metadata", metadata, "tensors", tensors, "tensor_bytes", (json_int_t)bytes);
+    *out = json_pack("{s:s, s:o, s:I, s:o, s:o, s:I}", "format", s->kind == HN_SOURCE_GGUF ? "gguf" : "hf", "path",
+                     path, "files", (json_int_t)s->n_files, "metadata", metadata, "tensors", tensors, "tensor_bytes",
+                     (json_int_t)bytes);
     return *out != NULL ? HUNCH_OK : hn_fail_memory(err, "the description of a model", s->n_tensors * 100);
 }

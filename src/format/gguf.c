@@ -7,7 +7,7 @@
  *     padding to general.alignment (32), then the data
  *
  * Nothing is allocated for a count before the bytes that it promises are known to be there, and of the tensors' data no
- * page is touched. Writing is gguf_writer.c's.
+ * page is touched. Writing is gguf_writer.c's; a model in several files is put together by gguf_split.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -404,9 +404,8 @@ static hunch_status tensors_place(hn_source *s, cursor *c, place *places, size_t
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
-static hunch_status head_read(cursor *c, uint64_t *n_tensors, uint64_t *n_metas) {
+static hunch_status head_read(cursor *c, uint32_t *version, uint64_t *n_tensors, uint64_t *n_metas) {
     const unsigned char *magic;
-    uint32_t version;
     if (c->size < 4 || memcmp(c->data, "GGUF", 4) != 0)
         return hn_fail(
             c->err, HUNCH_REFUSED,
@@ -415,13 +414,13 @@ static hunch_status head_read(cursor *c, uint64_t *n_tensors, uint64_t *n_metas)
     snprintf(c->what, sizeof c->what, "its header");
     hunch_status status = cursor_take(c, 4, &magic);
     if (status == HUNCH_OK)
-        status = cursor_u32(c, &version);
+        status = cursor_u32(c, version);
     if (status != HUNCH_OK)
         return status;
-    if (version != 0 && (version & 0xffff) == 0)
+    if (*version != 0 && (*version & 0xffff) == 0)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: a big-endian GGUF file; expected little endian", c->path);
-    if (version != 2 && version != 3)
-        return hn_fail(c->err, HUNCH_REFUSED, "%s: GGUF version %" PRIu32 "; expected 2 or 3", c->path, version);
+    if (*version != 2 && *version != 3)
+        return hn_fail(c->err, HUNCH_REFUSED, "%s: GGUF version %" PRIu32 "; expected 2 or 3", c->path, *version);
     status = cursor_u64(c, n_tensors);
     if (status == HUNCH_OK)
         status = cursor_u64(c, n_metas);
@@ -437,9 +436,8 @@ static hunch_status head_read(cursor *c, uint64_t *n_tensors, uint64_t *n_metas)
     return HUNCH_OK;
 }
 
-/* Keys that say how the file itself is to be read. */
-static hunch_status layout_read(const hn_source *s, cursor *c, uint64_t *alignment) {
-    uint64_t parts = 1;
+/* What offsets and the start of the data are multiples of. */
+static hunch_status alignment_read(const hn_source *s, cursor *c, uint64_t *alignment) {
     bool found;
     *alignment = HN_GGUF_ALIGNMENT;
     hunch_status status = hn_source_u64(s, "general.alignment", alignment, &found, c->err);
@@ -448,22 +446,16 @@ static hunch_status layout_read(const hn_source *s, cursor *c, uint64_t *alignme
         return hn_fail(c->err, HUNCH_REFUSED,
                        "%s: general.alignment is %" PRIu64 "; expected a power of two up to %" PRIu64, c->path,
                        *alignment, GGUF_MAX_ALIGNMENT);
-    if (status == HUNCH_OK)
-        status = hn_source_u64(s, "split.count", &parts, &found, c->err);
-    if (status == HUNCH_OK && parts > 1)
-        return hn_fail(c->err, HUNCH_REFUSED,
-                       "%s: split.count is %" PRIu64 "; expected a model in one file (split files are not read)",
-                       c->path, parts);
     return status;
 }
 
 static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
     uint64_t n_tensors = 0, n_metas = 0, alignment = HN_GGUF_ALIGNMENT;
-    hunch_status status = head_read(c, &n_tensors, &n_metas);
+    hunch_status status = head_read(c, &s->gguf_version, &n_tensors, &n_metas);
     if (status == HUNCH_OK)
         status = metas_read(s, c, n_metas);
     if (status == HUNCH_OK)
-        status = layout_read(s, c, &alignment);
+        status = alignment_read(s, c, &alignment);
     if (status == HUNCH_OK)
         status = tensors_read(s, c, n_tensors, places);
     if (status != HUNCH_OK || n_tensors == 0)
@@ -472,7 +464,7 @@ static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
     return tensors_place(s, c, *places, data < c->size ? data : c->size, alignment);
 }
 
-hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err) {
+hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err) {
     hn_map map;
     hunch_status status = hn_source_add_file(s, path, &map, err);
     if (status != HUNCH_OK)

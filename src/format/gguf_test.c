@@ -319,8 +319,6 @@ static void test_wrong_keys(void **state) {
     assert_refused(&b, "the name of key 0 (0 bytes) is empty");
     head(&b, 3, 0, 1), key_u32(&b, "a\nb", 1), bytes_zeros(&b, 8);
     assert_refused(&b, "not ASCII");
-    head(&b, 3, 0, 1), key_u32(&b, "split.count", 3);
-    assert_refused(&b, "split.count is 3");
     const uint32_t wrong[] = {0, 24, 1u << 31};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         head(&b, 3, 0, 1), key_u32(&b, "general.alignment", wrong[i]);
@@ -355,24 +353,73 @@ static void test_wrong_tensors(void **state) {
     assert_refused(&b, "not printable");
 }
 
+static void assert_not_run(hn_source *s, const char *name, const char *type) {
+    hunch_error err = {0};
+    hn_tensor *t = NULL;
+    char message[200];
+    snprintf(message, sizeof message,
+             "tensor %s has type %s; models run with weights of these types: F32, F16, BF16, Q4_0, Q4_1, Q8_0", name,
+             type);
+    assert_int_equal(hn_source_need(s, name, 2, 256, 2, &t, &err), HUNCH_REFUSED);
+    assert_null(t);
+    size_t len = strlen(err.message), tail = strlen(message);
+    assert_true(len > tail);
+    assert_string_equal(err.message + len - tail, message); /* the list ends there */
+}
+
 static void test_alignment_and_unknown_types(void **state) {
     (void)state;
-    hunch_error err = {0};
     bytes b = {0};
     head(&b, 3, 3, 1), key_u32(&b, "general.alignment", 64);
-    tensor(&b, "q4k", 2, 256, 2, 12, 64), tensor(&b, "new", 1, 8, 1, 777, 0), tensor(&b, "f32", 1, 4, 1, 0, 384);
+    tensor(&b, "iq2", 2, 256, 2, 16, 64), tensor(&b, "new", 1, 8, 1, 777, 0), tensor(&b, "f32", 1, 4, 1, 0, 384);
     bytes_zeros(&b, (-b.size & 63) + 400);
     hn_source *s = assert_opens(&b);
-    hn_tensor *t = hn_source_take(s, "q4k");
+    hn_tensor *t = hn_source_take(s, "iq2");
     assert_false(t->known);
-    assert_string_equal(t->type_name, "Q4_K");
+    assert_string_equal(t->type_name, "IQ2_XXS");
     assert_int_equal(t->bytes, 320);
     assert_int_equal((uintptr_t)t->data & 63, 0);
     assert_string_equal(hn_source_take(s, "new")->type_name, "type 777");
-    assert_int_equal(hn_source_need(s, "q4k", 2, 256, 2, &t, &err), HUNCH_REFUSED);
-    assert_non_null(
-        strstr(err.message, "tensor q4k has type Q4_K; weights of these types are read: F32, F16, BF16, Q4_0"));
+    assert_not_run(s, "iq2", "IQ2_XXS");
     hn_source_close(&s);
+}
+
+/* Types that are read and have no kernels: exact sizes, shown as they are, refused where a model wants to run. */
+static void test_types_without_kernels(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t type, block;
+        size_t bytes; /* of [256, 2] */
+    } cases[] = {
+        {"Q5_0", 6, 32, 352},   {"Q5_1", 7, 32, 384},    {"Q2_K", 10, 256, 168},   {"Q3_K", 11, 256, 220},
+        {"Q4_K", 12, 256, 288}, {"Q5_K", 13, 256, 352},  {"Q6_K", 14, 256, 420},   {"IQ4_NL", 20, 32, 288},
+        {"MXFP4", 39, 32, 272}, {"IQ4_XS", 23, 256, 272},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bytes b = {0};
+        char message[100];
+        head(&b, 3, 1, 0), tensor(&b, "w", 2, 256, 2, cases[i].type, 0), data(&b, cases[i].bytes);
+        hn_source *s = assert_opens(&b);
+        hn_tensor *t = hn_source_tensor(s, 0);
+        assert_true(t->known && t->dtype >= HN_WEIGHT_TYPES && t->dtype < HN_CODED_TYPES);
+        assert_int_equal(t->bytes, cases[i].bytes);
+        assert_not_run(s, "w", cases[i].name);
+        json_t *json = NULL;
+        assert_int_equal(hn_source_describe(s, &json, NULL), HUNCH_OK);
+        const json_t *shown = json_array_get(json_object_get(json, "tensors"), 0);
+        assert_string_equal(json_string_value(json_object_get(shown, "type")), cases[i].name);
+        assert_int_equal(json_integer_value(json_object_get(shown, "bytes")), cases[i].bytes);
+        json_decref(json);
+        hn_source_close(&s);
+        head(&b, 3, 1, 0), tensor(&b, "w", 2, 256, 2, cases[i].type, 0), data(&b, cases[i].bytes - 1);
+        assert_refused(&b, "the file has");
+        snprintf(message, sizeof message, "%s is stored in blocks of %u", cases[i].name, cases[i].block);
+        head(&b, 3, 1, 0), tensor(&b, "w", 2, 512 - cases[i].block / 2, 2, cases[i].type, 0), data(&b, 2048);
+        assert_refused(&b, message);
+        head(&b, 3, 1, 0), tensor(&b, "w", 2, 1ull << 32, (1ull << 31) - 1, cases[i].type, 0), data(&b, 64);
+        assert_refused(&b, "tensor w needs");
+    }
 }
 
 /* Opening must end in success or an error that has a message; what opens must describe itself. */
@@ -474,6 +521,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_keys),
         cmocka_unit_test(test_wrong_tensors),
         cmocka_unit_test(test_alignment_and_unknown_types),
+        cmocka_unit_test(test_types_without_kernels),
         cmocka_unit_test(test_truncated_at_every_byte),
         cmocka_unit_test(test_every_byte_changed),
         cmocka_unit_test(test_no_memory),

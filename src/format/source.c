@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c - opening a model whatever its format, tensors by name, typed metadata.
  *
- * The bytes are read by gguf.c, hf.c and safetensors.c; `hunch inspect` gets its JSON from describe.c.
+ * The bytes are read by gguf.c, gguf_split.c, hf.c and safetensors.c; `hunch inspect` gets its JSON from describe.c.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -118,7 +118,7 @@ hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *na
     if (copy == NULL)
         return hn_fail_memory(err, "a tensor's name", len + 1);
     hn_tensor *t = &s->tensors[s->n_tensors++];
-    *t = (hn_tensor){.name = copy};
+    *t = (hn_tensor){.name = copy, .file = s->n_files - 1};
     *out = t;
     return HUNCH_OK;
 }
@@ -149,6 +149,11 @@ hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const cha
     return status;
 }
 
+/* For messages: the file that holds it, which may be one of many. */
+static const char *tensor_path(const hn_source *s, const hn_tensor *t) {
+    return s->files[t->file].path;
+}
+
 static const char *tensor_name_of(const void *items, size_t i) {
     return ((const hn_tensor *)items)[i].name;
 }
@@ -160,8 +165,8 @@ hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err) {
     size_t first, second;
     if (hn_name_index_duplicate(&s->by_name, &first, &second))
         return hn_fail(err, HUNCH_REFUSED,
-                       "%s: tensor %s appears twice (as number %zu and %zu); expected each name once", s->path,
-                       s->tensors[first].name, first, second);
+                       "%s: tensor %s appears twice (as number %zu and %zu); expected each name once",
+                       tensor_path(s, &s->tensors[second]), s->tensors[first].name, first, second);
     return HUNCH_OK;
 }
 
@@ -218,30 +223,26 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
     if (t == NULL)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s is missing; expected it with shape %s", s->path, name, want);
     if (!t->known || t->dtype >= HN_WEIGHT_TYPES) {
-        char types[96] = "";
+        char types[256] = "";
         for (int i = 0; i < HN_WEIGHT_TYPES; i++)
             snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "",
                      hn_dtype_name((hn_dtype)i));
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; weights of these types are read: %s", s->path,
-                       name, t->type_name, types);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; models run with weights of these types: %s",
+                       tensor_path(s, t), name, t->type_name, types);
     }
     if (!shape_equal(t, dims, n_dims)) {
         shape_text(have, sizeof have, t->dims, t->n_dims);
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected %s", s->path, name, have, want);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected %s", tensor_path(s, t), name, have,
+                       want);
     }
     *out = t;
     return HUNCH_OK;
 }
 
 void hn_source_release(hn_source *s, const hn_tensor *t) {
-    for (size_t i = 0; i < s->n_files; i++) {
-        const hn_map *map = &s->files[i].map;
-        uintptr_t start = (uintptr_t)map->data, at = (uintptr_t)t->data;
-        if (at >= start && at - start < map->size) {
-            hn_map_release(map, at - start, t->bytes);
-            return;
-        }
-    }
+    const hn_map *map = &s->files[t->file].map;
+    if (t->bytes > 0)
+        hn_map_release(map, (size_t)((const unsigned char *)t->data - map->data), t->bytes);
 }
 
 /* ---- metadata ------------------------------------------------------------------------------------------------ */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.h - one view of a model on disk, whatever its format: metadata by key, tensors by name (contract C6).
  *
- * GGUF files (gguf.c) and Hugging Face folders (config.json, safetensors; hf.c) both open as an hn_source. Nothing here
- * knows an architecture: src/model maps the names. Every tensor is marked when somebody takes it, so that the unused
- * ones can be reported.
+ * GGUF files (gguf.c, gguf_split.c) and Hugging Face folders (config.json, safetensors; hf.c) open as an hn_source.
+ * Nothing here knows an architecture: src/model maps the names. Every tensor is marked when somebody takes it, so that
+ * the unused ones can be reported.
  */
 #ifndef HN_SOURCE_H
 #define HN_SOURCE_H
@@ -23,6 +23,7 @@ typedef struct hn_tensor {
     hn_dtype dtype;
     int n_dims;
     uint64_t dims[HN_MAX_DIMS]; /* ggml order for both formats: dims[0] contiguous (= inputs of a matrix), dims[1] = outputs */
+    size_t file;                /* which of the source's files holds it */
     const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file */
     size_t bytes;               /* of a GGUF type that we do not read: up to the next tensor, padding included */
     bool used;
@@ -30,7 +31,7 @@ typedef struct hn_tensor {
 
 typedef struct hn_source hn_source;
 
-/* Opens a .gguf file or a folder. Errors as hunch_model_open. */
+/* Opens a .gguf file (the first of its parts, if it is split) or a folder. Errors as hunch_model_open. */
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
@@ -42,8 +43,9 @@ size_t hn_source_tensor_count(const hn_source *s);
 hn_tensor *hn_source_tensor(hn_source *s, size_t i);
 /* By exact name; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
-/* As take, but absent, of another shape or of a type that is no weight type is HUNCH_REFUSED, naming the tensor and what
- * was expected. n_dims 1 or 2; dims in ggml order; trailing dims of 1 do not count. */
+/* As take, but absent, of another shape or of a type that no kernel multiplies by (from HN_WEIGHT_TYPES on) is
+ * HUNCH_REFUSED, naming the tensor and what was expected. n_dims 1 or 2; dims in ggml order; trailing dims of 1 do not
+ * count. */
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
 void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */

@@ -68,11 +68,12 @@ enum { HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_GENERATION_C
 struct hn_source {
     hn_source_kind kind;
     char *path;
-    hn_source_file *files; /* mapped: the GGUF file, or the shards */
+    hn_source_file *files; /* mapped: the GGUF file or its parts, or the shards */
     size_t n_files, cap_files;
     hn_tensor *tensors;
     size_t n_tensors, cap_tensors;
     hn_name_index by_name;
+    uint32_t gguf_version;
     hn_meta *metas;        /* GGUF */
     size_t n_metas, cap_metas;
     hn_name_index by_key;
@@ -80,13 +81,14 @@ struct hn_source {
 };
 
 /* The readers fill an empty source; whatever they leave behind on error is freed by hn_source_close. */
-hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err);
+hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err); /* with the other parts, if it is split */
+hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err); /* this file alone */
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
 
 /* For the readers. */
 hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hunch_error *err);
-/* Appends a zeroed tensor with a checked copy of the name. file: for messages. */
+/* Appends a tensor of the file added last, zeroed but for that and a checked copy of the name. file: for messages. */
 hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
                                   hunch_error *err);
 /* Tensors first..n-1 of one file: no two may share bytes. */

@@ -51,9 +51,13 @@ static void tensors_print(const json_t *tensors, bool color) {
 
 static int table_print(const json_t *d, const tool_options *o) {
     bool color = tool_colors(o->color, stdout);
-    printf("%s, %s, %.1f MB of tensors\n", json_string_value(json_object_get(d, "path")),
+    const json_int_t files = json_integer_value(json_object_get(d, "files"));
+    printf("%s, %s, %.1f MB of tensors", json_string_value(json_object_get(d, "path")),
            json_string_value(json_object_get(d, "format")),
            (double)json_integer_value(json_object_get(d, "tensor_bytes")) / 1e6);
+    if (files > 1)
+        printf(" in %lld files", (long long)files);
+    putchar('\n');
     metadata_print(json_object_get(d, "metadata"), color);
     tensors_print(json_object_get(d, "tensors"), color);
     const json_t *refused = json_object_get(d, "refused");
