@@ -10,7 +10,7 @@
 #include "model/sampling_keys.h"
 
 static const hn_family *const families[] = {&hn_family_llama, &hn_family_mistral, &hn_family_smollm3, &hn_family_qwen2,
-                                           &hn_family_qwen3, &hn_family_granite};
+                                           &hn_family_qwen3, &hn_family_granite, &hn_family_gemma3};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {
@@ -80,8 +80,9 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
 void hn_arch_fini(hn_arch *a) {
     hn_free(a->layer);
     hn_free(a->rope_freq);
+    hn_free(a->rope_local);
     a->layer = NULL;
-    a->rope_freq = NULL;
+    a->rope_freq = a->rope_local = NULL;
 }
 
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {

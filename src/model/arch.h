@@ -6,7 +6,7 @@
 #include "format/source.h"
 
 typedef enum hn_mixer { HN_MIXER_ATTENTION } hn_mixer; /* latent attention, gated delta net: later kinds */
-typedef enum hn_ffn { HN_FFN_SWIGLU } hn_ffn;          /* experts: a later kind */
+typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn;          /* experts: a later kind */
 
 typedef struct hn_layer_desc {
     hn_mixer mixer;
@@ -16,6 +16,8 @@ typedef struct hn_layer_desc {
     bool qkv_bias; /* q, k and v have biases */
     bool qk_norm;  /* RMSNorm over each head of q and k, before the rotation */
     bool no_rope;  /* no rotation at all (NoPE) */
+    bool local;    /* rotates with rope_local */
+    bool post_norms; /* what each branch adds to the stream is normed */
     hn_ffn ffn;
     int ffn_width;
 } hn_layer_desc;
@@ -40,6 +42,8 @@ typedef enum hn_role {
     HN_ROLE_V_BIAS,
     HN_ROLE_Q_NORM,
     HN_ROLE_K_NORM,
+    HN_ROLE_POST_ATTN_NORM,
+    HN_ROLE_POST_FFN_NORM,
     HN_ROLES
 } hn_role;
 
@@ -50,6 +54,8 @@ typedef struct hn_dense {
     bool qkv_bias, qk_norm;
     bool windowed;            /* sliding_window of a folder holds for all layers */
     bool multipliers;         /* of embeddings, attention, residual branches and logits */
+    bool gemma;               /* Gemma 3: see arch_gemma.c */
+    const char *const *hf_names; /* [HN_ROLES] of a folder; NULL: the usual ones */
     bool nope;                /* some layers do not rotate: no_rope_layers, else every fourth */
 } hn_dense;
 
@@ -63,7 +69,9 @@ typedef struct hn_arch {
     hn_layer_desc *layer; /* [layers] */
     int rope_dims;
     bool rope_interleaved;
-    double *rope_freq; /* [rope_dims / 2] radians a position */
+    double *rope_freq;  /* [rope_dims / 2] radians a position */
+    double *rope_local; /* the same for layers marked local; NULL: there are none */
+    bool norms_less_one; /* norm weights are stored less 1 */
     float rope_scale;
     const char *const *names; /* [HN_ROLES] */
     const hn_dense *dense;    /* the family */
@@ -82,9 +90,11 @@ typedef struct hn_family {
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite;
+    hn_family_granite, hn_family_gemma3;
 extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion writes */
 
+/* What Gemma adds to a description that hn_dense_read has otherwise made. theta: of the full layers. */
+hunch_status hn_gemma_finish(hn_arch *a, const hn_source *src, hunch_error *err);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 
 /* An integer or real hyper-parameter: where it stands in each format, and what is sane. */

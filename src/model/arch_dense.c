@@ -24,7 +24,9 @@ const char *const hn_dense_gguf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "token_
                                                    [HN_ROLE_K_BIAS] = "blk.%d.attn_k.bias",
                                                    [HN_ROLE_V_BIAS] = "blk.%d.attn_v.bias",
                                                    [HN_ROLE_Q_NORM] = "blk.%d.attn_q_norm.weight",
-                                                   [HN_ROLE_K_NORM] = "blk.%d.attn_k_norm.weight"};
+                                                   [HN_ROLE_K_NORM] = "blk.%d.attn_k_norm.weight",
+                                                   [HN_ROLE_POST_ATTN_NORM] = "blk.%d.post_attention_norm.weight",
+                                                   [HN_ROLE_POST_FFN_NORM] = "blk.%d.post_ffw_norm.weight"};
 
 static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
                                                [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
@@ -83,6 +85,7 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
     }
     const char *act = "silu";
     bool found;
+    if (f->gemma) return HUNCH_OK; /* it has a key of its own for that */
     st = hn_source_str(src, "hidden_act", &act, NULL, &found, err);
     if (!st && strcmp(act, "silu"))
         st = hn_fail(err, HUNCH_REFUSED, "%s: hidden_act is \"%.40s\", expected silu", hn_source_path(src), act);
@@ -319,7 +322,7 @@ static hunch_status read_nope(hn_arch *a, const hn_source *src, hunch_error *err
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {
     dense_keys k = {0};
     a->dense = family;
-    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names : hf_names;
+    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names : family->hf_names ? family->hf_names : hf_names;
     hunch_status st = refuse_variants(src, family, err);
     if (!st) st = read_keys(&k, src, family, err);
     if (st) return st;
@@ -349,5 +352,6 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
                                       .ffn = HN_FFN_SWIGLU,
                                       .ffn_width = k.ffn};
     if (!st && family->multipliers) st = read_multipliers(a, src, family, err);
+    if (!st && family->gemma) st = hn_gemma_finish(a, src, err);
     return st || !family->nope ? st : read_nope(a, src, err);
 }

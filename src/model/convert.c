@@ -120,7 +120,8 @@ static hunch_status dimensions_write(conversion *c) {
         {"feed_forward_length", l->ffn_width},
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
-        {"rope.dimension_count", a->rope_dims},
+        {"rope.dimension_count", a->dense->gemma ? 0 : a->rope_dims},
+        {"attention.sliding_window", a->dense->gemma ? l->window : 0},
         {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
         {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
     };
@@ -204,7 +205,7 @@ static bool role_is_vector(hn_role role) {
 static bool role_is_there(const hn_layer_desc *l, hn_role role) {
     if (role <= HN_ROLE_DOWN)
         return true;
-    return role <= HN_ROLE_V_BIAS ? l->qkv_bias : l->qk_norm;
+    return role <= HN_ROLE_V_BIAS ? l->qkv_bias : role <= HN_ROLE_K_NORM ? l->qk_norm : l->post_norms;
 }
 
 /* dims in ggml order: inputs, outputs. A vector has outputs 1. */
@@ -275,12 +276,14 @@ static hunch_status rotated_write(conversion *c, const hn_tensor *t, int heads, 
     return status;
 }
 
-static hunch_status vector_write(conversion *c, const hn_tensor *t) {
+static hunch_status vector_write(conversion *c, const hn_tensor *t, float more) {
     size_t n = (size_t)t->dims[0];
     float *values = hn_zalloc(n, sizeof *values);
     if (values == NULL)
         return hn_fail_memory(c->err, t->name, n * sizeof *values);
     hn_dequantise(t->dtype, t->data, n, values);
+    for (size_t i = 0; i < n && more != 0; i++)
+        values[i] += more;
     hunch_status status = hn_gguf_data(c->w, values, n * sizeof *values, c->err);
     hn_free(values);
     return status;
@@ -293,7 +296,7 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     if (status != HUNCH_OK)
         return status;
     if (role_is_vector(role))
-        status = vector_write(c, t);
+        status = vector_write(c, t, c->arch.norms_less_one ? 1 : 0); /* such families have no biases */
     else if (c->arch.dense->interleaved && (role == HN_ROLE_Q || role == HN_ROLE_K))
         status = rotated_write(c, t, role == HN_ROLE_Q ? l->heads : l->kv_heads, l->head_dim);
     else
@@ -350,13 +353,26 @@ static hunch_status tensors_write(conversion *c) {
     return status;
 }
 
+/* Readers of a gemma3 GGUF know these without a key. */
+static bool gemma_is_usual(const hn_arch *a) {
+    enum { LAYERS_OF_27B = 62 };
+    const hn_layer_desc *l = &a->layer[0];
+    const double width = a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
+    return fabs((double)l->attention_scale * sqrt(width) - 1) < 1e-6 &&
+           (a->rope_dims < 4 || fabs(a->rope_local[1] / pow(10000, -2.0 / a->rope_dims) - 1) < 1e-9);
+}
+
 /* What a folder can say of its layers and a GGUF of its family cannot. */
 static hunch_status layers_check(const conversion *c) {
     for (int i = 0; i < c->arch.layers; i++) {
         const hn_layer_desc *l = &c->arch.layer[i];
-        if (l->window > 0)
+        if (l->window > 0 && !c->arch.dense->gemma)
             return hn_fail(c->err, HUNCH_REFUSED, "%s: sliding_window %d: a %s GGUF file has no place for it",
                            hn_source_path(c->src), l->window, c->arch.architecture);
+        if (c->arch.dense->gemma && (l->local != ((i + 1) % 6 != 0) || !gemma_is_usual(&c->arch)))
+            return hn_fail(c->err, HUNCH_REFUSED,
+                           "%s: a gemma3 GGUF file has no place for another order of layers, local rope base or attention "
+                           "scale than the published ones", hn_source_path(c->src));
         if (c->arch.dense->nope && l->no_rope != ((i + 1) % 4 == 0))
             return hn_fail(c->err, HUNCH_REFUSED,
                            "%s: no_rope_layers: in a %s GGUF file every fourth layer does not rotate, here layer %d differs",

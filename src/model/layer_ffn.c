@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_ffn.c - the dense feed-forward half: SwiGLU. */
+/* layer_ffn.c - the dense feed-forward half: SwiGLU or GeGLU. */
 #include "model/layers.h"
 
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
+    const hn_layer_desc *d = &m->arch.layer[layer];
     const int n = s->rows->n;
-    const hn_linear_out out = {&l->down, s->x, s->ldx};
+    const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x, s->ldx};
 
     o->rmsnorm(ex, n, s->x, s->ldx, l->ffn_norm, m->arch.norm_eps, s->in, l->ffn_forms, (hn_buf){NULL, 0}, 0);
-    o->linear_glu(ex, n, s->in, &l->gate, &l->up, s->hidden, s->ldhidden);
-    if (m->arch.residual_scale != 1)
-        o->scale(ex, n, s->hidden, s->ldhidden, m->arch.layer[layer].ffn_width, m->arch.residual_scale);
+    if (d->ffn == HN_FFN_GEGLU) {
+        const hn_linear_out both[] = {{&l->gate, s->hidden, s->ldhidden}, {&l->up, s->up, s->ldhidden}};
+        o->linear(ex, n, s->in, both, 2, false);
+        o->geglu(ex, n, s->hidden, s->up, s->ldhidden, d->ffn_width);
+    } else
+        o->linear_glu(ex, n, s->in, &l->gate, &l->up, s->hidden, s->ldhidden);
+    if (m->arch.residual_scale != 1) o->scale(ex, n, s->hidden, s->ldhidden, d->ffn_width, m->arch.residual_scale);
     o->quantise(ex, n, s->hidden, s->ldhidden, s->gated, l->down_forms);
-    o->linear(ex, n, s->gated, &out, 1, true);
+    o->linear(ex, n, s->gated, &out, 1, !d->post_norms);
+    if (d->post_norms)
+        o->norm_add(ex, n, s->branch, s->ldx, l->post_ffn_norm, m->arch.norm_eps, s->x, s->ldx, m->arch.hidden);
 }

@@ -14,7 +14,9 @@ typedef struct hn_lanes {
     hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
     hn_buf attended; /* f32 [HN_MAX_ROWS][ldattended] */
     hn_buf hidden;   /* f32 [HN_MAX_ROWS][ldhidden] gate * up */
-    hn_buf rotation; /* rope table of the rows */
+    hn_buf up;       /* the same, where the product of gate and up is an operation of its own */
+    hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
+    hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
     int ldx, ldqkv, ldattended, ldhidden;
 } hn_lanes;

@@ -15,6 +15,7 @@ typedef struct placement {
     hn_weight *weight;
     hn_buf *vector;
     size_t off;
+    float more; /* added to a vector's values */
 } placement;
 
 typedef struct plan {
@@ -25,7 +26,7 @@ typedef struct plan {
     size_t bytes;
 } plan;
 
-enum { ALIGN = 64, PER_LAYER = 14, PER_MODEL = 3 };
+enum { ALIGN = 64, PER_LAYER = 16, PER_MODEL = 3 };
 
 static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -52,7 +53,8 @@ static hunch_status plan_vector(plan *p, hn_role role, int layer, int n, hn_buf 
     hn_tensor *t;
     hunch_status st = find_tensor(p, role, layer, 1, n, 1, &t, err);
     if (st) return st;
-    p->item[p->n++] = (placement){t, NULL, dst, p->bytes};
+    const bool bias = role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_V_BIAS;
+    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, p->m->arch.norms_less_one && !bias ? 1 : 0};
     p->bytes += align_up((size_t)n * sizeof(float));
     p->m->parameters += (uint64_t)n;
     return HUNCH_OK;
@@ -69,7 +71,7 @@ static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, int ou
     *w = (hn_weight){t->dtype, out, in, {NULL, 0}, strip};
     if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &bytes))
         return hn_fail_memory(err, t->name, SIZE_MAX);
-    p->item[p->n] = (placement){t, w, NULL, p->bytes};
+    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0};
     if (pair) {
         placement *first = &p->item[p->n - 1];
         p->item[p->n].off = first->off + first->weight->strip_stride;
@@ -99,6 +101,8 @@ static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_V_BIAS, i, kv, &l->heads.v_bias, err);
     if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_Q_NORM, i, d->head_dim, &l->heads.q_norm, err);
     if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
+    if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
+    if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
     if (!st) st = plan_vector(p, HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
     if (!st) st = plan_matrix(p, HN_ROLE_GATE, i, h, d->ffn_width, false, &l->gate, err);
     if (!st) st = plan_matrix(p, HN_ROLE_UP, i, h, d->ffn_width, true, &l->up, err);
@@ -163,6 +167,7 @@ static hunch_status load_vector(plan *p, const placement *it, hunch_error *err) 
     float *f = hn_alloc(n * sizeof *f);
     if (!f) return hn_fail_memory(err, it->tensor->name, n * sizeof *f);
     hn_dequantise(it->tensor->dtype, it->tensor->data, n, f);
+    for (size_t i = 0; i < n && it->more != 0; i++) f[i] += it->more;
     *it->vector = (hn_buf){p->m->weights, it->off};
     p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
     hn_free(f);
@@ -190,13 +195,13 @@ static hunch_status load_tensors(plan *p, const hn_model_load *load, hunch_error
     return HUNCH_OK;
 }
 
-static hunch_status load_rope(hn_model *m, size_t off, hunch_error *err) {
+static hunch_status load_rope(hn_model *m, const double *freq, size_t off, hn_rope *rope, hunch_error *err) {
     const hn_arch *a = &m->arch;
     float *f = hn_alloc((size_t)a->rope_dims / 2 * sizeof *f);
     if (!f) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof *f);
-    for (int i = 0; i < a->rope_dims / 2; i++) f[i] = (float)a->rope_freq[i];
-    m->rope = (hn_rope){a->rope_dims, a->rope_interleaved, a->rope_scale, {m->weights, off}};
-    m->ops.write(&m->ops, m->rope.freq, f, (size_t)a->rope_dims / 2 * sizeof *f);
+    for (int i = 0; i < a->rope_dims / 2; i++) f[i] = (float)freq[i];
+    *rope = (hn_rope){a->rope_dims, a->rope_interleaved, a->rope_scale, {m->weights, off}};
+    m->ops.write(&m->ops, rope->freq, f, (size_t)a->rope_dims / 2 * sizeof *f);
     hn_free(f);
     return HUNCH_OK;
 }
@@ -226,7 +231,9 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     const size_t rope_off = p.bytes;
     if (!st) st = m->ops.mem_create(&m->ops, rope_off + (size_t)m->arch.rope_dims * sizeof(float), &m->weights, err);
     if (!st) st = load_tensors(&p, load, err);
-    if (!st) st = load_rope(m, rope_off, err);
+    if (!st) st = load_rope(m, m->arch.rope_freq, rope_off, &m->rope, err);
+    const size_t local_off = rope_off + (size_t)m->arch.rope_dims / 2 * sizeof(float);
+    if (!st && m->arch.rope_local) st = load_rope(m, m->arch.rope_local, local_off, &m->rope_local, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         choose_forms(m);

@@ -8,6 +8,7 @@
 
 typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
+    hn_buf post_attn_norm, post_ffn_norm; /* the same, where the description has them */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
     hn_weight q, k, v, o; /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
@@ -23,7 +24,7 @@ typedef struct hn_model {
     hn_weight embedding; /* [vocab, hidden] */
     hn_weight output;    /* [vocab, hidden]; the embedding itself where tied */
     hn_buf output_norm;  /* f32 [hidden] */
-    hn_rope rope;
+    hn_rope rope, rope_local;
     hn_layer *layer; /* [arch.layers] */
     int output_forms;
     uint64_t weight_bytes; /* packed matrices that a pass reads */

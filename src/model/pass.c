@@ -89,7 +89,10 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->qkv = take_floats(&total, l->ldqkv);
     l->attended = take_floats(&total, l->ldattended);
     l->hidden = take_floats(&total, l->ldhidden);
+    l->up = take_floats(&total, a->layer[0].ffn == HN_FFN_GEGLU ? l->ldhidden : 0);
+    l->branch = take_floats(&total, a->layer[0].post_norms ? l->ldx : 0);
     l->rotation = take_floats(&total, pad16(a->rope_dims));
+    l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
     l->scratch = take(&total, scratch);
     r->out_x = take_floats(&total, l->ldx);
     r->out_norm = take_floats(&total, l->ldx);
@@ -105,7 +108,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
 static void bind(hn_runner *r) {
     hn_lanes *l = &r->lanes;
     hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data, &l->gated.data, &l->qkv,      &l->attended,
-                     &l->hidden, &l->rotation, &l->scratch,    &r->out_x,      &r->out_norm, &r->out_act.data,
+                     &l->hidden, &l->up, &l->branch, &l->rotation, &l->rotation_local, &l->scratch,    &r->out_x,      &r->out_norm, &r->out_act.data,
                      &r->logits, &r->best,     &r->features,   &r->image_buf,  &r->table_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     const struct {
@@ -266,6 +269,7 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_exec ex = {o, rank, ranks};
     o->embed(&ex, &r->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
     o->rope_table(&ex, &r->rows, &m->rope, l->rotation);
+    if (m->arch.rope_local) o->rope_table(&ex, &r->rows, &m->rope_local, l->rotation_local);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_kv kv = hn_cache_kv(r->cache, r->group, i);
         export_boundary(&ex, r, i);

@@ -64,6 +64,8 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .rmsnorm = hn_cpu_rmsnorm,
         .fix_heads = hn_cpu_fix_heads,
         .scale = hn_cpu_scale,
+        .norm_add = hn_cpu_norm_add,
+        .geglu = hn_cpu_geglu,
         .quantise = hn_cpu_quantise,
         .linear = hn_cpu_linear,
         .linear_glu = hn_cpu_linear_glu,

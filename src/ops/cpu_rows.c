@@ -97,6 +97,35 @@ void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int head
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
+    int first, last;
+    hn_share(ex, n, &first, &last);
+    for (int i = first; i < last; i++) {
+        float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)i, *sum = hn_host_f32(y) + (size_t)ldy * (size_t)i;
+        ex->ops->kernels->rmsnorm(branch, hn_host_f32(w), cols, eps, branch);
+        for (int k = 0; k < cols; k++) sum[k] += branch[k];
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* 0.5 x (1 + tanh(t)) = x / (1 + e^(-2t)), t = sqrt(2 / pi) (x + 0.044715 x^3) */
+static float gelu(float x) {
+    const float t = 0.7978845608f * fmaf(0.044715f * x * x, x, x);
+    return x / (1 + hn_exp(-2 * t));
+}
+
+void hn_cpu_geglu(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols) {
+    int first, last;
+    hn_share(ex, (cols + HN_STRIP - 1) / HN_STRIP, &first, &last);
+    const int from = first * HN_STRIP, to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
+    for (int i = 0; i < n; i++) {
+        float *g = hn_host_f32(gate) + (size_t)ld * (size_t)i;
+        const float *u = hn_host_f32(up) + (size_t)ld * (size_t)i;
+        for (int k = from; k < to; k++) g[k] = gelu(g[k]) * u[k];
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 /* Split by columns, as what it scales was written. */
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
     int first, last;

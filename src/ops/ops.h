@@ -173,6 +173,10 @@ struct hn_ops {
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
     /* best[i] = index of the largest of x[i][0..cols), ties to the lowest; NaN never wins. int32 [n] */
     void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
+    /* y[i][0..cols) += rmsnorm(x[i]) * w; x is used up. */
+    void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
+    /* gate[i][0..cols) = gelu(gate[i]) * up[i], gelu in its tanh form (1606.08415). */
+    void (*geglu)(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols);
     /* x[i][0..cols) *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
