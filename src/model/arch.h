@@ -17,6 +17,7 @@ typedef struct hn_layer_desc {
     bool qk_norm;  /* RMSNorm over each head of q and k, before the rotation */
     bool no_rope;  /* no rotation at all (NoPE) */
     bool local;    /* rotates with rope_local */
+    bool fused;      /* q, k, v lie in one matrix, gate and up in another */
     bool post_norms; /* what each branch adds to the stream is normed */
     hn_ffn ffn;
     int ffn_width;
@@ -44,6 +45,8 @@ typedef enum hn_role {
     HN_ROLE_K_NORM,
     HN_ROLE_POST_ATTN_NORM,
     HN_ROLE_POST_FFN_NORM,
+    HN_ROLE_QKV,     /* instead of q, k and v: their rows one after another */
+    HN_ROLE_GATE_UP, /* instead of gate and up */
     HN_ROLES
 } hn_role;
 
@@ -54,6 +57,7 @@ typedef struct hn_dense {
     bool qkv_bias, qk_norm;
     bool windowed;            /* sliding_window of a folder holds for all layers */
     bool multipliers;         /* of embeddings, attention, residual branches and logits */
+    bool fused;               /* qkv and gate_up */
     bool gemma;               /* Gemma 3: see arch_gemma.c */
     const char *const *hf_names; /* [HN_ROLES] of a folder; NULL: the usual ones */
     bool nope;                /* some layers do not rotate: no_rope_layers, else every fourth */
@@ -90,7 +94,7 @@ typedef struct hn_family {
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite, hn_family_gemma3;
+    hn_family_granite, hn_family_gemma3, hn_family_phi3;
 extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion writes */
 
 /* What Gemma adds to a description that hn_dense_read has otherwise made. theta: of the full layers. */

@@ -26,7 +26,9 @@ const char *const hn_dense_gguf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "token_
                                                    [HN_ROLE_Q_NORM] = "blk.%d.attn_q_norm.weight",
                                                    [HN_ROLE_K_NORM] = "blk.%d.attn_k_norm.weight",
                                                    [HN_ROLE_POST_ATTN_NORM] = "blk.%d.post_attention_norm.weight",
-                                                   [HN_ROLE_POST_FFN_NORM] = "blk.%d.post_ffw_norm.weight"};
+                                                   [HN_ROLE_POST_FFN_NORM] = "blk.%d.post_ffw_norm.weight",
+                                                   [HN_ROLE_QKV] = "blk.%d.attn_qkv.weight",
+                                                   [HN_ROLE_GATE_UP] = "blk.%d.ffn_up.weight"};
 
 static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
                                                [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
@@ -44,7 +46,9 @@ static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embe
                                                [HN_ROLE_K_BIAS] = "model.layers.%d.self_attn.k_proj.bias",
                                                [HN_ROLE_V_BIAS] = "model.layers.%d.self_attn.v_proj.bias",
                                                [HN_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm.weight",
-                                               [HN_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm.weight"};
+                                               [HN_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm.weight",
+                                               [HN_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj.weight",
+                                               [HN_ROLE_GATE_UP] = "model.layers.%d.mlp.gate_up_proj.weight"};
 
 typedef struct dense_keys {
     int layers, hidden, ffn, heads, kv_heads, head_dim, context, vocab, rope_dims;
@@ -92,14 +96,30 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
     return st;
 }
 
+/* The base of the rotation: beside the rest, or in rope_parameters, where transformers 5 puts it, by kind of layer for
+ * Gemma. */
 static hunch_status read_theta(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    static const char *const places[] = {"rope_parameters.full_attention.rope_theta", "rope_parameters.rope_theta",
+                                         "rope_theta"};
     family_key key;
-    /* transformers 5 spells it inside rope_parameters */
-    hunch_status st =
-        hn_key_real(src, key_of(&key, f, "rope.freq_base", "rope_parameters.rope_theta", 1, 1e12, 0), &k->theta, err);
-    if (!st && k->theta < 1)
-        st = hn_key_real(src, key_of(&key, f, "rope.freq_base", "rope_theta", 1, 1e12, 10000), &k->theta, err);
+    hunch_status st = HUNCH_OK;
+    k->theta = 0;
+    for (int i = 0; !st && k->theta < 1 && i < 3; i++)
+        st = hn_key_real(src, key_of(&key, f, "rope.freq_base", places[i], 1, 1e12, 0), &k->theta, err);
+    if (k->theta < 1) k->theta = f->gemma ? 1e6 : 10000;
     return st;
+}
+
+/* How many dims of a head turn: all, unless a folder names a part of them. */
+static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    static const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 1},
+                        part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 1};
+    family_key key;
+    double old = 1, newer = 1;
+    hunch_status st = hn_key_real(src, &part, &old, err);
+    if (!st) st = hn_key_real(src, &part_new, &newer, err);
+    const int dims = (int)(k->head_dim * (old < newer ? old : newer));
+    return st ? st : hn_key_int(src, key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->rope_dims, err);
 }
 
 static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, hunch_error *err) {
@@ -128,8 +148,7 @@ static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, 
         st = hn_key_int(src, key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head_dim, err);
     if (!st)
         st = hn_key_int(src, key_of(&key, f, "attention.value_length", "head_dim", 2, 512, usual), &value_dim, err);
-    if (!st)
-        st = hn_key_int(src, key_of(&key, f, "rope.dimension_count", NULL, 2, 512, k->head_dim), &k->rope_dims, err);
+    if (!st) st = read_rotated(k, src, f, err);
     if (st) return st;
     if (k->heads % k->kv_heads)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src),
@@ -167,12 +186,12 @@ static hunch_status scale_llama3(hn_arch *a, hn_source *src, const char *prefix,
 }
 
 static hunch_status scale_folder(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const char *const prefixes[] = {"rope_parameters", "rope_scaling"}, *const spellings[] = {"rope_type",
-                                                                                                     "type"};
+    static const char *const prefixes[] = {"rope_parameters.full_attention", "rope_parameters", "rope_scaling"},
+                             *const spellings[] = {"rope_type", "type"};
     const char *type = "default", *prefix = NULL;
-    for (int p = 0; p < 2 && !prefix; p++)
+    for (int p = 0; p < 3 && !prefix; p++)
         for (int s = 0; s < 2 && !prefix; s++) {
-            char key[64];
+            char key[96];
             bool found = false;
             snprintf(key, sizeof key, "%s.%s", prefixes[p], spellings[s]);
             hunch_status st = hn_source_str(src, key, &type, NULL, &found, err);
@@ -184,7 +203,7 @@ static hunch_status scale_folder(hn_arch *a, hn_source *src, hunch_error *err) {
     if (strcmp(type, "linear"))
         return hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\", expected default, linear or llama3",
                        hn_source_path(src), type);
-    char key[64];
+    char key[96];
     double factor = 1;
     snprintf(key, sizeof key, "%s.factor", prefix);
     const hn_key k = {NULL, key, 1e-6, 1e9, NAN};
@@ -271,10 +290,13 @@ static hunch_status read_tied(hn_arch *a, hn_source *src, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* sliding_window of a folder, null or absent: none. A GGUF of these families has no key for it. */
-static hunch_status read_window(const hn_source *src, int *window, hunch_error *err) {
+/* sliding_window of a folder, null or absent: none. A GGUF of a family other than llama may have it too. */
+static hunch_status read_window(const hn_source *src, const hn_dense *f, int *window, hunch_error *err) {
+    family_key key;
     const json_t *v = json_object_get(hn_source_json(src, "config.json"), "sliding_window");
     *window = 0;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF && f->fused)
+        return hn_key_int(src, key_of(&key, f, "attention.sliding_window", NULL, 0, 1 << 24, 0), window, err);
     if (!v || json_is_null(v)) return HUNCH_OK;
     if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 24)
         return hn_fail(err, HUNCH_REFUSED, "%s: config.json: sliding_window, expected null or 1 to %d",
@@ -322,7 +344,9 @@ static hunch_status read_nope(hn_arch *a, const hn_source *src, hunch_error *err
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {
     dense_keys k = {0};
     a->dense = family;
-    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names : family->hf_names ? family->hf_names : hf_names;
+    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names
+               : family->hf_names                        ? family->hf_names
+                                                         : hf_names;
     hunch_status st = refuse_variants(src, family, err);
     if (!st) st = read_keys(&k, src, family, err);
     if (st) return st;
@@ -339,7 +363,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     a->layer = hn_zalloc((size_t)k.layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)k.layers * sizeof *a->layer);
     int window = 0;
-    if (family->windowed) st = read_window(src, &window, err);
+    if (family->windowed) st = read_window(src, family, &window, err);
     for (int i = 0; i < k.layers; i++)
         a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION,
                                       .heads = k.heads,
@@ -347,6 +371,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
                                       .head_dim = k.head_dim,
                                       .window = window,
                                       .attention_scale = 1.0f / sqrtf((float)k.head_dim),
+                                      .fused = family->fused,
                                       .qkv_bias = family->qkv_bias,
                                       .qk_norm = family->qk_norm,
                                       .ffn = HN_FFN_SWIGLU,

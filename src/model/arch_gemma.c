@@ -60,13 +60,15 @@ hunch_status hn_gemma_finish(hn_arch *a, const hn_source *src, hunch_error *err)
     const double usual = a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
                  base = {NULL, "rope_local_base_freq", 1, 1e12, 10000},
+                 base_new = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
                  scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual};
     const char *act = "gelu_pytorch_tanh";
     double local_base = 10000, per_query = usual;
     int rows = 0;
     bool found;
     hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st && folder) st = hn_key_real(src, &base, &local_base, err);
+    if (!st && folder) st = hn_key_real(src, &base_new, &local_base, err);
+    if (!st && folder && local_base < 1) st = hn_key_real(src, &base, &local_base, err);
     if (!st && folder) st = hn_key_real(src, &scalar, &per_query, err);
     if (!st && folder) st = hn_source_str(src, "hidden_activation", &act, NULL, &found, err);
     if (!st && strcmp(act, "gelu_pytorch_tanh"))

@@ -121,7 +121,7 @@ static hunch_status dimensions_write(conversion *c) {
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
         {"rope.dimension_count", a->dense->gemma ? 0 : a->rope_dims},
-        {"attention.sliding_window", a->dense->gemma ? l->window : 0},
+        {"attention.sliding_window", l->window},
         {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
         {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
     };
@@ -199,10 +199,15 @@ static hunch_status keys_write(conversion *c) {
 
 /* Norms and biases: written as F32. */
 static bool role_is_vector(hn_role role) {
-    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM || role > HN_ROLE_DOWN;
+    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM ||
+           (role > HN_ROLE_DOWN && role < HN_ROLE_QKV);
 }
 
 static bool role_is_there(const hn_layer_desc *l, hn_role role) {
+    if (role == HN_ROLE_QKV || role == HN_ROLE_GATE_UP)
+        return l->fused;
+    if (role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_V || role == HN_ROLE_GATE || role == HN_ROLE_UP)
+        return !l->fused;
     if (role <= HN_ROLE_DOWN)
         return true;
     return role <= HN_ROLE_V_BIAS ? l->qkv_bias : role <= HN_ROLE_K_NORM ? l->qk_norm : l->post_norms;
@@ -222,6 +227,8 @@ static void role_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[
     case HN_ROLE_EMBEDDING:
     case HN_ROLE_OUTPUT: dims[1] = (uint64_t)a->vocab; break;
     case HN_ROLE_Q: dims[1] = q; break;
+    case HN_ROLE_QKV: dims[1] = q + 2 * kv; break;
+    case HN_ROLE_GATE_UP: dims[1] = 2 * ffn; break;
     case HN_ROLE_K:
     case HN_ROLE_V: dims[1] = kv; break;
     case HN_ROLE_O:
@@ -366,7 +373,7 @@ static bool gemma_is_usual(const hn_arch *a) {
 static hunch_status layers_check(const conversion *c) {
     for (int i = 0; i < c->arch.layers; i++) {
         const hn_layer_desc *l = &c->arch.layer[i];
-        if (l->window > 0 && !c->arch.dense->gemma)
+        if (l->window > 0 && !c->arch.dense->gemma && !c->arch.dense->fused)
             return hn_fail(c->err, HUNCH_REFUSED, "%s: sliding_window %d: a %s GGUF file has no place for it",
                            hn_source_path(c->src), l->window, c->arch.architecture);
         if (c->arch.dense->gemma && (l->local != ((i + 1) % 6 != 0) || !gemma_is_usual(&c->arch)))

@@ -16,6 +16,7 @@ typedef struct placement {
     hn_buf *vector;
     size_t off;
     float more; /* added to a vector's values */
+    int first;  /* row of the tensor that the matrix begins with */
 } placement;
 
 typedef struct plan {
@@ -54,24 +55,34 @@ static hunch_status plan_vector(plan *p, hn_role role, int layer, int n, hn_buf 
     hunch_status st = find_tensor(p, role, layer, 1, n, 1, &t, err);
     if (st) return st;
     const bool bias = role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_V_BIAS;
-    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, p->m->arch.norms_less_one && !bias ? 1 : 0};
+    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, p->m->arch.norms_less_one && !bias ? 1 : 0, 0};
     p->bytes += align_up((size_t)n * sizeof(float));
     p->m->parameters += (uint64_t)n;
     return HUNCH_OK;
 }
 
+/* Rows of the tensor that a matrix is: all of them, or a part of a fused one. */
+typedef struct part {
+    int first, out, of;
+} part;
+
+static part whole(int out) {
+    return (part){0, out, out};
+}
+
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
-static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, int out, bool pair, hn_weight *w,
+static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, part rows, bool pair, hn_weight *w,
                                 hunch_error *err) {
+    const int out = rows.out;
     hn_tensor *t;
-    hunch_status st = find_tensor(p, role, layer, 2, in, out, &t, err);
+    hunch_status st = find_tensor(p, role, layer, 2, in, rows.of, &t, err);
     if (st) return st;
     const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
     size_t bytes;
     *w = (hn_weight){t->dtype, out, in, {NULL, 0}, strip};
     if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &bytes))
         return hn_fail_memory(err, t->name, SIZE_MAX);
-    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0};
+    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0, rows.first};
     if (pair) {
         placement *first = &p->item[p->n - 1];
         p->item[p->n].off = first->off + first->weight->strip_stride;
@@ -91,10 +102,17 @@ static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
     hn_layer *l = &p->m->layer[i];
     hunch_status st = plan_vector(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_Q, i, h, q, false, &l->q, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_K, i, h, kv, false, &l->k, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_V, i, h, kv, false, &l->v, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, h, false, &l->o, err);
+    const int of = q + 2 * kv, ffn = d->ffn_width;
+    const bool one = d->fused;
+    if (!st)
+        st = plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_Q, i, h, one ? (part){0, q, of} : whole(q), false, &l->q, err);
+    if (!st)
+        st =
+            plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_K, i, h, one ? (part){q, kv, of} : whole(kv), false, &l->k, err);
+    if (!st)
+        st = plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_V, i, h, one ? (part){q + kv, kv, of} : whole(kv), false, &l->v,
+                         err);
+    if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, whole(h), false, &l->o, err);
     l->heads.eps = p->m->arch.norm_eps;
     if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_Q_BIAS, i, q, &l->heads.q_bias, err);
     if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_K_BIAS, i, kv, &l->heads.k_bias, err);
@@ -104,9 +122,13 @@ static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
     if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
     if (!st) st = plan_vector(p, HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_GATE, i, h, d->ffn_width, false, &l->gate, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_UP, i, h, d->ffn_width, true, &l->up, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, d->ffn_width, h, false, &l->down, err);
+    if (!st)
+        st = plan_matrix(p, one ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, h, one ? (part){0, ffn, 2 * ffn} : whole(ffn),
+                         false, &l->gate, err);
+    if (!st)
+        st = plan_matrix(p, one ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, h, one ? (part){ffn, ffn, 2 * ffn} : whole(ffn),
+                         true, &l->up, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, ffn, whole(h), false, &l->down, err);
     return st;
 }
 
@@ -116,7 +138,7 @@ static hunch_status plan_model(plan *p, hunch_error *err) {
     p->item = hn_zalloc((size_t)a->layers * PER_LAYER + PER_MODEL, sizeof *p->item);
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!p->item || !m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    hunch_status st = plan_matrix(p, HN_ROLE_EMBEDDING, 0, a->hidden, a->vocab, false, &m->embedding, err);
+    hunch_status st = plan_matrix(p, HN_ROLE_EMBEDDING, 0, a->hidden, whole(a->vocab), false, &m->embedding, err);
     if (st) return st;
     if (!a->tied) { /* a pass reads one row of it, no more */
         m->weight_bytes = 0;
@@ -124,7 +146,7 @@ static hunch_status plan_model(plan *p, hunch_error *err) {
     }
     for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
     if (!st) st = plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
-    if (!st && !a->tied) st = plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, a->vocab, false, &m->output, err);
+    if (!st && !a->tied) st = plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, whole(a->vocab), false, &m->output, err);
     return st;
 }
 
@@ -185,6 +207,7 @@ static hunch_status load_tensors(plan *p, const hn_model_load *load, hunch_error
         } else {
             pack_job j = {&p->m->ops, it->weight, it->tensor->data, 0};
             hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &j.row_bytes);
+            j.src = (const char *)j.src + (size_t)it->first * j.row_bytes;
             it->weight->data = (hn_buf){p->m->weights, it->off};
             hn_pool_run(p->m->pool, pack_matrix, &j);
         }

@@ -252,7 +252,7 @@ static void test_transformers(void **state) {
     const char *isa[HN_ISA_COUNT];
     static const char *const folders[] = {"goldens/llama-gqa",       "goldens/llama-tied",   "goldens/qwen2-bias",
                                           "goldens/qwen3-dense",     "goldens/smollm3-nope", "goldens/granite-mults",
-                                          "goldens/gemma3_text-local", "goldens/mistral-sliding"};
+                                          "goldens/gemma3_text-local", "goldens/phi3-fused", "goldens/mistral-sliding"};
     for (int n = levels(isa), i = 0; i < n; i++)
         for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
             check_golden(folders[f], isa[i], false);
