@@ -78,7 +78,8 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
         return hn_fail(err, HUNCH_REFUSED, "%s: %d experts a layer: only dense %s models are read", hn_source_path(src),
                        n, f->prefix);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
-    static const char *const flags[] = {"attention_bias", "mlp_bias", "use_sliding_window"};
+    static const char *const flags[] = {"attention_bias", "mlp_bias", "use_sliding_window",
+                                        "use_bidirectional_attention"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         bool on = false, found;
         st = hn_source_bool(src, flags[i], &on, &found, err);
@@ -227,6 +228,11 @@ static hunch_status scale_gguf(hn_arch *a, hn_source *src, const hn_dense *famil
     } else if (strcmp(type, "none"))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s \"%.40s\", expected none or linear", hn_source_path(src), key.name,
                        type);
+    static const char *const longrope[] = {"rope_factors_short.weight", "rope_factors_long.weight"};
+    for (int i = 0; i < 2; i++)
+        if (hn_source_take(src, longrope[i]))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: longrope scaling is not read", hn_source_path(src),
+                           longrope[i]);
     const uint64_t half = (uint64_t)a->rope_dims / 2;
     hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
     if (t && (!t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != half))
