@@ -43,6 +43,7 @@ typedef enum hn_role {
     HN_ROLE_V_BIAS,
     HN_ROLE_Q_NORM,
     HN_ROLE_K_NORM,
+    HN_ROLE_PRE_FFN_NORM, /* what stands for ffn_norm where branches are normed behind too */
     HN_ROLE_POST_ATTN_NORM,
     HN_ROLE_POST_FFN_NORM,
     HN_ROLE_QKV,     /* instead of q, k and v: their rows one after another */
@@ -50,17 +51,23 @@ typedef enum hn_role {
     HN_ROLES
 } hn_role;
 
+struct hn_arch;
 /* What the dense families differ in (arch_dense.c); they share keys, tensor names and the block. */
 typedef struct hn_dense {
-    const char *prefix;       /* of their keys in a GGUF: "llama" */
-    bool interleaved;         /* Q and K rows of a GGUF are rotated in neighbouring pairs; of a folder in halves */
+    const char *prefix;  /* of their keys in a GGUF: "llama" */
+    bool interleaved;    /* Q and K rows of a GGUF are rotated in neighbouring pairs; of a folder in halves */
     bool qkv_bias, qk_norm;
-    bool windowed;            /* sliding_window of a folder holds for all layers */
-    bool multipliers;         /* of embeddings, attention, residual branches and logits */
-    bool fused;               /* qkv and gate_up */
-    bool gemma;               /* Gemma 3: see arch_gemma.c */
-    const char *const *hf_names; /* [HN_ROLES] of a folder; NULL: the usual ones */
-    bool nope;                /* some layers do not rotate: no_rope_layers, else every fourth */
+    bool fused;          /* q, k, v lie in one matrix, gate and up in another */
+    bool windowed;       /* sliding_window holds for all layers */
+    bool window_key;     /* a GGUF has a key for windows; without it it cannot say them */
+    bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
+    bool multipliers;    /* a GGUF carries those of embeddings, attention, residual branches and logits */
+    double theta;        /* the rotation's usual base; 0: 10000 */
+    const char *activation_key, *activation; /* of a folder; NULL: hidden_act, silu */
+    /* Reads what is the family's own into a description that is made otherwise; NULL: nothing. */
+    hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
+    /* Can a GGUF say all that this folder says? If not HUNCH_REFUSED, naming it. NULL: it can. */
+    hunch_status (*fits_gguf)(const struct hn_arch *a, const hn_source *src, hunch_error *err);
 } hn_dense;
 
 typedef struct hn_arch {
@@ -97,8 +104,8 @@ extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn
     hn_family_granite, hn_family_gemma3, hn_family_phi3;
 extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion writes */
 
-/* What Gemma adds to a description that hn_dense_read has otherwise made. theta: of the full layers. */
-hunch_status hn_gemma_finish(hn_arch *a, const hn_source *src, hunch_error *err);
+/* A key of the family: "llama.block_count" for the suffix "block_count". */
+void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 
 /* An integer or real hyper-parameter: where it stands in each format, and what is sane. */

@@ -25,37 +25,45 @@ const char *const hn_dense_gguf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "token_
                                                    [HN_ROLE_V_BIAS] = "blk.%d.attn_v.bias",
                                                    [HN_ROLE_Q_NORM] = "blk.%d.attn_q_norm.weight",
                                                    [HN_ROLE_K_NORM] = "blk.%d.attn_k_norm.weight",
+                                                   [HN_ROLE_PRE_FFN_NORM] = "blk.%d.ffn_norm.weight",
                                                    [HN_ROLE_POST_ATTN_NORM] = "blk.%d.post_attention_norm.weight",
                                                    [HN_ROLE_POST_FFN_NORM] = "blk.%d.post_ffw_norm.weight",
                                                    [HN_ROLE_QKV] = "blk.%d.attn_qkv.weight",
                                                    [HN_ROLE_GATE_UP] = "blk.%d.ffn_up.weight"};
 
-static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
-                                               [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
-                                               [HN_ROLE_OUTPUT] = "lm_head.weight",
-                                               [HN_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm.weight",
-                                               [HN_ROLE_Q] = "model.layers.%d.self_attn.q_proj.weight",
-                                               [HN_ROLE_K] = "model.layers.%d.self_attn.k_proj.weight",
-                                               [HN_ROLE_V] = "model.layers.%d.self_attn.v_proj.weight",
-                                               [HN_ROLE_O] = "model.layers.%d.self_attn.o_proj.weight",
-                                               [HN_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
-                                               [HN_ROLE_GATE] = "model.layers.%d.mlp.gate_proj.weight",
-                                               [HN_ROLE_UP] = "model.layers.%d.mlp.up_proj.weight",
-                                               [HN_ROLE_DOWN] = "model.layers.%d.mlp.down_proj.weight",
-                                               [HN_ROLE_Q_BIAS] = "model.layers.%d.self_attn.q_proj.bias",
-                                               [HN_ROLE_K_BIAS] = "model.layers.%d.self_attn.k_proj.bias",
-                                               [HN_ROLE_V_BIAS] = "model.layers.%d.self_attn.v_proj.bias",
-                                               [HN_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm.weight",
-                                               [HN_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm.weight",
-                                               [HN_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj.weight",
-                                               [HN_ROLE_GATE_UP] = "model.layers.%d.mlp.gate_up_proj.weight"};
+static const char *const hf_names[HN_ROLES] = {
+    [HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
+    [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
+    [HN_ROLE_OUTPUT] = "lm_head.weight",
+    [HN_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm.weight",
+    [HN_ROLE_Q] = "model.layers.%d.self_attn.q_proj.weight",
+    [HN_ROLE_K] = "model.layers.%d.self_attn.k_proj.weight",
+    [HN_ROLE_V] = "model.layers.%d.self_attn.v_proj.weight",
+    [HN_ROLE_O] = "model.layers.%d.self_attn.o_proj.weight",
+    [HN_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
+    [HN_ROLE_GATE] = "model.layers.%d.mlp.gate_proj.weight",
+    [HN_ROLE_UP] = "model.layers.%d.mlp.up_proj.weight",
+    [HN_ROLE_DOWN] = "model.layers.%d.mlp.down_proj.weight",
+    [HN_ROLE_Q_BIAS] = "model.layers.%d.self_attn.q_proj.bias",
+    [HN_ROLE_K_BIAS] = "model.layers.%d.self_attn.k_proj.bias",
+    [HN_ROLE_V_BIAS] = "model.layers.%d.self_attn.v_proj.bias",
+    [HN_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm.weight",
+    [HN_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm.weight",
+    [HN_ROLE_PRE_FFN_NORM] = "model.layers.%d.pre_feedforward_layernorm.weight",
+    [HN_ROLE_POST_ATTN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
+    [HN_ROLE_POST_FFN_NORM] = "model.layers.%d.post_feedforward_layernorm.weight",
+    [HN_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj.weight",
+    [HN_ROLE_GATE_UP] = "model.layers.%d.mlp.gate_up_proj.weight"};
 
 typedef struct dense_keys {
     int layers, hidden, ffn, heads, kv_heads, head_dim, context, vocab, rope_dims;
     double eps, theta;
 } dense_keys;
 
-/* A key of the family: "llama.block_count" in a GGUF for the suffix "block_count". */
+void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]) {
+    snprintf(out, 96, "%s.%s", f->prefix, suffix);
+}
+
 typedef struct family_key {
     char name[96];
     hn_key key;
@@ -63,7 +71,7 @@ typedef struct family_key {
 
 static const hn_key *key_of(family_key *k, const hn_dense *f, const char *suffix, const char *hf, double min,
                             double max, double dflt) {
-    snprintf(k->name, sizeof k->name, "%s.%s", f->prefix, suffix);
+    hn_dense_key(f, suffix, k->name);
     k->key = (hn_key){k->name, hf, min, max, dflt};
     return &k->key;
 }
@@ -88,12 +96,13 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
             return hn_fail(err, HUNCH_REFUSED, "%s: %s is true: %s models are read without", hn_source_path(src),
                            flags[i], f->prefix);
     }
-    const char *act = "silu";
+    const char *key_name = f->activation_key ? f->activation_key : "hidden_act",
+               *wanted = f->activation ? f->activation : "silu", *act = wanted;
     bool found;
-    if (f->gemma) return HUNCH_OK; /* it has a key of its own for that */
-    st = hn_source_str(src, "hidden_act", &act, NULL, &found, err);
-    if (!st && strcmp(act, "silu"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: hidden_act is \"%.40s\", expected silu", hn_source_path(src), act);
+    st = hn_source_str(src, key_name, &act, NULL, &found, err);
+    if (!st && strcmp(act, wanted))
+        st =
+            hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(src), key_name, act, wanted);
     return st;
 }
 
@@ -107,7 +116,7 @@ static hunch_status read_theta(dense_keys *k, const hn_source *src, const hn_den
     k->theta = 0;
     for (int i = 0; !st && k->theta < 1 && i < 3; i++)
         st = hn_key_real(src, key_of(&key, f, "rope.freq_base", places[i], 1, 1e12, 0), &k->theta, err);
-    if (k->theta < 1) k->theta = f->gemma ? 1e6 : 10000;
+    if (k->theta < 1) k->theta = f->theta > 0 ? f->theta : 10000;
     return st;
 }
 
@@ -296,63 +305,19 @@ static hunch_status read_tied(hn_arch *a, hn_source *src, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* sliding_window of a folder, null or absent: none. A GGUF of a family other than llama may have it too. */
+/* Null, absent, or 0 in a GGUF: none. */
 static hunch_status read_window(const hn_source *src, const hn_dense *f, int *window, hunch_error *err) {
     family_key key;
-    const json_t *v = json_object_get(hn_source_json(src, "config.json"), "sliding_window");
-    *window = 0;
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF && f->fused)
-        return hn_key_int(src, key_of(&key, f, "attention.sliding_window", NULL, 0, 1 << 24, 0), window, err);
-    if (!v || json_is_null(v)) return HUNCH_OK;
-    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > 1 << 24)
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: sliding_window, expected null or 1 to %d",
-                       hn_source_path(src), 1 << 24);
-    *window = (int)json_integer_value(v);
-    return HUNCH_OK;
-}
-
-/* Granite's four. The attention's replaces 1 / sqrt(head size); logits are divided by theirs. */
-static hunch_status read_multipliers(hn_arch *a, const hn_source *src, const hn_dense *f, hunch_error *err) {
-    family_key key;
-    double embed = 1, residual = 1, logits = 1, attention = (double)a->layer[0].attention_scale;
-    hunch_status st =
-        hn_key_real(src, key_of(&key, f, "embedding_scale", "embedding_multiplier", 1e-6, 1e6, 1), &embed, err);
-    if (!st)
-        st = hn_key_real(src, key_of(&key, f, "residual_scale", "residual_multiplier", 1e-6, 1e6, 1), &residual, err);
-    if (!st) st = hn_key_real(src, key_of(&key, f, "logit_scale", "logits_scaling", 1e-6, 1e6, 1), &logits, err);
-    if (!st)
-        st = hn_key_real(src, key_of(&key, f, "attention.scale", "attention_multiplier", 1e-6, 1e6, attention),
-                         &attention, err);
-    a->embed_scale = (float)embed;
-    a->residual_scale = (float)residual;
-    a->logit_scale = (float)(1 / logits);
-    for (int i = 0; i < a->layers; i++) a->layer[i].attention_scale = (float)attention;
-    return st;
-}
-
-/* Layers that do not rotate: no_rope_layers says 0 of them; absent, and in a GGUF, it is every fourth. */
-static hunch_status read_nope(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const json_t *config = hn_source_json(src, "config.json"), *list = json_object_get(config, "no_rope_layers"),
-                 *every = json_object_get(config, "no_rope_layer_interval");
-    const json_int_t interval = json_is_integer(every) ? json_integer_value(every) : 4;
-    if (list && !json_is_null(list) && (!json_is_array(list) || json_array_size(list) != (size_t)a->layers))
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: no_rope_layers, expected a list of %d numbers",
-                       hn_source_path(src), a->layers);
-    if (interval < 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: no_rope_layer_interval, expected 1 or more",
-                       hn_source_path(src));
-    for (int i = 0; i < a->layers; i++)
-        a->layer[i].no_rope =
-            json_is_array(list) ? json_integer_value(json_array_get(list, (size_t)i)) == 0 : (i + 1) % interval == 0;
-    return HUNCH_OK;
+    hn_key k = *key_of(&key, f, "attention.sliding_window", "sliding_window", 0, 1 << 24, 0);
+    if (!f->window_key) k.gguf = NULL;
+    if (hn_source_get_kind(src) == HN_SOURCE_HF) k.min = 1;
+    return hn_key_int(src, &k, window, err);
 }
 
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {
     dense_keys k = {0};
     a->dense = family;
-    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names
-               : family->hf_names                        ? family->hf_names
-                                                         : hf_names;
+    a->names = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_dense_gguf_names : hf_names;
     hunch_status st = refuse_variants(src, family, err);
     if (!st) st = read_keys(&k, src, family, err);
     if (st) return st;
@@ -382,7 +347,5 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
                                       .qk_norm = family->qk_norm,
                                       .ffn = HN_FFN_SWIGLU,
                                       .ffn_width = k.ffn};
-    if (!st && family->multipliers) st = read_multipliers(a, src, family, err);
-    if (!st && family->gemma) st = hn_gemma_finish(a, src, err);
-    return st || !family->nope ? st : read_nope(a, src, err);
+    return st || !family->finish ? st : family->finish(a, src, err);
 }

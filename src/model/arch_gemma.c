@@ -8,29 +8,14 @@
 #include "base/mem.h"
 #include "model/arch.h"
 
-#define LAYER(name) "model.layers.%d." name ".weight"
-static const char *const hf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
-                                               [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
-                                               [HN_ROLE_OUTPUT] = "lm_head.weight",
-                                               [HN_ROLE_ATTN_NORM] = LAYER("input_layernorm"),
-                                               [HN_ROLE_Q] = LAYER("self_attn.q_proj"),
-                                               [HN_ROLE_K] = LAYER("self_attn.k_proj"),
-                                               [HN_ROLE_V] = LAYER("self_attn.v_proj"),
-                                               [HN_ROLE_O] = LAYER("self_attn.o_proj"),
-                                               [HN_ROLE_FFN_NORM] = LAYER("pre_feedforward_layernorm"),
-                                               [HN_ROLE_GATE] = LAYER("mlp.gate_proj"),
-                                               [HN_ROLE_UP] = LAYER("mlp.up_proj"),
-                                               [HN_ROLE_DOWN] = LAYER("mlp.down_proj"),
-                                               [HN_ROLE_Q_NORM] = LAYER("self_attn.q_norm"),
-                                               [HN_ROLE_K_NORM] = LAYER("self_attn.k_norm"),
-                                               [HN_ROLE_POST_ATTN_NORM] = LAYER("post_attention_layernorm"),
-                                               [HN_ROLE_POST_FFN_NORM] = LAYER("post_feedforward_layernorm")};
+enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62 };
+static const double USUAL_LOCAL_BASE = 10000;
 
 /* Which layers see everything: layer_types, else every sliding_window_pattern-th, else (and in a GGUF) every sixth. */
 static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
     const json_t *config = hn_source_json(src, "config.json"), *types = json_object_get(config, "layer_types"),
                  *every = json_object_get(config, "sliding_window_pattern");
-    const json_int_t pattern = json_is_integer(every) ? json_integer_value(every) : 6;
+    const json_int_t pattern = json_is_integer(every) ? json_integer_value(every) : USUAL_PATTERN;
     if (json_is_array(types) && json_array_size(types) != (size_t)a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: config.json: layer_types, expected a list of %d names",
                        hn_source_path(src), a->layers);
@@ -52,43 +37,59 @@ static hunch_status make_local_rope(hn_arch *a, double base, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_gemma_finish(hn_arch *a, const hn_source *src, hunch_error *err) {
-    enum { LAYERS_OF_27B = 62 };
-    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
+/* What the square of the attention scale divides by where nothing is said, as in a GGUF: the size of a head; of the largest
+ * model the width that a head would have. */
+static double usual_width(const hn_arch *a) {
     const hn_layer_desc *l = &a->layer[0];
-    /* a GGUF does not say: the largest alone divides by the width a head would have */
-    const double usual = a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
+    return a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
+}
+
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
-                 base = {NULL, "rope_local_base_freq", 1, 1e12, 10000},
+                 base = {NULL, "rope_local_base_freq", 1, 1e12, USUAL_LOCAL_BASE},
                  base_new = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
-                 scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual};
-    const char *act = "gelu_pytorch_tanh";
-    double local_base = 10000, per_query = usual;
+                 scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a)};
+    double local_base = 0, width = 0;
     int rows = 0;
-    bool found;
     hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st && folder) st = hn_key_real(src, &base_new, &local_base, err);
-    if (!st && folder && local_base < 1) st = hn_key_real(src, &base, &local_base, err);
-    if (!st && folder) st = hn_key_real(src, &scalar, &per_query, err);
-    if (!st && folder) st = hn_source_str(src, "hidden_activation", &act, NULL, &found, err);
-    if (!st && strcmp(act, "gelu_pytorch_tanh"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: hidden_activation is \"%.40s\", expected gelu_pytorch_tanh",
-                     hn_source_path(src), act);
+    if (!st) st = hn_key_real(src, &base_new, &local_base, err);
+    if (!st && local_base < 1) st = hn_key_real(src, &base, &local_base, err);
+    if (!st) st = hn_key_real(src, &scalar, &width, err);
     if (!st) st = mark_local(a, src, rows, err);
     if (!st) st = make_local_rope(a, local_base, err);
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
-    a->norms_less_one = folder;
+    a->norms_less_one = hn_source_get_kind(src) == HN_SOURCE_HF;
     for (int i = 0; i < a->layers; i++) {
         a->layer[i].post_norms = true;
         a->layer[i].ffn = HN_FFN_GEGLU;
-        a->layer[i].attention_scale = (float)(1 / sqrt(per_query));
+        a->layer[i].attention_scale = (float)(1 / sqrt(width));
     }
     return HUNCH_OK;
 }
 
+static hunch_status fits_gguf(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    bool usual = fabs((double)a->layer[0].attention_scale * sqrt(usual_width(a)) - 1) < 1e-6 &&
+                 (a->rope_dims < 4 || fabs(a->rope_local[1] / pow(USUAL_LOCAL_BASE, -2.0 / a->rope_dims) - 1) < 1e-9);
+    for (int i = 0; i < a->layers; i++) usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
+    return usual ? HUNCH_OK
+                 : hn_fail(
+                       err, HUNCH_REFUSED,
+                       "%s: a gemma3 GGUF file has no place for another order of layers, local rope base or attention "
+                       "scale than the published ones",
+                       hn_source_path(src));
+}
+
 static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense gemma3 = {.prefix = "gemma3", .qk_norm = true, .gemma = true, .hf_names = hf_names};
+    static const hn_dense gemma3 = {.prefix = "gemma3",
+                                    .qk_norm = true,
+                                    .window_key = true,
+                                    .no_rope_count = true,
+                                    .theta = 1e6,
+                                    .activation_key = "hidden_activation",
+                                    .activation = "gelu_pytorch_tanh",
+                                    .finish = read_rest,
+                                    .fits_gguf = fits_gguf};
     return hn_dense_read(a, src, &gemma3, err);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, no biases. Mistral: the
- * same, with a sliding window where its folder names one; its GGUF files are llama's. SmolLM3: layers without rotation. */
+ * same, with a sliding window where its folder names one; its GGUF files are llama's. */
 #include "model/arch.h"
 
 static hunch_status llama_read(hn_arch *a, hn_source *src, hunch_error *err) {
@@ -13,11 +13,5 @@ static hunch_status mistral_read(hn_arch *a, hn_source *src, hunch_error *err) {
     return hn_dense_read(a, src, &mistral, err);
 }
 
-static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense smollm3 = {.prefix = "smollm3", .interleaved = true, .nope = true};
-    return hn_dense_read(a, src, &smollm3, err);
-}
-
 const hn_family hn_family_llama = {"llama", "llama", llama_read};
 const hn_family hn_family_mistral = {"llama", "mistral", mistral_read};
-const hn_family hn_family_smollm3 = {"smollm3", "smollm3", smollm3_read};

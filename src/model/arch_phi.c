@@ -4,7 +4,7 @@
 #include "model/arch.h"
 
 static hunch_status phi3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense phi3 = {.prefix = "phi3", .windowed = true, .fused = true};
+    static const hn_dense phi3 = {.prefix = "phi3", .windowed = true, .window_key = true, .fused = true};
     return hn_dense_read(a, src, &phi3, err);
 }
 

@@ -64,14 +64,9 @@ static hunch_status rope_plan(conversion *c) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-/* A key of the family: "llama.block_count" for the suffix "block_count". */
-typedef struct family_key {
-    char name[96];
-} family_key;
-
-static const char *key_of(const conversion *c, const char *suffix, family_key *k) {
-    snprintf(k->name, sizeof k->name, "%s.%s", c->arch.dense->prefix, suffix);
-    return k->name;
+static const char *key_of(const conversion *c, const char *suffix, char key[96]) {
+    hn_dense_key(c->arch.dense, suffix, key);
+    return key;
 }
 
 /* general.name: what config.json calls the model, else the folder's name. */
@@ -120,27 +115,27 @@ static hunch_status dimensions_write(conversion *c) {
         {"feed_forward_length", l->ffn_width},
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
-        {"rope.dimension_count", a->dense->gemma ? 0 : a->rope_dims},
+        {"rope.dimension_count", a->dense->no_rope_count ? 0 : a->rope_dims},
         {"attention.sliding_window", l->window},
         {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
         {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
     };
-    family_key k;
+    char key[96];
     hunch_status status = HUNCH_OK;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
         if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
-            status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, &k), (uint32_t)numbers[i].value, c->err);
+            status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, key), (uint32_t)numbers[i].value, c->err);
     return status;
 }
 
 static hunch_status rope_write(conversion *c) {
-    family_key k;
-    hunch_status status = hn_gguf_put_f32(c->w, key_of(c, "rope.freq_base", &k), (float)c->theta, c->err);
+    char key[96];
+    hunch_status status = hn_gguf_put_f32(c->w, key_of(c, "rope.freq_base", key), (float)c->theta, c->err);
     if (status != HUNCH_OK || fabs(c->rope_factor - 1) < 1e-6)
         return status;
-    status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", &k), "linear", strlen("linear"), c->err);
+    status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", key), "linear", strlen("linear"), c->err);
     return status == HUNCH_OK
-               ? hn_gguf_put_f32(c->w, key_of(c, "rope.scaling.factor", &k), (float)c->rope_factor, c->err)
+               ? hn_gguf_put_f32(c->w, key_of(c, "rope.scaling.factor", key), (float)c->rope_factor, c->err)
                : status;
 }
 
@@ -166,15 +161,15 @@ static hunch_status multipliers_write(conversion *c) {
                {"residual_scale", a->residual_scale},
                {"logit_scale", 1 / a->logit_scale},
                {"attention.scale", a->layer[0].attention_scale}};
-    family_key k;
+    char key[96];
     hunch_status status = HUNCH_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && status == HUNCH_OK && a->dense->multipliers; i++)
-        status = hn_gguf_put_f32(c->w, key_of(c, all[i].key, &k), all[i].value, c->err);
+        status = hn_gguf_put_f32(c->w, key_of(c, all[i].key, key), all[i].value, c->err);
     return status;
 }
 
 static hunch_status keys_write(conversion *c) {
-    family_key k;
+    char key[96];
     hunch_status status =
         hn_gguf_put_str(c->w, "general.architecture", c->arch.architecture, strlen(c->arch.architecture), c->err);
     if (status == HUNCH_OK)
@@ -184,7 +179,7 @@ static hunch_status keys_write(conversion *c) {
     if (status == HUNCH_OK)
         status = dimensions_write(c);
     if (status == HUNCH_OK)
-        status = hn_gguf_put_f32(c->w, key_of(c, "attention.layer_norm_rms_epsilon", &k), c->arch.norm_eps,
+        status = hn_gguf_put_f32(c->w, key_of(c, "attention.layer_norm_rms_epsilon", key), c->arch.norm_eps,
                                  c->err);
     if (status == HUNCH_OK)
         status = rope_write(c);
@@ -204,6 +199,8 @@ static bool role_is_vector(hn_role role) {
 }
 
 static bool role_is_there(const hn_layer_desc *l, hn_role role) {
+    if (role == HN_ROLE_FFN_NORM)
+        return !l->post_norms;
     if (role == HN_ROLE_QKV || role == HN_ROLE_GATE_UP)
         return l->fused;
     if (role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_V || role == HN_ROLE_GATE || role == HN_ROLE_UP)
@@ -360,32 +357,14 @@ static hunch_status tensors_write(conversion *c) {
     return status;
 }
 
-/* Readers of a gemma3 GGUF know these without a key. */
-static bool gemma_is_usual(const hn_arch *a) {
-    enum { LAYERS_OF_27B = 62 };
-    const hn_layer_desc *l = &a->layer[0];
-    const double width = a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
-    return fabs((double)l->attention_scale * sqrt(width) - 1) < 1e-6 &&
-           (a->rope_dims < 4 || fabs(a->rope_local[1] / pow(10000, -2.0 / a->rope_dims) - 1) < 1e-9);
-}
-
 /* What a folder can say of its layers and a GGUF of its family cannot. */
 static hunch_status layers_check(const conversion *c) {
-    for (int i = 0; i < c->arch.layers; i++) {
-        const hn_layer_desc *l = &c->arch.layer[i];
-        if (l->window > 0 && !c->arch.dense->gemma && !c->arch.dense->fused)
+    const hn_dense *f = c->arch.dense;
+    for (int i = 0; i < c->arch.layers; i++)
+        if (c->arch.layer[i].window > 0 && !f->window_key)
             return hn_fail(c->err, HUNCH_REFUSED, "%s: sliding_window %d: a %s GGUF file has no place for it",
-                           hn_source_path(c->src), l->window, c->arch.architecture);
-        if (c->arch.dense->gemma && (l->local != ((i + 1) % 6 != 0) || !gemma_is_usual(&c->arch)))
-            return hn_fail(c->err, HUNCH_REFUSED,
-                           "%s: a gemma3 GGUF file has no place for another order of layers, local rope base or attention "
-                           "scale than the published ones", hn_source_path(c->src));
-        if (c->arch.dense->nope && l->no_rope != ((i + 1) % 4 == 0))
-            return hn_fail(c->err, HUNCH_REFUSED,
-                           "%s: no_rope_layers: in a %s GGUF file every fourth layer does not rotate, here layer %d differs",
-                           hn_source_path(c->src), c->arch.architecture, i);
-    }
-    return HUNCH_OK;
+                           hn_source_path(c->src), c->arch.layer[i].window, c->arch.architecture);
+    return f->fits_gguf ? f->fits_gguf(&c->arch, c->src, c->err) : HUNCH_OK;
 }
 
 static hunch_status conversion_run(conversion *c, const char *out_path) {

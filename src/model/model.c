@@ -97,21 +97,23 @@ static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, part r
     return HUNCH_OK;
 }
 
+/* A matrix of inputs [hidden] that lies in a tensor of its own, or as these rows of a fused one. */
+static hunch_status plan_fusable(plan *p, int layer, hn_role own, hn_role fused, part rows, bool pair, hn_weight *w,
+                                 hunch_error *err) {
+    const int in = p->m->arch.hidden;
+    return p->m->arch.layer[layer].fused ? plan_matrix(p, fused, layer, in, rows, pair, w, err)
+                                         : plan_matrix(p, own, layer, in, whole(rows.out), pair, w, err);
+}
+
 static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     const hn_layer_desc *d = &p->m->arch.layer[i];
     const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
     hn_layer *l = &p->m->layer[i];
     hunch_status st = plan_vector(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
-    const int of = q + 2 * kv, ffn = d->ffn_width;
-    const bool one = d->fused;
-    if (!st)
-        st = plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_Q, i, h, one ? (part){0, q, of} : whole(q), false, &l->q, err);
-    if (!st)
-        st =
-            plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_K, i, h, one ? (part){q, kv, of} : whole(kv), false, &l->k, err);
-    if (!st)
-        st = plan_matrix(p, one ? HN_ROLE_QKV : HN_ROLE_V, i, h, one ? (part){q + kv, kv, of} : whole(kv), false, &l->v,
-                         err);
+    const int qkv = q + 2 * kv, ffn = d->ffn_width;
+    if (!st) st = plan_fusable(p, i, HN_ROLE_Q, HN_ROLE_QKV, (part){0, q, qkv}, false, &l->q, err);
+    if (!st) st = plan_fusable(p, i, HN_ROLE_K, HN_ROLE_QKV, (part){q, kv, qkv}, false, &l->k, err);
+    if (!st) st = plan_fusable(p, i, HN_ROLE_V, HN_ROLE_QKV, (part){q + kv, kv, qkv}, false, &l->v, err);
     if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, whole(h), false, &l->o, err);
     l->heads.eps = p->m->arch.norm_eps;
     if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_Q_BIAS, i, q, &l->heads.q_bias, err);
@@ -121,13 +123,9 @@ static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
     if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
     if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
     if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
-    if (!st) st = plan_vector(p, HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
-    if (!st)
-        st = plan_matrix(p, one ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, h, one ? (part){0, ffn, 2 * ffn} : whole(ffn),
-                         false, &l->gate, err);
-    if (!st)
-        st = plan_matrix(p, one ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, h, one ? (part){ffn, ffn, 2 * ffn} : whole(ffn),
-                         true, &l->up, err);
+    if (!st) st = plan_vector(p, d->post_norms ? HN_ROLE_PRE_FFN_NORM : HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
+    if (!st) st = plan_fusable(p, i, HN_ROLE_GATE, HN_ROLE_GATE_UP, (part){0, ffn, 2 * ffn}, false, &l->gate, err);
+    if (!st) st = plan_fusable(p, i, HN_ROLE_UP, HN_ROLE_GATE_UP, (part){ffn, ffn, 2 * ffn}, true, &l->up, err);
     if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, ffn, whole(h), false, &l->down, err);
     return st;
 }

@@ -97,6 +97,14 @@ void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int head
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+/* A rank's columns [from, to), whole strips, as the products before wrote them. */
+static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
+    int first, last;
+    hn_share(ex, (cols + HN_STRIP - 1) / HN_STRIP, &first, &last);
+    *from = first * HN_STRIP;
+    *to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
+}
+
 void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
     int first, last;
     hn_share(ex, n, &first, &last);
@@ -115,9 +123,8 @@ static float gelu(float x) {
 }
 
 void hn_cpu_geglu(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols) {
-    int first, last;
-    hn_share(ex, (cols + HN_STRIP - 1) / HN_STRIP, &first, &last);
-    const int from = first * HN_STRIP, to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
+    int from, to;
+    share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
         float *g = hn_host_f32(gate) + (size_t)ld * (size_t)i;
         const float *u = hn_host_f32(up) + (size_t)ld * (size_t)i;
@@ -126,11 +133,9 @@ void hn_cpu_geglu(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int 
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* Split by columns, as what it scales was written. */
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
-    int first, last;
-    hn_share(ex, (cols + HN_STRIP - 1) / HN_STRIP, &first, &last);
-    const int from = first * HN_STRIP, to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
+    int from, to;
+    share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
         float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
         for (int k = from; k < to; k++) row[k] *= a;
