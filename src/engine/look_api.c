@@ -28,9 +28,8 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     if (n == 0) return hn_fail(err, HUNCH_USAGE, "no tokens: expected at least one");
     if (n > (size_t)e->context)
         return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
-    for (size_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= vocab)
-            return hn_fail(err, HUNCH_USAGE, "token %zu is %d, expected 0 to %d", i, tokens[i], vocab - 1);
+    st = hn_check_tokens(e, "", tokens, n, err);
+    if (st) return st;
     hn_look_end_measure(e);
     hn_cache_seq_begin(e->cache, id);
     for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
@@ -47,10 +46,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 /* ---- one draft --------------------------------------------------------------------------------------------------------- */
 
 static double proposal_probability(const hn_candidate *c, int vocab) {
-    double sum = 0;
-    if (!c->q) return 1;
-    for (int i = 0; i < vocab; i++) sum += (double)c->q[i];
-    return (double)c->q[c->token] / sum;
+    return c->q ? (double)c->q[c->token] / hn_weights_sum(c->q, vocab) : 1;
 }
 
 /* The tree's candidates but those that share another's row, parents first. */

@@ -13,12 +13,11 @@ void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
     r->sampling = m->target.arch.sampling;
 }
 
-static hunch_status check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n,
-                                 hunch_error *err) {
+hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err) {
     const int vocab = e->model->target.arch.vocab;
     for (size_t i = 0; i < n; i++)
         if (t[i] < 0 || t[i] >= vocab)
-            return hn_fail(err, HUNCH_USAGE, "%s token %zu is %d, expected 0 to %d", what, i, t[i], vocab - 1);
+            return hn_fail(err, HUNCH_USAGE, "%stoken %zu is %d, expected 0 to %d", what, i, t[i], vocab - 1);
     return HUNCH_OK;
 }
 
@@ -32,8 +31,8 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     if (r->n_prediction > MOST_PREDICTED)
         return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
                        MOST_PREDICTED);
-    hunch_status st = check_tokens(e, "prompt", r->prompt, r->n_prompt, err);
-    if (!st) st = check_tokens(e, "prediction", r->prediction, r->prediction ? r->n_prediction : 0, err);
+    hunch_status st = hn_check_tokens(e, "prompt ", r->prompt, r->n_prompt, err);
+    if (!st) st = hn_check_tokens(e, "prediction ", r->prediction, r->prediction ? r->n_prediction : 0, err);
     if (st) return st;
     if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
         return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");

@@ -28,6 +28,9 @@ extern const hn_lanes hn_lanes_ref;
 #ifdef __x86_64__
 extern const hn_lanes hn_lanes_avx2, hn_lanes_avx512;
 #endif
+/* Sum in double, in one fixed order. */
+double hn_weights_sum(const float *w, int n);
+
 const hn_lanes *hn_lanes_for(hn_isa isa); /* one that the machine has */
 const hn_lanes *hn_lanes_best(void);      /* of the best level, which is asked for once */
 #endif

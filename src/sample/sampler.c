@@ -158,18 +158,6 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
     return r.winner;
 }
 
-enum { LANES = 16 };
-
-static double weights_sum(const float *w, int n) {
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += (double)w[i + j];
-    for (; i < n; i++) sum += (double)w[i];
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return sum;
-}
-
 void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
     const float *l = hn_processors_apply(s, logits, h);
     const int32_t best = hn_argmax(l, s->vocab);
@@ -182,7 +170,7 @@ void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_
     } else {
         out->n = hn_support_build(s, l, best, xtc_acts(s, position_of(h)));
     }
-    out->sum = weights_sum(s->value, out->n);
+    out->sum = hn_weights_sum(s->value, out->n);
 }
 
 double hn_logprob(const float *logits, int vocab, int32_t token) {
@@ -195,7 +183,7 @@ double hn_logprob(const float *logits, int vocab, int32_t token) {
         float w[BLOCK];
         const int n = vocab - i < BLOCK ? vocab - i : BLOCK;
         hn_lanes_best()->weights(logits + i, n, max, 1, w);
-        sum += weights_sum(w, n);
+        sum += hn_weights_sum(w, n);
     }
     const float l = logits[token];
     if (!(l > -INFINITY)) return -INFINITY;

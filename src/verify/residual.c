@@ -80,16 +80,6 @@ double hn_residual_p(const hn_walk *k, const hn_residual *r, int32_t token) {
 
 /* ---- proposal laws ----------------------------------------------------------------------------------------------- */
 
-static double sum_of(const float *q, int n) {
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += (double)q[i + j];
-    for (; i < n; i++) sum += (double)q[i];
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return sum;
-}
-
 /* The tokens that were gone when c was drawn, in rising order. */
 static int drawn_before(const hn_tree *t, int c, int32_t *token) {
     int n = 0;
@@ -107,10 +97,10 @@ static double sum_without(const float *q, int vocab, const int32_t *gone, int n)
     double sum = 0;
     int from = 0;
     for (int i = 0; i < n; i++) {
-        if (gone[i] > from) sum += sum_of(q + from, gone[i] - from);
+        if (gone[i] > from) sum += hn_weights_sum(q + from, gone[i] - from);
         from = gone[i] + 1;
     }
-    return sum + sum_of(q + from, vocab - from);
+    return sum + hn_weights_sum(q + from, vocab - from);
 }
 
 double hn_residual_q(const hn_walk *k, hn_residual *r, int c) {
