@@ -3,27 +3,12 @@
  * that cannot find it says so and counts as skipped (exit code 77). Include after fixture.h. */
 #ifndef HN_TEST_SMOLLM2_H
 #define HN_TEST_SMOLLM2_H
-#include <unistd.h>
-
-#include "fixture.h"
-
-enum { SKIPPED = 77 };
+#include "real_model.h"
 
 /* $HUNCH_SMOLLM2, else the user's cache folder; NULL if it is not there. */
 FIXTURE const char *smollm2_path(void) {
     static char path[600];
-    const char *given = getenv("HUNCH_SMOLLM2"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (given && *given)
-        snprintf(path, sizeof path, "%s", given);
-    else
-        snprintf(path, sizeof path, "%s%s/hunch/SmolLM2-135M-Instruct.Q4_1.gguf",
-                 cache && *cache ? cache
-                 : home          ? home
-                                 : "",
-                 cache && *cache ? "" : "/.cache");
-    if (access(path, R_OK) == 0) return path;
-    fprintf(stderr, "skipped: %s is not there (scripts/fetch-demo-model.sh brings it)\n", path);
-    return NULL;
+    return cached_model("HUNCH_SMOLLM2", "SmolLM2-135M-Instruct.Q4_1.gguf", "scripts/fetch-demo-model.sh", path);
 }
 
 static const char *const smollm2_prompts[] = {

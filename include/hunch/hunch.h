@@ -67,6 +67,7 @@ typedef struct hunch_model_options {
     /* progress of loading in 0..1; may be NULL; called from the opening thread */
     void (*progress)(void *user, double fraction);
     void *progress_user;
+    bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
 void hunch_model_options_defaults(hunch_model_options *o);

@@ -105,19 +105,20 @@ static hn_feature_set feature_set(const hunch_engine *e) {
 
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
 static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
-    const hn_arch *a = &e->model->target.arch;
-    hn_cache_group group[HN_MAX_GROUPS] = {
-        {"attention", a->layers, a->layer[0].kv_heads, a->layer[0].head_dim, e->kv, o->page_rows, 0, 0}};
-    int n = 1;
+    hn_cache_group group[HN_MAX_GROUPS];
+    const int of_target = hn_kv_groups(&e->model->target.arch, e->kv, group, NULL);
+    int n = of_target;
+    if (n == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
+    group[0].page_rows = o->page_rows;
     for (int i = 0; i < e->n_drafters; i++)
         for (int g = 0; g < e->drafter[i].needs.n_groups; g++) {
-            if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - 1);
+            if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - of_target);
             group[n] = e->drafter[i].needs.group[g];
             group[n++].owner = i + 1;
         }
     hunch_status st =
         hn_cache_open(&e->cache, &e->model->target.ops, group, n, e->parallel + 1, e->context, o->pool_rows, err);
-    int first = 1;
+    int first = of_target;
     for (int i = 0; !st && i < e->n_drafters; i++) {
         hn_drafter *d = &e->drafter[i];
         if (d->ops->attach) st = d->ops->attach(d, e->cache, first, i + 1, err);
@@ -152,6 +153,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
     *out = NULL;
     const hn_arch *a = &m->target.arch;
+    if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
     hunch_status st = check_options(o, m, err);
     if (st) return st;
     hunch_engine *e = hn_zalloc(1, sizeof *e);

@@ -7,6 +7,7 @@
 #define HN_ENGINE_H
 #include "cache/cache.h"
 #include "draft/drafter.h"
+#include "model/kv_groups.h"
 #include "model/model.h"
 #include "model/pass.h"
 #include "plan/controller.h"
@@ -22,6 +23,7 @@ struct hunch_model {
     int threads;
     double load_seconds;
     hunch_precision precision;
+    bool text_only; /* target is zeroed */
 };
 
 struct hunch_engine {

@@ -124,7 +124,7 @@ static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err)
     uint64_t seed = 1;
     if (!e->measured) hn_cache_seq_begin(e->cache, id);
     e->measured = 1;
-    if (hn_cache_committed(e->cache, id, 0) > context) hn_cache_rewind(e->cache, id, 0, context);
+    if (hn_cache_committed(e->cache, id, 0) > context) hn_cache_rewind(e->cache, id, 0, context); /* or fewer rows */
     for (int at; (at = hn_cache_committed(e->cache, id, 0)) < context;) {
         const int m = context - at < HN_MAX_ROWS ? context - at : HN_MAX_ROWS;
         for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
@@ -182,6 +182,7 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
 
 hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hunch_error *err) {
     memset(out, 0, sizeof *out);
+    if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
     hn_cpu_name(out->cpu, sizeof out->cpu);
     out->isa = hn_isa_name(m->target.ops.isa);
     out->threads = m->threads;

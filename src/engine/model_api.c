@@ -60,7 +60,7 @@ static char *token_name(const hn_tokenizer *t, int32_t id) {
 static hunch_status open_text(hunch_model *m, const hn_source *src, hunch_error *err) {
     hunch_status st = hn_tokenizer_open(&m->tokenizer, src, err);
     if (st || !m->tokenizer) return st;
-    if (hn_tokenizer_vocab(m->tokenizer) > m->target.arch.vocab)
+    if (!m->text_only && hn_tokenizer_vocab(m->tokenizer) > m->target.arch.vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: tokenizer of %d tokens, model of %d", hn_source_path(src),
                        hn_tokenizer_vocab(m->tokenizer), m->target.arch.vocab);
     m->chat_bos = token_name(m->tokenizer, hn_tokenizer_bos(m->tokenizer));
@@ -83,8 +83,9 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (!m) return hn_fail_memory(err, "model", sizeof *m);
     m->threads = load.threads;
     m->precision = o->precision;
+    m->text_only = o->text_only;
     st = hn_source_open(&src, path, err);
-    if (!st) st = hn_model_open(&m->target, src, &load, err);
+    if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
     hn_source_close(&src);
     m->load_seconds = hn_now() - start;
@@ -116,13 +117,13 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .name = a->name,
                                .layers = a->layers,
                                .hidden = a->hidden,
-                               .vocab = a->vocab,
+                               .vocab = m->text_only && m->tokenizer ? hn_tokenizer_vocab(m->tokenizer) : a->vocab,
                                .context = a->context,
                                .parameters = m->target.parameters,
                                .weight_bytes = m->target.weight_bytes,
                                .kv_row_elements = kv,
                                .macs_per_row = m->target.macs_per_row,
-                               .isa = hn_isa_name(m->target.ops.isa),
+                               .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat != NULL,

@@ -273,8 +273,35 @@ static void test_bad_engines(void **state) {
     }
 }
 
+static void test_text_alone(void **state) {
+    (void)state;
+    hunch_model_options o;
+    hunch_error err = {0};
+    hunch_model *m = NULL;
+    hunch_engine *e = NULL;
+    hunch_engine_options eo;
+    hunch_machine machine;
+    hunch_model_info info;
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    hunch_model_options_defaults(&o);
+    o.text_only = true;
+    assert_int_equal(hunch_model_open(&m, data_path("models/stories260K/stories260K.f32.gguf"), &o, &err), HUNCH_OK);
+    hunch_model_get_info(m, &info);
+    assert_int_equal(info.vocab, 512);
+    assert_true(info.weight_bytes == 0);
+    assert_int_equal(hunch_tokenize(m, "Once upon", 9, HUNCH_TEXT_ADD_SPECIAL, &ids, &n, &err), HUNCH_OK);
+    assert_true(n >= 3 && ids[0] == prompt[0] && ids[1] == prompt[1] && ids[2] == prompt[2]);
+    hunch_free(ids);
+    hunch_engine_options_defaults(&eo);
+    assert_int_equal(hunch_engine_open(&e, m, &eo, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "weights"));
+    assert_int_equal(hunch_measure_machine(m, &machine, &err), HUNCH_USAGE);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone), cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
                                        cmocka_unit_test(test_limits),          cmocka_unit_test(test_context_end),
                                        cmocka_unit_test(test_end_of_sequence), cmocka_unit_test(test_bad_requests)};
     return cmocka_run_group_tests(tests, setup, teardown);

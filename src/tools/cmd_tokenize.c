@@ -150,7 +150,7 @@ static int template_run(const tool_options *o) {
         return tool_usage("tokenize: --now needs --template FILE");
     char *vars = vars_read(o->messages_file, &code);
     if (!code && (!o->template_file || !o->text_only))
-        code = tool_model_open(&m, o, NULL);
+        code = tool_text_open(&m, o);
     if (!code && o->template_file)
         code = template_file_render(o, vars, &text, &len);
     else if (!code && hunch_chat_render(m, vars, &text, &len, &err) != HUNCH_OK)
@@ -172,7 +172,7 @@ static int tokenize_text(const tool_options *o) {
         return tool_usage("tokenize: --json-lines needs -f FILE");
     int code = o->json_lines ? 0 : tool_text_read(&p, o);
     if (!code)
-        code = tool_model_open(&m, o, NULL);
+        code = tool_text_open(&m, o);
     if (!code)
         code = o->json_lines ? rows_tokenize(m, o->file)
                              : text_tokenize(m, p.text, p.len, HUNCH_TEXT_PARSE_SPECIAL, o->json);

@@ -7,9 +7,23 @@
 #include <string.h>
 #include <sys/random.h>
 
+static int model_missing(void) {
+    return tool_usage("-m MODEL is missing: a GGUF file or a Hugging Face folder");
+}
+
+int tool_text_open(hunch_model **out, const tool_options *o) {
+    if (!o->model)
+        return model_missing();
+    hunch_model_options mo;
+    hunch_model_options_defaults(&mo);
+    mo.text_only = true;
+    hunch_error err = {0};
+    return hunch_model_open(out, o->model, &mo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (!o->model)
-        return tool_usage("-m MODEL is missing: a GGUF file or a Hugging Face folder");
+        return model_missing();
     tool_progress bar;
     tool_progress_begin(&bar, "loading");
     hunch_model_options mo;

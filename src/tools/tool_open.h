@@ -9,6 +9,9 @@
 /* Needs -m; shows a bar while loading. *load_s: seconds it took (may be NULL). */
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s);
 
+/* Needs -m; its tokenizer and chat template alone. */
+int tool_text_open(hunch_model **out, const tool_options *o);
+
 /* One drafting method: the SPECs that draft together. */
 typedef struct tool_method {
     char *text;          /* as given, SPECs joined by + */

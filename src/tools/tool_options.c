@@ -33,8 +33,7 @@ enum {
     GENERATES = TOOL_RUN | TOOL_COMPARE | TOOL_CHAT,
     SAMPLED = GENERATES | TOOL_DRAFT,
     ENGINED = TEXTED | TOOL_CHAT | TOOL_BENCH,
-    LOADED = ENGINED | TOOL_TOKENIZE,
-    ALL = LOADED | TOOL_INSPECT | TOOL_CONVERT
+    ALL = ENGINED | TOOL_TOKENIZE | TOOL_INSPECT | TOOL_CONVERT
 };
 
 #define AT(field) offsetof(tool_options, field)
@@ -90,9 +89,9 @@ static const option options[] = {
     {"--text", NULL, FLAG, AT(text_only), TOOL_TOKENIZE, 0, 0, NULL, NULL, NULL, "print the rendered text, not its ids (needs no model)"},
     {"--now", NULL, TEXT, AT(now), TOOL_TOKENIZE, 0, 0, NULL, NULL, "TIME", "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
     {"--parallel", NULL, INT, AT(parallel), PROMPTED | TOOL_BENCH, 1, 1024, NULL, NULL, "N", "sequences at once, default 1"},
-    {"--threads", NULL, INT, AT(threads), LOADED, 1, 256, NULL, NULL, "N", "default: the cores this process may use"},
-    {"--isa", NULL, TEXT, AT(isa), LOADED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512 or best"},
-    {"--precision", NULL, CHOICE, AT(precision), LOADED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
+    {"--threads", NULL, INT, AT(threads), ENGINED, 1, 256, NULL, NULL, "N", "default: the cores this process may use"},
+    {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512 or best"},
+    {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
     {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, 64, NULL, NULL, "N", "rows of prefill a pass, 1 to 64"},

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a GGUF of true shape and random weights, for benchmarks of passes: random blocks of each type with sane scales,
+written directly, nothing is quantised. It says nothing and has no tokenizer.
+
+    tools/random_model.py qwen3-0.6b Q4_K_M out.gguf        needs numpy and the gguf package
+"""
+import argparse
+
+import gguf
+import numpy as np
+
+SHAPES = {  # layers, hidden, ffn, heads, kv heads, head size, vocabulary
+    "qwen3-0.6b": (28, 1024, 3072, 16, 8, 128, 151936),
+    "qwen3-1.7b": (28, 2048, 6144, 16, 8, 128, 151936),
+    "qwen3-4b": (36, 2560, 9728, 32, 8, 128, 151936),
+    "qwen3-tiny": (4, 256, 512, 4, 2, 64, 4096),
+}
+T = gguf.GGMLQuantizationType
+# Bytes of a block, weights in it, where its f16 scales lie, and the mean size of a code times its integer scale: what the
+# f16 scale is divided by, so that weights come out about `spread` large.
+BLOCKS = {
+    "Q4_0": (18, 32, [0], 4.6), "Q4_1": (20, 32, [0], 4.6), "Q5_0": (22, 32, [0], 9.2), "Q5_1": (24, 32, [0], 9.2),
+    "Q8_0": (34, 32, [0], 74.0), "Q2_K": (84, 256, [80, 82], 12.0), "Q3_K": (110, 256, [108], 42.0),
+    "Q4_K": (144, 256, [0, 2], 150.0), "Q5_K": (176, 256, [0, 2], 300.0), "Q6_K": (210, 256, [208], 1370.0),
+    "IQ4_NL": (18, 32, [0], 70.0), "IQ4_XS": (136, 256, [0], 1300.0), "MXFP4": (17, 32, [], 0.0),
+}
+
+
+def blocks(rng, kind, rows, cols, spread):
+    """Stored rows: random bytes, then scales."""
+    if kind in ("F16", "BF16", "F32"):
+        w = rng.standard_normal((rows, cols), dtype=np.float32) * spread
+        if kind == "F32":
+            return w
+        return w.astype(np.float16) if kind == "F16" else gguf.quants.quantize(w, T.BF16)
+    size, per, scales, mean = BLOCKS[kind]
+    n = rows * cols // per
+    out = rng.integers(0, 256, (n, size), dtype=np.uint8)
+    for at in scales:
+        d = (spread / mean * rng.uniform(0.7, 1.3, n)).astype(np.float16)
+
+        out[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)
+    if kind in ("Q4_1", "Q5_1"):
+        m = (-out[:, :2].copy().view(np.float16).reshape(n).astype(np.float32) * (7.5 if kind == "Q4_1" else 15.5))
+        out[:, 2:4] = m.astype(np.float16).view(np.uint8).reshape(n, 2)
+    if kind == "MXFP4":
+        out[:, 0] = 128 + int(round(np.log2(spread / 4)))
+    return out.reshape(rows, n // rows * size)
+
+
+def more_bits(i, layers):
+    """Layers whose attn_v and ffn_down get more bits in the _M mixes of llama.cpp."""
+    return i < layers // 8 or i >= 7 * layers // 8 or (i - layers // 8) % 3 == 2
+
+
+def kind_of(mix, name, i, layers):
+    if mix != "Q4_K_M":
+        return mix
+    if name == "token_embd":
+        return "Q6_K"
+    return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits(i, layers) else "Q4_K"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("shape", choices=sorted(SHAPES))
+    p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
+    p.add_argument("out")
+    a = p.parse_args()
+    layers, hidden, ffn, heads, kv, dim, vocab = SHAPES[a.shape]
+    rng = np.random.default_rng(1)
+    w = gguf.GGUFWriter(a.out, "qwen3", use_temp_file=False)
+    w.add_name(f"random {a.shape} {a.type}")
+    for key, value in (("block_count", layers), ("context_length", 40960), ("embedding_length", hidden),
+                       ("feed_forward_length", ffn), ("attention.head_count", heads), ("attention.head_count_kv", kv),
+                       ("attention.key_length", dim), ("attention.value_length", dim)):
+        w.add_uint32(f"qwen3.{key}", value)
+    w.add_float32("qwen3.attention.layer_norm_rms_epsilon", 1e-6)
+    w.add_float32("qwen3.rope.freq_base", 1e6)
+    todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
+    for i in range(layers):
+        for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
+                                 ("attn_output", hidden, heads * dim), ("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden),
+                                 ("ffn_down", hidden, ffn)):
+            todo.append((f"blk.{i}.{name}.weight", name, rows, cols, i))
+    vectors = [("output_norm.weight", hidden)]
+    for i in range(layers):
+        vectors += [(f"blk.{i}.attn_norm.weight", hidden), (f"blk.{i}.ffn_norm.weight", hidden),
+                    (f"blk.{i}.attn_q_norm.weight", dim), (f"blk.{i}.attn_k_norm.weight", dim)]
+    for name, n in vectors:
+        w.add_tensor(name, np.ones(n, dtype=np.float32))
+    for full, name, rows, cols, i in todo:
+        kind = kind_of(a.type, name, i, layers)
+        raw = T[kind]
+        per, size = gguf.GGML_QUANT_SIZES[raw]
+        w.add_tensor_info(full, [rows, cols // per * size] if kind not in ("F32", "F16") else [rows, cols],
+                          np.dtype(np.uint8 if kind not in ("F32", "F16") else kind.lower().replace("f", "float")),
+                          rows * cols // per * size, raw_dtype=raw)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_ti_data_to_file()
+    for name, n in vectors:
+        w.write_tensor_data(np.ones(n, dtype=np.float32))
+    for full, name, rows, cols, i in todo:
+        w.write_tensor_data(blocks(rng, kind_of(a.type, name, i, layers), rows, cols, cols ** -0.5))
+    w.close()
+
+
+if __name__ == "__main__":
+    main()
