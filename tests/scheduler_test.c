@@ -16,10 +16,15 @@ enum { CONTEXT = 256, PAGE = 16, MOST = 16 };
 static char self_draft[600]; /* model:PATH of another precision of the same model */
 static hunch_model *model;
 
+static void use_model(const char *path, const char *draft) {
+    hunch_model_close(&model);
+    model = open_model(data_path(path), "best", 2, HUNCH_PRECISION_NATIVE);
+    snprintf(self_draft, sizeof self_draft, "model:%s,depth=4", data_path(draft));
+}
+
 static int setup(void **state) {
     (void)state;
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
-    snprintf(self_draft, sizeof self_draft, "model:%s,depth=4", data_path("models/stories260K/stories260K.f16.gguf"));
+    use_model(STORIES, "models/stories260K/stories260K.f16.gguf");
     return 0;
 }
 static int teardown(void **state) {
@@ -72,10 +77,11 @@ static void alone(const hunch_request *r, const char *draft, hunch_verify verify
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------------- */
 
-static void check_prefixes(const char *draft) {
+/* pool_rows: room enough that nothing is evicted. */
+static void check_prefixes(const char *draft, int pool_rows) {
     enum { N = 6 }; /* 112: whole pages to its last row, which must be computed all the same */
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
-    hunch_engine *e = open_small(draft, 1, 0, true, HUNCH_VERIFY_DEFAULT);
+    hunch_engine *e = open_small(draft, 1, pool_rows, true, HUNCH_VERIFY_DEFAULT);
     for (int i = 0; i < N; i++) {
         hunch_token *prompt = make_prompt(length[i], shared[i], (uint64_t)i);
         const hunch_request r = ask(prompt, length[i], 40, i % 2 ? 0.8 : 0);
@@ -97,12 +103,11 @@ static void check_prefixes(const char *draft) {
 static void test_prefixes(void **state) {
     (void)state;
     const char *const drafts[] = {NULL, "ngram", "forced,accept=0.7,depth=4", self_draft, "auto"};
-    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) check_prefixes(drafts[i]);
+    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) check_prefixes(drafts[i], 0);
 }
 
 /* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. */
-static void test_second_turn(void **state) {
-    (void)state;
+static void check_second_turn(void) {
     const char *const drafts[] = {"forced,accept=0.8,depth=5,tree=random,seed=3", self_draft};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
         hunch_engine *e = open_small(drafts[d], 1, 0, true, HUNCH_VERIFY_DEFAULT);
@@ -128,6 +133,11 @@ static void test_second_turn(void **state) {
         free(prompt);
         hunch_engine_close(&e);
     }
+}
+
+static void test_second_turn(void **state) {
+    (void)state;
+    check_second_turn();
 }
 
 /* ---- turns --------------------------------------------------------------------------------------------------------------- */
@@ -258,39 +268,67 @@ static void interrupted(const hunch_request *r, const char *draft, hunch_verify 
     hunch_engine_close(&e);
 }
 
+typedef struct way {
+    const char *draft;
+    hunch_verify verify;
+} way;
+
 /* Under `ratio` the text depends on the drafts, so the drafts themselves must come back the same. */
+static void check_resumed(const way *w, const hunch_token *prompt, size_t n, double temperature, int most) {
+    const hunch_request r = ask(prompt, n, 40, temperature);
+    const bool as_plain = w->verify == HUNCH_VERIFY_DEFAULT || temperature == 0;
+    answer want = {0};
+    alone(&r, as_plain ? NULL : w->draft, as_plain ? HUNCH_VERIFY_DEFAULT : w->verify, &want);
+    for (int k = 1; k <= most; k++) {
+        answer got = {0};
+        interrupted(&r, w->draft, w->verify, k, &got);
+        assert_same(&want, &got, w->draft ? w->draft : "none");
+        answer_free(&got);
+    }
+    answer_free(&want);
+}
+
 static void test_resumed_anywhere(void **state) {
     (void)state;
-    const struct {
-        const char *draft;
-        hunch_verify verify;
-    } ways[] = {{NULL, HUNCH_VERIFY_DEFAULT},       {"ngram", HUNCH_VERIFY_DEFAULT},
-                {"suffix", HUNCH_VERIFY_DEFAULT},   {"cache", HUNCH_VERIFY_DEFAULT},
-                {self_draft, HUNCH_VERIFY_DEFAULT}, {"forced,accept=0.7,depth=5,tree=random", HUNCH_VERIFY_DEFAULT},
-                {self_draft, HUNCH_VERIFY_RATIO},   {self_draft, HUNCH_VERIFY_BLOCK},
-                {"auto", HUNCH_VERIFY_DEFAULT}};
+    const way ways[] = {{NULL, HUNCH_VERIFY_DEFAULT},       {"ngram", HUNCH_VERIFY_DEFAULT},
+                        {"suffix", HUNCH_VERIFY_DEFAULT},   {"cache", HUNCH_VERIFY_DEFAULT},
+                        {self_draft, HUNCH_VERIFY_DEFAULT}, {"forced,accept=0.7,depth=5,tree=random", HUNCH_VERIFY_DEFAULT},
+                        {self_draft, HUNCH_VERIFY_RATIO},   {self_draft, HUNCH_VERIFY_BLOCK},
+                        {"auto", HUNCH_VERIFY_DEFAULT}};
     hunch_token *prompt = make_prompt(45, 20, 5);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
-        for (int t = 0; t < 2; t++) {
-            const hunch_request r = ask(prompt, 45, 40, t ? 0.9 : 0);
-            const bool same_as_plain = ways[w].verify == HUNCH_VERIFY_DEFAULT || t == 0;
-            answer want = {0};
-            alone(&r, same_as_plain ? NULL : ways[w].draft, ways[w].verify == HUNCH_VERIFY_DEFAULT || same_as_plain ? HUNCH_VERIFY_DEFAULT : ways[w].verify, &want);
-            for (int k = 1; k <= (light() ? 2 : 5); k++) {
-                answer got = {0};
-                interrupted(&r, ways[w].draft, ways[w].verify, k, &got);
-                assert_same(&want, &got, ways[w].draft ? ways[w].draft : "none");
-                answer_free(&got);
-            }
-            answer_free(&want);
-        }
+        for (int t = 0; t < 2; t++) check_resumed(&ways[w], prompt, 45, t ? 0.9 : 0, light() ? 2 : 5);
     free(prompt);
+}
+
+/* All of it with models whose layers, or most of them, see 16 rows, as target and as draft model. */
+static void test_windows(void **state) {
+    (void)state;
+    static const char *const families[] = {"goldens/gemma3_text-local", "goldens/mistral-sliding", "goldens/phi3-fused"};
+    const char *const trees = "forced,accept=0.8,depth=5,tree=random,seed=3";
+    for (int f = 0; f < (light() ? 2 : 3); f++) {
+        use_model(families[f], families[f]);
+        snprintf(self_draft + strlen(self_draft), sizeof self_draft - strlen(self_draft), ",precision=f32");
+        const way ways[] = {{NULL, HUNCH_VERIFY_DEFAULT}, {self_draft, HUNCH_VERIFY_RATIO}, {trees, HUNCH_VERIFY_DEFAULT}};
+        hunch_token *prompt = make_prompt(100, 20, 5);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            check_prefixes(ways[w].draft, 20 * CONTEXT);
+            for (int t = 0; t < 2; t++) check_resumed(&ways[w], prompt, 100, t ? 0.9 : 0, light() ? 1 : 3);
+            check_crowd(ways[w].draft, 3, 0, w ? 0.9 : 0, 5);
+        }
+        check_second_turn();
+        free(prompt);
+        if (light()) continue;
+        const uint64_t gave_way = check_crowd(NULL, 16, CONTEXT, 0, 16);
+        assert_true(f ? gave_way == 0 : gave_way > 0); /* windows of all sessions are planned for, full rows are not */
+    }
+    setup(NULL);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_second_turn),
                                        cmocka_unit_test(test_waiting), cmocka_unit_test(test_one_prompt),
                                        cmocka_unit_test(test_crowds),
-                                       cmocka_unit_test(test_resumed_anywhere)};
+                                       cmocka_unit_test(test_resumed_anywhere), cmocka_unit_test(test_windows)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

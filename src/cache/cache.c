@@ -22,6 +22,8 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         hn_cache_group *d = &c->group[g];
         *d = groups[g];
         assert(d->owner >= 0 && d->owner < HN_MAX_OWNERS && (g ? d->owner >= groups[g - 1].owner : d->owner == 0));
+        assert(d->window >= 0 && d->back >= 0 && (d->owner || d->window || g == 0 || !groups[g - 1].window));
+        c->windows |= d->window > 0;
         d->row_bytes = 2 * (size_t)d->layers * (size_t)d->kv_heads * (size_t)d->head_dim * element_bytes(d->type);
         if (g == 0 &&
             (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1))))
@@ -41,6 +43,23 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     return HUNCH_OK;
 }
 
+/* Pages that a sequence of `rows` rows and a pass behind them takes at most: all of these, or what a window group keeps,
+ * wherever in a page its window begins. */
+static int64_t pages_at_most(const hn_cache *c, int group, int64_t rows) {
+    const hn_cache_group *d = &c->group[group];
+    const int64_t page_rows = d->page_rows, all = (rows + HN_MAX_ROWS + page_rows - 1) / page_rows;
+    const int64_t kept = (int64_t)d->window - 1 + d->back + HN_MAX_ROWS,
+                  most = (kept + 2 * (page_rows - 1)) / page_rows;
+    return d->window && most < all ? most : all;
+}
+
+/* Pages of a group for the index: what `rows` rows fill, of a window group the windows of as many whole contexts. */
+static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
+    const int64_t all = (rows + c->group[group].page_rows - 1) / c->group[group].page_rows;
+    const int64_t windows = (rows + c->rows - 1) / c->rows * pages_at_most(c, group, c->rows);
+    return c->group[group].window && windows < all ? windows : all;
+}
+
 /* Pages of a group: pool_rows rows and the tentative ones of every sequence, wherever the sequences end in their pages
  * (rows beyond those of all sequences are for the index); and one for the old page while rows behind a rewind into it
  * are copied. */
@@ -51,9 +70,9 @@ static hunch_status plan_counts(hn_cache *c, int pool_rows, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         const int64_t page_rows = c->group[g].page_rows, stride = (c->rows + HN_MAX_ROWS + page_rows - 1) / page_rows;
         const int64_t dealt = ((rows < all ? rows : all) + seqs * (HN_MAX_ROWS + page_rows - 1)) / page_rows;
-        const int64_t spare = rows > all ? (rows - all + page_rows - 1) / page_rows : 0;
+        const int64_t most = seqs * pages_at_most(c, g, c->rows);
         c->stride[g] = (int)stride;
-        pages += (dealt < stride * seqs ? dealt : stride * seqs) + spare + 1;
+        pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
     if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "cache: %lld pages", (long long)pages);
     c->n_pages = (int)pages;
@@ -90,7 +109,9 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
         c->first_slot[g] = slots;
         slots += in_block > 1 ? in_block : 1;
     }
-    return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, c->n_pages / c->n_groups, err);
+    c->first_slot[c->n_groups] = slots;
+    const int blocks = c->n_pages / c->n_groups; /* a text of windows alone has more than pages */
+    return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, blocks > c->stride[0] ? blocks : c->stride[0], err);
 }
 
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
@@ -148,6 +169,12 @@ int hn_cache_free_pages(const hn_cache *c) {
     return c->n_free + c->n_idle;
 }
 
+int hn_cache_pages_for(const hn_cache *c, int rows) {
+    int64_t pages = 0;
+    for (int g = 0; g < c->n_groups; g++) pages += pages_at_most(c, g, rows);
+    return pages < c->n_pages ? (int)pages : c->n_pages;
+}
+
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
     const hn_cache_group *g = &c->group[group];
     const size_t half = (size_t)g->kv_heads * (size_t)g->head_dim * (size_t)g->page_rows * element_bytes(g->type);
@@ -179,10 +206,12 @@ void hn_page_take(hn_cache *c, int32_t page) {
 void hn_page_release(hn_cache *c, int32_t page) {
     assert(c->use[page].tables > 0);
     if (--c->use[page].tables) return;
-    if (c->use[page].blocks)
+    if (c->use[page].blocks) {
+        c->use[page].idle_since = ++c->prefix.clock;
         c->n_idle++;
-    else
+    } else {
         hn_page_free(c, page);
+    }
 }
 
 static int32_t new_page(hn_cache *c) {
@@ -194,7 +223,21 @@ static int32_t new_page(hn_cache *c) {
 
 /* Lets go of the pages of a group from number `keep` on. */
 static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
-    while (s->n_pages[group] > keep) hn_page_release(c, s->pages[group][--s->n_pages[group]]);
+    while (s->n_pages[group] > keep) {
+        const int32_t page = s->pages[group][--s->n_pages[group]];
+        if (page != HN_NO_PAGE) hn_page_release(c, page);
+    }
+    if (s->first[group] > keep) s->first[group] = keep;
+}
+
+/* Lets go of the pages that no row behind the committed ones sees, nor any behind a rewind by as many as the group holds
+ * back. */
+static void drop_unseen(hn_cache *c, hn_seq *s, int group) {
+    const int first = hn_first_page(c, group, s->committed[c->group[group].owner] - c->group[group].back);
+    for (int *i = &s->first[group]; *i < first; ++*i) {
+        hn_page_release(c, s->pages[group][*i]);
+        s->pages[group][*i] = HN_NO_PAGE;
+    }
 }
 
 /* ---- moving rows ----------------------------------------------------------------------------------------------- */
@@ -257,11 +300,11 @@ void hn_cache_seq_begin(hn_cache *c, int seq) {
 void hn_cache_seq_end(hn_cache *c, int seq) {
     hn_seq *s = &c->seq[seq];
     hn_prefix_touch(&c->prefix, s->block);
-    s->block = NULL;
     s->live = false;
     memset(s->committed, 0, sizeof s->committed);
     memset(s->published, 0, sizeof s->published);
     for (int g = 0; g < c->n_groups; g++) drop_pages(c, s, g, 0);
+    hn_cache_end_path(c, s, NULL);
 }
 
 int hn_cache_committed(const hn_cache *c, int seq, int owner) {
@@ -284,6 +327,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     assert(s->live && tentative >= 0 && tentative <= HN_MAX_ROWS);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
+        drop_unseen(c, s, g);
         want[g] = (committed + tentative + c->group[g].page_rows - 1) / c->group[g].page_rows;
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
         if (want[g] > c->stride[g])
@@ -319,42 +363,70 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
     s->committed[owner] += n;
 }
 
-void hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
+/* Has a window group let go of a page that the row behind `rows` rows needs? */
+static bool rows_are_gone(const hn_cache *c, const hn_seq *s, int owner, int rows) {
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].owner == owner && hn_first_page(c, g, rows) < s->first[g]) return true;
+    return false;
+}
+
+int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
     hn_seq *s = &c->seq[seq];
     assert(rows >= 0 && rows <= s->committed[owner]);
+    if (rows_are_gone(c, s, owner, rows)) rows = hn_cache_take_back(c, s, owner, rows);
     s->committed[owner] = rows;
     hn_cache_unpublish(c, s, owner, rows);
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner) drop_pages(c, s, g, (rows + c->group[g].page_rows - 1) / c->group[g].page_rows);
+    return rows;
 }
 
 /* ---- the walker ------------------------------------------------------------------------------------------------ */
 
-/* Tables: the pages of a sequence cover its committed rows, those of its path are the path's. Counts them in `seen`. */
+/* A table has the pages that cover the committed rows, or those of them that the next row sees, and no more than were
+ * planned; before them nothing. Counts them in `seen`. */
+static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *seen) {
+    const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
+    if ((rows + page_rows - 1) / page_rows > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
+    if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
+    if (s->n_pages[g] - s->first[g] > pages_at_most(c, g, c->rows)) return false;
+    for (int p = 0; p < s->n_pages[g]; p++) {
+        if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
+        if (p >= s->first[g]) seen[s->pages[g][p]].tables++;
+    }
+    return true;
+}
+
+/* Tables, and that the pages of a sequence's path are the path's. */
 static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
     for (int i = 0; i < c->max_seqs; i++) {
         const hn_seq *s = &c->seq[i];
-        for (int g = 0; g < c->n_groups; g++) {
-            const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
-            if ((rows + page_rows - 1) / page_rows > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
-            for (int p = 0; p < s->n_pages[g]; p++) seen[s->pages[g][p]].tables++;
-        }
+        for (int g = 0; g < c->n_groups; g++)
+            if (!table_valid(c, s, g, seen)) return false;
         if (s->published[0] != (s->block ? s->block->depth + 1 : 0)) return false;
         for (const hn_block *b = s->block; b; b = b->parent)
-            if (b->page[0] != s->pages[0][b->depth]) return false;
+            if (b->depth >= s->first[0] && b->page[0] != s->pages[0][b->depth]) return false;
         if (!s->live && s->n_pages[0]) return false;
     }
     return true;
 }
 
+/* A block without the target's page is one of window groups, and others follow or a sequence goes on behind it, or it has
+ * pages all the same. */
 static bool index_valid(const hn_cache *c, hn_page_use *seen) {
+    int users = 0;
     for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
-        if (b->page[0] == HN_NO_PAGE) return false;
+        int pages = 0;
         for (int i = 0; i < c->prefix.n_slots; i++) {
             if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].blocks++;
+            pages += b->page[i] != HN_NO_PAGE;
         }
+        if (b->page[0] == HN_NO_PAGE && !c->group[0].window) return false;
+        if (!pages && !b->children && !b->users) return false;
+        users += b->users;
     }
-    return hn_prefix_valid(&c->prefix);
+    for (int i = 0; i < c->max_seqs; i++) users -= c->seq[i].block != NULL;
+    return users == 0 && hn_prefix_valid(&c->prefix);
 }
 
 bool hn_cache_valid(const hn_cache *c) {

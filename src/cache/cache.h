@@ -7,6 +7,12 @@
  *
  *   slots:   0 ............ committed | tentative rows of this round (one slot a row, in row order) | free
  *
+ * A window group is read by layers that see the last `window` rows only, and keeps no more than these and the rows of a
+ * pass: the next reserve lets the pages go that lie wholly below the window of the row behind the committed ones. Their
+ * table entries are HN_NO_PAGE then; slots keep their numbers.
+ *
+ *   table of a window group:   - - - - | page | page | page | page      rows below the first page are gone
+ *
  * Groups belong to owners: owner 0 is the target, others are drafters with rows of their own. The groups of one owner
  * keep the same rows and are reserved, committed and rewound together; owners of a sequence know nothing of each other.
  *
@@ -27,7 +33,10 @@ typedef struct hn_cache_group {
     hn_dtype type;                  /* HN_BF16, HN_F16 or HN_F32 */
     int page_rows;                  /* set by hn_cache_open for every group but the first, which names it */
     int owner;                      /* 0..HN_MAX_OWNERS-1; groups stand in order of owners, group 0 is the target's */
-    size_t row_bytes;               /* set by hn_cache_open: K and V of one row over all layers */
+    int window; /* 0: all rows are kept, else those that a row of its layers sees, itself included. A full group of the
+                   target stands before its window groups */
+    int back;   /* of a window group: rows behind the window, so that a rewind by as many loses nothing */
+    size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers */
 } hn_cache_group;
 
 enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
@@ -35,7 +44,8 @@ enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
 typedef struct hn_cache hn_cache;
 
 /* Plans max_seqs tables that can hold `rows` committed rows plus one pass of tentative ones, and pages for pool_rows
- * such rows together (0: max_seqs * rows; more leaves room for the index), each sequence's tentative pass beside it.
+ * such rows together (0: max_seqs * rows; more leaves room for the index), each sequence's tentative pass beside it; of a
+ * window group no more than a sequence's window and pass take.
  * One sequence alone always fits. Memory is reserved here and touched as rows come. groups[0].page_rows fixes the page
  * size; it is larger only where another group's row would not fit 16 times. */
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
@@ -43,6 +53,8 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
 void hn_cache_close(hn_cache **c);
 size_t hn_cache_bytes(const hn_cache *c);
 int hn_cache_free_pages(const hn_cache *c); /* those that only the prefix index holds count as free */
+/* Pages that a sequence of `rows` rows and a pass behind them takes at most, over all groups. */
+int hn_cache_pages_for(const hn_cache *c, int rows);
 
 /* Geometry of one layer of a group, for the ops. */
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer);
@@ -52,29 +64,33 @@ int hn_cache_owner(const hn_cache *c, int group);
 void hn_cache_seq_begin(hn_cache *c, int seq);
 void hn_cache_seq_end(hn_cache *c, int seq);
 int hn_cache_committed(const hn_cache *c, int seq, int owner);
-/* Page table of a group (valid until the next reserve, commit, rewind, publish, restore or end). */
+/* Page table of a group (valid until the next reserve, commit, rewind, publish, restore or end). Entries of a window group
+ * are HN_NO_PAGE up to its first page. */
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages);
 int hn_cache_table_stride(const hn_cache *c, int group); /* pages a table can hold */
 
-/* Makes room for `tentative` rows of an owner behind its committed ones; outside of a pool run. HUNCH_NO_MEMORY: no
- * page left (nothing changed). */
+/* Makes room for `tentative` rows of an owner behind its committed ones; outside of a pool run. Pages below the windows
+ * are let go here, not at the commit: publish comes between them. HUNCH_NO_MEMORY: no page left (nothing else changed). */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
 void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n);
-/* Forgets committed rows from `rows` on (rows <= committed); pages behind return to the pool. */
-void hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
+/* Forgets committed rows from `rows` on (rows <= committed); pages behind return to the pool. Returns the rows that are
+ * left: fewer than asked for where a window group has lost rows that the next one would see. Then it is as many as the
+ * index can bring back, or 0, and the caller computes the rest again. */
+int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
 
 /* ---- shared prefixes ---- */
 
-/* For an empty sequence: takes the pages that the index has for a prefix of text[0..n), each owner as far as its groups
- * are valid; an owner other than the target gets at most the target's rows. Returns the target's rows (a multiple of a
- * page). */
+/* For an empty sequence: takes the pages that the index has for a prefix of text[0..n), each owner to the last boundary
+ * where all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An
+ * owner other than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
+int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
 /* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[owner]: how many committed rows
  * of the owner hold that text. Where the index has the text already the sequence takes the pages there for its own, so
- * call it between passes, not between a reserve and its commit. Cheap where nothing is new; without memory a block is
- * left out. */
+ * call it between passes, not between a reserve and its commit; behind every commit, so that pages of window groups are
+ * entered while they are there. Cheap where nothing is new; without memory a block is left out. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
 void hn_cache_forget(hn_cache *c); /* empties the index */
 

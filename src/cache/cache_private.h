@@ -8,7 +8,8 @@
  *   shared            otherwise               read only
  *   idle              tables 0, blocks > 0    counts as free: eviction makes it free
  *
- * In every table the indexed pages come first. Those of group 0 are the pages of the blocks on the path to seq->block.
+ * In every table the indexed pages come first. Those of group 0 are the pages of the blocks on the path to seq->block; of
+ * a window group without those that the table has let go.
  */
 #ifndef HN_CACHE_PRIVATE_H
 #define HN_CACHE_PRIVATE_H
@@ -18,23 +19,26 @@
 typedef struct hn_page_use {
     int32_t tables; /* entries of page tables that name the page */
     int32_t blocks; /* of the index that name it: several where their texts part after a page shorter than a block */
+    uint64_t idle_since; /* on the clock of the index; of idle pages */
 } hn_page_use;
 
 typedef struct hn_seq {
     bool live;
     int committed[HN_MAX_OWNERS];
     int n_pages[HN_MAX_GROUPS];
+    int first[HN_MAX_GROUPS];      /* entries before it are HN_NO_PAGE; 0 in full groups */
     int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
-    int published[HN_MAX_GROUPS];  /* leading pages that the index has, or has an equal of */
+    int published[HN_MAX_GROUPS];  /* leading pages that the index has, or has an equal of, or that were let go */
     hn_block *block;               /* the last of the published[0] blocks of the text; NULL: none */
 } hn_seq;
 
 struct hn_cache {
     const hn_ops *ops;
     hn_cache_group group[HN_MAX_GROUPS];
-    int stride[HN_MAX_GROUPS];     /* pages a table of the group can hold */
-    int first_slot[HN_MAX_GROUPS]; /* of the group in a block of the index */
+    int stride[HN_MAX_GROUPS];         /* pages a table of the group can name */
+    int first_slot[HN_MAX_GROUPS + 1]; /* of the group in a block of the index */
     int n_groups, max_seqs, rows;
+    bool windows; /* some group has one */
     int n_pages, n_free, n_idle;
     size_t page_bytes;
     hn_mem *pool;
@@ -46,6 +50,12 @@ struct hn_cache {
     hn_block **path; /* [stride of group 0] scratch: the blocks of a text */
 };
 
+/* The first page that a group needs behind `rows` rows: that of the first row which the next one sees. */
+static inline int hn_first_page(const hn_cache *c, int group, int rows) {
+    const int first_row = rows - c->group[group].window + 1;
+    return c->group[group].window && first_row > 0 ? first_row / c->group[group].page_rows : 0;
+}
+
 /* cache.c. A table takes a page that is in another place already; a table lets go of a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
@@ -53,6 +63,11 @@ void hn_page_free(hn_cache *c, int32_t page); /* back to the stack: no table and
 
 /* cache_share.c. Takes idle pages out of the index; there must be one. Where none is free then, once more will do. */
 void hn_cache_evict(hn_cache *c);
-/* The target has no rows from `rows` on any more, so nothing behind counts as published, of any owner. */
+/* The owner has no rows from `rows` on any more; where it is the target nothing behind counts as published, of any owner. */
 void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
+/* The text of the sequence that is in the index ends with block b now (NULL: nothing is). */
+void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b);
+/* Published rows of the owner, `rows` at most, behind which its window groups can have all that they need. The table takes
+ * these pages back; the caller lets go of those behind. */
+int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows);
 #endif

@@ -11,6 +11,14 @@
  *
  * Equal text gives equal rows, bit for bit (contract C2), so a sequence that finds its text in the index drops its own
  * page for the one there.
+ *
+ * Pages of window groups are entered like all others, as they become full. When a table lets go of one the index keeps
+ * it, idle: a later text that parts from this one near there needs it. So the slots of window groups may be empty
+ * anywhere, and where the target has nothing but window groups so may whole blocks, which stand for their text only:
+ *
+ *   block        | 0 | 1 | 2 | 3 | 4 | 5 |     a text may go on from the end of block 5, and of block 1; not of 4,
+ *   full group   | x | x | x | x | x | x |     where the window of 100 rows (blocks of 64) reaches back to block 3
+ *   window group | x | x |   |   | x | x |
  */
 #include <assert.h>
 
@@ -32,11 +40,30 @@ static void fill_path(hn_cache *c, hn_block *b) {
     for (; b; b = b->parent) c->path[b->depth] = b;
 }
 
+/* Takes a block out that stands for nothing any more, and then those before it. */
+static void prune(hn_cache *c, hn_block *b) {
+    while (b && !b->children && !b->users) {
+        hn_block *parent = b->parent;
+        for (int i = 0; i < c->prefix.n_slots; i++)
+            if (b->page[i] != HN_NO_PAGE) return;
+        hn_prefix_remove(&c->prefix, b);
+        b = parent;
+    }
+}
+
+void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b) {
+    hn_block *old = s->block;
+    if (b) b->users++;
+    s->block = b;
+    if (!old) return;
+    old->users--;
+    prune(c, old);
+}
+
 /* ---- publish --------------------------------------------------------------------------------------------------- */
 
-/* Page i of the sequence enters its slot of the block, or gives way to the page there. */
-static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
-    int32_t *mine = &s->pages[group][i], *there = &b->page[slot_of_page(c, group, i)];
+/* A page of a table enters its slot of a block, or gives way to the page there. */
+static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
     if (*there == HN_NO_PAGE) {
         c->use[*mine].blocks++;
         *there = *mine;
@@ -45,21 +72,27 @@ static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
         hn_page_release(c, *mine);
         *mine = *there;
     }
+}
+
+/* Page i of the sequence, which is part of block b; where it has been let go there is nothing to share. */
+static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
+    if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[slot_of_page(c, group, i)]);
     s->published[group]++;
 }
 
-/* A page that several tables share since the index was emptied founds no block: only one of these tables would hold the
- * pages of the blocks before it, and hn_cache_evict counts on all doing so. */
+/* A full page that several tables share since the index was emptied founds no block: only one of these tables would hold
+ * the pages of the blocks before it, and hn_cache_evict counts on all doing so. */
 static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows) {
     const int block_rows = c->prefix.block_rows;
     while ((s->published[0] + 1) * block_rows <= rows) {
         const int i = s->published[0];
         const int32_t *token = text + (size_t)i * (size_t)block_rows;
         hn_block *b = hn_prefix_child(&c->prefix, s->block, token);
-        if (!b && c->use[s->pages[0][i]].tables == 1) b = hn_prefix_add(&c->prefix, s->block, token);
+        if (!b && (c->group[0].window || c->use[s->pages[0][i]].tables == 1))
+            b = hn_prefix_add(&c->prefix, s->block, token);
         if (!b) return;
         enter_page(c, s, 0, i, b);
-        s->block = b;
+        hn_cache_end_path(c, s, b);
     }
 }
 
@@ -89,39 +122,79 @@ void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
         if (owner == 0 || c->group[g].owner == owner)
             s->published[g] = at_most(s->published[g], rows / c->group[g].page_rows);
-    while (s->block && s->block->depth >= s->published[0]) s->block = s->block->parent;
+    hn_block *b = s->block;
+    while (b && b->depth >= s->published[0]) b = b->parent;
+    hn_cache_end_path(c, s, b);
 }
 
 /* ---- restore --------------------------------------------------------------------------------------------------- */
 
-/* Rows that all groups of an owner have in the blocks of c->path, `rows` at most. */
-static int rows_there(const hn_cache *c, int owner, int rows) {
-    for (int g = 0; g < c->n_groups; g++) {
-        const int page_rows = c->group[g].page_rows;
-        int i = 0;
-        if (c->group[g].owner != owner) continue;
-        while ((i + 1) * page_rows <= rows &&
-               c->path[block_of_page(c, g, i)]->page[slot_of_page(c, g, i)] != HN_NO_PAGE)
-            i++;
-        rows = i * page_rows;
+static bool is_there(const hn_cache *c, int group, int i) {
+    return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
+}
+
+/* The last end of a page, at `rows` at most, behind which the index has all that the group keeps. */
+static int group_rows_there(const hn_cache *c, int group, int rows) {
+    const int page_rows = c->group[group].page_rows, most = rows / page_rows;
+    int n = most;
+    if (c->group[group].window) {
+        for (int i = most - 1; i >= hn_first_page(c, group, n * page_rows); i--)
+            if (!is_there(c, group, i)) n = i;
+    } else {
+        for (n = 0; n < most && is_there(c, group, n);) n++;
     }
-    /* A later group may have ended inside a page of an earlier one. */
-    for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner) rows -= rows % c->group[g].page_rows;
+    return n * page_rows;
+}
+
+/* The same for all groups of an owner, in the blocks of c->path. */
+static int rows_there(const hn_cache *c, int owner, int rows) {
+    for (int before = -1; before != rows;) {
+        before = rows;
+        for (int g = 0; g < c->n_groups; g++)
+            if (c->group[g].owner == owner) rows = group_rows_there(c, g, rows);
+    }
     return rows;
+}
+
+/* The table takes pages [first, end) of a group from the blocks of c->path. */
+static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
+    for (int i = first; i < end; i++) {
+        s->pages[group][i] = c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)];
+        hn_page_take(c, s->pages[group][i]);
+    }
 }
 
 static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        const int n = rows / c->group[g].page_rows;
-        for (int i = 0; i < n; i++) {
-            s->pages[g][i] = c->path[block_of_page(c, g, i)]->page[slot_of_page(c, g, i)];
-            hn_page_take(c, s->pages[g][i]);
-        }
+        const int first = hn_first_page(c, g, rows), n = rows / c->group[g].page_rows;
+        for (int i = 0; i < first; i++) s->pages[g][i] = HN_NO_PAGE;
+        take_pages(c, s, g, first, n);
+        s->first[g] = first;
         s->n_pages[g] = s->published[g] = n;
     }
     s->committed[owner] = rows;
+}
+
+int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows) {
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].owner == owner) rows = at_most(rows, s->published[g] * c->group[g].page_rows);
+    fill_path(c, s->block);
+    rows = rows_there(c, owner, rows);
+    for (int g = 0; g < c->n_groups; g++) {
+        const int first = hn_first_page(c, g, rows);
+        if (c->group[g].owner != owner || first >= s->first[g]) continue;
+        take_pages(c, s, g, first, at_most(s->first[g], rows / c->group[g].page_rows));
+        s->first[g] = first;
+    }
+    return rows;
+}
+
+int hn_cache_step(const hn_cache *c) {
+    int step = 0;
+    for (int g = 0; g < c->n_groups && c->group[g].owner == 0; g++)
+        step = c->group[g].page_rows > step ? c->group[g].page_rows : step;
+    return step;
 }
 
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
@@ -140,7 +213,7 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
         owner = c->group[g].owner;
         take_rows(c, s, owner, owner ? rows_there(c, owner, rows) : rows);
     }
-    s->block = rows ? c->path[rows / block_rows - 1] : NULL;
+    hn_cache_end_path(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
     return rows;
 }
 
@@ -156,27 +229,67 @@ static void leave_page(hn_cache *c, hn_block *b, int slot) {
 }
 
 static void evict_block(hn_cache *c, hn_block *b) {
+    hn_block *parent = b->parent;
     for (int i = 0; i < c->prefix.n_slots; i++) leave_page(c, b, i);
     hn_prefix_remove(&c->prefix, b);
+    prune(c, parent);
 }
 
 static bool is_idle(const hn_cache *c, int32_t page) {
     return page != HN_NO_PAGE && c->use[page].tables == 0;
 }
 
-/* Whole blocks first. Where a block's target page is idle those behind it are idle too (a table holds all pages before
- * its last), so every such block is a leaf in its turn; a drafter that has not yet been rewound after the target keeps
- * its page there for itself. What is idle then are pages of drafters on blocks that a sequence uses. */
-void hn_cache_evict(hn_cache *c) {
-    for (hn_block *b = c->prefix.oldest; b; b = b->newer)
-        if (b->children == 0 && is_idle(c, b->page[0])) {
-            evict_block(c, b);
-            return;
+static void evict_page(hn_cache *c, hn_block *b, int slot) {
+    leave_page(c, b, slot);
+    prune(c, b);
+}
+
+/* What has been idle longest: a page of a window group in a block (slot), or a whole block (slot -1). */
+typedef struct victim {
+    hn_block *block;
+    int slot;
+    uint64_t since;
+} victim;
+
+static void choose(victim *v, hn_block *b, int slot, uint64_t since) {
+    if (!v->block || since < v->since) *v = (victim){b, slot, since};
+}
+
+/* Blocks that nothing stands behind are taken out as a whole; of others the pages of window groups are. */
+static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
+    const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
+    for (int g = 0; g < c->n_groups; g++) {
+        if (!leaf && !c->group[g].window) continue;
+        for (int i = c->first_slot[g]; i < c->first_slot[g + 1]; i++) {
+            if (!is_idle(c, b->page[i])) continue;
+            if (leaf)
+                choose(v, b, -1, b->used);
+            else
+                choose(v, b, i, c->use[b->page[i]].idle_since);
         }
+    }
+}
+
+/* Least recently used first. So a text that ended loses its end before its beginning, and before both what its windows had
+ * passed: that has been idle since, unless other texts parted from this one there.
+ *
+ * Where a block's full page of the target is idle those behind it are idle too (a table holds all pages before its last),
+ * so every such block is a leaf in its turn; a drafter that has not yet been rewound after the target keeps its page there
+ * for itself. What is idle then are full pages of drafters on blocks that a sequence uses. */
+void hn_cache_evict(hn_cache *c) {
+    victim v = {NULL, -1, 0};
+    for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) look_at_block(c, b, &v);
+    if (v.block) {
+        if (v.slot < 0)
+            evict_block(c, v.block);
+        else
+            evict_page(c, v.block, v.slot);
+        return;
+    }
     for (hn_block *b = c->prefix.oldest; b; b = b->newer)
         for (int i = c->prefix.n_slots - 1; i > 0; i--)
             if (is_idle(c, b->page[i])) {
-                leave_page(c, b, i);
+                evict_page(c, b, i);
                 return;
             }
     assert(!"no idle page");

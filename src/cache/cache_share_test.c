@@ -222,8 +222,7 @@ static void test_own_pages_are_shared_too(void **state) {
 }
 
 /* A context that is full and published, rewound and written again must fit alone, whatever the index holds. */
-static void test_full_context_copies(void **state) {
-    (void)state;
+static void check_full_context_copies(void) {
     hn_cache *c = open_shared(1, 1);
     int32_t text[TEXT];
     uint32_t mark[TEXT];
@@ -248,6 +247,15 @@ static void test_full_context_copies(void **state) {
         for (int o = 0; o < 3; o++) check_rows(c, 0, o, mark);
     }
     hn_cache_close(&c);
+}
+
+static void test_full_context_copies(void **state) {
+    (void)state;
+    const shape *const shapes[] = {&MIXED, &WINDOWS, &FULL};
+    for (int i = 0; i < 3; i++) {
+        of = shapes[i];
+        check_full_context_copies();
+    }
 }
 
 /* No page for the copy: refused, and the shared page is as it was. */
@@ -302,7 +310,7 @@ static hunch_status take_page(hn_cache *c) {
  * from its end; what runs stays. */
 static void test_eviction_order(void **state) {
     (void)state;
-    const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0};
+    const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0, 0, 0};
     hn_cache *c = NULL;
     hunch_error err;
     int32_t text[3][TEXT];

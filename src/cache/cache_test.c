@@ -17,9 +17,9 @@ static const int layers[GROUPS] = {2, 1, 4}, owner_of[GROUPS] = {0, 0, 1};
 
 static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seqs, int rows, int pool_rows,
                              hunch_error *err) {
-    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, DIM, type, page_rows, 0, 0},
-                                      {"narrow", 1, 1, DIM, type, 0, 0, 0},
-                                      {"draft", 4, KV_HEADS, DIM, type, 0, 1, 0}};
+    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, DIM, type, page_rows, 0, 0, 0, 0},
+                                      {"narrow", 1, 1, DIM, type, 0, 0, 0, 0, 0},
+                                      {"draft", 4, KV_HEADS, DIM, type, 0, 1, 0, 0, 0}};
     return hn_cache_open(c, &ops, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
@@ -127,9 +127,9 @@ static void test_geometry(void **state) {
                  {8, 32, {32, 256, 16}, 32768}, /* wider than the target: the page grows */
                  {1, 16, {16, 64, 32}, 8192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const hn_cache_group g[3] = {{"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0},
-                                     {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0},
-                                     {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0}};
+        const hn_cache_group g[3] = {{"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0, 0, 0},
+                                     {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0, 0, 0},
+                                     {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0, 0, 0}};
         hn_cache *c = NULL;
         hunch_error err;
         assert_int_equal(hn_cache_open(&c, &ops, g, 3, 1, ROWS, 0, &err), HUNCH_OK);

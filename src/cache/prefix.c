@@ -68,6 +68,7 @@ static void unlink_block(hn_prefix *x, hn_block *b) {
 }
 
 static void link_newest(hn_prefix *x, hn_block *b) {
+    b->used = ++x->clock;
     b->newer = NULL;
     b->older = x->newest;
     *(x->newest ? &x->newest->newer : &x->oldest) = b;
@@ -99,7 +100,7 @@ hn_block *hn_prefix_add(hn_prefix *x, hn_block *parent, const int32_t *token) {
 }
 
 void hn_prefix_remove(hn_prefix *x, hn_block *b) {
-    assert(b->children == 0);
+    assert(b->children == 0 && b->users == 0);
     hn_block **at = bucket_of(x, b->hash);
     while (*at != b) at = &(*at)->next;
     *at = b->next;
@@ -113,6 +114,7 @@ bool hn_prefix_valid(const hn_prefix *x) {
     int seen = 0, children = 0, with_parent = 0;
     for (const hn_block *b = x->oldest, *before = NULL; b; before = b, b = b->newer, seen++) {
         if (b->older != before || (!b->newer && b != x->newest) || seen >= x->n_blocks) return false;
+        if (before && before->used >= b->used) return false;
         const hn_block *named = *bucket_of(x, b->hash);
         while (named && named != b) named = named->next;
         if (!named) return false;

@@ -13,16 +13,16 @@
 #define HN_PREFIX_H
 #include "ops/ops.h"
 
-enum { HN_NO_PAGE = -1 };
-
 typedef struct hn_block hn_block;
 struct hn_block {
     hn_block *parent;        /* NULL: the text begins here */
     hn_block *next;          /* in the bucket */
     hn_block *newer, *older; /* in the order of use */
     uint64_t hash;           /* of the whole text */
+    uint64_t used;           /* when: the larger, the newer */
     int depth;               /* blocks before this one */
     int children;
+    int users;       /* sequences whose text in the index ends here; the owner of the index counts */
     int32_t *page;   /* [n_slots] */
     int32_t token[]; /* [block_rows], then the pages */
 };
@@ -32,6 +32,7 @@ typedef struct hn_prefix {
     size_t n_buckets;  /* a power of two */
     hn_block **bucket; /* [n_buckets] */
     hn_block *newest, *oldest;
+    uint64_t clock; /* counts uses; the owner of the index may count its own with it */
     int n_blocks;
 } hn_prefix;
 
@@ -44,7 +45,7 @@ void hn_prefix_clear(hn_prefix *x); /* frees all blocks */
 hn_block *hn_prefix_child(const hn_prefix *x, const hn_block *parent, const int32_t *token);
 /* Adds it, as the newest, without pages; child() of the same must be NULL. NULL: no memory, nothing changed. */
 hn_block *hn_prefix_add(hn_prefix *x, hn_block *parent, const int32_t *token);
-/* Frees a block without children. */
+/* Frees a block without children and users. */
 void hn_prefix_remove(hn_prefix *x, hn_block *b);
 /* b and all before it become the newest, the first block of the text newest of all. b NULL is fine. */
 void hn_prefix_touch(hn_prefix *x, hn_block *b);

@@ -32,7 +32,7 @@ HELPER char *element(const hn_cache *c, int seq, int group, const hn_kv *kv, boo
     const size_t e = (size_t)hn_dtype_block_bytes(kv->type);
     int pages;
     const int32_t *table = hn_cache_pages(c, seq, group, &pages);
-    assert_true(slot / kv->page_rows < pages);
+    assert_true(slot / kv->page_rows < pages && table[slot / kv->page_rows] != HN_NO_PAGE);
     const size_t page = (size_t)table[slot / kv->page_rows] * kv->page_bytes, row = (size_t)(slot % kv->page_rows),
                  at = value
                           ? kv->v_off +

@@ -5,21 +5,52 @@
 #define HN_SHARED_ROWS_FOR_TESTS_H
 #include "cache/rows_for_tests.h"
 
-/* Blocks of 32 rows. Owner 0: 32 and 64 rows a page; owner 1: 128; owner 2: 32 and 16; owner 3 has no rows. */
-enum { B = 32, GROUPS = 5, OWNERS = 4, ROWS = 320, TEXT = ROWS + HN_MAX_ROWS };
-static const hn_cache_group groups[GROUPS] = {{"target", 4, 1, 8, HN_BF16, B, 0, 0},
-                                              {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0},
-                                              {"light", 1, 1, 8, HN_F16, 0, 1, 0},
-                                              {"even", 4, 1, 8, HN_BF16, 0, 2, 0},
-                                              {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0}};
-static const int group_rows[GROUPS] = {32, 64, 128, 32, 16};
+/* Blocks of 32 rows. Owners 0 to 2 have rows, owner 3 has none. */
+enum { B = 32, MOST_GROUPS = 6, OWNERS = 4, ROWS = 320, TEXT = ROWS + HN_MAX_ROWS };
+typedef struct shape {
+    int n;
+    hn_cache_group group[MOST_GROUPS];
+    int rows[MOST_GROUPS]; /* of a page */
+} shape;
+
+/* Owner 0: 32 and 64 rows a page; owner 1: 128; owner 2: 32 and 16. */
+HELPER const shape FULL = {5,
+                           {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0},
+                            {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0},
+                            {"light", 1, 1, 8, HN_F16, 0, 1, 0, 0, 0},
+                            {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0},
+                            {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0, 0, 0}},
+                           {32, 64, 128, 32, 16}};
+/* Windows beside full groups, in larger pages, equal and smaller ones. */
+HELPER const shape MIXED = {6,
+                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0},
+                             {"target's window", 8, 1, 8, HN_BF16, 0, 0, 70, 0, 0},
+                             {"window of a page", 2, 1, 8, HN_BF16, 0, 0, 64, 0, 0},
+                             {"drafter's window", 4, 1, 8, HN_BF16, 0, 1, 50, 9, 0},
+                             {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0},
+                             {"short window", 8, 1, 8, HN_BF16, 0, 2, 2, 0, 0}},
+                            {32, 16, 64, 32, 32, 16}};
+/* A target that has nothing but windows. */
+HELPER const shape WINDOWS = {4,
+                              {{"target's window", 4, 1, 8, HN_BF16, B, 0, 75, 0, 0},
+                               {"shorter", 8, 1, 8, HN_BF16, 0, 0, 17, 0, 0},
+                               {"full", 4, 1, 8, HN_BF16, 0, 1, 0, 0, 0},
+                               {"drafter's window", 1, 1, 8, HN_F16, 0, 2, 40, 5, 0}},
+                              {32, 16, 32, 128}};
+static const shape *of = &FULL; /* the caches that are opened */
 
 HELPER hn_cache *open_shared(int seqs, int pool_rows) {
     hn_cache *c = NULL;
     hunch_error err;
-    assert_int_equal(hn_cache_open(&c, &ops, groups, GROUPS, seqs, ROWS, pool_rows, &err), HUNCH_OK);
-    for (int g = 0; g < GROUPS; g++) assert_int_equal(hn_cache_kv(c, g, 0).page_rows, group_rows[g]);
+    assert_int_equal(hn_cache_open(&c, &ops, of->group, of->n, seqs, ROWS, pool_rows, &err), HUNCH_OK);
+    for (int g = 0; g < of->n; g++) assert_int_equal(hn_cache_kv(c, g, 0).page_rows, of->rows[g]);
     return c;
+}
+
+/* The first row that the row behind `rows` rows sees. */
+HELPER int first_seen(int group, int rows) {
+    const int window = of->group[group].window, first = rows - window + 1;
+    return window && first > 0 ? first : 0;
 }
 
 /* mark of row i = hash of text[0..i] */
@@ -29,16 +60,17 @@ HELPER void make_marks(const int32_t *text, int n, uint32_t *mark) {
 }
 
 HELPER void write_rows(const hn_cache *c, int seq, int owner, int first, int n, const uint32_t *mark) {
-    for (int g = 0; g < GROUPS; g++)
-        for (int i = 0; i < n && groups[g].owner == owner; i++)
-            group_row(c, seq, g, groups[g].layers, first + i, mark[i], true);
+    for (int g = 0; g < of->n; g++)
+        for (int i = 0; i < n && of->group[g].owner == owner; i++)
+            group_row(c, seq, g, of->group[g].layers, first + i, mark[i], true);
 }
 
-/* The committed rows of the owner have these marks. */
+/* The committed rows of the owner that a next row sees have these marks. */
 HELPER void check_rows(const hn_cache *c, int seq, int owner, const uint32_t *mark) {
-    for (int g = 0; g < GROUPS; g++)
-        for (int i = 0; i < hn_cache_committed(c, seq, owner) && groups[g].owner == owner; i++)
-            if (group_row(c, seq, g, groups[g].layers, i, mark[i], false))
+    const int rows = hn_cache_committed(c, seq, owner);
+    for (int g = 0; g < of->n; g++)
+        for (int i = first_seen(g, rows); i < rows && of->group[g].owner == owner; i++)
+            if (group_row(c, seq, g, of->group[g].layers, i, mark[i], false))
                 fail_msg("sequence %d, owner %d, group %d: row %d is another's", seq, owner, g, i);
 }
 #endif

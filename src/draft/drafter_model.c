@@ -30,8 +30,10 @@
 #include "base/mem.h"
 #include "draft/drafter.h"
 #include "draft/vocabulary_fit.h"
+#include "model/kv_groups.h"
 
 enum { DEFAULT_DEPTH = 5 };
+_Static_assert((int)HN_MODEL_GROUPS <= (int)HN_MAX_DRAFT_GROUPS, "a draft model's groups");
 
 typedef struct model_seq {
     int rows;       /* cache rows that hold committed text; in an open round all of it */
@@ -148,6 +150,17 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     return tables_create(st, err);
 }
 
+/* Rows of drafts are committed and rewound, a round's depth of them at most. */
+static hunch_status groups_wanted(const model_state *st, hn_dtype kv, hn_needs *needs, hunch_error *err) {
+    needs->n_groups = hn_kv_groups(&st->model.arch, kv, needs->group, NULL);
+    if (needs->n_groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
+    for (int g = 0; g < needs->n_groups; g++) {
+        needs->group[g].name = "draft model";
+        needs->group[g].back = st->depth;
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                hunch_error *err) {
     model_options o = {0};
@@ -158,20 +171,15 @@ static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     if (!st) return hn_fail_memory(err, "drafter 'model'", sizeof *st);
     st->n_seqs = d->max_seqs;
     s = state_open(st, spec->path, &o, target, err);
+    if (!s) s = groups_wanted(st, o.kv, needs, err);
     if (s) {
         hn_error_prefix(err, "drafter '%s'", spec->text);
         state_free(st);
         return s;
     }
-    const hn_arch *a = &st->model.arch;
     d->state = st;
     needs->max_depth = st->depth;
     needs->has_law = needs->steps = true;
-    needs->group[needs->n_groups++] = (hn_cache_group){.name = "draft model",
-                                                       .layers = a->layers,
-                                                       .type = o.kv,
-                                                       .kv_heads = a->layer[0].kv_heads,
-                                                       .head_dim = a->layer[0].head_dim};
     return HUNCH_OK;
 }
 
@@ -188,12 +196,12 @@ static int rows_held(const model_state *st, int seq) {
     return hn_cache_committed(st->cache, seq, st->owner);
 }
 
-/* Ends the round: forgets rows of drafts, and committed ones from `rows` on. */
+/* Ends the round: forgets rows of drafts, and committed ones from `rows` on (more, where windows had moved past them). */
 static void rows_cut(model_state *st, int seq, int rows) {
     model_seq *s = &st->seq[seq];
     if (rows < s->rows) s->rows = rows;
     s->n_chain = 0;
-    if (s->rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->owner, s->rows);
+    if (s->rows < rows_held(st, seq)) s->rows = hn_cache_rewind(st->cache, seq, st->owner, s->rows);
 }
 
 static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {

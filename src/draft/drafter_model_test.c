@@ -18,6 +18,24 @@ static void test_rounds(void **state) {
     check_rounds("model:" MODEL ",depth=3", WIDEST, light() ? 4 : 20); /* a padded target */
 }
 
+/* Draft models whose layers see 16 rows: what a round takes back is there; what a text loses is computed again. */
+static void test_windows(void **state) {
+    (void)state;
+    static const char *const paths[] = {HUNCH_TEST_DATA "/goldens/gemma3_text-local",
+                                        HUNCH_TEST_DATA "/goldens/mistral-sliding"};
+    for (int i = 0; i < 2; i++) {
+        char spec[700];
+        twin_close();
+        twin_open(paths[i]);
+        for (int depth = 1; depth <= DEPTH; depth += DEPTH - 1) {
+            snprintf(spec, sizeof spec, "model:%s,depth=%d", paths[i], depth);
+            check_rounds(spec, VOCAB, light() ? 12 : 60);
+        }
+    }
+    twin_close();
+    twin_open(MODEL);
+}
+
 /* A round that nobody told the drafter the end of is forgotten. */
 static void test_unobserved(void **state) {
     (void)state;
@@ -236,7 +254,8 @@ static void test_restored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),   cmocka_unit_test(test_unobserved), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_rounds),   cmocka_unit_test(test_windows),    cmocka_unit_test(test_unobserved),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_limits),   cmocka_unit_test(test_drawn),      cmocka_unit_test(test_draws_follow_the_law),
         cmocka_unit_test(test_restored),
     };

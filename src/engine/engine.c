@@ -150,6 +150,12 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     return st;
 }
 
+/* Where nothing is asked for: not so much that longrope turns to its factors for long texts. */
+static int usual_context(const hn_arch *a) {
+    const int most = a->rope_long && a->rope_original < DEFAULT_CONTEXT ? a->rope_original : DEFAULT_CONTEXT;
+    return a->context < most ? a->context : most;
+}
+
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
     *out = NULL;
     const hn_arch *a = &m->target.arch;
@@ -159,7 +165,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     hunch_engine *e = hn_zalloc(1, sizeof *e);
     if (!e) return hn_fail_memory(err, "engine", sizeof *e);
     e->model = m;
-    e->context = o->context ? o->context : a->context < DEFAULT_CONTEXT ? a->context : DEFAULT_CONTEXT;
+    e->context = o->context ? o->context : usual_context(a);
     e->parallel = o->parallel;
     e->chunk = o->chunk;
     e->verify = o->verify;

@@ -19,9 +19,12 @@ struct hunch_model {
     hn_model target;
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
+    hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
+    int n_unused;              /* tensors of the file that nothing reads, and the names of the first */
+    char unused[200];
     hunch_precision precision;
     bool text_only; /* target is zeroed */
 };

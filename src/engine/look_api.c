@@ -191,6 +191,30 @@ hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hun
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
+/* Whether the model runs, what it is if so, and what of the file it leaves out. Of one that does not run nobody knows what it
+ * would have used. False: no memory. */
+static bool describe_model(json_t *d, const hn_arch *a, hunch_status fits, const char *why) {
+    const json_t *tensors = json_object_get(d, "tensors");
+    json_t *unused = json_array(), *t;
+    size_t i;
+    bool ok = unused != NULL && json_object_set_new(d, "runs", json_boolean(fits == HUNCH_OK)) == 0;
+    json_array_foreach (tensors, i, t) {
+        if (fits != HUNCH_OK)
+            ok = ok && json_object_set_new(t, "used", json_null()) == 0;
+        else if (!json_is_true(json_object_get(t, "used")))
+            ok = ok && json_array_append(unused, json_object_get(t, "name")) == 0;
+    }
+    if (fits != HUNCH_OK) {
+        json_decref(unused);
+        return ok && json_object_set_new(d, "refused", hn_json_text(why, strlen(why))) == 0;
+    }
+    if (json_object_set_new(d, "unused", unused) != 0) ok = false;
+    json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i}", "architecture", a->architecture, "name",
+                              hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
+                              a->vocab, "context", a->context);
+    return json_object_set_new(d, "model", model) == 0 && ok;
+}
+
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hn_source *src = NULL;
     json_t *d = NULL;
@@ -202,9 +226,7 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     const hunch_status fits = hn_model_mark(src, &arch, &why);
     st = hn_source_describe(src, &d, err);
     if (!st) {
-        json_object_set_new(d, "runs", json_boolean(fits == HUNCH_OK));
-        if (fits) json_object_set_new(d, "refused", json_string(why.message));
-        *json = json_dumps(d, JSON_INDENT(1));
+        *json = describe_model(d, &arch, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
         char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
         free(*json);
         *json = copy;

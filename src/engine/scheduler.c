@@ -103,17 +103,6 @@ void hn_session_release(hunch_session *s) {
 
 /* ---- admission and preemption ------------------------------------------------------------------------------------------ */
 
-/* Pages that a text of the session's length and one more pass take, over all groups. */
-static int pages_for(const hunch_engine *e, size_t rows) {
-    int groups = 1, pages = 0;
-    for (int i = 0; i < e->n_drafters; i++) groups += e->drafter[i].needs.n_groups;
-    for (int g = 0; g < groups; g++) {
-        const size_t page_rows = (size_t)hn_cache_kv(e->cache, g, 0).page_rows;
-        pages += (int)((rows + HN_MAX_ROWS + page_rows - 1) / page_rows);
-    }
-    return pages;
-}
-
 static int free_place(const hunch_engine *e) {
     int id = 0;
     while (id < e->parallel && e->session[id]) id++;
@@ -129,7 +118,7 @@ static bool anyone_placed(const hunch_engine *e) {
 /* Is a placed session about to compute rows that this one shares? Then it is better to wait for them: answers to one
  * prompt, or prompts with one system message, read it once. */
 static bool prefix_is_coming(const hunch_engine *e, const hunch_session *s) {
-    const size_t page = (size_t)hn_cache_kv(e->cache, 0, 0).page_rows;
+    const size_t page = (size_t)hn_cache_step(e->cache);
     if (!may_restore(s)) return false;
     for (int i = 0; i < e->parallel; i++) {
         const hunch_session *p = e->session[i];
@@ -150,7 +139,8 @@ void hn_admit(hunch_engine *e) {
         next = s->next;
         if (id == e->parallel) return;
         if (prefix_is_coming(e, s)) continue; /* those behind it need not wait */
-        if (anyone_placed(e) && hn_cache_free_pages(e->cache) < pages_for(e, s->n_text)) return;
+        if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->n_text))
+            return;
         hn_queue_remove(s);
         if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
     }

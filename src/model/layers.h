@@ -6,7 +6,7 @@
 
 /* The buffers of a pass; widths are leading dimensions in floats. */
 typedef struct hn_lanes {
-    const hn_rows *rows;
+    const hn_rows *rows; /* their page tables are one group's: attention takes its own */
     hn_buf x;        /* f32 [HN_MAX_ROWS][ldx] residual stream */
     hn_act in;       /* normed input of a layer half, [hidden] */
     hn_act mixed;    /* attention output as the input of o, [heads * head_dim] */
@@ -21,8 +21,10 @@ typedef struct hn_lanes {
     int ldx, ldqkv, ldattended, ldhidden;
 } hn_lanes;
 
-/* x += o(attention(norm x)); writes the rows' K and V to the cache. */
-void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_kv *kv, const hn_lanes *s);
+/* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
+void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
+                        const hn_lanes *s);
 /* x += down(silu(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s);
+bool hn_ffn_in_steps(const hn_layer_desc *d); /* gate and up are products of their own: it needs lanes->up */
 #endif

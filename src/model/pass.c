@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/kv_groups.h"
 #include "model/layers.h"
 
 /* Row descriptions as they are built on the host; one block, written to the device in one piece. Paths: a row's path is at
@@ -21,13 +22,15 @@ typedef struct row_image {
 struct hn_runner {
     const hn_model *m;
     hn_cache *cache;
-    int group, owner; /* of the cache */
+    int first_group, n_groups, owner; /* of the cache */
+    hn_layer_place *place;            /* [layers] among these groups */
     hn_mem *buffers;
     hn_lanes lanes;
-    hn_rows rows;
+    const hn_rope *rope; /* of layers that are not local */
+    hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     row_image *image;
-    int32_t *table; /* host copy of the page tables [HN_MAX_ROWS][stride] */
-    hn_buf image_buf, table_buf, out_x, out_norm, logits, best, features;
+    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_ROWS][stride] */
+    hn_buf image_buf, out_x, out_norm, logits, best, features;
     hn_act out_act;
     hn_feature_set set;
     int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
@@ -89,7 +92,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->qkv = take_floats(&total, l->ldqkv);
     l->attended = take_floats(&total, l->ldattended);
     l->hidden = take_floats(&total, l->ldhidden);
-    l->up = take_floats(&total, a->layer[0].ffn == HN_FFN_GEGLU ? l->ldhidden : 0);
+    l->up = take_floats(&total, hn_ffn_in_steps(&a->layer[0]) ? l->ldhidden : 0);
     l->branch = take_floats(&total, a->layer[0].post_norms ? l->ldx : 0);
     l->rotation = take_floats(&total, pad16(a->rope_dims));
     l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
@@ -101,7 +104,8 @@ static size_t lay_out(hn_runner *r, int max_context) {
     r->best = take(&total, sizeof(int32_t) * HN_MAX_ROWS);
     r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
     r->image_buf = take(&total, sizeof(row_image));
-    r->table_buf = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows.page_stride);
+    for (int g = 0; g < r->n_groups; g++)
+        r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[g].page_stride);
     return total;
 }
 
@@ -109,43 +113,65 @@ static void bind(hn_runner *r) {
     hn_lanes *l = &r->lanes;
     hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data, &l->gated.data, &l->qkv,      &l->attended,
                      &l->hidden, &l->up, &l->branch, &l->rotation, &l->rotation_local, &l->scratch,    &r->out_x,      &r->out_norm, &r->out_act.data,
-                     &r->logits, &r->best,     &r->features,   &r->image_buf,  &r->table_buf};
+                     &r->logits, &r->best,     &r->features,   &r->image_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
+    hn_rows *rows = &r->rows[0];
     const struct {
         hn_buf *b;
         size_t off;
-    } part[] = {{&r->rows.token, offsetof(row_image, token)},
-                {&r->rows.position, offsetof(row_image, position)},
-                {&r->rows.slot, offsetof(row_image, slot)},
-                {&r->rows.seq, offsetof(row_image, seq)},
-                {&r->rows.path_start, offsetof(row_image, path_start)},
-                {&r->rows.path_slots, offsetof(row_image, path_slots)},
-                {&r->rows.seq_first, offsetof(row_image, seq_first)},
-                {&r->rows.committed, offsetof(row_image, committed)},
-                {&r->rows.direct, offsetof(row_image, direct)}};
+    } part[] = {{&rows->token, offsetof(row_image, token)},
+                {&rows->position, offsetof(row_image, position)},
+                {&rows->slot, offsetof(row_image, slot)},
+                {&rows->seq, offsetof(row_image, seq)},
+                {&rows->path_start, offsetof(row_image, path_start)},
+                {&rows->path_slots, offsetof(row_image, path_slots)},
+                {&rows->seq_first, offsetof(row_image, seq_first)},
+                {&rows->committed, offsetof(row_image, committed)},
+                {&rows->direct, offsetof(row_image, direct)}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
-    r->rows.page_table = r->table_buf;
-    l->rows = &r->rows;
+    l->rows = rows;
+    for (int g = 0; g < r->n_groups; g++) {
+        const hn_buf table = {r->buffers, r->rows[g].page_table.off};
+        const int stride = r->rows[g].page_stride;
+        r->rows[g] = *rows;
+        r->rows[g].page_table = table;
+        r->rows[g].page_stride = stride;
+    }
 }
 
-hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int group, int max_context,
+/* The model's groups stand in the cache from first_group on, each with a table of its own. */
+static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
+    hn_cache_group group[HN_MODEL_GROUPS];
+    r->place = hn_zalloc((size_t)r->m->arch.layers, sizeof *r->place);
+    r->image = hn_zalloc(1, sizeof *r->image);
+    if (!r->place || !r->image) return hn_fail_memory(err, "row tables", sizeof *r->image);
+    r->first_group = first_group;
+    r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
+    r->owner = hn_cache_owner(r->cache, first_group);
+    assert(r->n_groups > 0);
+    for (int g = 0; g < r->n_groups; g++) {
+        assert(hn_cache_owner(r->cache, first_group + g) == r->owner);
+        r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
+        const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_ROWS;
+        r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
+        if (!r->table[g]) return hn_fail_memory(err, "page tables", table * sizeof *r->table[g]);
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err) {
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
     r->cache = cache;
-    r->group = group;
-    r->owner = hn_cache_owner(cache, group);
+    r->rope = hn_model_rope(m, max_context);
     if (features) r->set = *features;
     for (int k = 0; k <= 256; k++)
         r->feature_slot[k] = k <= m->arch.layers && wants_boundary(&r->set, k) ? r->n_boundaries++ : -1;
-    r->rows.page_stride = hn_cache_table_stride(cache, group);
-    const size_t bytes = lay_out(r, max_context), table = (size_t)r->rows.page_stride * HN_MAX_ROWS;
-    r->image = hn_zalloc(1, sizeof *r->image);
-    r->table = hn_zalloc(table, sizeof *r->table);
-    hunch_status st = r->image && r->table ? HUNCH_OK : hn_fail_memory(err, "row tables", table * sizeof *r->table);
-    if (!st) st = m->ops.mem_create(&m->ops, bytes, &r->buffers, err);
+    hunch_status st = open_tables(r, first_group, err);
+    if (!st) st = m->ops.mem_create(&m->ops, lay_out(r, max_context), &r->buffers, err);
     if (st) {
         hn_runner_close(&r);
         return st;
@@ -160,8 +186,9 @@ void hn_runner_close(hn_runner **rp) {
     *rp = NULL;
     if (!r) return;
     r->m->ops.mem_free(&r->m->ops, r->buffers);
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
     hn_free(r->image);
-    hn_free(r->table);
+    hn_free(r->place);
     hn_free(r);
 }
 
@@ -170,7 +197,7 @@ void hn_runner_close(hn_runner **rp) {
 /* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed, int path) {
     row_image *im = r->image;
-    int depth[HN_MAX_ROWS];
+    int depth[HN_MAX_ROWS], *max_position = &r->rows[0].max_position;
     im->committed[seq] = committed;
     im->direct[seq] = 1;
     for (int i = first; i < last; i++) {
@@ -187,7 +214,7 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
             memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
-        if (im->position[i] > r->rows.max_position) r->rows.max_position = im->position[i];
+        if (im->position[i] > *max_position) *max_position = im->position[i];
     }
     return path;
 }
@@ -214,13 +241,35 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
     }
 }
 
+/* Sequence `seq` of the pass has the tables of cache_seq. */
+static void describe_tables(hn_runner *r, int seq, int cache_seq) {
+    for (int g = 0; g < r->n_groups; g++) {
+        int pages;
+        const int32_t *t = hn_cache_pages(r->cache, cache_seq, r->first_group + g, &pages);
+        memcpy(r->table[g] + (size_t)seq * (size_t)r->rows[g].page_stride, t, (size_t)pages * sizeof *t);
+    }
+}
+
+static void write_description(hn_runner *r) {
+    const hn_ops *o = &r->m->ops;
+    const hn_rows *rows = &r->rows[0];
+    o->write(o, r->image_buf, r->image, sizeof *r->image);
+    for (int g = 0; g < r->n_groups; g++) {
+        r->rows[g].n = rows->n;
+        r->rows[g].n_seqs = rows->n_seqs;
+        r->rows[g].max_position = rows->max_position;
+        o->write(o, r->rows[g].page_table, r->table[g],
+                 (size_t)rows->n_seqs * (size_t)r->rows[g].page_stride * sizeof(int32_t));
+    }
+}
+
 static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                              hunch_error *err) {
     int first = 0, path = 0;
     assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
-    r->rows.n = n;
-    r->rows.n_seqs = n_seqs;
-    r->rows.max_position = 0;
+    r->rows[0].n = n;
+    r->rows[0].n_seqs = n_seqs;
+    r->rows[0].max_position = 0;
     for (int s = 0; s < n_seqs; s++) {
         int last = first;
         while (last < n && rows[last].seq == s) last++;
@@ -228,18 +277,14 @@ static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int 
         hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, last - first, err);
         if (st) return st;
         path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), path);
-        int pages;
-        const int32_t *t = hn_cache_pages(r->cache, cache_seq[s], r->group, &pages);
-        memcpy(r->table + (size_t)s * (size_t)r->rows.page_stride, t, (size_t)pages * sizeof *t);
+        describe_tables(r, s, cache_seq[s]);
         r->image->seq_first[s] = first;
         first = last;
     }
     assert(first == n);
     r->image->seq_first[n_seqs] = n;
     describe_outputs(r, rows, n);
-    const hn_ops *o = &r->m->ops;
-    o->write(o, r->image_buf, r->image, sizeof *r->image);
-    o->write(o, r->table_buf, r->table, (size_t)n_seqs * (size_t)r->rows.page_stride * sizeof(int32_t));
+    write_description(r);
     return HUNCH_OK;
 }
 
@@ -267,13 +312,14 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_lanes *l = &r->lanes;
     const hn_ops *o = &m->ops;
     const hn_exec ex = {o, rank, ranks};
-    o->embed(&ex, &r->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
-    o->rope_table(&ex, &r->rows, &m->rope, l->rotation);
-    if (m->arch.rope_local) o->rope_table(&ex, &r->rows, &m->rope_local, l->rotation_local);
+    o->embed(&ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
+    o->rope_table(&ex, l->rows, r->rope, l->rotation);
+    if (m->arch.rope_local) o->rope_table(&ex, l->rows, &m->rope_local, l->rotation_local);
     for (int i = 0; i < m->arch.layers; i++) {
-        const hn_kv kv = hn_cache_kv(r->cache, r->group, i);
+        const hn_layer_place place = r->place[i];
+        const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
         export_boundary(&ex, r, i);
-        hn_layer_attention(&ex, m, i, &kv, l);
+        hn_layer_attention(&ex, m, i, &r->rows[place.group], &kv, l);
         hn_layer_ffn(&ex, m, i, l);
     }
     export_boundary(&ex, r, m->arch.layers);

@@ -26,9 +26,9 @@ enum { HN_FEATURE_POST_NORM = -1 };
 
 typedef struct hn_runner hn_runner;
 
-/* max_context: rows a sequence may reach. group: the cache group of its layers' K/V; rows are its owner's. features may be
- * NULL. The model and the cache are borrowed. */
-hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int group, int max_context,
+/* max_context: rows a sequence may reach. first_group: the first of the model's groups (hn_kv_groups) in the cache, in
+ * order; rows are their owner's. features may be NULL. The model and the cache are borrowed. */
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
 

@@ -82,6 +82,7 @@ static size_t element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2
 
 static const unsigned char *slot_page(const call *c, int seq, int slot) {
     const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
+    assert(pages[slot / c->kv->page_rows] != HN_NO_PAGE);
     return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
 }
 

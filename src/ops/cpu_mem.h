@@ -24,7 +24,9 @@ void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table
 void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
                       hn_buf k, hn_buf v, int ldq);
 void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-void hn_cpu_geglu(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols);
+void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
+                int cols);
+void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
                     int ldy);

@@ -60,6 +60,8 @@ typedef struct hn_act {
     int in, max_rows;
 } hn_act;
 
+enum { HN_NO_PAGE = -1 };
+
 /* ---- rows of a pass --------------------------------------------------------------------------------------------- */
 
 /* All arrays are int32 buffers unless said otherwise. Rows of one sequence are contiguous.
@@ -78,7 +80,8 @@ typedef struct hn_rows {
     hn_buf seq_first;  /* [n_seqs + 1] first row of each sequence */
     hn_buf committed;  /* [n_seqs] positions below it are committed: slot == position */
     hn_buf direct;     /* [n_seqs] 1: all rows of it form one chain, slot == position on every path */
-    hn_buf page_table; /* [n_seqs][page_stride] page number of slot / page_rows */
+    hn_buf page_table; /* [n_seqs][page_stride] page number of slot / page_rows; HN_NO_PAGE where no row of the pass sees
+                          or writes any of its slots */
     int page_stride;
 } hn_rows;
 
@@ -115,6 +118,8 @@ typedef struct hn_rope {
     float scale;        /* cos and sin are multiplied by it */
     hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
 } hn_rope;
+
+typedef enum hn_glu { HN_SILU, HN_GELU } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form */
 
 /* What is done to the heads of q, k and v between their products and the rotation; mem NULL: not this. */
 typedef struct hn_head_fix {
@@ -175,8 +180,11 @@ struct hn_ops {
     void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
     /* y[i][0..cols) += rmsnorm(x[i]) * w; x is used up. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-    /* gate[i][0..cols) = gelu(gate[i]) * up[i], gelu in its tanh form (1606.08415). */
-    void (*geglu)(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols);
+    /* gate[i][0..cols) = act(gate[i] + gate_bias) * (up[i] + up_bias); biases f32 [cols], mem NULL: none. */
+    void (*glu)(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
+                int cols);
+    /* x[i][0..cols) += bias, in place. */
+    void (*add_bias)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
     /* x[i][0..cols) *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,

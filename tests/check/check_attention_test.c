@@ -165,6 +165,18 @@ static void fill_cache(const pass *p, const arrays *a, int seq, int index) {
     }
 }
 
+/* Pages that no row of the sequence sees are not in its table any more. */
+static void forget_unseen(const pass *p, const arrays *a, int index) {
+    int lowest = a->committed[index];
+    for (int i = a->seq_first[index]; i < a->seq_first[index + 1]; i++) {
+        int seen = p->s->window > 0 ? a->position[i] - p->s->window + 1 : 0;
+        lowest = seen < lowest ? seen : lowest;
+    }
+    for (int page = 0; (page + 1) * p->w->page_rows <= lowest; page++) {
+        a->pages[a->page_stride * index + page] = HN_NO_PAGE;
+    }
+}
+
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
@@ -224,6 +236,7 @@ static void scene_run(const scene *s, const way *w, float *out) {
         if (w->only >= 0 && seq_of(s, w->only) != seq) continue;
         add_seq(s, w, a, seq, &next_page);
         fill_cache(&p, a, seq, a->n_seqs - 1);
+        forget_unseen(&p, a, a->n_seqs - 1);
     }
     pass_buffers(&p, a);
     hn_pool_run(p.c.pool, pass_rank, &p);

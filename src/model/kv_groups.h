@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_groups.h - the cache groups of a model: its layers put together by what they keep (contract C7). The one place that
+ * says which rows of which group a layer reads. */
+#ifndef HN_KV_GROUPS_H
+#define HN_KV_GROUPS_H
+#include "cache/cache.h"
+#include "model/arch.h"
+
+enum { HN_MODEL_GROUPS = 4 }; /* of one model */
+
+typedef struct hn_layer_place {
+    int16_t group; /* among the model's */
+    int16_t index; /* of the layer in it */
+} hn_layer_place;
+
+/* Fills in name, layers, kv_heads, head_dim, type and window of the model's groups; full ones come first. place: [layers],
+ * NULL: not asked for. Returns how many groups there are, 0: more than HN_MODEL_GROUPS. */
+int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_GROUPS], hn_layer_place *place);
+#endif

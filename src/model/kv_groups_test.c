@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kv_groups_test.c - which layers share a group, and where each lies in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model/kv_groups.h"
+
+enum { MOST = 12 };
+
+/* A model of these kinds of layers, one letter each: lower case has a window. */
+static hn_arch made_of(const char *kinds, hn_layer_desc layer[MOST]) {
+    hn_arch a = {.layer = layer};
+    for (; kinds[a.layers]; a.layers++) {
+        const int kind = kinds[a.layers] | 0x20;
+        layer[a.layers] = (hn_layer_desc){.heads = 8,
+                                          .kv_heads = kind == 'n' ? 1 : 2,
+                                          .head_dim = kind == 'd' ? 64 : 32,
+                                          .window = kinds[a.layers] != kind ? 0
+                                                    : kind == 'x'           ? 20
+                                                                            : 10};
+    }
+    return a;
+}
+
+static void test_groups(void **state) {
+    (void)state;
+    static const struct {
+        const char *kinds;
+        int n, layers[HN_MODEL_GROUPS], window[HN_MODEL_GROUPS];
+        const char *group, *index; /* of each layer */
+    } cases[] = {{"AAAA", 1, {4}, {0}, "0000", "0123"},
+                 {"aaaa", 1, {4}, {10}, "0000", "0123"},
+                 {"aaaaaAaaaaaA", 2, {2, 10}, {0, 10}, "111110111110", "012340567891"},
+                 {"axAxa", 3, {1, 2, 2}, {0, 10, 20}, "12021", "00011"},
+                 {"NDNA", 3, {2, 1, 1}, {0, 0, 0}, "0102", "0010"},
+                 {"adAD", 4, {1, 1, 1, 1}, {0, 0, 10, 10}, "2301", "0000"}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        hn_layer_desc layer[MOST];
+        hn_layer_place place[MOST];
+        hn_cache_group g[HN_MODEL_GROUPS];
+        const hn_arch a = made_of(cases[k].kinds, layer);
+        assert_int_equal(hn_kv_groups(&a, HN_F16, g, place), cases[k].n);
+        for (int i = 0; i < cases[k].n; i++) {
+            assert_int_equal(g[i].layers, cases[k].layers[i]);
+            assert_int_equal(g[i].window, cases[k].window[i]);
+            assert_int_equal(g[i].type, HN_F16);
+            assert_non_null(g[i].name);
+        }
+        for (int i = 0; i < a.layers; i++) {
+            const hn_cache_group *of = &g[place[i].group];
+            assert_int_equal(place[i].group, cases[k].group[i] - '0');
+            assert_int_equal(place[i].index, cases[k].index[i] - '0');
+            assert_true(of->kv_heads == layer[i].kv_heads && of->head_dim == layer[i].head_dim);
+        }
+        assert_int_equal(hn_kv_groups(&a, HN_F16, g, NULL), cases[k].n);
+    }
+}
+
+static void test_too_many_kinds(void **state) {
+    (void)state;
+    hn_layer_desc layer[MOST];
+    hn_cache_group g[HN_MODEL_GROUPS];
+    const hn_arch a = made_of("ADNax", layer), b = made_of("axdnA", layer);
+    assert_int_equal(hn_kv_groups(&a, HN_F16, g, NULL), 0);
+    assert_int_equal(hn_kv_groups(&b, HN_F16, g, NULL), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_too_many_kinds)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
