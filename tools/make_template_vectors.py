@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/templates/: what Python's Jinja2, set up as Hugging Face sets it up for chat templates, makes
-("output") of small templates (snippets.jsonl), or that it refuses them ("error"); and, anew, the outputs of the real
-templates there for the variables in cases.jsonl.
+("output") of small templates (snippets.jsonl), or that it refuses them ("error"); and, anew, the same of the real
+templates in real.tar.xz for the variables in its cases.jsonl.
 
     python3 tools/make_template_vectors.py   (needs: pip install jinja2)
 """
 import datetime
+import io
 import json
 import pathlib
+import tarfile
 
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -34,11 +36,11 @@ t and e  t and 5  e or 'x'  n or e or 0  t or 1/0  not e and t  1 if t else 2  1
 l[0]  l[-1]  l[9]  l[9] is defined  s[0]  s[-1]  u[2]  u[-2]  l['x']  d['x']  d.x  d.y.z[1]  d['nope']  d.nope  d.nope.deeper  d.items  d['items']  nothing.x  nothing['x']  n.x  i.x  s.nope  l.0
 l[1:]  l[:1]  l[::-1]  l[::2]  s[1:4]  s[::-1]  u[-3:]  u[:3]  l[5:]  l[-2:]  l[1:2:1]  s[::3]  n[1:]  nothing[1:]  l[::0]  l[-9:9]
 l is iterable  s is iterable  i is iterable  nothing is iterable  d is mapping  l is mapping  s is string  n is none  n is not none  nothing is defined  nothing is undefined  nothing is not defined  i is number  t is number  f is float  i is integer  t is integer  t is boolean  t is true  e is false  l is sequence  d is sequence  i is sequence  range is callable  i is odd  i is even  i is divisibleby 7  i is divisibleby(2)  i is eq 7  i is equalto(8)  i is gt(3)  i is in [1, 7]  s is upper  'AB' is upper  'ab' is lower  nothing is none  n is defined  n is string  1.5 is odd
-w|trim  'xxaxx'|trim('x')  s|upper  s|lower  u|upper  'straße'|upper  'hello wOrld'|title  'hELLO'|capitalize  'ΑΒΓ абв ÀÉÎ'|lower  'αβγ АБВ àéî'|upper
+w|trim  'xxaxx'|trim('x')  s|upper  s|lower  u|upper  'straße'|upper  'hello wOrld'|title  "it's a-b (c) 1e x_y"|title  "it's a-b (c) 1e x_y".title()  u.title()  u|title  'ªb ×a'.title()  5|indent  'hELLO'|capitalize  'ΑΒΓ абв ÀÉÎ'|lower  'αβγ АБВ àéî'|upper
 s|replace('o', '0')  s|replace('o', '0', 1)  'aaa'|replace('', '-')  i|replace('7', '8')  s|first  s|last  l|first  el|first  el|first is defined  l|last  l|sort  l|sort(reverse=true)  names|sort  names|sort(case_sensitive=true)  l|sum  l|min  l|max  l|join('-')  l|join  messages|map(attribute='role')|join(',')  messages|join('|', attribute='content')  l|reverse|list  s|reverse  s|list  d|list
 names|unique|list  [1, 1.0, true, 2]|unique|list  messages|selectattr('role', 'equalto', 'user')|list|length  messages|rejectattr('role', 'in', ['user'])|map(attribute='content')|list  l|select('odd')|list  l|reject('gt', 1)|list  [0, 1, '', 'a', none]|select|list  messages|selectattr('nope')|list  names|map('upper')|list  names|map('replace', 'a', 'z')|join(' ')  messages|map(attribute='nope', default='-')|join  l|map('string')|list
 nothing|default('x')  e|default('x')  e|default('x', true)  n|d('y')  n|default('y', boolean=true)  nothing|trim  nothing|upper  nothing|join  nothing|list  nothing|first  nothing|string  n|string  l|string  d|string  f|string  t|string
-'3'|int  '3.7'|int  'x'|int  'x'|int(5)  3.9|int  -3.9|int  '2.5'|float  'x'|float(1.5)  neg|abs  f|round  3.14159|round(2)  2.7|round(0, 'floor')  2.1|round(method='ceil')  '  12 '|int  t|int
+'3'|int  '3.7'|int  'x'|int  'x'|int(5)  3.9|int  -3.9|int  '2.5'|float  'x'|float(1.5)  neg|abs  f|round  3.14159|round(2)  2.675|round(2)  0.125|round(2)  5|round  t|round(1)  17|round(-1)  17.0|round(-1)  5|round(0, 'ceil')  1e300|round(3)  2.7|round(0, 'floor')  2.1|round(method='ceil')  '  12 '|int  t|int
 d|tojson  l|tojson  u|tojson  html|tojson  n|tojson  t|tojson  f|tojson  big|tojson  'q"\\\n\t\x01\x7f'|tojson  d|tojson(indent=2)  [] |tojson(indent=4)  {'b': 1, 'a': [1, {}]}|tojson(indent=2, sort_keys=true)  {1: 2, true: 3, none: 4}|tojson  (1, 2)|tojson  nothing|tojson  messages|map(attribute='role')|tojson  range|tojson  l|tojson(separators=(',', ':'))  u|tojson(ensure_ascii=true)
 d|items|list  d.items()|list  d|dictsort  {'b': 1, 'A': 2, 'c': 0}|dictsort  {'b': 1, 'A': 2, 'c': 0}|dictsort(true)  {'b': 1, 'A': 2, 'c': 0}|dictsort(false, 'value')  {'b': 1, 'A': 2, 'c': 0}|dictsort(reverse=true)  n|items  nothing|items|list  s|items
 d.get('x')  d.get('nope')  d.get('nope', 5)  d.keys()|list  d.values()|list|length  d.pop('x')  l.append(1)  l.index(1)  l.count(2)  d.update({})  l.nope()  nothing()  i()  nope(1)
@@ -63,6 +65,8 @@ TEMPLATES = [
     "{% macro f(a, b=2, c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(1) }} {{ f(1, c=3) }} {{ f(1, 2, 3) }} {{ f() }}", "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}", "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(b=2) }}", "{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}",
     "{% macro f() %}{{ g }}{% endmacro %}{% set g = 5 %}{{ f() }}", "{% macro f(x) %}{% set y = x %}{{ y }}{% endmacro %}{{ f(1) }}{{ y }}", "{% macro f() %}a\nb{% endmacro %}{{ f()|upper }}{{ f()|length }}", "{% set x = 1 %}{% macro f() %}{% set x = 2 %}{{ x }}{% endmacro %}{{ f() }}{{ x }}",
     "{{ messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|join('+') }}", "{{ messages[-1]['content'] if messages[-1]['role'] == 'user' else 'none' }}", "{% for m in messages[::-1] %}{{ m.content }}{% endfor %}", "{% for m in messages %}{{ m|tojson }}{{ ',' if not loop.last }}{% endfor %}",
+    "{% set ns = namespace(f=none) %}{% macro o(x) %}{% macro m() %}{{ x }}{% endmacro %}{% set ns.f = m %}{% endmacro %}{{ o(1) }}{% set f = ns.f %}{{ o(2) }}{{ f() }}{{ ns.f() }}",
+    "{% for a in l %}{% set p = a %}{% for b in l if b != p %}{% set q = b %}{{ p }}{{ q }}{% endfor %}{{ q is defined }}{{ p }} {% endfor %}",
     "{{ x|nofilter }}", "{% if e %}{{ x|nofilter }}{% endif %}ok", "{% if t %}{{ x|nofilter }}{% endif %}", "{{ x is notest }}", "{{ 1 if t else x|nofilter }}", "{% unknown %}", "{% if t %}", "{% endif %}", "{{ 1 + }}", "{{ (1 }}", "{{ 'a }}", "{% for %}{% endfor %}", "{{ 1 2 }}", "{% if t %}{% endfor %}", "{# open", "{{ a.}}", "{% set = 1 %}", "{{ ; }}", "{% raw %}x", "{{ [1 }}", "{{ x[] }}", "{{ f(a=1, 2) }}", "{% set x = 1, 2 %}{{ x }}", "}} %} #}", "{ { % x", "{{ \"{{\" }}", "",
     "{{ loop }}", "{{ loop is defined }}", "{{ true }}{{ True }}{{ none }}{{ None }}{{ false }}{{ False }}", "{% set ns = namespace() %}{% set ns.a = [1] %}{% set ns.a = ns.a + [2] %}{{ ns.a }}{{ ns.b is defined }}", "{% set ns = namespace({'q': 1}, z=2) %}{{ ns.q }}{{ ns.z }}",
     "{% for m in messages if m.role == 'user' %}{% if loop.last %}{{ m.content }}{% endif %}{% endfor %}", "{{ raise_exception('bad\nthing') }}", "{%- for x in l -%}\n  {{ x }}\n{%- endfor %}\n end", "{% if t %}a{% else %}\nb{% endif %}\n\nc", "a{{ nothing }}b{{ e }}c{{ '' }}d",
@@ -85,25 +89,49 @@ def environment():
     return env
 
 
+def reference(env, text, variables):
+    try:
+        return {"output": env.from_string(text).render(**variables)}
+    except Exception as e:  # whatever Jinja2 raises: the template is refused
+        return {"error": f"{type(e).__name__}: {e}"[:100]}
+
+
+def lines(rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_snippets(env):
+    expressions = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("  ") if e]
+    rows = [{"vars": VARS}]
+    for text in ["{{ " + e.strip() + " }}" for e in expressions] + TEMPLATES:
+        row = {"template": text} | reference(env, text, VARS)
+        if any(mark in row.get("output", "") for mark in (" at 0x", "<class", "<function")):
+            row = {"template": text, "error": "prints an object of Python's"}
+        rows.append(row)
+    (OUT / "snippets.jsonl").write_text(lines(rows), encoding="utf-8")
+
+
+def write_real(env):
+    path = OUT / "real.tar.xz"
+    with tarfile.open(path) as tar:
+        files = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
+    rows = [json.loads(line) for line in files["cases.jsonl"].decode().split("\n") if line]
+    for row in rows:
+        text = row["text"] if "text" in row else files[row["template"]].decode()
+        row.pop("output", row.pop("error", None))
+        row |= reference(env, text, row["vars"])
+    files["cases.jsonl"] = lines(rows).encode()
+    with tarfile.open(path, "w:xz", preset=9) as tar:
+        for name in sorted(files):  # owners and times as tarfile sets them: the same bytes each time
+            info = tarfile.TarInfo(name)
+            info.size = len(files[name])
+            tar.addfile(info, io.BytesIO(files[name]))
+
+
 def main():
     env = environment()
-    expressions = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("  ") if e]
-    with open(OUT / "snippets.jsonl", "w", encoding="utf-8") as f:
-        f.write(json.dumps({"vars": VARS}, ensure_ascii=False) + "\n")
-        for text in ["{{ " + e.strip() + " }}" for e in expressions] + TEMPLATES:
-            row = {"template": text}
-            try:
-                row["output"] = env.from_string(text).render(**VARS)
-            except Exception as e:  # whatever Jinja2 raises: the template is refused
-                row["error"] = f"{type(e).__name__}: {e}"[:100]
-            if " at 0x" in row.get("output", "") or "<class" in row.get("output", "") or "<function" in row.get("output", ""):
-                row = {"template": text, "error": "prints an object of Python's"}
-            f.write(json.dumps(row, ensure_ascii=False) + "\n")
-    cases = [json.loads(line) for line in open(OUT / "cases.jsonl", encoding="utf-8")]
-    with open(OUT / "cases.jsonl", "w", encoding="utf-8") as f:
-        for row in cases:
-            row["output"] = env.from_string((OUT / row["template"]).read_text(encoding="utf-8")).render(**row["vars"])
-            f.write(json.dumps(row, ensure_ascii=False) + "\n")
+    write_snippets(env)
+    write_real(env)
 
 
 if __name__ == "__main__":

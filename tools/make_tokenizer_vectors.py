@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/tokenizers/ from SmolLM2's GGUF file: its vocabulary as a GGUF of its own, ids of varied texts by
 Hugging Face's `tokenizers`, and the words that `tokenizers` cuts texts into by each pre-tokenizer pattern we know.
+The small tokenizers of every kind that a tokenizer.json may describe are make_pipeline_vectors.py's.
 
     python3 tools/make_tokenizer_vectors.py SmolLM2-135M-Instruct.Q4_1.gguf   (needs: pip install gguf tokenizers)
 """
@@ -78,15 +79,37 @@ def write_vocabulary(fields, tokens, types, merges):
 
 
 # The patterns as the models' own tokenizer.json files have them.
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SPACES = r"\s+(?!\S)|\s+"
+LLAMA3 = CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|" + SPACES
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+TAIL|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*TAIL"
+GPT4O = CASED.replace("TAIL", CONTRACTION + "?") + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|" + SPACES
+
+
+def split(*patterns):
+    return [pre_tokenizers.Split(Regex(p), "isolated") for p in patterns]
+
+
 KINDS = {
     "gpt-2": [pre_tokenizers.ByteLevel(add_prefix_space=False)],
     "smollm": [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)],
-    "llama-bpe": [pre_tokenizers.Split(Regex(LLAMA3), "isolated")],
-    "qwen2": [pre_tokenizers.Split(Regex(LLAMA3.replace("{1,3}", "")), "isolated")],
-    "deepseek-v3": [pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"), pre_tokenizers.Split(Regex("[一-龥\u3040-ゟ゠-ヿ]+"), "isolated"),
-                    pre_tokenizers.Split(Regex("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
-                                               " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"), "isolated")],
+    "llama-bpe": split(LLAMA3),
+    "qwen2": split(LLAMA3.replace("{1,3}", "")),
+    "qwen35": split(CONTRACTION + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|" + SPACES),
+    "deepseek-v3": split(r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+", "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+                         " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"),
+    "deepseek-coder": split("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+") + [pre_tokenizers.Digits(individual_digits=True)],
+    "gpt-4o": split(GPT4O),
+    "tiny_aya": split(r"\d{1,3}(?=(?:\d{3})*\b)", GPT4O),
+    "tekken": split(CASED.replace("TAIL", "") + r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|" + SPACES),
+    "seed-coder": split(CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|" + SPACES),
+    "bailingmoe": split(r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|" + SPACES),
+    "exaone-moe": split(CONTRACTION + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|" + SPACES),
+    "minicpm5": split(r"\p{N}{1,3}", LLAMA3.replace("{1,3}", "+")),
+    "jais-2": split(CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|" +
+                    "".join(rf"\s{{{n}}}(?!\S)|" for n in (512, 256, 128, 64, 32, 16, 8, 4)) + r"\s{1,2}(?!\S)|\s{1}"),
+    "kimi-k2": split(r"[\p{Han}]+|" + CASED.replace("TAIL", CONTRACTION + "?").replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]") + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|" + SPACES),
 }
 
 

@@ -80,15 +80,23 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
 void hn_arch_fini(hn_arch *a) {
     hn_free(a->layer);
     hn_free(a->rope_freq);
+    hn_free(a->rope_long);
     hn_free(a->rope_local);
     a->layer = NULL;
-    a->rope_freq = a->rope_local = NULL;
+    a->rope_freq = a->rope_long = a->rope_local = NULL;
 }
 
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
-    const char *p = a->names[role], *d = strstr(p, "%d");
+    static const char model[] = "model.";
+    const char *p = a->names[role], *front = "";
+    if (a->body) {
+        const bool inside = !strncmp(p, model, sizeof model - 1);
+        front = inside ? a->body : a->head;
+        if (inside) p += sizeof model - 1;
+    }
+    const char *d = strstr(p, "%d");
     if (d)
-        snprintf(out, 128, "%.*s%d%s", (int)(d - p), p, layer, d + 2);
+        snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer, d + 2);
     else
-        snprintf(out, 128, "%s", p);
+        snprintf(out, 128, "%s%s", front, p);
 }

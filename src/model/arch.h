@@ -5,22 +5,25 @@
 #define HN_ARCH_H
 #include "format/source.h"
 
+/* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
 typedef enum hn_mixer { HN_MIXER_ATTENTION } hn_mixer; /* latent attention, gated delta net: later kinds */
-typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn;          /* experts: a later kind */
+typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn; /* experts: a later kind */
 
 typedef struct hn_layer_desc {
     hn_mixer mixer;
     int heads, kv_heads, head_dim;
     int window; /* 0: full attention */
     float attention_scale;
-    bool qkv_bias; /* q, k and v have biases */
-    bool qk_norm;  /* RMSNorm over each head of q and k, before the rotation */
-    bool no_rope;  /* no rotation at all (NoPE) */
-    bool local;    /* rotates with rope_local */
-    bool fused;      /* q, k, v lie in one matrix, gate and up in another */
-    bool post_norms; /* what each branch adds to the stream is normed */
+    bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
+    bool qk_norm;          /* RMSNorm over each head of q and k, before the rotation */
+    bool no_rope;          /* no rotation at all (NoPE) */
+    bool local;            /* rotates with rope_local */
+    bool fused_qkv;        /* q, k, v lie in one matrix */
+    bool post_norms;       /* what each branch adds to the stream is normed */
     hn_ffn ffn;
     int ffn_width;
+    bool fused_gate_up; /* gate and up lie in one matrix */
+    bool gate_up_bias, down_bias;
 } hn_layer_desc;
 
 /* Tensors by the part they play. In name patterns %d is the layer. */
@@ -41,6 +44,11 @@ typedef enum hn_role {
     HN_ROLE_Q_BIAS,
     HN_ROLE_K_BIAS,
     HN_ROLE_V_BIAS,
+    HN_ROLE_QKV_BIAS, /* instead of the three where their matrices are one */
+    HN_ROLE_O_BIAS,
+    HN_ROLE_GATE_BIAS,
+    HN_ROLE_UP_BIAS,
+    HN_ROLE_DOWN_BIAS,
     HN_ROLE_Q_NORM,
     HN_ROLE_K_NORM,
     HN_ROLE_PRE_FFN_NORM, /* what stands for ffn_norm where branches are normed behind too */
@@ -51,18 +59,46 @@ typedef enum hn_role {
     HN_ROLES
 } hn_role;
 
+/* How a file makes frequencies from theta^(-2i / dims); arch_rope.c. */
+typedef enum hn_scaling_kind {
+    HN_SCALING_NONE,
+    HN_SCALING_LINEAR,   /* all / factor */
+    HN_SCALING_LLAMA3,   /* long waves / factor, short ones kept, a line between */
+    HN_SCALING_DIVISORS, /* each / its own: how a GGUF says llama3 */
+    HN_SCALING_YARN,
+    HN_SCALING_LONGROPE, /* each / its own, and a second set for contexts beyond the original one */
+} hn_scaling_kind;
+typedef struct hn_scaling {
+    hn_scaling_kind kind;
+    double theta, factor;
+    double original;           /* context before scaling */
+    double low, high;          /* llama3: turns in the original context */
+    double fast, slow;         /* YaRN: the same */
+    bool whole;                /* YaRN: the bounds that follow from them are rounded outwards */
+    double mscale, mscale_all; /* YaRN: of the amplitude; 0: not given */
+    double amplitude;          /* of cos and sin, as a file gives it; 0: what is usual for the kind */
+} hn_scaling;
+
 struct hn_arch;
 /* What the dense families differ in (arch_dense.c); they share keys, tensor names and the block. */
 typedef struct hn_dense {
     const char *prefix;  /* of their keys in a GGUF: "llama" */
     bool interleaved;    /* Q and K rows of a GGUF are rotated in neighbouring pairs; of a folder in halves */
     bool qkv_bias, qk_norm;
-    bool fused;          /* q, k, v lie in one matrix, gate and up in another */
+    bool attention_bias; /* a folder's key of this name puts biases on q, k, v and o */
+    bool mlp_bias;       /* the same on gate, up and down */
+    bool fused;          /* q, k, v lie in one matrix, gate and up in another (of a folder; a GGUF shows it) */
     bool windowed;       /* sliding_window holds for all layers */
+    bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
     bool window_key;     /* a GGUF has a key for windows; without it it cannot say them */
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
     bool multipliers;    /* a GGUF carries those of embeddings, attention, residual branches and logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
+    bool tied;           /* the usual tie_word_embeddings of a folder */
+    struct {
+        int heads, kv_heads, head_dim, context;
+        double eps;
+    } usual; /* what a folder need not say; 0: it must */
     const char *activation_key, *activation; /* of a folder; NULL: hidden_act, silu */
     /* Reads what is the family's own into a description that is made otherwise; NULL: nothing. */
     hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
@@ -80,11 +116,16 @@ typedef struct hn_arch {
     hn_layer_desc *layer; /* [layers] */
     int rope_dims;
     bool rope_interleaved;
+    hn_scaling scaling;
     double *rope_freq;  /* [rope_dims / 2] radians a position */
-    double *rope_local; /* the same for layers marked local; NULL: there are none */
-    bool norms_less_one; /* norm weights are stored less 1 */
-    float rope_scale;
+    double *rope_long;  /* the same where texts may grow beyond rope_original; NULL: rope_freq holds for all */
+    int rope_original;  /* with rope_long */
+    float rope_scale;   /* of cos and sin, with rope_freq and rope_long */
+    double local_theta; /* of rope_local */
+    double *rope_local; /* of layers marked local; NULL: there are none */
+    bool norms_less_one;      /* norm weights are stored less 1 */
     const char *const *names; /* [HN_ROLES] */
+    const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
     const hn_dense *dense;    /* the family */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
@@ -107,6 +148,11 @@ extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion write
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
+/* Of a folder: sliding_window where use_sliding_window is on, else 0. */
+hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
+/* Where layer_types stands in a folder's config.json: gives the sliding layers this window and the others none, and says so
+ * in *found. */
+hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err);
 
 /* An integer or real hyper-parameter: where it stands in each format, and what is sane. */
 typedef struct hn_key {
@@ -116,4 +162,19 @@ typedef struct hn_key {
 } hn_key;
 hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);
+
+/* A key of a dense family: its suffix in a GGUF, its path in a folder. Lives as long as *k. */
+typedef struct hn_dense_key_buf {
+    char name[96];
+    hn_key key;
+} hn_dense_key_buf;
+const hn_key *hn_dense_key_of(hn_dense_key_buf *k, const hn_dense *f, const char *suffix, const char *hf, double min,
+                              double max, double dflt);
+/* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
+
+/* Reads how the file scales and makes the frequencies; rope_dims, context and dense are set. theta: the base. */
+hunch_status hn_rope_read(hn_arch *a, hn_source *src, double theta, hunch_error *err);
+/* freq [dims / 2] as a scaling without tables makes them. */
+void hn_rope_frequencies(const hn_scaling *s, int dims, double *freq);
+double hn_rope_usual_amplitude(const hn_scaling *s);
 #endif

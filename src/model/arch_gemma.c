@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_gemma.c - Gemma 3 (text): a dense block with norms behind both branches as well as before them, norms of heads, GeGLU,
- * embeddings scaled by the root of the width; most layers see a window and rotate with a base of their own, every sixth
- * sees everything. Norm weights lie less 1 in a folder, whole in a GGUF. */
+/* arch_gemma.c - Gemma 3 (text, alone or in a folder with vision): a dense block with norms behind both branches as well as
+ * before them, norms of heads, GeGLU, embeddings scaled by the root of the width; most layers see a window and rotate with a
+ * base of their own, every sixth sees everything. Norm weights lie less 1 in a folder, whole in a GGUF. */
 #include <math.h>
 #include <string.h>
 
@@ -11,55 +11,86 @@
 enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62 };
 static const double USUAL_LOCAL_BASE = 10000;
 
-/* Which layers see everything: layer_types, else every sliding_window_pattern-th, else (and in a GGUF) every sixth. */
-static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
-    const json_t *config = hn_source_json(src, "config.json"), *types = json_object_get(config, "layer_types"),
-                 *every = json_object_get(config, "sliding_window_pattern");
-    const json_int_t pattern = json_is_integer(every) ? json_integer_value(every) : USUAL_PATTERN;
-    if (json_is_array(types) && json_array_size(types) != (size_t)a->layers)
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: layer_types, expected a list of %d names",
+/* Layers but every period-th are local. */
+static void mark_period(hn_arch *a, int period, int window) {
+    for (int i = 0; i < a->layers; i++) a->layer[i].window = (i + 1) % period ? window : 0;
+}
+
+/* A GGUF may name each layer instead of the period. */
+static hunch_status mark_listed(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err) {
+    if (hn_array_is_strings(list) || hn_array_count(list) < (size_t)a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: gemma3.attention.sliding_window_pattern, expected %d flags",
                        hn_source_path(src), a->layers);
-    if (pattern < 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: sliding_window_pattern, expected 1 or more",
-                       hn_source_path(src));
-    for (int i = 0; i < a->layers; i++) {
-        const char *type = json_string_value(json_array_get(types, (size_t)i));
-        a->layer[i].local = json_is_array(types) ? type && !strcmp(type, "sliding_attention") : (i + 1) % pattern != 0;
-        a->layer[i].window = a->layer[i].local ? window : 0;
+    for (int i = 0; i < a->layers; i++) a->layer[i].window = hn_array_number(list, (size_t)i) != 0 ? window : 0;
+    return HUNCH_OK;
+}
+
+/* Which layers are local: layer_types (a GGUF: a list), else all but every sliding_window_pattern-th, by itself the sixth. */
+static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
+    const hn_key every = {"gemma3.attention.sliding_window_pattern", "sliding_window_pattern", 1, 1024, USUAL_PATTERN};
+    const hn_array *list = NULL;
+    bool said = false;
+    int period = USUAL_PATTERN;
+    hunch_status st = hn_dense_layer_types(a, src, window, &said, err);
+    if (st) return st;
+    if (!said && hn_source_array(src, every.gguf, &list, NULL) == HUNCH_OK && list)
+        st = mark_listed(a, src, list, window, err);
+    else if (!said) {
+        st = hn_key_int(src, &every, &period, err);
+        if (!st) mark_period(a, period, window);
     }
-    return HUNCH_OK;
+    for (int i = 0; i < a->layers; i++) a->layer[i].local = a->layer[i].window > 0;
+    return st;
 }
 
-static hunch_status make_local_rope(hn_arch *a, double base, hunch_error *err) {
+static hunch_status make_local_rope(hn_arch *a, hunch_error *err) {
+    const hn_scaling plain = {.theta = a->local_theta, .factor = 1};
     a->rope_local = hn_zalloc((size_t)a->rope_dims / 2, sizeof *a->rope_local);
-    if (!a->rope_local) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims * sizeof(double));
-    for (int i = 0; i < a->rope_dims / 2; i++) a->rope_local[i] = pow(base, -2.0 * i / a->rope_dims);
+    if (!a->rope_local) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof(double));
+    hn_rope_frequencies(&plain, a->rope_dims, a->rope_local);
     return HUNCH_OK;
 }
 
-/* What the square of the attention scale divides by where nothing is said, as in a GGUF: the size of a head; of the largest
- * model the width that a head would have. */
-static double usual_width(const hn_arch *a) {
+/* The base of local layers: in a dict of their own, else beside the other. They are never scaled. */
+static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_error *err) {
+    static const hn_key nested = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
+                        older = {"gemma3.rope.local.freq_base", "rope_local_base_freq", 1, 1e12, 0},
+                        usual = {"gemma3.rope.freq_base_swa", NULL, 1, 1e12, 10000};
+    static const hn_key *const places[] = {&nested, &older, &usual};
+    const char *type = "default";
+    bool found;
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 3 && a->local_theta < 1; i++) st = hn_key_real(src, places[i], &a->local_theta, err);
+    if (!st && hn_source_get_kind(src) == HN_SOURCE_HF)
+        st = hn_source_str(src, "rope_parameters.sliding_attention.rope_type", &type, NULL, &found, err);
+    if (!st && strcmp(type, "default"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\" of sliding layers, expected default",
+                     hn_source_path(src), type);
+    return st;
+}
+
+/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF, which has no key for
+ * it, the size of a head, but in the largest model the width that a head would have. */
+static double usual_width(const hn_arch *a, bool gguf) {
     const hn_layer_desc *l = &a->layer[0];
+    if (!gguf) return 256;
     return a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
 }
 
 static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
-                 base = {NULL, "rope_local_base_freq", 1, 1e12, USUAL_LOCAL_BASE},
-                 base_new = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
-                 scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a)};
-    double local_base = 0, width = 0;
+                 scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};
+    double width = 0;
     int rows = 0;
     hunch_status st = hn_key_int(src, &window, &rows, err);
-    if (!st) st = hn_key_real(src, &base_new, &local_base, err);
-    if (!st && local_base < 1) st = hn_key_real(src, &base, &local_base, err);
     if (!st) st = hn_key_real(src, &scalar, &width, err);
     if (!st) st = mark_local(a, src, rows, err);
-    if (!st) st = make_local_rope(a, local_base, err);
+    if (!st) st = read_local_base(a, src, err);
+    if (!st) st = make_local_rope(a, err);
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
-    a->norms_less_one = hn_source_get_kind(src) == HN_SOURCE_HF;
+    a->norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         a->layer[i].post_norms = true;
         a->layer[i].ffn = HN_FFN_GEGLU;
@@ -69,23 +100,26 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
 }
 
 static hunch_status fits_gguf(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool usual = fabs((double)a->layer[0].attention_scale * sqrt(usual_width(a)) - 1) < 1e-6 &&
-                 (a->rope_dims < 4 || fabs(a->rope_local[1] / pow(USUAL_LOCAL_BASE, -2.0 / a->rope_dims) - 1) < 1e-9);
+    bool usual = fabs((double)a->layer[0].attention_scale * sqrt(usual_width(a, true)) - 1) < 1e-6;
     for (int i = 0; i < a->layers; i++) usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
-    return usual ? HUNCH_OK
-                 : hn_fail(
-                       err, HUNCH_REFUSED,
-                       "%s: a gemma3 GGUF file has no place for another order of layers, local rope base or attention "
-                       "scale than the published ones",
-                       hn_source_path(src));
+    return usual && a->local_theta == USUAL_LOCAL_BASE
+               ? HUNCH_OK
+               : hn_fail(
+                     err, HUNCH_REFUSED,
+                     "%s: a gemma3 GGUF file has no place that all programs read for another order of layers, local "
+                     "rope base or attention scale than the published ones",
+                     hn_source_path(src));
 }
 
 static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
     static const hn_dense gemma3 = {.prefix = "gemma3",
+                                    .attention_bias = true,
                                     .qk_norm = true,
                                     .window_key = true,
                                     .no_rope_count = true,
                                     .theta = 1e6,
+                                    .tied = true,
+                                    .usual = {8, 4, 256, 131072, 1e-6},
                                     .activation_key = "hidden_activation",
                                     .activation = "gelu_pytorch_tanh",
                                     .finish = read_rest,

@@ -22,8 +22,12 @@ static hunch_status read_multipliers(hn_arch *a, const hn_source *src, hunch_err
 }
 
 static hunch_status granite_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense granite = {
-        .prefix = "granite", .interleaved = true, .multipliers = true, .finish = read_multipliers};
+    static const hn_dense granite = {.prefix = "granite",
+                                     .interleaved = true,
+                                     .attention_bias = true,
+                                     .mlp_bias = true,
+                                     .multipliers = true,
+                                     .finish = read_multipliers};
     return hn_dense_read(a, src, &granite, err);
 }
 

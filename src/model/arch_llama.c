@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, no biases. Mistral: the
- * same, with a sliding window where its folder names one; its GGUF files are llama's. */
+/* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, with biases where a file
+ * says so. Mistral: the same, with a sliding window where its folder names one; its GGUF files are llama's. */
 #include "model/arch.h"
 
 static hunch_status llama_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense llama = {.prefix = "llama", .interleaved = true};
+    static const hn_dense llama = {.prefix = "llama", .interleaved = true, .attention_bias = true, .mlp_bias = true};
     return hn_dense_read(a, src, &llama, err);
 }
 

@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: none, but every head of q and k is normed. */
+/* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: none, but every head of q and k is normed. Both may let
+ * their upper layers slide. */
 #include "model/arch.h"
 
+enum { USUAL_FULL_LAYERS = 28 };
+
+static hunch_status read_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_key full = {NULL, "max_window_layers", 0, 1024, USUAL_FULL_LAYERS};
+    int window, first;
+    bool said;
+    hunch_status st = hn_dense_sliding(src, &window, err);
+    if (st || window == 0) return st;
+    st = hn_dense_layer_types(a, src, window, &said, err);
+    if (!st && !said) st = hn_key_int(src, &full, &first, err);
+    for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = i >= first ? window : 0;
+    return st;
+}
+
 static hunch_status qwen2_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense qwen2 = {.prefix = "qwen2", .qkv_bias = true};
+    static const hn_dense qwen2 = {.prefix = "qwen2", .qkv_bias = true, .may_slide = true, .finish = read_windows};
     return hn_dense_read(a, src, &qwen2, err);
 }
 
 static hunch_status qwen3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense qwen3 = {.prefix = "qwen3", .qk_norm = true};
+    static const hn_dense qwen3 = {
+        .prefix = "qwen3", .qk_norm = true, .attention_bias = true, .may_slide = true, .finish = read_windows};
     return hn_dense_read(a, src, &qwen3, err);
 }
 

@@ -22,44 +22,46 @@ typedef struct conversion {
     hn_source *src;
     hn_arch arch;
     hn_gguf_writer *w;
-    float *rope_divisors; /* [rope_dims / 2], or NULL: no rope_freqs.weight */
-    double rope_factor;   /* 1: no linear scaling */
-    double theta;
+    struct {
+        const char *name; /* NULL: none */
+        float *values;    /* [rope_dims / 2] */
+    } table[2];           /* of the rotation */
     hunch_error *err;
 } conversion;
 
 /* ---- RoPE ------------------------------------------------------------------------------------------------------ */
 
-static hunch_status theta_read(conversion *c) {
-    static const hn_key newer = {"", "rope_parameters.rope_theta", 1, 1e12, 0},
-                        older = {"", "rope_theta", 1, 1e12, 10000};
-    hunch_status status = hn_key_real(c->src, &newer, &c->theta, c->err);
-    if (status == HUNCH_OK && c->theta < 1)
-        status = hn_key_real(c->src, &older, &c->theta, c->err);
-    return status;
+/* The description holds finished frequencies; GGUF has a tensor of what the plain ones are divided by. */
+static hunch_status divisors_make(conversion *c, const double *freq, float **out) {
+    const int half = c->arch.rope_dims / 2;
+    *out = hn_zalloc((size_t)half, sizeof **out);
+    if (*out == NULL)
+        return hn_fail_memory(c->err, "rope divisors", (size_t)half * sizeof **out);
+    for (int i = 0; i < half; i++)
+        (*out)[i] = (float)(pow(c->arch.scaling.theta, -2.0 * i / c->arch.rope_dims) / freq[i]);
+    return HUNCH_OK;
 }
 
-/* The description holds finished frequencies; GGUF wants what the plain ones were divided by: one factor where all are
- * equal, else a tensor of them. */
 static hunch_status rope_plan(conversion *c) {
-    int half = c->arch.rope_dims / 2;
-    hunch_status status = theta_read(c);
-    if (status != HUNCH_OK)
-        return status;
-    c->rope_divisors = hn_zalloc((size_t)half, sizeof *c->rope_divisors);
-    if (c->rope_divisors == NULL)
-        return hn_fail_memory(c->err, "rope divisors", (size_t)half * sizeof *c->rope_divisors);
-    bool equal = true;
-    for (int i = 0; i < half; i++) {
-        c->rope_divisors[i] = (float)(pow(c->theta, -2.0 * i / c->arch.rope_dims) / c->arch.rope_freq[i]);
-        equal = equal && fabsf(c->rope_divisors[i] - c->rope_divisors[0]) <= 1e-6f * c->rope_divisors[0];
+    const hn_arch *a = &c->arch;
+    const hn_scaling *s = &a->scaling;
+    hunch_status status = HUNCH_OK;
+    if (s->kind == HN_SCALING_LLAMA3) {
+        c->table[0].name = "rope_freqs.weight";
+        status = divisors_make(c, a->rope_freq, &c->table[0].values);
     }
-    c->rope_factor = equal ? (double)c->rope_divisors[0] : 1;
-    if (equal) {
-        hn_free(c->rope_divisors);
-        c->rope_divisors = NULL;
+    if (s->kind == HN_SCALING_LONGROPE) {
+        c->table[0].name = "rope_factors_short.weight";
+        c->table[1].name = "rope_factors_long.weight";
+        status = divisors_make(c, a->rope_freq, &c->table[0].values);
+        if (status == HUNCH_OK)
+            status = divisors_make(c, a->rope_long, &c->table[1].values);
     }
-    return HUNCH_OK;
+    if (s->kind == HN_SCALING_YARN && !s->whole)
+        status =
+            hn_fail(c->err, HUNCH_REFUSED, "%s: rope scaling yarn with truncate false: a GGUF file has no place for it",
+                    hn_source_path(c->src));
+    return status;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
@@ -129,14 +131,35 @@ static hunch_status dimensions_write(conversion *c) {
 }
 
 static hunch_status rope_write(conversion *c) {
+    static const char *const names[] = {
+        [HN_SCALING_LINEAR] = "linear", [HN_SCALING_YARN] = "yarn", [HN_SCALING_LONGROPE] = "longrope"};
+    const hn_arch *a = &c->arch;
+    const hn_scaling *s = &a->scaling;
+    const bool yarn = s->kind == HN_SCALING_YARN, longrope = s->kind == HN_SCALING_LONGROPE;
+    const char *name = names[s->kind];
+    /* attn_factor multiplies what follows from a factor of YaRN; of longrope it is the whole */
+    const hn_scaling plain = {.kind = s->kind, .factor = yarn ? s->factor : 1};
+    const double times = (double)a->rope_scale / hn_rope_usual_amplitude(&plain);
+    const struct {
+        const char *key;
+        double value;
+        bool there;
+    } reals[] = {{"rope.freq_base", s->theta, true},
+                 {"rope.scaling.factor", s->factor, s->kind == HN_SCALING_LINEAR || yarn},
+                 {"rope.scaling.yarn_beta_fast", s->fast, yarn},
+                 {"rope.scaling.yarn_beta_slow", s->slow, yarn},
+                 {"rope.scaling.attn_factor", times, longrope || fabs(times - 1) > 1e-6}};
     char key[96];
-    hunch_status status = hn_gguf_put_f32(c->w, key_of(c, "rope.freq_base", key), (float)c->theta, c->err);
-    if (status != HUNCH_OK || fabs(c->rope_factor - 1) < 1e-6)
-        return status;
-    status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", key), "linear", strlen("linear"), c->err);
-    return status == HUNCH_OK
-               ? hn_gguf_put_f32(c->w, key_of(c, "rope.scaling.factor", key), (float)c->rope_factor, c->err)
-               : status;
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 0; i < sizeof reals / sizeof *reals && status == HUNCH_OK; i++)
+        if (reals[i].there)
+            status = hn_gguf_put_f32(c->w, key_of(c, reals[i].key, key), (float)reals[i].value, c->err);
+    if (status == HUNCH_OK && name != NULL)
+        status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", key), name, strlen(name), c->err);
+    if (status == HUNCH_OK && (yarn || longrope))
+        status = hn_gguf_put_u32(c->w, key_of(c, "rope.scaling.original_context_length", key), (uint32_t)s->original,
+                                 c->err);
+    return status;
 }
 
 static hunch_status sampling_write(conversion *c) {
@@ -192,6 +215,10 @@ static hunch_status keys_write(conversion *c) {
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
+static bool role_is_bias(hn_role role) {
+    return role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_DOWN_BIAS;
+}
+
 /* Norms and biases: written as F32. */
 static bool role_is_vector(hn_role role) {
     return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM ||
@@ -199,41 +226,62 @@ static bool role_is_vector(hn_role role) {
 }
 
 static bool role_is_there(const hn_layer_desc *l, hn_role role) {
-    if (role == HN_ROLE_FFN_NORM)
-        return !l->post_norms;
-    if (role == HN_ROLE_QKV || role == HN_ROLE_GATE_UP)
-        return l->fused;
-    if (role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_V || role == HN_ROLE_GATE || role == HN_ROLE_UP)
-        return !l->fused;
-    if (role <= HN_ROLE_DOWN)
-        return true;
-    return role <= HN_ROLE_V_BIAS ? l->qkv_bias : role <= HN_ROLE_K_NORM ? l->qk_norm : l->post_norms;
+    switch (role) {
+    case HN_ROLE_Q:
+    case HN_ROLE_K:
+    case HN_ROLE_V: return !l->fused_qkv;
+    case HN_ROLE_QKV: return l->fused_qkv;
+    case HN_ROLE_GATE:
+    case HN_ROLE_UP: return !l->fused_gate_up;
+    case HN_ROLE_GATE_UP: return l->fused_gate_up;
+    case HN_ROLE_Q_BIAS:
+    case HN_ROLE_K_BIAS:
+    case HN_ROLE_V_BIAS: return l->qkv_bias && !l->fused_qkv;
+    case HN_ROLE_QKV_BIAS: return l->qkv_bias && l->fused_qkv;
+    case HN_ROLE_O_BIAS: return l->o_bias;
+    case HN_ROLE_GATE_BIAS:
+    case HN_ROLE_UP_BIAS: return l->gate_up_bias;
+    case HN_ROLE_DOWN_BIAS: return l->down_bias;
+    case HN_ROLE_Q_NORM:
+    case HN_ROLE_K_NORM: return l->qk_norm;
+    case HN_ROLE_FFN_NORM: return !l->post_norms;
+    case HN_ROLE_PRE_FFN_NORM:
+    case HN_ROLE_POST_ATTN_NORM:
+    case HN_ROLE_POST_FFN_NORM: return l->post_norms;
+    default: return true;
+    }
 }
 
 /* dims in ggml order: inputs, outputs. A vector has outputs 1. */
 static void role_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
     const hn_layer_desc *l = &a->layer[layer];
-    uint64_t hidden = (uint64_t)a->hidden, q = (uint64_t)l->heads * (uint64_t)l->head_dim;
-    uint64_t kv = (uint64_t)l->kv_heads * (uint64_t)l->head_dim, ffn = (uint64_t)l->ffn_width;
-    dims[0] = role == HN_ROLE_O || role == HN_ROLE_Q_BIAS                ? q
-              : role == HN_ROLE_K_BIAS || role == HN_ROLE_V_BIAS         ? kv
-              : role == HN_ROLE_Q_NORM || role == HN_ROLE_K_NORM         ? (uint64_t)l->head_dim
-              : role == HN_ROLE_DOWN                                     ? ffn
-                                                                         : hidden;
+    const uint64_t hidden = (uint64_t)a->hidden, head = (uint64_t)l->head_dim, q = (uint64_t)l->heads * head,
+                   kv = (uint64_t)l->kv_heads * head, ffn = (uint64_t)l->ffn_width;
+    uint64_t in = hidden, out = 1;
     switch (role) {
     case HN_ROLE_EMBEDDING:
-    case HN_ROLE_OUTPUT: dims[1] = (uint64_t)a->vocab; break;
-    case HN_ROLE_Q: dims[1] = q; break;
-    case HN_ROLE_QKV: dims[1] = q + 2 * kv; break;
-    case HN_ROLE_GATE_UP: dims[1] = 2 * ffn; break;
+    case HN_ROLE_OUTPUT: out = (uint64_t)a->vocab; break;
+    case HN_ROLE_Q: out = q; break;
     case HN_ROLE_K:
-    case HN_ROLE_V: dims[1] = kv; break;
-    case HN_ROLE_O:
-    case HN_ROLE_DOWN: dims[1] = hidden; break;
+    case HN_ROLE_V: out = kv; break;
+    case HN_ROLE_QKV: out = q + 2 * kv; break;
+    case HN_ROLE_O: in = q, out = hidden; break;
     case HN_ROLE_GATE:
-    case HN_ROLE_UP: dims[1] = ffn; break;
-    default: dims[1] = 1; break;
+    case HN_ROLE_UP: out = ffn; break;
+    case HN_ROLE_GATE_UP: out = 2 * ffn; break;
+    case HN_ROLE_DOWN: in = ffn, out = hidden; break;
+    case HN_ROLE_Q_BIAS: in = q; break;
+    case HN_ROLE_K_BIAS:
+    case HN_ROLE_V_BIAS: in = kv; break;
+    case HN_ROLE_QKV_BIAS: in = q + 2 * kv; break;
+    case HN_ROLE_GATE_BIAS:
+    case HN_ROLE_UP_BIAS: in = ffn; break;
+    case HN_ROLE_Q_NORM:
+    case HN_ROLE_K_NORM: in = head; break;
+    default: break; /* norms and biases of the stream */
     }
+    dims[0] = in;
+    dims[1] = out;
 }
 
 static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor **t) {
@@ -259,28 +307,41 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
 }
 
-/* Rows of each head from halves (i and i + d/2 turn together) to neighbours (2i and 2i + 1). */
-static void rows_interleave(char *to, const char *from, int heads, int head_dim, size_t row) {
+/* Rows of each head: the dims that turn from halves (i and i + dims / 2 turn together) to neighbours (2i and 2i + 1). */
+static void rows_interleave(char *to, const char *from, int heads, int head_dim, int dims, size_t row) {
     for (int h = 0; h < heads; h++) {
         for (int i = 0; i < head_dim; i++) {
-            int source = i % 2 == 0 ? i / 2 : head_dim / 2 + i / 2;
+            int source = i >= dims ? i : i % 2 == 0 ? i / 2 : dims / 2 + i / 2;
             memcpy(to + ((size_t)h * (size_t)head_dim + (size_t)i) * row,
                    from + ((size_t)h * (size_t)head_dim + (size_t)source) * row, row);
         }
     }
 }
 
-static hunch_status rotated_write(conversion *c, const hn_tensor *t, int heads, int head_dim) {
-    char *copy = hn_alloc(t->bytes);
+/* The heads whose rows a role's tensor has in another order in this family's GGUF; 0: its order is kept. */
+static int heads_to_turn(const conversion *c, hn_role role, int layer) {
+    const hn_layer_desc *l = &c->arch.layer[layer];
+    if (!c->arch.dense->interleaved)
+        return 0;
+    if (role == HN_ROLE_Q || role == HN_ROLE_Q_BIAS)
+        return l->heads;
+    return role == HN_ROLE_K || role == HN_ROLE_K_BIAS ? l->kv_heads : 0;
+}
+
+static hunch_status rows_write(conversion *c, const void *data, size_t bytes, const char *name, int heads,
+                               int head_dim) {
+    if (heads == 0)
+        return hn_gguf_data(c->w, data, bytes, c->err);
+    char *copy = hn_alloc(bytes);
     if (copy == NULL)
-        return hn_fail_memory(c->err, t->name, t->bytes);
-    rows_interleave(copy, t->data, heads, head_dim, t->bytes / ((size_t)heads * (size_t)head_dim));
-    hunch_status status = hn_gguf_data(c->w, copy, t->bytes, c->err);
+        return hn_fail_memory(c->err, name, bytes);
+    rows_interleave(copy, data, heads, head_dim, c->arch.rope_dims, bytes / ((size_t)heads * (size_t)head_dim));
+    hunch_status status = hn_gguf_data(c->w, copy, bytes, c->err);
     hn_free(copy);
     return status;
 }
 
-static hunch_status vector_write(conversion *c, const hn_tensor *t, float more) {
+static hunch_status vector_write(conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
     size_t n = (size_t)t->dims[0];
     float *values = hn_zalloc(n, sizeof *values);
     if (values == NULL)
@@ -288,23 +349,21 @@ static hunch_status vector_write(conversion *c, const hn_tensor *t, float more) 
     hn_dequantise(t->dtype, t->data, n, values);
     for (size_t i = 0; i < n && more != 0; i++)
         values[i] += more;
-    hunch_status status = hn_gguf_data(c->w, values, n * sizeof *values, c->err);
+    hunch_status status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
     hn_free(values);
     return status;
 }
 
 static hunch_status role_write(conversion *c, hn_role role, int layer) {
-    const hn_layer_desc *l = &c->arch.layer[layer];
+    const int heads = heads_to_turn(c, role, layer), head_dim = c->arch.layer[layer].head_dim;
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
     if (role_is_vector(role))
-        status = vector_write(c, t, c->arch.norms_less_one ? 1 : 0); /* such families have no biases */
-    else if (c->arch.dense->interleaved && (role == HN_ROLE_Q || role == HN_ROLE_K))
-        status = rotated_write(c, t, role == HN_ROLE_Q ? l->heads : l->kv_heads, l->head_dim);
+        status = vector_write(c, t, c->arch.norms_less_one && !role_is_bias(role) ? 1 : 0, heads, head_dim);
     else
-        status = hn_gguf_data(c->w, t->data, t->bytes, c->err);
+        status = rows_write(c, t->data, t->bytes, t->name, heads, head_dim);
     hn_source_release(c->src, t);
     return status;
 }
@@ -323,16 +382,23 @@ static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversio
     return status;
 }
 
-/* A tensor that would be left behind changes what the model computes, with two exceptions: rotary tables that old files
- * carry (they follow from the keys), and the copy of a tied head. */
-static hunch_status leftovers_check(const conversion *c) {
+/* Rotary tables that old files carry (they follow from the keys), the copy of a tied head, and what belongs to another part
+ * of a model of several (vision). */
+static bool tensor_may_stay(const conversion *c, const char *name) {
     static const char table[] = ".rotary_emb.inv_freq";
+    const size_t len = strlen(name), tail = sizeof table - 1;
+    char head[128];
+    hn_arch_tensor_name(&c->arch, HN_ROLE_OUTPUT, 0, head);
+    if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
+        return true;
+    return strcmp(c->arch.body, "model.") != 0 && strncmp(name, c->arch.body, strlen(c->arch.body)) != 0;
+}
+
+/* Any other tensor that would be left behind changes what the model computes. */
+static hunch_status leftovers_check(const conversion *c) {
     for (size_t i = 0; i < hn_source_tensor_count(c->src); i++) {
         const hn_tensor *t = hn_source_tensor(c->src, i);
-        size_t len = strlen(t->name), tail = sizeof table - 1;
-        bool known = (len > tail && strcmp(t->name + len - tail, table) == 0) ||
-                     (c->arch.tied && strcmp(t->name, c->arch.names[HN_ROLE_OUTPUT]) == 0);
-        if (!t->used && !known)
+        if (!t->used && !tensor_may_stay(c, t->name))
             return hn_fail(
                 c->err, HUNCH_REFUSED,
                 "%s: tensor %s has no place in a %s GGUF file (other biases and additions are not converted)",
@@ -344,16 +410,16 @@ static hunch_status leftovers_check(const conversion *c) {
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 static hunch_status tensors_write(conversion *c) {
-    uint64_t half = (uint64_t)c->arch.rope_dims / 2;
+    const uint64_t half = (uint64_t)c->arch.rope_dims / 2;
     hunch_status status = tensors_visit(c, role_declare);
-    if (status == HUNCH_OK && c->rope_divisors != NULL)
-        status = hn_gguf_declare(c->w, "rope_freqs.weight", HN_F32, 1, &half, c->err);
+    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
+        status = hn_gguf_declare(c->w, c->table[i].name, HN_F32, 1, &half, c->err);
     if (status == HUNCH_OK)
         status = leftovers_check(c);
     if (status == HUNCH_OK)
         status = tensors_visit(c, role_write);
-    if (status == HUNCH_OK && c->rope_divisors != NULL)
-        status = hn_gguf_data(c->w, c->rope_divisors, (size_t)half * sizeof *c->rope_divisors, c->err);
+    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
+        status = hn_gguf_data(c->w, c->table[i].values, (size_t)half * sizeof *c->table[i].values, c->err);
     return status;
 }
 
@@ -394,7 +460,8 @@ hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *e
         return status;
     status = conversion_run(&c, out_path);
     hn_arch_fini(&c.arch);
-    hn_free(c.rope_divisors);
+    hn_free(c.table[0].values);
+    hn_free(c.table[1].values);
     hn_source_close(&c.src);
     return status;
 }

@@ -13,11 +13,11 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "format/bytes_for_tests.h"
-#include "model/arch.h"
 #include "model/convert.h"
+#include "model/model.h"
 #include "model/sampling_keys.h"
 #include "text/tokenizer.h"
+#include "model/folder_for_tests.h"
 
 #define MODELS HUNCH_TEST_DATA "/models"
 #define GOLDENS HUNCH_TEST_DATA "/goldens"
@@ -221,6 +221,152 @@ static void test_shards_and_tied_head(void **state) {
     hn_source_close(&folder);
 }
 
+/* ---- what families say beside ---------------------------------------------------------------------------------------- */
+
+static void assert_near(double a, double b) {
+    if (!(fabs(a - b) <= 3e-7 * fabs(b))) fail_msg("%.9g, expected %.9g", a, b);
+}
+
+/* What convert wrote of the folder `changed` turns and slides as the folder does. */
+static void check_changed(const char *folder, const char *find, const char *replace) {
+    hn_arch a, b;
+    folder_write_changed(folder, find, replace);
+    hn_source *made = assert_converts(test_path("changed")), *given = folder_open();
+    assert_int_equal(hn_model_mark(made, &a, NULL), HUNCH_OK);
+    assert_int_equal(hn_arch_read(&b, given, NULL), HUNCH_OK);
+    assert_near((double)a.rope_scale, (double)b.rope_scale);
+    assert_int_equal(a.rope_dims, b.rope_dims);
+    assert_int_equal(a.context, b.context);
+    assert_true(!a.rope_long == !b.rope_long);
+    for (int i = 0; i < a.rope_dims / 2; i++) {
+        assert_near(a.rope_freq[i], b.rope_freq[i]);
+        if (a.rope_long) assert_near(a.rope_long[i], b.rope_long[i]);
+    }
+    if (a.rope_long) assert_int_equal(a.rope_original, b.rope_original);
+    for (int i = 0; i < a.layers; i++) {
+        const hn_layer_desc *x = &a.layer[i], *y = &b.layer[i];
+        assert_int_equal(x->window, y->window);
+        assert_int_equal(x->qkv_bias, y->qkv_bias);
+        assert_int_equal(x->o_bias, y->o_bias);
+        assert_int_equal(x->gate_up_bias, y->gate_up_bias);
+        assert_int_equal(x->down_bias, y->down_bias);
+        assert_int_equal(x->fused_qkv, y->fused_qkv);
+        assert_int_equal(x->fused_gate_up, y->fused_gate_up);
+    }
+    for (size_t i = 0; i < hn_source_tensor_count(made); i++) assert_true(hn_source_tensor(made, i)->used);
+    hn_arch_fini(&a);
+    hn_arch_fini(&b);
+    hn_source_close(&made);
+    hn_source_close(&given);
+}
+
+static void test_rotations(void **state) {
+    (void)state;
+    static const char theta[] = "\"rope_theta\": 1000000.0", factor[] = "\"factor\": 4.0";
+    check_changed("qwen3-yarn", factor, "\"factor\": 4.0, \"beta_fast\": 16, \"beta_slow\": 2, \"attention_factor\": 1.3");
+    check_changed("qwen3-yarn", factor, "\"factor\": null, \"mscale\": 0.7, \"mscale_all_dim\": 1.1");
+    check_changed("qwen3-yarn", factor, "\"factor\": 0.5");
+    check_changed("qwen3-dense", theta, "\"rope_theta\": 5e5, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 3.0}");
+    check_changed("qwen3-dense", theta,
+                  "\"rope_theta\": 5e5, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, "
+                  "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 64}");
+    check_changed("phi3-longrope", "\"rope_theta\": 10000.0", "\"rope_theta\": 20000.0");
+    check_changed("phi3-longrope", "\"type\": \"longrope\"", "\"type\": \"yarn\", \"attention_factor\": 1.5");
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    check_changed("llama-bias", "\"hidden_act\"", "\"other\"");
+    check_changed("phi3-fused", "\"hidden_act\"", "\"other\"");
+    check_changed("granite-bias", "\"hidden_act\"", "\"other\"");
+}
+
+/* A bias in a GGUF that nothing adds. */
+static void test_unknown_bias(void **state) {
+    (void)state;
+    static const char name[] = "blk.0.ffn_down.bias", other[] = "blk.0.ffn_dawn.bias";
+    hn_source *made = assert_converts(GOLDENS "/llama-bias");
+    hn_source_close(&made);
+    bytes file = test_file_read(test_path("out.gguf"));
+    unsigned char *at = memmem(file.at, file.size, name, sizeof name - 1);
+    assert_non_null(at);
+    memcpy(at, other, sizeof other - 1);
+    test_file_write(test_path("out.gguf"), file.at, file.size);
+    bytes_free(&file);
+    made = assert_opens(test_path("out.gguf"));
+    hn_arch a;
+    hunch_error err = {0};
+    assert_int_equal(hn_model_mark(made, &a, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, other));
+    hn_source_close(&made);
+}
+
+/* The tensors of a folder's safetensors under new names, and one of its vision part more. */
+static void write_renamed(const char *folder, const char *body) {
+    char path[600], name[300];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    bytes file = test_file_read(path), out = {0};
+    uint64_t len, from, end = 0;
+    memcpy(&len, file.at, 8);
+    json_t *head = json_loadb((const char *)file.at + 8, len, 0, NULL), *renamed = json_object(), *t;
+    const char *key;
+    assert_non_null(head);
+    json_object_foreach(head, key, t) {
+        if (strncmp(key, "model.", 6)) continue;
+        snprintf(name, sizeof name, "%s%s", body, key + 6);
+        assert_int_equal(json_object_set(renamed, name, t), 0);
+        from = (uint64_t)json_integer_value(json_array_get(json_object_get(t, "data_offsets"), 1));
+        if (from > end) end = from;
+    }
+    assert_int_equal(json_object_set_new(renamed, "vision_tower.patch.bias",
+                                         json_pack("{s:s, s:[i], s:[I, I]}", "dtype", "F16", "shape", 2, "data_offsets",
+                                                   (json_int_t)end, (json_int_t)end + 4)),
+                     0);
+    char *text = json_dumps(renamed, 0);
+    bytes_text(&out, text);
+    bytes_put(&out, file.at + 8 + len, (size_t)end);
+    bytes_zeros(&out, 4);
+    folder_write("model.safetensors", out.at, out.size);
+    free(text);
+    json_decref(head);
+    json_decref(renamed);
+    bytes_free(&file);
+    bytes_free(&out);
+}
+
+/* Gemma 3 beside vision is the same text model; what is not text is left where it is, and reported. */
+static void test_vision_folder(void **state) {
+    (void)state;
+    static const char *const bodies[] = {"language_model.model.", "model.language_model."};
+    for (int i = 0; i < 2; i++) {
+        json_t *text = json_load_file(GOLDENS "/gemma3_text-local/config.json", 0, NULL),
+               *config = json_pack("{s:s, s:o}", "model_type", "gemma3", "text_config", text);
+        folder_write_config(config);
+        json_decref(config);
+        write_renamed(GOLDENS "/gemma3_text-local", bodies[i]);
+        hn_arch a;
+        hunch_error err = {0};
+        hn_source *given = folder_open();
+        if (hn_model_mark(given, &a, &err) != HUNCH_OK) fail_msg("%s", err.message);
+        hn_arch_fini(&a);
+        for (size_t k = 0; k < hn_source_tensor_count(given); k++) {
+            const hn_tensor *t = hn_source_tensor(given, k);
+            assert_int_equal(t->used, strncmp(t->name, "vision", 6) != 0);
+        }
+        hn_source_close(&given);
+        hn_source *made = assert_converts(test_path("changed"));
+        bytes kept = test_file_read(test_path("out.gguf"));
+        test_file_write(test_path("kept.gguf"), kept.at, kept.size);
+        bytes_free(&kept);
+        hn_source_close(&made);
+        made = assert_converts(GOLDENS "/gemma3_text-local");
+        given = assert_opens(test_path("kept.gguf"));
+        assert_same_tensors(given, made);
+        hn_source_close(&made);
+        hn_source_close(&given);
+    }
+}
+
 /* ---- folders made here -------------------------------------------------------------------------------------------- */
 
 enum { SMALL_VOCAB = 16 };
@@ -323,6 +469,22 @@ static void test_rows_keys_and_types(void **state) {
     hn_source_close(&folder);
 }
 
+/* Only the dims that turn change places: of a head of 4 that turns 2, none. */
+static void test_rows_that_turn_in_part(void **state) {
+    (void)state;
+    char config[1000];
+    small_folder(NULL, NULL);
+    snprintf(config, sizeof config, "{\"partial_rotary_factor\": 0.5, %s", SMALL_CONFIG + 1);
+    small_file("config.json", config);
+    hn_source *made = assert_converts(test_path("small")), *folder = assert_opens(test_path("small"));
+    const hn_tensor *a = hn_source_take(made, "blk.0.attn_q.weight"),
+                    *b = hn_source_take(folder, "model.layers.0.self_attn.q_proj.weight");
+    assert_memory_equal(a->data, b->data, b->bytes);
+    assert_u64(made, "llama.rope.dimension_count", 2);
+    hn_source_close(&made);
+    hn_source_close(&folder);
+}
+
 #define HEAD                                                                                                           \
     "{\"added_tokens\": [{\"id\": 1, \"content\": \"<s>\", \"special\": true}, {\"id\": 3, \"content\": \"<tool>\", \"special\": false}], "
 #define BYTE_LEVEL "\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true"
@@ -400,7 +562,7 @@ static void test_refused_tokenizers(void **state) {
     } cases[] = {
         {"{\"model\": {\"type\": \"Unigram\", \"vocab\": []}}", "expected a model of type BPE"},
         {HEAD "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, " MODEL(LETTERS, ""), "are none that GGUF names"},
-        {HEAD "\"normalizer\": {\"type\": \"NFC\"}, \"pre_tokenizer\": {" BYTE_LEVEL "}, " MODEL(LETTERS, ""),
+        {HEAD "\"normalizer\": {\"type\": \"NFKC\"}, \"pre_tokenizer\": {" BYTE_LEVEL "}, " MODEL(LETTERS, ""),
          "are none that GGUF names"},
         {HEAD MARKS MODEL(LETTERS, "\"a b\", \"ab c\""), "▁ a is no merge"},
         {HEAD MARKS MODEL(LETTERS ", \"bc\": 11", "\"▁ a\", \"a b\", \"ab c\", \"b c\", \"a bc\""),
@@ -431,6 +593,31 @@ static void test_refused_models(void **state) {
     assert_int_equal(hn_convert(MODELS "/stories260K/stories260K.f32.gguf", test_path("x.gguf"), &err), HUNCH_USAGE);
     assert_int_equal(hn_convert(test_path("no-such-folder"), test_path("x.gguf"), &err), HUNCH_REFUSED);
     assert_int_equal(hn_convert(MODELS "/stories260K/hf", test_path("no/folder/x.gguf"), &err), HUNCH_FAILED);
+}
+
+/* What a GGUF of a family has no place for. */
+static void test_refused_descriptions(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *find, *replace, *message;
+    } cases[] = {
+        {"mistral-sliding", "\"sliding_window\": 16", "\"sliding_window\": 15", "sliding_window 15"},
+        {"qwen2-window", "\"sliding_window\": 16", "\"sliding_window\": 15", "sliding_window 15"},
+        {"smollm3-nope", "1,\n  0", "0,\n  0", "no_rope_layers"},
+        {"qwen3-yarn", "\"factor\": 4.0", "\"factor\": 4.0, \"truncate\": false", "truncate"},
+        {"gemma3_text-local", "\"rope_local_base_freq\": 10000.0", "\"rope_local_base_freq\": 500.0", "local rope base"},
+        {"gemma3_text-local", "\"query_pre_attn_scalar\": 32", "\"query_pre_attn_scalar\": 33", "attention scale"},
+        {"gemma3_text-local", "\"sliding_window_pattern\": 6", "\"sliding_window_pattern\": 3", "order of layers"},
+        {"llama-bias", "\"attention_bias\": true", "\"attention_bias\": false", ".bias has no place"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hunch_error err = {0};
+        folder_write_changed(cases[i].folder, cases[i].find, cases[i].replace);
+        const hunch_status status = hn_convert(test_path("changed"), test_path("refused.gguf"), &err);
+        if (status != HUNCH_REFUSED || !strstr(err.message, cases[i].message))
+            fail_msg("%s with %s: %d '%s'", cases[i].folder, cases[i].replace, status, err.message);
+        assert_false(test_file_exists(test_path("refused.gguf")));
+    }
 }
 
 static void test_full_disk(void **state) {
@@ -566,11 +753,17 @@ int main(void) {
         cmocka_unit_test(test_published_models),
         cmocka_unit_test(test_rope_scaling_and_bf16),
         cmocka_unit_test(test_shards_and_tied_head),
+        cmocka_unit_test(test_rotations),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_unknown_bias),
+        cmocka_unit_test(test_vision_folder),
         cmocka_unit_test(test_rows_keys_and_types),
+        cmocka_unit_test(test_rows_that_turn_in_part),
         cmocka_unit_test(test_byte_level),
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_refused_tokenizers),
         cmocka_unit_test(test_refused_models),
+        cmocka_unit_test(test_refused_descriptions),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_random_damage),

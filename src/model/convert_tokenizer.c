@@ -2,7 +2,7 @@
 /* convert_tokenizer.c - tokenizer.json as a GGUF file's tokenizer.* keys.
  *
  * Two kinds of BPE are known, and what neither of them expresses exactly is refused:
- * - byte-level BPE becomes "gpt2": tokens, merges in order, and the name of the pre-tokenizer;
+ * - byte-level BPE becomes "gpt2": tokens, merges in order, the name of the pre-tokenizer, and NFC under a key of ours;
  * - BPE over text with ▁ for spaces becomes "llama": tokens with scores, where a reader merges the neighbours whose
  *   union has the highest score. Scores are not in tokenizer.json; they are made from the merges: the token that the
  *   first merge makes gets 0, the next new one -1, and so on; tokens that no merge makes follow in the order of their
@@ -23,8 +23,31 @@
 enum { TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_UNUSED, TOKEN_BYTE };
 enum { PAD_BYTES = 16, MAX_TOKEN = 512 }; /* MAX_TOKEN bounds the work on hostile vocabularies */
 
-static const char LLAMA3_PATTERN[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-                                     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+#define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define LIKE_LLAMA3(number)                                                                                            \
+    CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" number "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(tail)                                                                                                    \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" tail
+
+/* Splits of tokenizer.json, each with a ByteLevel step behind it that does not split, and the name that GGUF has. */
+static const struct {
+    const char *patterns[3], *pre;
+    bool whole_words; /* "ignore_merges" */
+} byte_level_kinds[] = {
+    {{LIKE_LLAMA3("\\p{N}{1,3}")}, "llama-bpe", true},
+    {{LIKE_LLAMA3("\\p{N}{1,3}")}, "smaug-bpe", false},
+    {{LIKE_LLAMA3("\\p{N}")}, "qwen2", false},
+    {{CASED(CONTRACTION "?") "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES}, "gpt-4o", false},
+    {{CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES}, "tekken", true},
+    {{"\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+      " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"},
+     "deepseek-v3",
+     false},
+};
 
 typedef struct vocabulary {
     hn_gguf_writer *w;
@@ -306,24 +329,46 @@ static bool step_is_split(const json_t *step, const char *pattern) {
            json_is_text(json_object_get(json_object_get(step, "pattern"), "Regex"), pattern);
 }
 
-/* The name that GGUF files give the pre-tokenizer; NULL: none that we know. */
-static const char *pre_name(const vocabulary *v) {
+/* The name of a kind whose patterns are those of pre, in order, and then comes a ByteLevel step; NULL: none. */
+static const char *split_name(const json_t *pre, bool whole_words) {
+    for (size_t k = 0; k < sizeof byte_level_kinds / sizeof *byte_level_kinds; k++) {
+        size_t i = 0;
+        while (i < 3 && byte_level_kinds[k].patterns[i] != NULL &&
+               step_is_split(step_at(pre, "pretokenizers", i), byte_level_kinds[k].patterns[i]))
+            i++;
+        bool all = i == 3 || byte_level_kinds[k].patterns[i] == NULL;
+        if (all && byte_level_kinds[k].whole_words == whole_words &&
+            step_is_bytes(step_at(pre, "pretokenizers", i), false) && step_at(pre, "pretokenizers", i + 1) == NULL)
+            return byte_level_kinds[k].pre;
+    }
+    return NULL;
+}
+
+/* The name that GGUF files give the pre-tokenizer; NULL: none that we know. nfc: texts are normalised so before it. */
+static const char *pre_name(const vocabulary *v, bool *nfc) {
     bool whole_words = json_is_true(json_object_get(v->model, "ignore_merges"));
     const json_t *pre = json_object_get(v->root, "pre_tokenizer");
     const json_t *first = step_at(pre, "pretokenizers", 0), *second = step_at(pre, "pretokenizers", 1);
-    if (step_at(pre, "pretokenizers", 2) != NULL ||
-        step_at(json_object_get(v->root, "normalizer"), "normalizers", 0) != NULL)
+    const json_t *normalizer = json_object_get(v->root, "normalizer"), *form = step_at(normalizer, "normalizers", 0);
+    *nfc = form != NULL && step_is(form, "NFC") && step_at(normalizer, "normalizers", 1) == NULL;
+    if (form != NULL && !*nfc)
         return NULL;
-    if (step_is_split(first, LLAMA3_PATTERN) && step_is_bytes(second, false))
-        return whole_words ? "llama-bpe" : "smaug-bpe"; /* the same pattern; one takes words that are tokens whole */
-    if (whole_words)
-        return NULL;
+    const char *name = split_name(pre, whole_words);
+    if (name != NULL || whole_words || step_at(pre, "pretokenizers", 2) != NULL)
+        return name;
     if (second == NULL)
         return step_is_bytes(first, true) ? "gpt-2" : NULL;
     if (step_is(first, "Digits") && json_is_true(json_object_get(first, "individual_digits")) &&
         step_is_bytes(second, true))
         return "smollm";
     return NULL;
+}
+
+/* Gemma's splits at spaces, of which there are none left. */
+static bool step_is_split_at_spaces(const json_t *pre) {
+    return step_is(pre, "Split") && json_is_text(json_object_get(pre, "behavior"), "MergedWithPrevious") &&
+           !json_is_true(json_object_get(pre, "invert")) &&
+           json_is_text(json_object_get(json_object_get(pre, "pattern"), "String"), " ");
 }
 
 /* Text with ▁ for spaces, in the older spelling (a normalizer) or the newer one (Metaspace). prefix: ▁ starts the text. */
@@ -339,7 +384,8 @@ static bool spaces_are_known(const vocabulary *v, bool *prefix) {
     }
     *prefix = step_is(step, "Prepend") && json_is_text(json_object_get(step, "prepend"), mark);
     step = step_at(normalizer, "normalizers", *prefix ? 1 : 0);
-    return json_is_null(pre) && step_is(step, "Replace") && json_is_text(json_object_get(step, "content"), mark) &&
+    return (json_is_null(pre) || step_is_split_at_spaces(pre)) && step_is(step, "Replace") &&
+           json_is_text(json_object_get(step, "content"), mark) &&
            json_is_text(json_object_get(json_object_get(step, "pattern"), "String"), " ") &&
            step_at(normalizer, "normalizers", *prefix ? 2 : 1) == NULL;
 }
@@ -351,11 +397,13 @@ static hunch_status text_write(const vocabulary *v, const char *key, const char 
 }
 
 static hunch_status kind_write(const vocabulary *v, const merge_list *m) {
-    const char *pre = pre_name(v);
-    bool prefix = false;
+    bool prefix = false, nfc;
+    const char *pre = pre_name(v, &nfc);
     hunch_status status;
     if (pre != NULL) {
         status = text_write(v, "tokenizer.ggml.model", "gpt2");
+        if (status == HUNCH_OK && nfc)
+            status = hn_gguf_put_bool(v->w, "tokenizer.hunch.nfc", true, v->err);
         if (status == HUNCH_OK)
             status = text_write(v, "tokenizer.ggml.pre", pre);
         if (status == HUNCH_OK)
@@ -367,7 +415,7 @@ static hunch_status kind_write(const vocabulary *v, const merge_list *m) {
         return refuse(
             v,
             "its normalizer and pre_tokenizer are none that GGUF names; expected SentencePiece's ▁ for spaces, or the "
-            "byte-level steps of GPT-2, SmolLM or Llama 3");
+            "byte-level steps of GPT-2, SmolLM, Llama 3, Qwen 2, GPT-4o, Tekken or DeepSeek 3");
     status = text_write(v, "tokenizer.ggml.model", "llama");
     if (status == HUNCH_OK)
         status = text_write(v, "tokenizer.ggml.pre", "default");
@@ -472,6 +520,27 @@ static hunch_status template_write(const vocabulary *v) {
     return HUNCH_OK;
 }
 
+/* What GGUF has no keys for: added tokens that take the white space beside them, or stand alone. */
+static hunch_status marks_write(const vocabulary *v) {
+    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
+    const json_t *added = json_object_get(v->root, "added_tokens");
+    int32_t *ids = hn_zalloc(json_array_size(added) + 1, sizeof *ids);
+    hunch_status status = ids == NULL ? hn_fail_memory(v->err, "added tokens", json_array_size(added)) : HUNCH_OK;
+    for (int f = 0; f < 3 && status == HUNCH_OK; f++) {
+        char key[64];
+        size_t n = 0, i;
+        json_t *token;
+        json_array_foreach (added, i, token)
+            if (json_is_true(json_object_get(token, flags[f])))
+                ids[n++] = (int32_t)json_integer_value(json_object_get(token, "id"));
+        snprintf(key, sizeof key, "tokenizer.hunch.%s", flags[f]);
+        if (n > 0)
+            status = hn_gguf_put_i32s(v->w, key, ids, n, v->err);
+    }
+    hn_free(ids);
+    return status;
+}
+
 static hunch_status vocabulary_write(vocabulary *v) {
     merge_list merges = {0};
     hunch_status status = tokens_read(v);
@@ -486,6 +555,8 @@ static hunch_status vocabulary_write(vocabulary *v) {
         status = hn_gguf_put_strings(v->w, "tokenizer.ggml.tokens", v->text, v->len, (size_t)v->size, v->err);
     if (status == HUNCH_OK)
         status = hn_gguf_put_i32s(v->w, "tokenizer.ggml.token_type", v->type, (size_t)v->size, v->err);
+    if (status == HUNCH_OK)
+        status = marks_write(v);
     if (status == HUNCH_OK)
         status = ids_write(v);
     return status == HUNCH_OK ? template_write(v) : status;

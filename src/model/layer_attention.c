@@ -2,11 +2,12 @@
 /* layer_attention.c - grouped-query attention over the paged cache. */
 #include "model/layers.h"
 
-void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_kv *kv, const hn_lanes *s) {
+void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
+                        const hn_lanes *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const int n = s->rows->n;
+    const int n = rows->n;
     const size_t q_width = (size_t)(d->heads * d->head_dim), kv_width = (size_t)(d->kv_heads * d->head_dim);
     const hn_buf q = s->qkv, k = hn_at(q, q_width * sizeof(float)), v = hn_at(k, kv_width * sizeof(float));
     const hn_linear_out qkv[] = {{&l->q, q, s->ldqkv}, {&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
@@ -18,12 +19,13 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
         o->fix_heads(ex, n, &l->heads, d->heads, d->kv_heads, d->head_dim, q, k, v, s->ldqkv);
     hn_rope rope = d->local ? m->rope_local : m->rope;
     if (d->no_rope) rope.dims = 0; /* only stores */
-    o->rope_store(ex, s->rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    o->attention(ex, s->rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended,
+    o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
+    o->attention(ex, rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended,
                  s->scratch);
     if (m->arch.residual_scale != 1) o->scale(ex, n, s->attended, s->ldattended, (int)q_width, m->arch.residual_scale);
     o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
     o->linear(ex, n, s->mixed, &out, 1, !d->post_norms);
+    if (d->o_bias) o->add_bias(ex, n, out.y, s->ldx, m->arch.hidden, l->o_bias);
     if (d->post_norms)
         o->norm_add(ex, n, s->branch, s->ldx, l->post_attn_norm, m->arch.norm_eps, s->x, s->ldx, m->arch.hidden);
 }

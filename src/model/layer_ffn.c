@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_ffn.c - the dense feed-forward half: SwiGLU or GeGLU. */
+/* layer_ffn.c - the dense feed-forward half: SwiGLU (in one operation, where nothing comes between) or GeGLU. */
 #include "model/layers.h"
+
+bool hn_ffn_in_steps(const hn_layer_desc *d) {
+    return d->ffn == HN_FFN_GEGLU || d->gate_up_bias;
+}
 
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s) {
     const hn_ops *o = ex->ops;
@@ -10,15 +14,17 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lane
     const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x, s->ldx};
 
     o->rmsnorm(ex, n, s->x, s->ldx, l->ffn_norm, m->arch.norm_eps, s->in, l->ffn_forms, (hn_buf){NULL, 0}, 0);
-    if (d->ffn == HN_FFN_GEGLU) {
+    if (hn_ffn_in_steps(d)) {
         const hn_linear_out both[] = {{&l->gate, s->hidden, s->ldhidden}, {&l->up, s->up, s->ldhidden}};
         o->linear(ex, n, s->in, both, 2, false);
-        o->geglu(ex, n, s->hidden, s->up, s->ldhidden, d->ffn_width);
+        o->glu(ex, n, d->ffn == HN_FFN_GEGLU ? HN_GELU : HN_SILU, s->hidden, l->gate_bias, s->up, l->up_bias, s->ldhidden,
+               d->ffn_width);
     } else
         o->linear_glu(ex, n, s->in, &l->gate, &l->up, s->hidden, s->ldhidden);
     if (m->arch.residual_scale != 1) o->scale(ex, n, s->hidden, s->ldhidden, d->ffn_width, m->arch.residual_scale);
     o->quantise(ex, n, s->hidden, s->ldhidden, s->gated, l->down_forms);
     o->linear(ex, n, s->gated, &out, 1, !d->post_norms);
+    if (d->down_bias) o->add_bias(ex, n, out.y, s->ldx, m->arch.hidden, l->down_bias);
     if (d->post_norms)
         o->norm_add(ex, n, s->branch, s->ldx, l->post_ffn_norm, m->arch.norm_eps, s->x, s->ldx, m->arch.hidden);
 }

@@ -15,8 +15,8 @@ typedef struct placement {
     hn_weight *weight;
     hn_buf *vector;
     size_t off;
-    float more; /* added to a vector's values */
-    int first;  /* row of the tensor that the matrix begins with */
+    float more, times; /* a vector's values: times * value + more */
+    int first, out;    /* the tensor's rows (a vector's: values) that it is */
 } placement;
 
 typedef struct plan {
@@ -27,7 +27,7 @@ typedef struct plan {
     size_t bytes;
 } plan;
 
-enum { ALIGN = 64, PER_LAYER = 16, PER_MODEL = 3 };
+enum { ALIGN = 64, PER_LAYER = 24, PER_MODEL = 3 };
 
 static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -50,24 +50,37 @@ static hunch_status find_tensor(plan *p, hn_role role, int layer, int n_dims, in
     return HUNCH_OK;
 }
 
-static hunch_status plan_vector(plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
-    hn_tensor *t;
-    hunch_status st = find_tensor(p, role, layer, 1, n, 1, &t, err);
-    if (st) return st;
-    const bool bias = role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_V_BIAS;
-    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, p->m->arch.norms_less_one && !bias ? 1 : 0, 0};
-    p->bytes += align_up((size_t)n * sizeof(float));
-    p->m->parameters += (uint64_t)n;
-    return HUNCH_OK;
-}
-
-/* Rows of the tensor that a matrix is: all of them, or a part of a fused one. */
+/* Rows of the tensor that a matrix (or values that a vector) is: all of them, or a part of a fused one. */
 typedef struct part {
     int first, out, of;
 } part;
 
 static part whole(int out) {
     return (part){0, out, out};
+}
+
+static hunch_status plan_values(plan *p, hn_role role, int layer, part values, float times, float more, hn_buf *dst,
+                                hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, 1, values.of, 1, &t, err);
+    if (st) return st;
+    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, more, times, values.first, values.out};
+    p->bytes += align_up((size_t)values.out * sizeof(float));
+    p->m->parameters += (uint64_t)values.out;
+    return HUNCH_OK;
+}
+
+static hunch_status plan_norm(plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
+    return plan_values(p, role, layer, whole(n), 1, p->m->arch.norms_less_one ? 1 : 0, dst, err);
+}
+
+static hunch_status plan_bias(plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
+    return plan_values(p, role, layer, whole(n), 1, 0, dst, err);
+}
+
+/* Of a matrix that ends a branch: what scales its product scales it too. */
+static hunch_status plan_last_bias(plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err) {
+    return plan_values(p, role, layer, whole(p->m->arch.hidden), p->m->arch.residual_scale, 0, dst, err);
 }
 
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
@@ -82,7 +95,7 @@ static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, part r
     *w = (hn_weight){t->dtype, out, in, {NULL, 0}, strip};
     if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &bytes))
         return hn_fail_memory(err, t->name, SIZE_MAX);
-    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0, rows.first};
+    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0, 1, rows.first, rows.out};
     if (pair) {
         placement *first = &p->item[p->n - 1];
         p->item[p->n].off = first->off + first->weight->strip_stride;
@@ -97,37 +110,77 @@ static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, part r
     return HUNCH_OK;
 }
 
-/* A matrix of inputs [hidden] that lies in a tensor of its own, or as these rows of a fused one. */
-static hunch_status plan_fusable(plan *p, int layer, hn_role own, hn_role fused, part rows, bool pair, hn_weight *w,
-                                 hunch_error *err) {
-    const int in = p->m->arch.hidden;
-    return p->m->arch.layer[layer].fused ? plan_matrix(p, fused, layer, in, rows, pair, w, err)
-                                         : plan_matrix(p, own, layer, in, whole(rows.out), pair, w, err);
+/* q, k and v: tensors of their own, or rows of a fused one; their biases likewise. */
+static hunch_status plan_qkv(plan *p, int i, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    hn_layer *l = &p->m->layer[i];
+    const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim, all = q + 2 * kv;
+    const part fused[] = {{0, q, all}, {q, kv, all}, {q + kv, kv, all}};
+    const int own[] = {q, kv, kv};
+    hn_weight *const w[] = {&l->q, &l->k, &l->v};
+    hn_buf *const bias[] = {&l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
+    hunch_status st = HUNCH_OK;
+    for (int j = 0; !st && j < 3; j++)
+        st = d->fused_qkv ? plan_matrix(p, HN_ROLE_QKV, i, h, fused[j], false, w[j], err)
+                          : plan_matrix(p, (hn_role)(HN_ROLE_Q + j), i, h, whole(own[j]), false, w[j], err);
+    for (int j = 0; !st && d->qkv_bias && j < 3; j++)
+        st = d->fused_qkv ? plan_values(p, HN_ROLE_QKV_BIAS, i, fused[j], 1, 0, bias[j], err)
+                          : plan_bias(p, (hn_role)(HN_ROLE_Q_BIAS + j), i, own[j], bias[j], err);
+    return st;
+}
+
+static hunch_status plan_attention(plan *p, int i, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    const int h = p->m->arch.hidden;
+    hn_layer *l = &p->m->layer[i];
+    hunch_status st = plan_norm(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
+    if (!st) st = plan_qkv(p, i, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_O, i, d->heads * d->head_dim, whole(h), false, &l->o, err);
+    if (!st && d->o_bias) st = plan_last_bias(p, HN_ROLE_O_BIAS, i, &l->o_bias, err);
+    l->heads.eps = p->m->arch.norm_eps;
+    if (!st && d->qk_norm) st = plan_norm(p, HN_ROLE_Q_NORM, i, d->head_dim, &l->heads.q_norm, err);
+    if (!st && d->qk_norm) st = plan_norm(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
+    if (!st && d->post_norms) st = plan_norm(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
+    return st;
+}
+
+static hunch_status plan_ffn(plan *p, int i, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    const int h = p->m->arch.hidden, ffn = d->ffn_width;
+    const part gate = d->fused_gate_up ? (part){0, ffn, 2 * ffn} : whole(ffn),
+               up = d->fused_gate_up ? (part){ffn, ffn, 2 * ffn} : whole(ffn);
+    hn_layer *l = &p->m->layer[i];
+    hunch_status st = plan_norm(p, d->post_norms ? HN_ROLE_PRE_FFN_NORM : HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
+    if (!st) st = plan_matrix(p, d->fused_gate_up ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, h, gate, false, &l->gate, err);
+    if (!st) st = plan_matrix(p, d->fused_gate_up ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, h, up, true, &l->up, err);
+    if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, ffn, whole(h), false, &l->down, err);
+    if (!st && d->gate_up_bias) st = plan_bias(p, HN_ROLE_GATE_BIAS, i, ffn, &l->gate_bias, err);
+    if (!st && d->gate_up_bias) st = plan_bias(p, HN_ROLE_UP_BIAS, i, ffn, &l->up_bias, err);
+    if (!st && d->down_bias) st = plan_last_bias(p, HN_ROLE_DOWN_BIAS, i, &l->down_bias, err);
+    if (!st && d->post_norms) st = plan_norm(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
+    return st;
 }
 
 static hunch_status plan_layer(plan *p, int i, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[i];
-    const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
-    hn_layer *l = &p->m->layer[i];
-    hunch_status st = plan_vector(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
-    const int qkv = q + 2 * kv, ffn = d->ffn_width;
-    if (!st) st = plan_fusable(p, i, HN_ROLE_Q, HN_ROLE_QKV, (part){0, q, qkv}, false, &l->q, err);
-    if (!st) st = plan_fusable(p, i, HN_ROLE_K, HN_ROLE_QKV, (part){q, kv, qkv}, false, &l->k, err);
-    if (!st) st = plan_fusable(p, i, HN_ROLE_V, HN_ROLE_QKV, (part){q + kv, kv, qkv}, false, &l->v, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_O, i, q, whole(h), false, &l->o, err);
-    l->heads.eps = p->m->arch.norm_eps;
-    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_Q_BIAS, i, q, &l->heads.q_bias, err);
-    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_K_BIAS, i, kv, &l->heads.k_bias, err);
-    if (!st && d->qkv_bias) st = plan_vector(p, HN_ROLE_V_BIAS, i, kv, &l->heads.v_bias, err);
-    if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_Q_NORM, i, d->head_dim, &l->heads.q_norm, err);
-    if (!st && d->qk_norm) st = plan_vector(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
-    if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
-    if (!st && d->post_norms) st = plan_vector(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
-    if (!st) st = plan_vector(p, d->post_norms ? HN_ROLE_PRE_FFN_NORM : HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
-    if (!st) st = plan_fusable(p, i, HN_ROLE_GATE, HN_ROLE_GATE_UP, (part){0, ffn, 2 * ffn}, false, &l->gate, err);
-    if (!st) st = plan_fusable(p, i, HN_ROLE_UP, HN_ROLE_GATE_UP, (part){ffn, ffn, 2 * ffn}, true, &l->up, err);
-    if (!st) st = plan_matrix(p, HN_ROLE_DOWN, i, ffn, whole(h), false, &l->down, err);
-    return st;
+    hunch_status st = plan_attention(p, i, err);
+    return st ? st : plan_ffn(p, i, err);
+}
+
+static bool begins(const char *name, const char *with) {
+    return !strncmp(name, with, strlen(with));
+}
+
+/* A tensor of a GGUF's layers or output that nobody took would be left out in silence: the model is another one than its keys
+ * say. (Of a folder, config.json says what there is.) Tables of the rotation follow from the keys. */
+static hunch_status check_rest(const plan *p, hunch_error *err) {
+    for (size_t i = 0; hn_source_get_kind(p->src) == HN_SOURCE_GGUF && i < hn_source_tensor_count(p->src); i++) {
+        const hn_tensor *t = hn_source_tensor(p->src, i);
+        const bool inside = begins(t->name, "blk.") || begins(t->name, "output");
+        if (!t->used && inside && !strstr(t->name, "rot_embd") && !strstr(t->name, "rope_"))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s models are read without", hn_source_path(p->src),
+                           t->name, p->m->arch.architecture);
+    }
+    return HUNCH_OK;
 }
 
 static hunch_status plan_model(plan *p, hunch_error *err) {
@@ -143,9 +196,9 @@ static hunch_status plan_model(plan *p, hunch_error *err) {
         m->macs_per_row = 0;
     }
     for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
-    if (!st) st = plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
+    if (!st) st = plan_norm(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
     if (!st && !a->tied) st = plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, whole(a->vocab), false, &m->output, err);
-    return st;
+    return st ? st : check_rest(p, err);
 }
 
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hunch_error *err) {
@@ -187,9 +240,10 @@ static hunch_status load_vector(plan *p, const placement *it, hunch_error *err) 
     float *f = hn_alloc(n * sizeof *f);
     if (!f) return hn_fail_memory(err, it->tensor->name, n * sizeof *f);
     hn_dequantise(it->tensor->dtype, it->tensor->data, n, f);
-    for (size_t i = 0; i < n && it->more != 0; i++) f[i] += it->more;
+    float *own = f + it->first;
+    for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
     *it->vector = (hn_buf){p->m->weights, it->off};
-    p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
+    p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
     hn_free(f);
     return HUNCH_OK;
 }
@@ -216,15 +270,29 @@ static hunch_status load_tensors(plan *p, const hn_model_load *load, hunch_error
     return HUNCH_OK;
 }
 
-static hunch_status load_rope(hn_model *m, const double *freq, size_t off, hn_rope *rope, hunch_error *err) {
+static hunch_status load_rope(hn_model *m, const double *freq, float scale, size_t off, hn_rope *rope,
+                              hunch_error *err) {
     const hn_arch *a = &m->arch;
+    if (!freq) return HUNCH_OK;
     float *f = hn_alloc((size_t)a->rope_dims / 2 * sizeof *f);
     if (!f) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof *f);
     for (int i = 0; i < a->rope_dims / 2; i++) f[i] = (float)freq[i];
-    *rope = (hn_rope){a->rope_dims, a->rope_interleaved, a->rope_scale, {m->weights, off}};
+    *rope = (hn_rope){a->rope_dims, a->rope_interleaved, scale, {m->weights, off}};
     m->ops.write(&m->ops, rope->freq, f, (size_t)a->rope_dims / 2 * sizeof *f);
     hn_free(f);
     return HUNCH_OK;
+}
+
+static hunch_status load_ropes(hn_model *m, size_t off, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    const size_t each = (size_t)a->rope_dims / 2 * sizeof(float);
+    hunch_status st = load_rope(m, a->rope_freq, a->rope_scale, off, &m->rope, err);
+    if (!st) st = load_rope(m, a->rope_long, a->rope_scale, off + each, &m->rope_long, err);
+    return st ? st : load_rope(m, a->rope_local, 1, off + 2 * each, &m->rope_local, err);
+}
+
+const hn_rope *hn_model_rope(const hn_model *m, int max_context) {
+    return m->arch.rope_long && max_context > m->arch.rope_original ? &m->rope_long : &m->rope;
 }
 
 static void choose_forms(hn_model *m) {
@@ -250,11 +318,10 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     st = hn_arch_read(&m->arch, src, err);
     if (!st) st = plan_model(&p, err);
     const size_t rope_off = p.bytes;
-    if (!st) st = m->ops.mem_create(&m->ops, rope_off + (size_t)m->arch.rope_dims * sizeof(float), &m->weights, err);
+    if (!st)
+        st = m->ops.mem_create(&m->ops, rope_off + 3 * (size_t)m->arch.rope_dims / 2 * sizeof(float), &m->weights, err);
     if (!st) st = load_tensors(&p, load, err);
-    if (!st) st = load_rope(m, m->arch.rope_freq, rope_off, &m->rope, err);
-    const size_t local_off = rope_off + (size_t)m->arch.rope_dims / 2 * sizeof(float);
-    if (!st && m->arch.rope_local) st = load_rope(m, m->arch.rope_local, local_off, &m->rope_local, err);
+    if (!st) st = load_ropes(m, rope_off, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         choose_forms(m);

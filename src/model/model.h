@@ -10,6 +10,7 @@ typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
     hn_buf post_attn_norm, post_ffn_norm; /* the same, where the description has them */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
+    hn_buf o_bias, down_bias, gate_bias, up_bias; /* f32 [hidden] twice, [ffn] twice, where the description has them */
     hn_weight q, k, v, o; /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
@@ -24,7 +25,7 @@ typedef struct hn_model {
     hn_weight embedding; /* [vocab, hidden] */
     hn_weight output;    /* [vocab, hidden]; the embedding itself where tied */
     hn_buf output_norm;  /* f32 [hidden] */
-    hn_rope rope, rope_local;
+    hn_rope rope, rope_long, rope_local; /* hn_model_rope chooses among the first two */
     hn_layer *layer; /* [arch.layers] */
     int output_forms;
     uint64_t weight_bytes; /* packed matrices that a pass reads */
@@ -45,6 +46,8 @@ typedef struct hn_model_load {
  * Errors: HUNCH_REFUSED naming the tensor, HUNCH_NO_MEMORY. Nothing is left behind on failure. */
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);
 void hn_model_close(hn_model *m); /* zeroed is fine */
+/* The rotation of layers that are not local, where sequences may reach max_context rows. */
+const hn_rope *hn_model_rope(const hn_model *m, int max_context);
 /* Marks the tensors that hn_model_open would use (for inspect). */
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hunch_error *err);
 #endif

@@ -46,6 +46,9 @@ static hunch_status read_one(const hn_sampling_key *k, const hn_source *src, con
         }
     } else {
         const json_t *j = k->hf ? json_object_get(config, k->hf) : NULL;
+        if (j && !json_is_number(j) && !json_is_null(j))
+            return hn_fail(err, HUNCH_REFUSED, "%s: generation_config.json: %s, expected a number", hn_source_path(src),
+                           k->hf);
         found = json_is_number(j);
         if (found) *v = json_number_value(j);
     }
@@ -58,8 +61,12 @@ static hunch_status read_one(const hn_sampling_key *k, const hn_source *src, con
 hunch_status hn_sampling_read(hunch_sampling *out, const hn_source *src, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) != HN_SOURCE_GGUF;
     const json_t *config = folder ? hn_source_json(src, "generation_config.json") : NULL;
-    const bool samples = !folder || json_is_true(json_object_get(config, "do_sample"));
+    const json_t *draws = json_object_get(config, "do_sample");
+    const bool samples = !folder || json_is_true(draws);
     hunch_sampling p = {.top_p = 1};
+    if (draws && !json_is_boolean(draws) && !json_is_null(draws))
+        return hn_fail(err, HUNCH_REFUSED, "%s: generation_config.json: do_sample, expected true or false",
+                       hn_source_path(src));
     for (const hn_sampling_key *k = hn_sampling_keys; k->gguf || k->hf; k++) {
         double v = k->off;
         if (folder && samples && k->at == AT(temperature)) v = 1; /* what sampling means where no temperature is given */

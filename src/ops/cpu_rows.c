@@ -122,13 +122,33 @@ static float gelu(float x) {
     return x / (1 + hn_exp(-2 * t));
 }
 
-void hn_cpu_geglu(const hn_exec *ex, int n, hn_buf gate, hn_buf up, int ld, int cols) {
+static float silu(float x) {
+    return x / (1 + hn_exp(-x));
+}
+
+void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
+                int cols) {
+    const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
     int from, to;
     share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
         float *g = hn_host_f32(gate) + (size_t)ld * (size_t)i;
         const float *u = hn_host_f32(up) + (size_t)ld * (size_t)i;
-        for (int k = from; k < to; k++) g[k] = gelu(g[k]) * u[k];
+        for (int k = from; k < to; k++) {
+            const float x = gb ? g[k] + gb[k] : g[k], y = ub ? u[k] + ub[k] : u[k];
+            g[k] = (act == HN_GELU ? gelu(x) : silu(x)) * y;
+        }
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
+    const float *b = hn_host_f32(bias);
+    int from, to;
+    share_columns(ex, cols, &from, &to);
+    for (int i = 0; i < n; i++) {
+        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
+        for (int k = from; k < to; k++) row[k] += b[k];
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

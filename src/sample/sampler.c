@@ -140,7 +140,8 @@ static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
     const float *l = hn_processors_apply(s, logits, h);
-    const int32_t best = l == logits && greedy_hint >= 0 ? greedy_hint : hn_argmax(l, s->vocab);
+    int32_t best = l == logits && greedy_hint >= 0 ? greedy_hint : hn_argmax(l, s->vocab);
+    if (best >= 0 && !(l[best] > -INFINITY)) best = -1; /* the hint for a row that holds no number */
     if (best < 0 || s->params.temperature == 0) return best;
     race r = {.s = s, .time = INFINITY, .winner = -1,
               .key = {.seed = s->params.seed, .position = position_of(h), .purpose = HN_PURPOSE_TARGET}};

@@ -381,11 +381,61 @@ static void operations_test(void **state HN_UNUSED) {
     }
 }
 
+/* ---- gates and biases ------------------------------------------------------------------------------------------------ */
+
+enum { GLU_ROWS = 5, GLU_COLS = 200, GLU_LD = 208 };
+
+typedef struct glu_work {
+    hn_ops *o;
+    hn_glu act;
+    hn_buf gate, up, gate_bias, up_bias, sum, bias;
+} glu_work;
+
+static void glu_rank(void *arg, int rank, int ranks) {
+    const glu_work *w = arg;
+    const hn_exec ex = {w->o, rank, ranks};
+    w->o->glu(&ex, GLU_ROWS, w->act, w->gate, w->gate_bias, w->up, w->up_bias, GLU_LD, GLU_COLS);
+    w->o->add_bias(&ex, GLU_ROWS, w->sum, GLU_LD, GLU_COLS, w->bias);
+}
+
+static double glu_want(hn_glu act, double gate, double up) {
+    const double t = sqrt(2 / M_PI) * (gate + 0.044715 * gate * gate * gate);
+    return act == HN_GELU ? 0.5 * gate * (1 + tanh(t)) * up : gate / (1 + exp(-gate)) * up;
+}
+
+static void glu_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 24; round++) {
+        check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
+        const hn_buf none = {NULL, 0};
+        glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, put_random(&c.o, GLU_ROWS * GLU_LD),
+                      put_random(&c.o, GLU_ROWS * GLU_LD), none, none, put_random(&c.o, GLU_ROWS * GLU_LD),
+                      put_random(&c.o, GLU_COLS)};
+        if (round & 2) w.gate_bias = put_random(&c.o, GLU_COLS);
+        if (round & 4) w.up_bias = put_random(&c.o, GLU_COLS);
+        float gate[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
+        memcpy(gate, hn_host(w.gate), sizeof gate);
+        memcpy(sum, hn_host(w.sum), sizeof sum);
+        hn_pool_run(c.pool, glu_rank, &w);
+        for (int i = 0; i < GLU_ROWS * GLU_LD; i++) {
+            const int k = i % GLU_LD;
+            const bool inside = k < GLU_COLS;
+            const double x = (double)gate[i] + (inside && w.gate_bias.mem ? (double)hn_host_f32(w.gate_bias)[k] : 0),
+                         y = (double)hn_host_f32(w.up)[i] + (inside && w.up_bias.mem ? (double)hn_host_f32(w.up_bias)[k] : 0),
+                         want = inside ? glu_want(w.act, x, y) : (double)gate[i];
+            assert_true(fabs((double)hn_host_f32(w.gate)[i] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
+            assert_true(hn_host_f32(w.sum)[i] == (inside ? sum[i] + hn_host_f32(w.bias)[k] : sum[i]));
+        }
+        const hn_buf all[] = {w.gate, w.up, w.sum, w.bias, w.gate_bias, w.up_bias};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        check_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(argmax_test),
-        cmocka_unit_test(operations_test),
+        cmocka_unit_test(operations_test), cmocka_unit_test(glu_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* folder_for_tests.h - model folders that say what a test wants: a config.json from an object, weights that hold no more than
+ * an embedding, or golden folders with some of config.json changed. Include after cmocka. */
+#ifndef HN_FOLDER_FOR_TESTS_H
+#define HN_FOLDER_FOR_TESTS_H
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/mem.h"
+#include "format/source.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+/* Writes NAME in the folder `changed`. */
+static inline void folder_write(const char *name, const void *data, size_t size) {
+    char path[1400];
+    (void)mkdir(test_path("changed"), 0700);
+    snprintf(path, sizeof path, "%s/%s", test_path("changed"), name);
+    (void)unlink(path); /* it may be a link to data of the tests */
+    test_file_write(path, data, size);
+}
+
+/* model.safetensors: the tensor `name` of [rows, cols] zeros in F16. */
+static inline void folder_write_embedding(const char *name, int rows, int cols) {
+    char head[400];
+    bytes b = {0};
+    const size_t size = (size_t)rows * (size_t)cols * 2;
+    snprintf(head, sizeof head, "{\"%s\": {\"dtype\": \"F16\", \"shape\": [%d, %d], \"data_offsets\": [0, %zu]}}", name,
+             rows, cols, size);
+    bytes_text(&b, head);
+    bytes_zeros(&b, size);
+    folder_write("model.safetensors", b.at, b.size);
+    bytes_free(&b);
+}
+
+static inline void folder_write_config(const json_t *config) {
+    char *text = json_dumps(config, 0);
+    assert_non_null(text);
+    folder_write("config.json", text, strlen(text));
+    free(text);
+}
+
+/* A small llama that may be described in full or in part by `more`, whose words come first. */
+static inline void folder_write_llama(const json_t *more, int vocab, int hidden) {
+    json_t *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f}", "model_type", "llama", "hidden_size", hidden,
+                               "intermediate_size", 8, "num_hidden_layers", 1, "num_attention_heads", 4,
+                               "max_position_embeddings", 2048, "rms_norm_eps", 1e-5);
+    assert_non_null(config);
+    assert_int_equal(json_object_update(config, (json_t *)(uintptr_t)more), 0);
+    folder_write_config(config);
+    json_decref(config);
+    folder_write_embedding("model.embed_tokens.weight", vocab, hidden);
+}
+
+/* The golden folder with `find` replaced in its config.json. */
+static inline void folder_write_changed(const char *folder, const char *find, const char *replace) {
+    char from[600], to[1400], text[8000];
+    snprintf(from, sizeof from, "%s/goldens/%s/config.json", HUNCH_TEST_DATA, folder);
+    bytes config = test_file_read(from);
+    bytes_number(&config, 0, 1);
+    const char *at = strstr((const char *)config.at, find);
+    if (!at) fail_msg("%s does not say %s", from, find);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - (const char *)config.at), (const char *)config.at, replace,
+             at + strlen(find));
+    bytes_free(&config);
+    folder_write("config.json", text, strlen(text));
+    snprintf(from, sizeof from, "%s/goldens/%s/model.safetensors", HUNCH_TEST_DATA, folder);
+    snprintf(to, sizeof to, "%s/model.safetensors", test_path("changed"));
+    (void)unlink(to);
+    assert_int_equal(symlink(from, to), 0);
+}
+
+static inline hn_source *folder_open(void) {
+    hn_source *s = NULL;
+    hunch_error err = {0};
+    if (hn_source_open(&s, test_path("changed"), &err) != HUNCH_OK) fail_msg("%s", err.message);
+    return s;
+}
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_parts_test.c - fused matrices and their biases load as the parts that they are made of; a branch's last bias is scaled
+ * as its product is; tensors that nothing reads are refused by name. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "format/gguf_writer.h"
+#include "model/model.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+enum { HIDDEN = 32, HEADS = 2, HEAD = 16, FFN = 48, VOCAB = 8, Q = HEADS * HEAD, KV = HEAD };
+
+/* Tensors of a one-layer granite: rows of HIDDEN (down: FFN) numbers that count up from `first`. */
+typedef struct part {
+    const char *name;
+    int rows, cols, first; /* rows 0: a vector */
+} part;
+
+static const part always[] = {{"token_embd.weight", VOCAB, HIDDEN, 0},   {"output_norm.weight", 0, HIDDEN, 1},
+                              {"blk.0.attn_norm.weight", 0, HIDDEN, 2},  {"blk.0.attn_output.weight", HIDDEN, Q, 3},
+                              {"blk.0.attn_output.bias", 0, HIDDEN, 4},  {"blk.0.ffn_norm.weight", 0, HIDDEN, 5},
+                              {"blk.0.ffn_down.weight", HIDDEN, FFN, 6}, {NULL, 0, 0, 0}},
+                  apart[] = {{"blk.0.attn_q.weight", Q, HIDDEN, 1000},
+                             {"blk.0.attn_k.weight", KV, HIDDEN, 1000 + Q *HIDDEN},
+                             {"blk.0.attn_v.weight", KV, HIDDEN, 1000 + (Q + KV) * HIDDEN},
+                             {"blk.0.attn_q.bias", 0, Q, 70},
+                             {"blk.0.attn_k.bias", 0, KV, 70 + Q},
+                             {"blk.0.attn_v.bias", 0, KV, 70 + Q + KV},
+                             {"blk.0.ffn_gate.weight", FFN, HIDDEN, 5000},
+                             {"blk.0.ffn_up.weight", FFN, HIDDEN, 5000 + FFN *HIDDEN},
+                             {NULL, 0, 0, 0}},
+                  fused[] = {{"blk.0.attn_qkv.weight", Q + 2 * KV, HIDDEN, 1000},
+                             {"blk.0.attn_qkv.bias", 0, Q + 2 * KV, 70},
+                             {"blk.0.ffn_up.weight", 2 * FFN, HIDDEN, 5000},
+                             {NULL, 0, 0, 0}};
+
+static void declare(hn_gguf_writer *w, const part *p) {
+    for (; p->name; p++) {
+        const uint64_t dims[2] = {(uint64_t)p->cols, (uint64_t)p->rows};
+        assert_int_equal(hn_gguf_declare(w, p->name, HN_F32, p->rows ? 2 : 1, dims, NULL), HUNCH_OK);
+    }
+}
+
+static void put(hn_gguf_writer *w, const part *p) {
+    static float values[(2 * FFN + Q) * HIDDEN];
+    for (; p->name; p++) {
+        const int n = (p->rows ? p->rows : 1) * p->cols;
+        for (int i = 0; i < n; i++) values[i] = (float)(p->first + i);
+        assert_int_equal(hn_gguf_data(w, values, (size_t)n * sizeof *values, NULL), HUNCH_OK);
+    }
+}
+
+/* extra: one more tensor, or NULL. */
+static hn_source *write_model(const part *parts, const part *extra) {
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } sizes[] = {{"granite.block_count", 1},
+                 {"granite.embedding_length", HIDDEN},
+                 {"granite.feed_forward_length", FFN},
+                 {"granite.attention.head_count", HEADS},
+                 {"granite.attention.head_count_kv", 1},
+                 {"granite.context_length", 64}};
+    char path[1200];
+    hn_gguf_writer *w = NULL;
+    hn_source *s = NULL;
+    snprintf(path, sizeof path, "%s", test_path("parts.gguf"));
+    assert_int_equal(hn_gguf_writer_open(&w, path, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_put_str(w, "general.architecture", "granite", strlen("granite"), NULL), HUNCH_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_int_equal(hn_gguf_put_u32(w, sizes[i].key, sizes[i].value, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_put_f32(w, "granite.attention.layer_norm_rms_epsilon", 1e-5f, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_put_f32(w, "granite.residual_scale", 0.25f, NULL), HUNCH_OK);
+    const part *const lists[] = {always, parts, extra};
+    for (int i = 0; i < (extra ? 3 : 2); i++) declare(w, lists[i]);
+    for (int i = 0; i < (extra ? 3 : 2); i++) put(w, lists[i]);
+    assert_int_equal(hn_gguf_writer_finish(&w, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_open(&s, path, NULL), HUNCH_OK);
+    return s;
+}
+
+static void load(const part *parts, hn_model *m) {
+    const hn_model_load how = {.threads = 1, .isa = HN_ISA_REF, .f32 = true};
+    hunch_error err = {0};
+    hn_source *s = write_model(parts, NULL);
+    if (hn_model_open(m, s, &how, &err) != HUNCH_OK) fail_msg("%s", err.message);
+    for (size_t i = 0; i < hn_source_tensor_count(s); i++) assert_true(hn_source_tensor(s, i)->used);
+    hn_source_close(&s);
+}
+
+static void assert_vector(const hn_model *m, hn_buf b, int n, float first, float step) {
+    float values[Q];
+    m->ops.read(&m->ops, values, b, (size_t)n * sizeof *values);
+    for (int i = 0; i < n; i++) assert_true(values[i] == first + step * (float)i);
+}
+
+/* Strip by strip: matrices of a pair stand apart. */
+static void assert_same_matrix(const hn_model *a, const hn_weight *x, const hn_model *b, const hn_weight *y) {
+    const size_t strip = a->ops.strip_bytes(x->dtype, x->in);
+    char *p = hn_alloc(strip), *q = hn_alloc(strip);
+    assert_int_equal(x->out, y->out);
+    assert_int_equal(x->in, y->in);
+    for (int s = 0; s < x->out / HN_STRIP; s++) {
+        a->ops.read(&a->ops, p, hn_at(x->data, x->strip_stride * (size_t)s), strip);
+        b->ops.read(&b->ops, q, hn_at(y->data, y->strip_stride * (size_t)s), strip);
+        assert_memory_equal(p, q, strip);
+    }
+    hn_free(p);
+    hn_free(q);
+}
+
+static void test_fused(void **state) {
+    (void)state;
+    hn_model a, b;
+    load(apart, &a);
+    load(fused, &b);
+    const hn_layer *x = a.layer, *y = b.layer;
+    const hn_weight *const ours[] = {&x->q, &x->k, &x->v, &x->gate, &x->up}, *const theirs[] = {&y->q, &y->k, &y->v,
+                                                                                                &y->gate, &y->up};
+    for (int i = 0; i < 5; i++) assert_same_matrix(&a, ours[i], &b, theirs[i]);
+    const hn_model *const both[] = {&a, &b};
+    for (int i = 0; i < 2; i++) {
+        const hn_layer *l = both[i]->layer;
+        assert_vector(both[i], l->heads.q_bias, Q, 70, 1);
+        assert_vector(both[i], l->heads.k_bias, KV, 70 + Q, 1);
+        assert_vector(both[i], l->heads.v_bias, KV, 70 + Q + KV, 1);
+        assert_vector(both[i], l->o_bias, HIDDEN, 1, 0.25f); /* 4, 5, ... by a quarter */
+        assert_vector(both[i], l->attn_norm, HIDDEN, 2, 1);
+    }
+    assert_true(a.parameters == b.parameters);
+    hn_model_close(&a);
+    hn_model_close(&b);
+}
+
+static void test_rest(void **state) {
+    (void)state;
+    static const struct {
+        part extra[2];
+        bool refused;
+    } cases[] = {{{{"blk.0.attn_sinks.weight", 0, HEADS, 0}}, true},
+                 {{{"blk.0.attn_post.bias", 0, HIDDEN, 0}}, true},
+                 {{{"blk.1.attn_norm.weight", 0, HIDDEN, 0}}, true}, /* a layer more than the keys say */
+                 {{{"output.bias", 0, VOCAB, 0}}, true},
+                 {{{"blk.0.attn_rot_embd.weight", 0, HEAD, 0}}, false},
+                 {{{"v.patch_embd.weight", 4, 4, 0}}, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_arch a;
+        hunch_error err = {0};
+        hn_source *s = write_model(apart, cases[i].extra);
+        const hunch_status st = hn_model_mark(s, &a, &err);
+        if (st != (cases[i].refused ? HUNCH_REFUSED : HUNCH_OK) || (st && !strstr(err.message, cases[i].extra[0].name)))
+            fail_msg("%s: %d '%s'", cases[i].extra[0].name, st, err.message);
+        if (!st) hn_arch_fini(&a);
+        hn_source_close(&s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_rest)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

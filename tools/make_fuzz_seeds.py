@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the hand-made first inputs of the fuzz targets (tests/fuzz) into OUT/TARGET/. Standard library only.
+
+    tools/make_fuzz_seeds.py OUT
+
+`make fuzz` merges them, what the kept corpus has and what it finds into tests/data/fuzz/corpus.tar.xz."""
+import base64
+import json
+import os
+import struct
+import sys
+
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "data")
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+PACK = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
+GGML = {"F32": (0, 1, 4), "F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144),
+        "Q6_K": (14, 256, 210), "BF16": (30, 1, 2), "IQ2_XXS": (16, 256, 66)}
+
+
+def text(s):
+    s = s if isinstance(s, bytes) else s.encode()
+    return struct.pack("<Q", len(s)) + s
+
+
+def value(kind, v):
+    if kind == STRING:
+        return text(v)
+    if kind == ARRAY:
+        return struct.pack("<IQ", v[0], len(v[1])) + b"".join(value(v[0], x) for x in v[1])
+    return struct.pack("<" + PACK[kind], v)
+
+
+def gguf(keys, tensors, version=3, alignment=32):
+    """keys: [(name, type, value)]; tensors: [(name, type, dims)]."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys))
+    for name, kind, v in keys:
+        head += text(name) + struct.pack("<I", kind) + value(kind, v)
+    data = b""
+    for name, kind, dims in tensors:
+        number, block, size = GGML[kind]
+        head += text(name) + struct.pack("<I", len(dims)) + struct.pack("<%dQ" % len(dims), *dims)
+        head += struct.pack("<IQ", number, len(data))
+        n = 1
+        for d in dims:
+            n *= d
+        raw = bytearray()
+        for i in range(n // block):
+            if kind == "F32":
+                raw += struct.pack("<f", ((len(data) + i) * 37 % 17 - 8) / 16 if len(dims) > 1 else 1)
+            elif kind == "F16":
+                raw += struct.pack("<e", (i * 37 % 17 - 8) / 16)
+            elif kind == "BF16":
+                raw += struct.pack("<f", (i * 37 % 17 - 8) / 16)[2:]
+            else:
+                raw += struct.pack("<e", 0.01) + bytes((i * 31 + j * 7) % 256 for j in range(size - 2))
+        data += bytes(raw) + bytes(-len(raw) % alignment)
+    return head + bytes(-len(head) % alignment) + data
+
+
+ALL_KINDS = [("t.u8", U8, 200), ("t.i8", I8, -2), ("t.u16", U16, 60000), ("t.i16", I16, -32768),
+             ("t.u32", U32, 4000000000), ("t.i32", I32, -5), ("t.f32", F32, 1.5), ("t.nan", F32, float("nan")),
+             ("t.yes", BOOL, True), ("t.text", STRING, b"h\xffi"), ("t.u64", U64, 2**64 - 1), ("t.i64", I64, 1),
+             ("t.f64", F64, 3.0), ("t.words", ARRAY, (STRING, ["one", "", "three"])),
+             ("t.numbers", ARRAY, (I16, [1, -1, 3])), ("t.empty", ARRAY, (U8, [])),
+             ("t.nested", ARRAY, (ARRAY, [(U8, [1, 2, 3]), (STRING, ["deep"])])), ("general.alignment", U32, 64)]
+
+# ---- tokenizers -----------------------------------------------------------------------------------------------------
+
+
+def spm_tokens():
+    pieces = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in (10, 13, 32, 65)]
+    pieces += ["\u2581", "a", "b", "c", "\u2581a", "bc", "\u2581abc", "<pad>"]
+    kinds = [2, 3, 3] + [6] * 4 + [1] * 7 + [4]
+    return pieces, kinds, [-float(i) for i in range(len(pieces))]
+
+
+def spm_keys(more=()):
+    pieces, kinds, scores = spm_tokens()
+    return [("tokenizer.ggml.model", STRING, "llama"), ("tokenizer.ggml.tokens", ARRAY, (STRING, pieces)),
+            ("tokenizer.ggml.scores", ARRAY, (F32, scores)), ("tokenizer.ggml.token_type", ARRAY, (I32, kinds)),
+            ("tokenizer.ggml.bos_token_id", U32, 1), ("tokenizer.ggml.eos_token_id", U32, 2),
+            ("tokenizer.ggml.unknown_token_id", U32, 0), ("tokenizer.ggml.add_bos_token", BOOL, True)] + list(more)
+
+
+def bpe_keys(pre):
+    pieces = ["a", "b", "c", "\u0120", "\u010a", "1", "2", "'", "s", "ab", "\u0120a", "abc", "<|end|>", "<x>"]
+    merges = ["a b", "\u0120 a", "ab c"]
+    return [("tokenizer.ggml.model", STRING, "gpt2"), ("tokenizer.ggml.pre", STRING, pre),
+            ("tokenizer.ggml.tokens", ARRAY, (STRING, pieces)),
+            ("tokenizer.ggml.token_type", ARRAY, (I32, [1] * 12 + [3, 4])),
+            ("tokenizer.ggml.merges", ARRAY, (STRING, merges)), ("tokenizer.ggml.eos_token_id", U32, 12)]
+
+
+def byte_letters():
+    plain = list(range(0x21, 0x7F)) + list(range(0xA1, 0xAD)) + list(range(0xAE, 0x100))
+    letters, n = {}, 0
+    for b in range(256):
+        letters[b] = chr(b) if b in plain else chr(0x100 + n)
+        n += b not in plain
+    return [letters[b] for b in range(256)]
+
+
+def charsmap():
+    """A trie that turns A into a."""
+    units = [0] * 0x43
+    units[0] = 1 << 10
+    units[0x40] = 0x41 | 1 << 8 | 2 << 10
+    units[0x42] = 1 << 31
+    return struct.pack("<I", 4 * len(units)) + struct.pack("<%dI" % len(units), *units) + b"a\0"
+
+
+def added(ident, content, special=True, **more):
+    return dict({"id": ident, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+                 "normalized": False, "special": special}, **more)
+
+
+def tokenizer_jsons():
+    letters = {c: i for i, c in enumerate("abc\u0120\u010a12's")}
+    bpe = {"version": "1.0", "added_tokens": [added(12, "<|end|>"), added(13, "<x>", False, lstrip=True)],
+           "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+           "post_processor": {"type": "TemplateProcessing", "single": [
+               {"SpecialToken": {"id": "<|end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+               "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [12], "tokens": ["<|end|>"]}}},
+           "decoder": {"type": "ByteLevel"},
+           "model": {"type": "BPE", "dropout": None, "unk_token": None, "fuse_unk": False, "byte_fallback": False,
+                     "vocab": dict(letters, **{"ab": 9, "\u0120a": 10, "abc": 11}),
+                     "merges": ["a b", "\u0120 a", ["ab", "c"]]}}
+    split = json.loads(json.dumps(bpe))
+    split["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": "(?i:'s|'t)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s+"},
+         "behavior": "Isolated", "invert": False}, {"type": "Digits", "individual_digits": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}]}
+    split["normalizer"] = {"type": "NFC"}
+    split["model"]["ignore_merges"] = True
+    split["model"]["vocab"].update({c: 20 + i for i, c in enumerate(byte_letters())
+                                    if c not in split["model"]["vocab"]})
+    pieces, kinds, scores = spm_tokens()
+    spm = {"version": "1.0", "added_tokens": [added(i, pieces[i]) for i in range(3)],
+           "normalizer": {"type": "Sequence", "normalizers": [
+               {"type": "Prepend", "prepend": "\u2581"},
+               {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},
+           "pre_tokenizer": None, "decoder": {"type": "Sequence", "decoders": [
+               {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+               {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+           "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True,
+                     "vocab": {p: i for i, p in enumerate(pieces)}, "merges": ["\u2581 a", "b c", "\u2581a bc"]}}
+    meta = json.loads(json.dumps(spm))
+    meta["normalizer"] = None
+    meta["pre_tokenizer"] = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+    unigram = json.loads(json.dumps(spm))
+    unigram["normalizer"] = {"type": "Sequence", "normalizers": [
+        {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap()).decode()}, {"type": "Lowercase"},
+        {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]}
+    unigram["pre_tokenizer"] = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}
+    unigram["model"] = {"type": "Unigram", "unk_id": 0, "byte_fallback": False,
+                        "vocab": [[p, s] for p, s in zip(pieces, scores)]}
+    steps = json.loads(json.dumps(bpe))
+    steps["normalizer"] = {"type": "Sequence", "normalizers": [
+        {"type": t} for t in ("NFD", "StripAccents", "NFKD", "NFKC", "Nmt", "Lowercase")] + [
+        {"type": "Strip", "strip_left": True, "strip_right": True}]}
+    steps["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+        {"type": "WhitespaceSplit"}, {"type": "Whitespace"}, {"type": "Punctuation", "behavior": "Contiguous"},
+        {"type": "CharDelimiterSplit", "delimiter": "-"},
+        {"type": "Split", "pattern": {"String": "12"}, "behavior": "MergedWithPrevious", "invert": False},
+        {"type": "Split", "pattern": {"Regex": "\\s+(?!\\S)|a+"}, "behavior": "MergedWithNext", "invert": True},
+        {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
+    steps["post_processor"] = {"type": "Sequence", "processors": [
+        {"type": "ByteLevel"}, {"type": "RobertaProcessing", "sep": ["<|end|>", 12], "cls": ["<x>", 13]}]}
+    steps["added_tokens"][1].update(rstrip=True, single_word=True, normalized=True)
+    return {"steps": steps, "bpe": bpe, "split": split, "spm": spm, "metaspace": meta, "unigram": unigram}
+
+
+# ---- models ---------------------------------------------------------------------------------------------------------
+
+
+def model(family, kind="F32", wide=8, tied=True, more=()):
+    vocab, heads, ffn = 15, 2, wide
+    kv = wide // 2 if family != "phi3" else wide
+    f = family + "."
+    keys = [("general.architecture", STRING, family), ("general.name", STRING, "seed"), (f + "block_count", U32, 1),
+            (f + "embedding_length", U32, wide), (f + "feed_forward_length", U32, ffn),
+            (f + "attention.head_count", U32, heads), (f + "attention.head_count_kv", U32, 1 if kv < wide else heads),
+            (f + "context_length", U32, 64), (f + "attention.layer_norm_rms_epsilon", F32, 1e-5),
+            (f + "rope.freq_base", F32, 10000.0)]
+    if family in ("gemma3", "phi3"):
+        keys.append((f + "attention.sliding_window", U32, 4))
+    if family == "granite":
+        keys += [(f + "embedding_scale", F32, 2.0), (f + "residual_scale", F32, 0.5), (f + "logit_scale", F32, 4.0),
+                 (f + "attention.scale", F32, 0.25)]
+    b = "blk.0."
+    tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,))]
+    if not tied:
+        tensors.append(("output.weight", kind, (wide, vocab)))
+    tensors += [(b + "attn_norm.weight", "F32", (wide,)), (b + "ffn_norm.weight", "F32", (wide,)),
+                (b + "attn_output.weight", kind, (wide, wide)), (b + "ffn_down.weight", kind, (ffn, wide))]
+    if family == "phi3":
+        tensors += [(b + "attn_qkv.weight", kind, (wide, 3 * wide)), (b + "ffn_up.weight", kind, (wide, 2 * ffn))]
+    else:
+        tensors += [(b + "attn_q.weight", kind, (wide, wide)), (b + "attn_k.weight", kind, (wide, kv)),
+                    (b + "attn_v.weight", kind, (wide, kv)), (b + "ffn_gate.weight", kind, (wide, ffn)),
+                    (b + "ffn_up.weight", kind, (wide, ffn))]
+    if family == "qwen2":
+        tensors += [(b + "attn_%s.bias" % c, "F32", (n,)) for c, n in (("q", wide), ("k", kv), ("v", kv))]
+    if family in ("qwen3", "gemma3"):
+        tensors += [(b + "attn_%s_norm.weight" % c, "F32", (wide // heads,)) for c in "qk"]
+    if family == "gemma3":
+        tensors += [(b + "post_attention_norm.weight", "F32", (wide,)), (b + "post_ffw_norm.weight", "F32", (wide,))]
+    return gguf(keys + list(more), tensors)
+
+
+LLAMA = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8,
+         "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+         "vocab_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
+LAYER = "model.layers.0."
+SHARD_A = ["model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"]
+SHARD_B = [LAYER + n + ".weight" for n in
+           ("input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+            "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
+
+
+def folders():
+    index = {"metadata": {"total_size": 1}, "weight_map": dict(
+        [(n, "a.safetensors") for n in SHARD_A] + [(n, "b.safetensors") for n in SHARD_B])}
+    generation = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.05, "typical_p": 0.9,
+                  "repetition_penalty": 1.1, "eos_token_id": [1, 2], "bos_token_id": 1, "pad_token_id": 0}
+    configs = {
+        "llama3": {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                    "high_freq_factor": 4.0, "original_max_position_embeddings": 32}},
+        "linear": {"rope_scaling": {"type": "linear", "factor": 2.0}},
+        "yarn": {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}},
+        "longrope": {"model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1],
+                                                            "long_factor": [2.0, 3.0]},
+                     "original_max_position_embeddings": 32, "sliding_window": 16},
+        "mistral": {"model_type": "mistral", "sliding_window": 16},
+        "smollm3": {"model_type": "smollm3", "no_rope_layers": [1], "no_rope_layer_interval": 4},
+        "granite": {"model_type": "granite", "embedding_multiplier": 12.0, "residual_multiplier": 0.22,
+                    "logits_scaling": 8.0, "attention_multiplier": 0.0156},
+        "gemma3": {"model_type": "gemma3_text", "sliding_window": 8, "query_pre_attn_scalar": 4,
+                   "hidden_activation": "gelu_pytorch_tanh", "layer_types": ["sliding_attention"],
+                   "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                                       "full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 1e6}}},
+        "qwen3": {"model_type": "qwen3", "head_dim": 4, "attention_bias": False, "use_sliding_window": False},
+        "fp8": {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}},
+        "deep": {"a": {"b": {"c": [[[[1, None, "h\u00e9", 1e-5]]]]}}, "big": 10**30}}
+    for name, more in configs.items():
+        yield name, [json.dumps(dict(LLAMA, **more)), json.dumps(index), json.dumps(generation)]
+
+
+def safetensors(head, n):
+    head = json.dumps(head, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(head)) + head + bytes(n)
+
+
+TEMPLATES = {
+    "chatml": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m.content + '<|im_end|>' + '\\n' }}"
+              "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+    "macro": "{%- macro f(x, y=2) -%}{{ x ~ y }}{%- endmacro -%}{{ f(1) }}{{ f(x=3, y='a') }}",
+    "namespace": "{%- set ns = namespace(a=1, l=[]) -%}{%- for i in range(5) -%}{%- set ns.a = ns.a + i -%}"
+                 "{%- if loop.first or loop.last -%}{{ loop.index0 }}{{ loop.revindex }}{%- endif -%}"
+                 "{%- if i == 3 -%}{% break %}{%- endif -%}{%- endfor -%}{{ ns.a }}",
+    "filters": "{{ messages | length }}{{ ' a ' | trim | upper | title | capitalize }}{{ [3,1,2] | sort | join(',') }}"
+               "{{ tools | tojson(indent=2) }}{{ {'a': 1}.items() | list }}{{ messages | map(attribute='role') | list }}"
+               "{{ 'a,b'.split(',') | last }}{{ x | default('d', true) }}{{ '%s' | string | replace('s','t') }}"
+               "{{ messages | selectattr('role', 'equalto', 'user') | list | first }}{{ 'abc'[::-1] }}{{ [1,2,3][-1:] }}",
+    "tests": "{{ x is defined }}{{ none is none }}{{ 1 is number }}{{ 'a' in 'abc' }}{{ messages is iterable }}"
+             "{{ not true and false or 1 == 1.0 }}{{ 7 // 2 }}{{ 7 % 3 }}{{ 2 ** 3 }}{{ -1 | abs }}{{ 1 if x else 2 }}",
+    "raise": "{% if messages[0].role != 'user' %}{{ raise_exception('no') }}{% endif %}",
+    "strings": "{{ 'a'.startswith('a') }}{{ 'ab'.endswith('b') }}{{ ' x'.lstrip() }}{{ 'x '.rstrip('\\n ') }}"
+               "{{ 'a\\u00e9' }}{{ strftime_now('%Y-%m-%d') }}{{ 'Ab'.lower() }}{{ messages[0].get('role', 'x') }}"
+               "{# comment #}{% generation %}{{ '{{' }}{% endgeneration %}{% raw %}{{ x }}{% endraw %}",
+    "block": "{% set x %}a{{ 1 }}{% endset %}{{ x }}{% filter upper %}b{% endfilter %}{% call(y) f(1) %}{% endcall %}",
+}
+
+
+def main(out):
+    def put(target, name, *parts):
+        os.makedirs(os.path.join(out, target), exist_ok=True)
+        with open(os.path.join(out, target, "seed-" + name), "wb") as f:
+            f.write(b"\xff".join(p if isinstance(p, bytes) else p.encode() for p in parts))
+
+    tensors = [("norm", "F32", (8,)), ("matrix", "Q4_0", (32, 2)), ("k", "Q6_K", (256, 1)), ("i", "IQ2_XXS", (256, 1)),
+               ("half", "BF16", (2, 3, 1, 2))]
+    put("gguf", "v3", gguf(ALL_KINDS, tensors, alignment=64))
+    put("gguf", "v2", gguf(ALL_KINDS[:4], tensors[:2], version=2))
+    put("gguf", "part", gguf([("split.no", U16, 0), ("split.count", U16, 3), ("split.tensors.count", I32, 4)],
+                             tensors[:1]))
+    put("safetensors", "types", safetensors(dict(
+        [("__metadata__", {"format": "pt"}), ("s", {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}),
+         ("e", {"dtype": "I64", "shape": [0, 3], "data_offsets": [4, 4]}),
+         ("n", {"dtype": "U8", "shape": [1, 2, 1, 2, 1, 2], "data_offsets": [4, 12]})] +
+        [(t, {"dtype": t, "shape": [2, 1], "data_offsets": [12 + 16 * i, 12 + 16 * i + 2 * b]}) for i, (t, b) in
+         enumerate([("BF16", 2), ("F16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("BOOL", 1), ("F64", 8), ("C64", 8)])]),
+        200))
+    put("safetensors", "empty", safetensors({}, 0))
+    for name, parts in folders():
+        put("folder", name, *parts)
+    for family in ("llama", "qwen2", "qwen3", "gemma3", "granite", "phi3", "smollm3"):
+        put("model", family, model(family))
+    put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
+    put("model", "q4", model("qwen3", "Q4_0", 32, tied=False))
+    put("model", "f16", model("llama", "F16", tied=False, more=[
+        ("llama.rope.scaling.type", STRING, "linear"), ("llama.rope.scaling.factor", F32, 2.0),
+        ("general.sampling.temp", F32, 0.7), ("general.sampling.top_k", I32, 3), ("general.sampling.top_p", F32, 0.9)]))
+    put("model", "chat", model("llama", more=spm_keys([("tokenizer.chat_template", STRING, TEMPLATES["chatml"])])))
+    put("tokenizer_gguf", "spm", gguf(spm_keys(), []) + b" abc a bc")
+    unigram = [k if k[0] != "tokenizer.ggml.model" else (k[0], STRING, "t5") for k in spm_keys()]
+    unigram += [("tokenizer.ggml.precompiled_charsmap", ARRAY, (U8, charsmap())),
+                ("tokenizer.ggml.remove_extra_whitespaces", BOOL, True)]
+    put("tokenizer_gguf", "unigram", gguf(unigram, []) + b" abc a bc")
+    for pre in ("default", "llama-bpe", "qwen2", "smollm", "gpt-4o", "tekken", "deepseek-v3"):
+        put("tokenizer_gguf", pre, gguf(bpe_keys(pre), []) + b" abc's 12 a")
+    config = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "add_bos_token": True, "chat_template": "x"}
+    for name, doc in tokenizer_jsons().items():
+        put("tokenizer_json", name, json.dumps(doc, ensure_ascii=False), " abc a 12's <|end|> <x> \u00e9",
+            json.dumps(config), json.dumps({"eos_token_id": [2, 12]}))
+    for name, source in TEMPLATES.items():
+        put("template", name, source)
+    with open(os.path.join(DATA, "templates", "snippets.jsonl"), encoding="utf-8") as f:
+        variables = json.dumps(json.loads(f.readline())["vars"], ensure_ascii=False)
+        for i, line in enumerate(f):
+            put("template", "snippet-%03d" % i, json.loads(line)["template"], variables if i % 8 == 0 else "")
+    put("template", "vars", "{{ a }}{{ b.c }}{{ d|tojson }}{% for k in d %}{{ k }}{% endfor %}",
+        json.dumps({"a": 1.5, "b": {"c": "h\u00e9"}, "d": [[], {}, None, -1, 2**53]}, ensure_ascii=False))
+    commit, digest = "0123456789abcdef0123456789abcdef01234567", "aaaaaaaabbbbbbbbccccccccddddddddeeeeeeeeffffffff0000000011111111"
+    manifest = json.dumps({"schemaVersion": 2, "layers": [
+        {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:0"},
+        {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:" + digest, "size": 7}]})
+    for i, name in enumerate(["org/x-GGUF:Q4_0", "ORG/x-gguf@main", "org/x-GGUF@0123", "tiny", "library/tiny:latest",
+                              "tinny:latest", "own", "org/x-GGUF:x-Q8_0.gguf", "a/b/c@d:e"]):
+        put("find", str(i), name, commit + "\n", manifest)
+    put("prompts", "rows", '{"id":"a","group":"g","prompt":"Hello","prediction":"Hi"}\n\n{"tokens":[1,2,3],"id":7}\n')
+    put("prompts", "conversation", '{"messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function"}],"id":1}\n')
+    put("prompts", "text", "Just a text\nof two lines\n")
+    put("prompts", "tokens", "[1, 2, 2147483647]")
+    put("prompts", "messages", '[{"role":"user","content":"Hi \\u0000 \\ud83d\\ude42"}]')
+    put("prompts", "vars", '{"messages":[{"role":"user","content":null}],"x":[1,2.5,{"a":true}]}')
+    shape = [[k, r, 1 + r / 50, 0.001] for k in (0, 3) for r in (2, 8, 64)]
+    put("cost", "whole", json.dumps({"format": 1, "key": "key", "speed": 0.01, "at": 3,
+                                     "one_row": [0.01, 0, 0, 0.012, 0, 0, 0, 0], "shape": shape}))
+    pair = struct.Struct("<ii")
+    put("counts", "three", b"".join(
+        struct.pack("<iiiii", *gram, len(pairs)) + b"".join(pair.pack(*p) for p in pairs) for gram, pairs in
+        [((1, -1, -1, -1), [(2, 3), (4, 1)]), ((1, 2, 3, -1), [(7, 2**31 - 1)]), ((9, 8, 7, 6), [(0, 1), (999, 5)])]))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
