@@ -29,6 +29,7 @@ need cmake cmake --version
 need ninja-build ninja --version
 need pkg-config pkg-config --version
 library libpcre2-dev libpcre2-8
+library libutf8proc-dev libutf8proc
 library libjansson-dev jansson
 library libcmocka-dev cmocka
 need python3 python3 --version

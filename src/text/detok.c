@@ -49,9 +49,17 @@ static void finish(char *text, size_t *len, const char *s, size_t n) {
     text[*len] = '\0';
 }
 
+/* The spaces that encoding put before a text. */
+static void drop_spaces(const hn_tokenizer *t, const char **piece, size_t *n) {
+    for (int i = 0; i < t->drops && *n && **piece == ' '; i++) {
+        (*piece)++;
+        (*n)--;
+    }
+}
+
 hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char **text, size_t *len, size_t *cap,
                            hunch_error *err) {
-    char joined[sizeof d->pending + HN_MAX_TOKEN_BYTES];
+    char joined[sizeof d->pending + 1 + HN_MAX_TOKEN_BYTES];
     size_t n = 0;
     const char *piece = hn_tokenizer_is_special(t, id) ? NULL : hn_tokenizer_piece(t, id, &n);
     if (!reserve(text, *len, cap, n + sizeof d->pending)) return hn_fail_memory(err, "the text", *len + n);
@@ -59,14 +67,13 @@ hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char 
         (*text)[*len] = '\0';
         return HUNCH_OK;
     }
-    if (!d->started && t->drops_space && piece[0] == ' ') {
-        piece++;
-        n--;
-    }
+    if (!d->started) drop_spaces(t, &piece, &n);
+    size_t before = (size_t)d->n_pending;
+    memcpy(joined, d->pending, before);
+    if (d->started && t->spaced_out) joined[before++] = ' ';
+    memcpy(joined + before, piece, n);
+    n += before;
     d->started = true;
-    memcpy(joined, d->pending, (size_t)d->n_pending);
-    memcpy(joined + d->n_pending, piece, n);
-    n += (size_t)d->n_pending;
     size_t complete = hn_utf8_complete(joined, n);
     d->n_pending = (int)(n - complete);
     memcpy(d->pending, joined + complete, n - complete);

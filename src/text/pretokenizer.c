@@ -1,216 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pretokenizer.c - patterns by PCRE2, with hand-written scanners for the two that nearly every text goes through.
+/* pretokenizer.c - walks a text through the steps: each piece goes down to the last step before the next one is cut, so
+ * words come out from left to right and nothing is collected.
  *
- * A scanner decides what ASCII alone decides and leaves the rest to PCRE2 at the same place, so Unicode's classes are
- * PCRE2's and the result never depends on which of the two looked. The patterns of a tokenizer.json are hostile: PCRE2's
- * match limit ends those that backtrack without end.
+ * What the pieces of a split are: put_span. The patterns GGUF files name: pretokenizer_kinds.c.
  */
 #include "text/pretokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "text/byte_letters.h"
+#include "text/pattern.h"
+#include "text/pretokenizer_scan.h"
 
-#define CONTRACTION "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|"
-#define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-#define ONE_NUMBER "\\p{N}"
-#define LLAMA3 CONTRACTION "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES
-#define QWEN2 CONTRACTION "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" SPACES
-#define QWEN35 CONTRACTION "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
-#define DEEPSEEK3                                                                                                      \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"               \
-    " ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
-#define IDEOGRAPHS "[\\x{4E00}-\\x{9FA5}\\x{0800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
-#define LIKE_GPT2                                                                                                      \
-    { GPT2 }
-#define LIKE_SMOLLM                                                                                                    \
-    { ONE_NUMBER, GPT2 }
+static const char SPACE_MARK[] = "\xE2\x96\x81"; /* U+2581 */
+enum { MARK_BYTES = 3 };
 
-const char *const hn_pretok_gpt2 = GPT2;
-
-/* The names are those that files carry; models with the same rules share a line's patterns. */
-static const hn_pretok_kind kinds[] = {
-    {.name = "default", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
-    {.name = "gpt-2", .patterns = LIKE_GPT2},
-    {.name = "phi-2", .patterns = LIKE_GPT2},
-    {.name = "olmo", .patterns = LIKE_GPT2},
-    {.name = "mpt", .patterns = LIKE_GPT2},
-    {.name = "jais", .patterns = LIKE_GPT2},
-    {.name = "gigachat", .patterns = LIKE_GPT2},
-    {.name = "exaone4", .patterns = LIKE_GPT2},
-    {.name = "trillion", .patterns = LIKE_GPT2},
-    {.name = "smollm", .patterns = LIKE_SMOLLM},
-    {.name = "starcoder", .patterns = LIKE_SMOLLM},
-    {.name = "refact", .patterns = LIKE_SMOLLM},
-    {.name = "command-r", .patterns = LIKE_SMOLLM},
-    {.name = "codeshell", .patterns = LIKE_SMOLLM},
-    {.name = "exaone", .patterns = LIKE_SMOLLM},
-    {.name = "minerva-7b", .patterns = LIKE_SMOLLM},
-    {.name = "llama-bpe", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "llama3", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "llama-v3", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "falcon3", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "falcon-h1", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "lfm2", .patterns = {LLAMA3}, .ignore_merges = true, .adds_bos = true},
-    {.name = "dbrx", .patterns = {LLAMA3}},
-    {.name = "smaug-bpe", .patterns = {LLAMA3}},
-    {.name = "glm4", .patterns = {LLAMA3}},
-    {.name = "chatglm-bpe", .patterns = {LLAMA3}},
-    {.name = "qwen2", .patterns = {QWEN2}},
-    {.name = "deepseek-r1-qwen", .patterns = {QWEN2}},
-    {.name = "stablelm2", .patterns = {QWEN2}},
-    {.name = "megrez", .patterns = {QWEN2}},
-    {.name = "hunyuan", .patterns = {QWEN2}},
-    {.name = "qwen35", .patterns = {QWEN35}},
-    {.name = "deepseek-v3",
-     .patterns = {"\\p{N}{1,3}", "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+", DEEPSEEK3}},
-    {.name = "deepseek-coder", .patterns = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", IDEOGRAPHS, ONE_NUMBER}},
-    {.name = "falcon", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}},
-};
-
-hunch_status hn_pretok_find(const hn_pretok_kind **out, const char *name, size_t len, hunch_error *err) {
-    char known[700];
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strlen(kinds[i].name) == len && memcmp(kinds[i].name, name, len) == 0) {
-            *out = &kinds[i];
-            return HUNCH_OK;
-        }
-        size_t n = strlen(kinds[i].name);
-        if (used + n + 3 > sizeof known) continue;
-        if (used) used += (size_t)(stpcpy(known + used, ", ") - (known + used));
-        memcpy(known + used, kinds[i].name, n + 1);
-        used += n;
-    }
-    return hn_fail(err, HUNCH_REFUSED, "tokenizer.ggml.pre: unknown pre-tokenizer \"%.*s\", expected one of %s",
-                   len < 60 ? (int)len : 60, name, known);
-}
-
-/* A scanner looks for the next match from `at` on. MATCH: it is [*from, *to). ASK: only PCRE2 can tell, from *from on
- * (no match starts before it). */
-enum scan { NONE, MATCH, ASK };
-typedef enum scan scanner(const char *text, size_t at, size_t end, size_t *from, size_t *to);
-
-typedef struct pattern {
-    pcre2_code *code;
-    scanner *scan; /* NULL: always PCRE2 */
-} pattern;
+typedef struct step {
+    hn_pretok_step_kind kind;
+    hn_pattern *pattern;
+    hn_scanner *scan; /* NULL: always the pattern */
+    hn_split split;
+    bool invert;
+    hn_prefix prefix;
+    bool whole;
+} step;
 
 struct hn_pretok {
-    pcre2_general_context *memory;
     size_t n;
-    pattern patterns[HN_PRETOK_MAX_PATTERNS];
+    bool letters; /* some step makes letters of bytes: words become bytes again */
+    step steps[HN_PRETOK_MAX_STEPS];
 };
+
+typedef struct buffer {
+    char *text;
+    size_t cap;
+} buffer;
 
 struct hn_pretok_work {
-    pcre2_general_context *memory;
-    pcre2_match_context *context;
-    pcre2_match_data *match;
-    pcre2_jit_stack *stack;
+    hn_pattern_work *patterns;
+    buffer made[HN_PRETOK_MAX_STEPS + 1]; /* [i]: what step i made of its piece; the last: a word as bytes */
 };
 
-enum { LETTER = 1, DIGIT = 2, SPACE = 4, WIDE = 8 }; /* classes of a byte; 0: other ASCII */
-
-static inline unsigned class_of(char c) {
-    unsigned char u = (unsigned char)c;
-    if ((unsigned)(u | 0x20) - 'a' < 26) return LETTER;
-    if ((unsigned)u - '0' < 10) return DIGIT;
-    if (u == ' ' || (u >= 9 && u <= 13)) return SPACE;
-    return u >= 0x80 ? WIDE : 0;
+static hunch_status step_open(step *out, const hn_pretok_step *from, hunch_error *err) {
+    *out = (step){
+        .kind = from->kind, .split = from->split, .invert = from->invert, .prefix = from->prefix, .whole = from->whole};
+    if (from->kind != HN_PRETOK_SPLIT) return HUNCH_OK;
+    out->scan = hn_scanner_of(from->pattern);
+    return hn_pattern_open(&out->pattern, from->pattern, err);
 }
 
-/* \p{N} */
-static enum scan scan_number(const char *text, size_t at, size_t end, size_t *from, size_t *to) {
-    for (; at < end; at++) {
-        unsigned class = class_of(text[at]);
-        if (!(class & (DIGIT | WIDE))) continue;
-        *from = at;
-        *to = at + 1;
-        return class == DIGIT ? MATCH : ASK;
-    }
-    return NONE;
-}
-
-/* Length of 's 't 'm 'd 're 've 'll at s, which is an apostrophe with n bytes; 0: none. */
-static size_t contraction(const char *s, size_t n) {
-    if (n < 2) return 0;
-    if (strchr("stmd", s[1]) && s[1]) return 2;
-    if (n < 3) return 0;
-    return (s[1] == 'r' && s[2] == 'e') || (s[1] == 'v' && s[2] == 'e') || (s[1] == 'l' && s[2] == 'l') ? 3 : 0;
-}
-
-/* GPT2: every place of a text starts a match, so *from is always `at`. */
-static enum scan scan_gpt2(const char *text, size_t at, size_t end, size_t *from, size_t *to) {
-    if (at == end) return NONE;
-    *from = at;
-    if (text[at] == '\'') {
-        size_t n = contraction(text + at, end - at);
-        if (n) {
-            *to = at + n;
-            return MATCH;
-        }
-    }
-    size_t i = at + (text[at] == ' ');
-    unsigned class = i < end ? class_of(text[i]) : SPACE;
-    if (class == WIDE) return ASK;
-    if (class == SPACE) i = at;
-    size_t first = i;
-    while (i < end && class_of(text[i]) == class) i++;
-    if (i < end && class_of(text[i]) == WIDE) return ASK; /* may belong to the run */
-    if (class == SPACE && i < end && i - first > 1) i--;  /* the last space goes with what follows, or stands alone */
-    *to = i;
-    return MATCH;
-}
-
-static scanner *scanner_of(const char *text) {
-    if (strcmp(text, ONE_NUMBER) == 0) return scan_number;
-    return strcmp(text, GPT2) == 0 ? scan_gpt2 : NULL;
-}
-
-static void *pcre_alloc(size_t size, void *user) {
-    (void)user;
-    return hn_alloc(size);
-}
-
-static void pcre_free(void *p, void *user) {
-    (void)user;
-    hn_free(p);
-}
-
-static hunch_status pattern_open(pattern *p, const char *text, pcre2_general_context *memory, hunch_error *err) {
-    int code;
-    PCRE2_SIZE at;
-    pcre2_compile_context *context = pcre2_compile_context_create(memory);
-    if (!context) return hn_fail_memory(err, "a pre-tokenizer pattern", 0);
-    pcre2_set_parens_nest_limit(context, 100);
-    p->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
-                            &code, &at, context);
-    pcre2_compile_context_free(context);
-    if (!p->code) {
-        if (code == PCRE2_ERROR_HEAP_FAILED) return hn_fail_memory(err, "a pre-tokenizer pattern", 0);
-        char why[128];
-        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-        return hn_fail(err, HUNCH_REFUSED, "pre-tokenizer pattern \"%.200s\": %s at byte %zu", text, why, (size_t)at);
-    }
-    pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* where there is none, PCRE2 interprets */
-    p->scan = scanner_of(text);
-    return HUNCH_OK;
-}
-
-hunch_status hn_pretok_open(hn_pretok **out, const char *const *patterns, size_t n, hunch_error *err) {
+hunch_status hn_pretok_open(hn_pretok **out, const hn_pretok_step *steps, size_t n, hunch_error *err) {
     *out = NULL;
-    if (n > HN_PRETOK_MAX_PATTERNS) {
-        return hn_fail(err, HUNCH_REFUSED, "pre-tokenizer of %zu patterns, at most %d are read", n,
-                       HN_PRETOK_MAX_PATTERNS);
-    }
+    if (n > HN_PRETOK_MAX_STEPS)
+        return hn_fail(err, HUNCH_REFUSED, "a pre-tokenizer of %zu steps, at most %d are read", n, HN_PRETOK_MAX_STEPS);
     hn_pretok *p = hn_zalloc(1, sizeof *p);
-    if (p) p->memory = pcre2_general_context_create(pcre_alloc, pcre_free, NULL);
-    hunch_status s = p && p->memory ? HUNCH_OK : hn_fail_memory(err, "the pre-tokenizer", sizeof *p);
-    for (; s == HUNCH_OK && p->n < n; p->n += s == HUNCH_OK)
-        s = pattern_open(&p->patterns[p->n], patterns[p->n], p->memory, err);
+    hunch_status s = p ? HUNCH_OK : hn_fail_memory(err, "the pre-tokenizer", sizeof *p);
+    for (; s == HUNCH_OK && p->n < n; p->n += s == HUNCH_OK) {
+        s = step_open(&p->steps[p->n], &steps[p->n], err);
+        p->letters |= steps[p->n].kind == HN_PRETOK_LETTERS;
+    }
     if (s == HUNCH_OK)
         *out = p;
     else
@@ -220,90 +69,210 @@ hunch_status hn_pretok_open(hn_pretok **out, const char *const *patterns, size_t
 
 void hn_pretok_close(hn_pretok **p) {
     if (!*p) return;
-    for (size_t i = 0; i < (*p)->n; i++) pcre2_code_free((*p)->patterns[i].code);
-    pcre2_general_context_free((*p)->memory);
+    for (size_t i = 0; i < (*p)->n; i++) hn_pattern_close(&(*p)->steps[i].pattern);
     hn_free(*p);
     *p = NULL;
 }
 
 hunch_status hn_pretok_work_open(hn_pretok_work **out, hunch_error *err) {
-    hn_pretok_work *w = *out = hn_zalloc(1, sizeof *w);
-    if (w) w->memory = pcre2_general_context_create(pcre_alloc, pcre_free, NULL);
-    if (w && w->memory) {
-        w->context = pcre2_match_context_create(w->memory);
-        w->match = pcre2_match_data_create(1, w->memory);
-    }
-    if (w && w->context && w->match) {
-        w->stack = pcre2_jit_stack_create(32 << 10, 1 << 20, w->memory);
-        if (w->stack) pcre2_jit_stack_assign(w->context, NULL, w->stack); /* without JIT there is none */
-        return HUNCH_OK;
-    }
-    hn_pretok_work_close(out);
-    return hn_fail_memory(err, "the pre-tokenizer's work area", sizeof *w);
+    *out = hn_zalloc(1, sizeof **out);
+    if (!*out) return hn_fail_memory(err, "the pre-tokenizer's work area", sizeof **out);
+    hunch_status s = hn_pattern_work_open(&(*out)->patterns, err);
+    if (s != HUNCH_OK) hn_pretok_work_close(out);
+    return s;
 }
 
 void hn_pretok_work_close(hn_pretok_work **w) {
     if (!*w) return;
-    pcre2_jit_stack_free((*w)->stack);
-    pcre2_match_data_free((*w)->match);
-    pcre2_match_context_free((*w)->context);
-    pcre2_general_context_free((*w)->memory);
+    hn_pattern_work_close(&(*w)->patterns);
+    for (size_t i = 0; i <= HN_PRETOK_MAX_STEPS; i++) hn_free((*w)->made[i].text);
     hn_free(*w);
     *w = NULL;
 }
 
-typedef struct split {
+void hn_pretok_work_begin(hn_pretok_work *w, size_t len) {
+    hn_pattern_work_begin(w->patterns, len);
+}
+
+typedef struct walker {
     const hn_pretok *p;
     hn_pretok_work *w;
     hn_word_fn *word;
     void *user;
-} split;
+} walker;
 
-/* The next match that is not empty, by PCRE2. */
-static hunch_status ask(const split *s, const pattern *p, const char *text, size_t at, size_t end, bool *found,
-                        size_t *from, size_t *to, hunch_error *err) {
-    int n = pcre2_match(p->code, (PCRE2_SPTR)text, end, at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, s->w->match,
-                        s->w->context);
-    if (n == PCRE2_ERROR_NOMEMORY || n == PCRE2_ERROR_HEAPLIMIT)
-        return hn_fail_memory(err, "a pre-tokenizer pattern", 0);
-    if (n < 0 && n != PCRE2_ERROR_NOMATCH) {
-        return hn_fail(err, HUNCH_FAILED, "the pre-tokenizer's pattern gave up at byte %zu (PCRE2 error %d)", at, n);
+static hunch_status walk(const walker *w, size_t level, const char *text, size_t len, bool first, hunch_error *err);
+
+static char *room(buffer *b, size_t len) {
+    return hn_grow((void **)&b->text, &b->cap, len, 1) ? b->text : NULL;
+}
+
+static hunch_status fail_room(size_t len, hunch_error *err) {
+    return hn_fail_memory(err, "a piece of text", len);
+}
+
+/* ---- splits ---- */
+
+typedef struct cutter { /* the pieces of one split, as they are found */
+    const walker *w;
+    const step *step;
+    size_t level;
+    const char *text;
+    bool first;
+    bool holding, previous; /* previous: the last span was a match */
+    size_t from, to;        /* held back: may grow */
+} cutter;
+
+static hunch_status pass(const cutter *c, size_t from, size_t to, hunch_error *err) {
+    return walk(c->w, c->level + 1, c->text + from, to - from, c->first && from == 0, err);
+}
+
+static hunch_status pass_held(cutter *c, hunch_error *err) {
+    if (!c->holding) return HUNCH_OK;
+    c->holding = false;
+    return pass(c, c->from, c->to, err);
+}
+
+static hunch_status hold(cutter *c, size_t from, size_t to, hunch_error *err) {
+    hunch_status s = pass_held(c, err);
+    c->holding = true;
+    c->from = from;
+    c->to = to;
+    return s;
+}
+
+/* A match or what lies before one, from left to right. */
+static hunch_status put_span(cutter *c, size_t from, size_t to, bool match, hunch_error *err) {
+    if (from == to) return HUNCH_OK;
+    match ^= c->step->invert;
+    bool previous = c->previous, grows = false;
+    c->previous = match;
+    switch (c->step->split) {
+    case HN_SPLIT_REMOVED:
+        if (match) return HUNCH_OK;
+        return pass(c, from, to, err);
+    case HN_SPLIT_WITH_PREVIOUS: grows = c->holding && match && !previous; break;
+    case HN_SPLIT_WITH_NEXT: /* only a match is held */
+        if (c->holding && !match) {
+            c->to = to;
+            return pass_held(c, err);
+        }
+        return match ? hold(c, from, to, err) : pass(c, from, to, err);
+    case HN_SPLIT_CONTIGUOUS: grows = c->holding && match == previous; break;
+    default: return pass(c, from, to, err);
     }
-    *found = n >= 0;
-    if (!*found) return HUNCH_OK;
-    const PCRE2_SIZE *where = pcre2_get_ovector_pointer(s->w->match);
-    *from = where[0];
-    *to = where[1];
-    if (*from < at || *to <= *from || *to > end) { /* \K inside a lookaround could say so */
-        return hn_fail(err, HUNCH_REFUSED, "a pre-tokenizer pattern matches outside its place");
-    }
+    if (!grows) return hold(c, from, to, err);
+    c->to = to;
     return HUNCH_OK;
 }
 
-static hunch_status cut(const split *s, size_t level, const char *text, size_t len, hunch_error *err) {
-    if (len == 0) return HUNCH_OK;
-    if (level == s->p->n) return s->word(s->user, text, len, err);
-    const pattern *p = &s->p->patterns[level];
-    hunch_status status = HUNCH_OK;
-    for (size_t at = 0; at < len && status == HUNCH_OK;) {
-        size_t from = at, to = at;
-        enum scan found = p->scan ? p->scan(text, at, len, &from, &to) : ASK;
-        if (found == ASK) {
-            bool any;
-            status = ask(s, p, text, from, len, &any, &from, &to, err);
-            if (status != HUNCH_OK) return status;
-            found = any ? MATCH : NONE;
-        }
-        if (found == NONE) from = to = len;
-        status = cut(s, level + 1, text + at, from - at, err);
-        if (status == HUNCH_OK) status = cut(s, level + 1, text + from, to - from, err);
-        at = to;
+static hunch_status next_match(const cutter *c, size_t at, size_t len, bool *found, size_t *from, size_t *to,
+                               hunch_error *err) {
+    *from = at;
+    if (c->step->scan) {
+        hn_scan seen = c->step->scan(c->text, at, len, from, to);
+        *found = seen == HN_SCAN_MATCH;
+        if (seen != HN_SCAN_ASK) return HUNCH_OK;
     }
-    return status;
+    return hn_pattern_find(c->step->pattern, c->w->w->patterns, c->text, *from, len, found, from, to, err);
 }
 
-hunch_status hn_pretok_split(const hn_pretok *p, hn_pretok_work *w, const char *text, size_t len, hn_word_fn *word,
-                             void *user, hunch_error *err) {
-    split s = {p, w, word, user};
-    return cut(&s, 0, text, len, err);
+static hunch_status walk_split(const walker *w, size_t level, const char *text, size_t len, bool first,
+                               hunch_error *err) {
+    cutter c = {.w = w, .step = &w->p->steps[level], .level = level, .text = text, .first = first};
+    hunch_status s = HUNCH_OK;
+    for (size_t at = 0, from, to; at < len && s == HUNCH_OK; at = to) {
+        bool found;
+        s = next_match(&c, at, len, &found, &from, &to, err);
+        if (s != HUNCH_OK) return s;
+        if (!found) from = to = len;
+        s = put_span(&c, at, from, false, err);
+        if (s == HUNCH_OK) s = put_span(&c, from, to, true, err);
+    }
+    return s == HUNCH_OK ? pass_held(&c, err) : s;
+}
+
+/* ---- steps that change the text ---- */
+
+static hunch_status walk_space(const walker *w, size_t level, const char *text, size_t len, bool first,
+                               hunch_error *err) {
+    if (text[0] == ' ') return walk(w, level + 1, text, len, first, err);
+    char *made = room(&w->w->made[level], len + 1);
+    if (!made) return fail_room(len, err);
+    made[0] = ' ';
+    memcpy(made + 1, text, len);
+    return walk(w, level + 1, made, len + 1, first, err);
+}
+
+static hunch_status walk_letters(const walker *w, size_t level, const char *text, size_t len, bool first,
+                                 hunch_error *err) {
+    char *made = room(&w->w->made[level], 2 * len);
+    if (!made) return fail_room(len, err);
+    return walk(w, level + 1, made, hn_bytes_to_letters(text, len, made), first, err);
+}
+
+static bool is_mark(const char *text, size_t len) {
+    return len >= MARK_BYTES && memcmp(text, SPACE_MARK, MARK_BYTES) == 0;
+}
+
+/* The text with marks for spaces, and one before it if add. */
+static size_t put_marks(char *out, const char *text, size_t len, bool add) {
+    size_t n = 0;
+    if (add) n = MARK_BYTES, memcpy(out, SPACE_MARK, MARK_BYTES);
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == ' ') {
+            memcpy(out + n, SPACE_MARK, MARK_BYTES);
+            n += MARK_BYTES;
+        } else {
+            out[n++] = text[i];
+        }
+    }
+    return n;
+}
+
+static hunch_status walk_metaspace(const walker *w, size_t level, const char *text, size_t len, bool first,
+                                   hunch_error *err) {
+    const step *s = &w->p->steps[level];
+    bool starts = text[0] == ' ' || is_mark(text, len);
+    bool add = !starts && (s->prefix == HN_PREFIX_EACH || (s->prefix == HN_PREFIX_FIRST && first));
+    char *made = room(&w->w->made[level], MARK_BYTES * (len + 1));
+    if (!made) return fail_room(len, err);
+    size_t n = put_marks(made, text, len, add), from = 0;
+    hunch_status status = HUNCH_OK;
+    for (size_t at = 1; !s->whole && at < n && status == HUNCH_OK; at++) {
+        if (!is_mark(made + at, n - at)) continue;
+        status = walk(w, level + 1, made + from, at - from, first && from == 0, err);
+        from = at;
+    }
+    return status == HUNCH_OK ? walk(w, level + 1, made + from, n - from, first && from == 0, err) : status;
+}
+
+static hunch_status put_word(const walker *w, const char *text, size_t len, hunch_error *err) {
+    if (!w->p->letters) return w->word(w->user, text, len, err);
+    size_t n;
+    char *bytes = room(&w->w->made[HN_PRETOK_MAX_STEPS], len);
+    if (!bytes) return fail_room(len, err);
+    if (!hn_letters_to_bytes(text, len, bytes, &n)) {
+        return hn_fail(err, HUNCH_REFUSED,
+                       "the pre-tokenizer adds characters behind its ByteLevel step, which is not "
+                       "supported");
+    }
+    return w->word(w->user, bytes, n, err);
+}
+
+static hunch_status walk(const walker *w, size_t level, const char *text, size_t len, bool first, hunch_error *err) {
+    if (len == 0) return HUNCH_OK;
+    if (level == w->p->n) return put_word(w, text, len, err);
+    switch (w->p->steps[level].kind) {
+    case HN_PRETOK_SPACE: return walk_space(w, level, text, len, first, err);
+    case HN_PRETOK_LETTERS: return walk_letters(w, level, text, len, first, err);
+    case HN_PRETOK_METASPACE: return walk_metaspace(w, level, text, len, first, err);
+    default: return walk_split(w, level, text, len, first, err);
+    }
+}
+
+hunch_status hn_pretok_split(const hn_pretok *p, hn_pretok_work *w, const char *text, size_t len, bool first,
+                             hn_word_fn *word, void *user, hunch_error *err) {
+    walker whole = {p, w, word, user};
+    return walk(&whole, 0, text, len, first, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template.h - chat templates: the start of a Jinja subset of our own, set up as Hugging Face does (trim_blocks,
- * lstrip_blocks, loop controls, raise_exception, strftime_now, tojson). Anything outside the subset is a clear error
- * with its line; depth, steps and output size are limited. */
+/* template.h - chat templates: a Jinja subset of our own, set up as Hugging Face does (trim_blocks, lstrip_blocks, loop
+ * controls, raise_exception, strftime_now, tojson). Anything outside the subset is a clear error with its line; depth,
+ * steps, memory and output are limited (template_private.h), so that no template runs longer than a second or two. */
 #ifndef HN_TEMPLATE_H
 #define HN_TEMPLATE_H
 #include <jansson.h>

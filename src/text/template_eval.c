@@ -37,6 +37,16 @@ bool trun_step(trun *r, size_t n) {
     return r->status == HUNCH_OK;
 }
 
+bool trun_text(trun *r, size_t bytes) {
+    return trun_step(r, bytes / HN_TPL_STEP_BYTES);
+}
+
+bool trun_value(trun *r, tvalue v) {
+    if (v.kind == TV_STRING) return trun_text(r, v.str.n);
+    if (tv_is_list(v)) return trun_step(r, v.list->n / HN_TPL_STEP_ITEMS);
+    return v.kind == TV_DICT ? trun_step(r, v.dict->n / HN_TPL_STEP_ITEMS) : r->status == HUNCH_OK;
+}
+
 /* ---- names ---- */
 
 static tvar *find_own(trun *r, tframe *f, tstr name) {
@@ -59,7 +69,11 @@ static tvalue look_up(trun *r, tframe *f, tstr name) {
     return function < 0 ? tv_undefined(name.s, name.n) : (tvalue){.kind = TV_FUNCTION, .function = function};
 }
 
-static tframe *frame_in(trun *r, tframe *parent) { /* in the arena: a macro defined in it may outlive it */
+/* A scope, in `own` and given back by scope_end; or, if a macro is defined in it that may outlive it, in the arena.
+ * NULL: no memory. */
+static tframe *scope_begin(trun *r, tframe *own, tframe *parent, bool outlives) {
+    *own = (tframe){.parent = parent};
+    if (!outlives) return own;
     tframe *f = ta_alloc(&r->arena, sizeof *f);
     if (f)
         *f = (tframe){.parent = parent};
@@ -68,11 +82,21 @@ static tframe *frame_in(trun *r, tframe *parent) { /* in the arena: a macro defi
     return f;
 }
 
+/* Loops take many turns: their variables are used again. */
+static void scope_end(trun *r, tframe *own) {
+    for (tvar *v; (v = own->vars) != NULL;) {
+        own->vars = v->next;
+        v->next = r->spare;
+        r->spare = v;
+    }
+}
+
 static bool assign_name(trun *r, tframe *f, tstr name, tvalue value) {
     tvar *v = find_own(r, f, name);
     if (!v) {
-        v = ta_alloc(&r->arena, sizeof *v);
+        v = r->spare ? r->spare : ta_alloc(&r->arena, sizeof *v);
         if (!v) return trun_fail_memory(r), false;
+        if (v == r->spare) r->spare = v->next;
         *v = (tvar){.name = name, .next = f->vars};
         f->vars = v;
     }
@@ -157,7 +181,7 @@ tvalue tsubscript(trun *r, tvalue v, tvalue key) {
         return v.kind == TV_DICT && !tmethod_known(v, key.str) ? tv_undefined(key.str.s, key.str.n)
                                                                : tattribute(r, v, key.str);
     bool text = v.kind == TV_STRING;
-    if (text && !trun_step(r, v.str.n / HN_TPL_STEP_BYTES)) return tv_error();
+    if (text && !trun_text(r, v.str.n)) return tv_error();
     if ((key.kind != TV_INT && key.kind != TV_BOOL) || (!text && v.kind != TV_LIST && v.kind != TV_TUPLE))
         return tv_undefined("subscript", 9);
     int64_t n = (int64_t)(text ? ts_length(v.str) : v.list->n), i = tv_integer(key);
@@ -205,7 +229,7 @@ static tvalue eval_slice(trun *r, const tnode *n, tframe *f) {
         if (part[i].kind == TV_ERROR) return part[i];
     }
     bool text = v.kind == TV_STRING;
-    if (text && !trun_step(r, v.str.n / HN_TPL_STEP_BYTES)) return tv_error();
+    if (text && !trun_text(r, v.str.n)) return tv_error();
     if (!text && v.kind != TV_LIST && v.kind != TV_TUPLE)
         return trun_fail(r, "a value of type %s cannot be sliced", tv_type_name(v));
     int64_t size = (int64_t)(text ? ts_length(v.str) : v.list->n), from, to, step = 1;
@@ -399,7 +423,7 @@ static tvalue capture(trun *r, const tnode *body, tframe *f) {
 
 static tvalue call_macro(trun *r, const tmacro *m, const targs *args) {
     const tnode *n = m->node;
-    tframe *frame = frame_in(r, m->frame);
+    tframe own, *frame = scope_begin(r, &own, m->frame, n->a->op);
     int line = r->line;
     size_t used = 0;
     if (!frame) return tv_error();
@@ -422,6 +446,7 @@ static tvalue call_macro(trun *r, const tmacro *m, const targs *args) {
         return trun_fail(r, "the macro %.*s has no such named argument, or it is given twice", (int)n->name.n,
                          n->name.s);
     tvalue out = capture(r, n->a, frame);
+    scope_end(r, &own);
     r->line = line;
     return out;
 }
@@ -532,6 +557,7 @@ static tvalue loop_items(trun *r, const tnode *n, tframe *f) {
         tvalue keep = eval(r, n->c, &frame);
         if (keep.kind == TV_ERROR) return keep;
         if (tv_truth(keep)) kept[k++] = all.list->items[i];
+        scope_end(r, &frame);
     }
     if (out.kind != TV_ERROR) ((tlist *)out.list)->n = k;
     return out;
@@ -546,10 +572,11 @@ static outcome run_for(trun *r, const tnode *n, tframe *f) {
     *loop = (tloop){.items = items.list, .depth = ++r->loop_depth};
     outcome o = GO_ON;
     for (; loop->index < items.list->n && o != BREAK && o != STOP; loop->index++) {
-        tframe *frame = frame_in(r, f);
+        tframe own, *frame = scope_begin(r, &own, f, n->items[0]->op);
         bool ok = frame && assign_name(r, frame, (tstr){"loop", 4}, (tvalue){.kind = TV_LOOP, .loop = loop}) &&
                   assign(r, n->a, items.list->items[loop->index], frame);
         o = ok ? run_body(r, n->items[0], frame) : STOP;
+        scope_end(r, &own);
     }
     r->loop_depth--;
     return o == STOP ? STOP : GO_ON;
@@ -571,8 +598,9 @@ static outcome run_set(trun *r, const tnode *n, tframe *f) {
     if (n->kind == TN_SET) {
         v = eval(r, n->b, f);
     } else {
-        tframe *frame = frame_in(r, f);
+        tframe own, *frame = scope_begin(r, &own, f, n->b->op);
         v = r->captured = frame ? capture(r, n->b, frame) : tv_error();
+        scope_end(r, &own);
         if (v.kind != TV_ERROR && n->c) v = eval(r, n->c, f);
     }
     return v.kind != TV_ERROR && assign(r, n->a, v, f) ? GO_ON : STOP;

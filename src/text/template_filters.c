@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_filters.c - filters (value | name) and tests (value is name), as in Jinja, tojson as in Hugging Face. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static tvalue trim(trun *r, tvalue v, const targs *a, int how) {
     v = tv_to_string(r, v);
     if (v.kind == TV_ERROR) return v;
     if (chars && chars->kind != TV_STRING && chars->kind != TV_NONE) return trun_fail(r, "trim takes a string");
-    tstr s = ts_strip(v.str, chars && chars->kind == TV_STRING ? &chars->str : NULL, true, true);
+    tstr s = ts_strip(r, v.str, chars && chars->kind == TV_STRING ? &chars->str : NULL, true, true);
     return tv_str(s.s, s.n);
 }
 
@@ -57,8 +58,7 @@ static tvalue indent(trun *r, tvalue v, const targs *a, int how) {
                  *blank = targs_get(a, 2, "blank");
     tbuf b = {.arena = &r->arena};
     (void)how;
-    v = tv_to_string(r, v);
-    if (v.kind == TV_ERROR) return v;
+    if (v.kind != TV_STRING) return trun_fail(r, "indent takes a string, not %s", tv_type_name(v));
     tvalue prefix = width && width->kind == TV_STRING ? *width : tv_text("");
     int64_t spaces = width && width->kind == TV_INT ? width->i : width ? 0 : 4;
     for (size_t at = 0, line = 0; at <= v.str.n && trun_step(r, 1); line++) {
@@ -114,7 +114,7 @@ static tvalue to_number(trun *r, tvalue v, const targs *a, int how) {
         number = tv_number(v);
     } else if (v.kind == TV_STRING) {
         char text[64], *end;
-        tstr s = ts_strip(v.str, NULL, true, true);
+        tstr s = ts_strip(r, v.str, NULL, true, true);
         if (s.n == 0 || s.n >= sizeof text) return none;
         memcpy(text, s.s, s.n);
         text[s.n] = '\0';
@@ -150,7 +150,16 @@ static tvalue round_number(trun *r, tvalue v, const targs *a, int how) {
     double scale = pow(10, (double)digits), x = tv_number(v) * scale;
     bool up = method && method->kind == TV_STRING && ts_equal(method->str, "ceil"),
          down = method && method->kind == TV_STRING && ts_equal(method->str, "floor");
-    return tv_float((up ? ceil(x) : down ? floor(x) : rint(x)) / scale);
+    if (up || down) return tv_float((up ? ceil(x) : floor(x)) / scale);
+    if (v.kind != TV_FLOAT && digits >= 0) return tv_int(tv_integer(v));
+    if (digits < 0) {
+        x = rint(x) / scale;
+        if (v.kind == TV_FLOAT) return tv_float(x);
+        return fabs(x) < 9e18 ? tv_int((int64_t)x) : trun_fail(r, "an integer beyond 64 bits");
+    }
+    char text[400]; /* by the digits that it has, as Python does: 2.675 lies below the half */
+    snprintf(text, sizeof text, "%.*f", (int)digits, v.f);
+    return tv_float(strtod(text, NULL));
 }
 
 /* ---- values and lists ---- */
@@ -168,7 +177,7 @@ static tvalue length(trun *r, tvalue v, const targs *a, int how) {
     (void)how;
     switch (v.kind) {
     case TV_UNDEFINED: return tv_int(0);
-    case TV_STRING: return trun_step(r, v.str.n / HN_TPL_STEP_BYTES) ? tv_int((int64_t)ts_length(v.str)) : tv_error();
+    case TV_STRING: return tv_int((int64_t)ts_length(v.str));
     case TV_LIST:
     case TV_TUPLE: return tv_int((int64_t)v.list->n);
     case TV_DICT: return tv_int((int64_t)v.dict->n);
@@ -358,7 +367,7 @@ static tvalue unique(trun *r, tvalue v, const targs *a, int how) {
         key = key.kind == TV_ERROR ? key : fold(r, key, keep && tv_truth(*keep));
         if (key.kind == TV_ERROR) return key;
         bool seen = false;
-        for (size_t k = 0; k < n && !seen; k++) seen = tv_equal(r, keys[k], key, 0);
+        for (size_t k = 0; k < n && !seen && r->status == HUNCH_OK; k++) seen = tv_equal(r, keys[k], key, 0);
         if (seen) continue;
         keys[n] = key;
         out[n++] = v.list->items[i];
@@ -424,7 +433,7 @@ static const struct {
     {"string", to_string, 0},
     {"upper", change_case, 'u'},
     {"lower", change_case, 'l'},
-    {"title", change_case, 't'},
+    {"title", change_case, 'T'},
     {"capitalize", change_case, 'c'},
     {"trim", trim, 0},
     {"replace", replace, 0},
@@ -474,7 +483,7 @@ tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args) {
     size_t i = find_filter(name);
     /* map and its kin call filters: a map of maps of maps must not use the stack up */
     if (r->depth++ >= HN_TPL_MAX_CALLS) trun_fail(r, "nested deeper than %d", HN_TPL_MAX_CALLS);
-    v = trun_step(r, 1) ? filters[i].call(r, v, args, filters[i].how) : tv_error();
+    v = trun_step(r, 1) && trun_value(r, v) ? filters[i].call(r, v, args, filters[i].how) : tv_error();
     r->depth--;
     return r->status == HUNCH_OK ? v : tv_error();
 }
@@ -570,6 +579,6 @@ tvalue ttest_apply(trun *r, tstr name, tvalue v, const targs *args) {
         return trun_fail(r, "the test \"%.*s\" is not supported", name.n < 60 ? (int)name.n : 60, name.s);
     if (args->n != (size_t)tests[i].arity || args->n_named)
         return trun_fail(r, "the test %s takes %d arguments", tests[i].name, tests[i].arity);
-    bool holds = tests[i].call(r, v, args->n ? &args->values[0] : NULL, tests[i].how);
+    bool holds = trun_value(r, v) && tests[i].call(r, v, args->n ? &args->values[0] : NULL, tests[i].how);
     return r->status == HUNCH_OK ? tv_bool(holds) : tv_error();
 }

@@ -53,7 +53,7 @@ static tvalue strip(trun *r, tstr s, const targs *a, int how) {
     tstr chars;
     bool given;
     if (!string_argument(r, a, 0, NULL, &chars, &given)) return tv_error();
-    s = ts_strip(s, given ? &chars : NULL, how & LEFT, how & RIGHT);
+    s = ts_strip(r, s, given ? &chars : NULL, how & LEFT, how & RIGHT);
     return tv_str(s.s, s.n);
 }
 
@@ -72,10 +72,10 @@ static tvalue ends_with(trun *r, tstr s, const targs *a, int side) {
     tvalue v = a->n ? a->values[0] : tv_none();
     if (v.kind == TV_STRING) return tv_bool(has_end(s, v.str, side));
     if (v.kind != TV_TUPLE) return trun_fail(r, "startswith and endswith take a string or a tuple of strings");
-    for (size_t i = 0; i < v.list->n; i++) {
+    for (size_t i = 0; i < v.list->n && trun_value(r, v.list->items[i]); i++) {
         if (v.list->items[i].kind == TV_STRING && has_end(s, v.list->items[i].str, side)) return tv_bool(true);
     }
-    return tv_bool(false);
+    return r->status == HUNCH_OK ? tv_bool(false) : tv_error();
 }
 
 static tvalue remove_end(trun *r, tstr s, const targs *a, int side) {
@@ -100,7 +100,7 @@ static tvalue replace(trun *r, tstr s, const targs *a, int how) {
 static size_t split_into(trun *r, tstr s, const tstr *separator, int64_t max, tvalue *items) {
     size_t n = 0;
     uint32_t cp;
-    if (!separator) s = ts_strip(s, NULL, true, false);
+    if (!separator) s = ts_strip(r, s, NULL, true, false);
     while ((separator || s.n) && trun_step(r, 1)) {
         const char *found = NULL;
         size_t width = separator ? separator->n : 0;
@@ -110,12 +110,12 @@ static size_t split_into(trun *r, tstr s, const tstr *separator, int64_t max, tv
             if (ts_is_space(cp)) found = s.s + i;
         }
         tstr piece = {s.s, found ? (size_t)(found - s.s) : s.n};
-        if (!found && !separator) piece = ts_strip(piece, NULL, false, true);
+        if (!found && !separator) piece = ts_strip(r, piece, NULL, false, true);
         if (items) items[n] = tv_str(piece.s, piece.n);
         n++;
         if (!found) break;
         s = (tstr){found + width, s.n - (size_t)(found + width - s.s)};
-        if (!separator) s = ts_strip(s, NULL, true, false);
+        if (!separator) s = ts_strip(r, s, NULL, true, false);
         if (max > 0) max--;
     }
     return n;
@@ -129,6 +129,7 @@ static tvalue split(trun *r, tstr s, const targs *a, int how) {
     if (!string_argument(r, a, 0, "sep", &separator, &given) || !integer_argument(r, a, 1, "maxsplit", -1, &max))
         return tv_error();
     if (given && separator.n == 0) return trun_fail(r, "split by an empty string");
+    if (!trun_text(r, s.n)) return tv_error(); /* it is read twice */
     tvalue *items, v = tv_list(r, TV_LIST, split_into(r, s, given ? &separator : NULL, max, NULL), &items);
     if (v.kind != TV_ERROR) split_into(r, s, given ? &separator : NULL, max, items);
     return r->status == HUNCH_OK ? v : tv_error();
@@ -171,12 +172,13 @@ static tvalue find(trun *r, tstr s, const targs *a, int how) {
     bool given;
     if (!string_argument(r, a, 0, NULL, &needle, &given)) return tv_error();
     if (!given || !targs_check(r, a, "find", 1, 1)) return trun_fail(r, "find takes one string");
-    const char *found = trun_step(r, s.n / HN_TPL_STEP_BYTES) ? ts_find(s, needle) : NULL;
+    const char *found = ts_find(s, needle);
     if (how == 'c') { /* count */
         int64_t n = 0;
         if (needle.n == 0) return tv_int((int64_t)ts_length(s) + 1);
-        for (; found; n++) found = ts_find((tstr){found + needle.n, (size_t)(s.s + s.n - found) - needle.n}, needle);
-        return tv_int(n);
+        for (; found && trun_step(r, 1); n++)
+            found = ts_find((tstr){found + needle.n, (size_t)(s.s + s.n - found) - needle.n}, needle);
+        return r->status == HUNCH_OK ? tv_int(n) : tv_error();
     }
     if (!found && how == 'i') return trun_fail(r, "substring not found");
     return tv_int(found ? (int64_t)ts_length((tstr){s.s, (size_t)(found - s.s)}) : -1);
@@ -198,8 +200,8 @@ static tvalue join(trun *r, tstr s, const targs *a, int how) {
 
 static tvalue is_all(trun *r, tstr s, const targs *a, int how) {
     uint32_t cp;
+    (void)r;
     (void)a;
-    if (!trun_step(r, s.n / HN_TPL_STEP_BYTES)) return tv_error();
     for (size_t i = 0; i < s.n;) {
         i += (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
         bool digit = cp >= '0' && cp <= '9', letter = (cp | 0x20) >= 'a' && (cp | 0x20) <= 'z';
@@ -310,6 +312,7 @@ static tvalue list_call(trun *r, const tlist *list, tstr name, const targs *a) {
 
 tvalue tmethod_call(trun *r, const tmethod *m, const targs *args) {
     tvalue self = m->self;
+    if (!trun_value(r, self) || (args->n && !trun_value(r, args->values[0]))) return tv_error();
     if (self.kind == TV_STRING) {
         for (size_t i = 0; i < sizeof string_methods / sizeof *string_methods; i++) {
             if (ts_equal(m->name, string_methods[i].name))

@@ -13,7 +13,7 @@ typedef struct parser {
     hn_template *t;
     tlexer lex;
     ttoken token; /* the one at hand */
-    int depth, conditions, loops;
+    int depth, conditions, loops, macros;
     hunch_error *err;
     hunch_status status;
 } parser;
@@ -518,6 +518,7 @@ static tnode *macro_statement(parser *p) {
     static const char *const ends[] = {"endmacro", NULL};
     tnode *n = new_node(p, TN_MACRO, NULL, NULL);
     int loops = p->loops;
+    p->macros++;
     if (!n || !need_name(p, &n->name) || !need_op(p, "(") || !items_until(p, n, ")", parameter) ||
         !need_end(p, TT_BLOCK_END))
         return NULL;
@@ -563,6 +564,7 @@ static bool at_end(const parser *p, const char *const *ends) {
 /* Text and tags up to one of the ends, whose {% was taken then; without ends up to the end of the template. */
 static tnode *body(parser *p, const char *const *ends) {
     tnode *n = new_node(p, TN_BODY, NULL, NULL);
+    int macros = p->macros;
     if (!enter(p)) n = NULL;
     while (n && p->status == HUNCH_OK) {
         ttoken k = p->token;
@@ -584,6 +586,7 @@ static tnode *body(parser *p, const char *const *ends) {
         append(p, n, item);
     }
     p->depth--;
+    if (n) n->op = p->macros > macros;
     return p->status == HUNCH_OK ? n : NULL;
 }
 

@@ -20,7 +20,8 @@ enum {
     HN_TPL_MAX_CALLS = 400,        /* nodes under evaluation at once: nesting, long sums, macros that call macros */
     HN_TPL_MAX_RANGE = 100000,     /* elements of range() */
     HN_TPL_MAX_STEPS = 20 << 20,   /* nodes evaluated, elements looked at */
-    HN_TPL_STEP_BYTES = 64,        /* of a string that are looked at in a step */
+    HN_TPL_STEP_BYTES = 16,        /* of a string that are looked at in a step */
+    HN_TPL_STEP_ITEMS = 16,        /* of a list that a filter or a method walks over in a step */
     HN_TPL_MAX_OUTPUT = 32 << 20,  /* bytes of any one string */
     HN_TPL_MAX_MEMORY = 256 << 20  /* bytes of all values of one rendering */
 };
@@ -153,15 +154,15 @@ bool ts_equal(tstr a, const char *literal);
 bool ts_same(tstr a, tstr b);
 const char *ts_find(tstr hay, tstr needle);
 bool ts_is_space(uint32_t cp);
-tstr ts_strip(tstr s, const tstr *chars, bool left, bool right); /* chars NULL: white space */
-tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 't'itle, 'c'apitalize */
+tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right); /* chars NULL: white space */
+tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 'c'apitalize, 't'itle: method, 'T': filter */
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count); /* count < 0: all */
 
 /* ---- tree ---- */
 
 typedef enum tnode_kind {
     /* statements */
-    TN_BODY,     /* items */
+    TN_BODY,     /* items; op: a macro is defined in it */
     TN_TEXT,     /* value */
     TN_PRINT,    /* a */
     TN_IF,       /* a, b: then, c: else or NULL */
@@ -274,6 +275,7 @@ struct trun {
     tbuf *out;
     const tdict *vars;   /* what the caller gave */
     tvalue captured;     /* TN_CAPTURED */
+    tvar *spare;         /* variables of scopes that ended */
     const char *now;
 };
 
@@ -281,6 +283,8 @@ struct trun {
 tvalue trun_fail(trun *r, const char *fmt, ...) HN_PRINTF(2, 3);
 tvalue trun_fail_memory(trun *r);
 bool trun_step(trun *r, size_t n); /* false: too many, an error is set */
+bool trun_text(trun *r, size_t bytes); /* the steps of looking at so much text */
+bool trun_value(trun *r, tvalue v);    /* the steps of walking over a text, a list or a dict once */
 hunch_status trun_body(trun *r, const tnode *body, const json_t *vars);
 
 /* Arguments of a call, a filter or a test. */

@@ -37,17 +37,18 @@ bool ts_is_space(uint32_t cp) {
            cp == 0x3000;
 }
 
-static bool strips(uint32_t cp, const tstr *chars) {
+static bool strips(trun *r, uint32_t cp, const tstr *chars) {
     if (!chars) return ts_is_space(cp);
     char utf8[4];
-    return ts_find(*chars, (tstr){utf8, (size_t)hn_utf8_encode(cp, utf8)}) != NULL;
+    return trun_step(r, 1 + chars->n / HN_TPL_STEP_BYTES) &&
+           ts_find(*chars, (tstr){utf8, (size_t)hn_utf8_encode(cp, utf8)}) != NULL;
 }
 
-tstr ts_strip(tstr s, const tstr *chars, bool left, bool right) {
+tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right) {
     uint32_t cp;
     while (left && s.n) {
         size_t step = (size_t)hn_utf8_decode(s.s, s.n, &cp);
-        if (!strips(cp, chars)) break;
+        if (!strips(r, cp, chars)) break;
         s.s += step;
         s.n -= step;
     }
@@ -55,7 +56,7 @@ tstr ts_strip(tstr s, const tstr *chars, bool left, bool right) {
         size_t step = 1;
         while ((s.s[s.n - step] & 0xC0) == 0x80) step++;
         hn_utf8_decode(s.s + s.n - step, step, &cp);
-        if (!strips(cp, chars)) break;
+        if (!strips(r, cp, chars)) break;
         s.n -= step;
     }
     return s;
@@ -74,6 +75,7 @@ static const struct case_range {
 };
 
 static uint32_t change_case(uint32_t cp, bool upper) {
+    if (cp < 0x80) return upper ? cp - (cp >= 'a' && cp <= 'z' ? 32 : 0) : cp + (cp >= 'A' && cp <= 'Z' ? 32 : 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct case_range *c = &cases[i];
         int32_t distance = c->to_lower == -1 ? 1 : c->to_lower;
@@ -86,7 +88,14 @@ static uint32_t change_case(uint32_t cp, bool upper) {
 }
 
 static bool is_letter(uint32_t cp) {
-    return cp > 0x2AF || change_case(cp, true) != cp || change_case(cp, false) != cp;
+    uint32_t low = cp | 0x20;
+    return (low >= 'a' && low <= 'z') || cp == 0xAA || cp == 0xB5 || cp == 0xBA ||
+           (cp >= 0xC0 && cp != 0xD7 && cp != 0xF7);
+}
+
+/* Jinja's filter title looks for these in front of words, Python's method for anything but letters. */
+static bool begins_word(uint32_t cp) {
+    return ts_is_space(cp) || cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<';
 }
 
 tvalue ts_change_case(trun *r, tstr s, char how) {
@@ -96,8 +105,8 @@ tvalue ts_change_case(trun *r, tstr s, char how) {
     for (size_t i = 0, step; i < s.n && !b.failed; i += step) {
         char utf8[4];
         step = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        bool upper = how == 'u' || ((how == 't' || how == 'c') && begins);
-        begins = how == 't' && !is_letter(cp);
+        bool upper = how == 'u' || (how != 'l' && begins);
+        begins = how == 't' ? !is_letter(cp) : how == 'T' && begins_word(cp);
         if (cp == 0xDF && upper)
             tbuf_puts(&b, how == 'u' ? "SS" : "Ss");
         else

@@ -62,25 +62,6 @@ static void test_snippets(void **state) {
     json_decref(vars);
 }
 
-static void check_case(const json_t *row, void *user) {
-    char name[200], *text, *got;
-    size_t len;
-    hunch_error e = {0};
-    (void)user;
-    snprintf(name, sizeof name, "templates/%s", row_text(row, "template", NULL));
-    assert_int_equal(hn_file_read(text_path(name), 1 << 20, &text, &len, &e), HUNCH_OK);
-    if (render(text, len, json_object_get(row, "vars"), &got, &e) != HUNCH_OK) fail_msg("%s: %s", name, e.message);
-    if (strcmp(got, row_text(row, "output", NULL)) != 0)
-        fail_msg("%s, %s: \"%s\"", name, row_text(row, "scenario", NULL), got);
-    hn_free(got);
-    hn_free(text);
-}
-
-static void test_real_templates(void **state) {
-    (void)state;
-    assert_int_equal(each_row("templates/cases.jsonl", check_case, NULL), 70);
-}
-
 /* ---- what Jinja2 does not decide ---- */
 
 static void check_text(const char *text, const char *vars, const char *want) {
@@ -114,6 +95,9 @@ static void test_own(void **state) {
     check_text("{% macro m() %}{% macro inner() %}i{{ x }}{% endmacro %}{% set ns.f = inner %}{% endmacro %}{% set ns "
                "= namespace() %}{{ m() }}{{ ns.f() }}",
                "{\"x\": 1}", "i1"); /* a macro that outlives the one that defines it */
+    check_text("{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m(a) %}{{ i }}{{ a }}{% endmacro %}{% set ns.f = m %}"
+               "{% endfor %}{% for j in [3, 4] %}{{ j }}{% endfor %}{{ ns.f(5) }}",
+               "{}", "3425"); /* or the loop */
 }
 
 static void test_errors_name_the_line(void **state) {
@@ -182,7 +166,7 @@ static void test_limits(void **state) {
         {"{{ [1, 2] * 1000000000 }}", "", 0, "", HUNCH_USAGE, "steps"},
         {"{{ 'a'|indent(1000000000000, true) }}", "", 0, "", HUNCH_USAGE, "beyond"},
         {"{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "", 0, "", HUNCH_USAGE,
-         "256 MiB"},
+         "steps"},
         {"{% set s = 'x' * 1000000 %}{% for a in range(100000) %}{{ s|length }}{% endfor %}", "", 0, "", HUNCH_USAGE,
          "steps"},
         {"{% for a in range(100000) %}{{ 'x' * 100000 }}{% endfor %}", "", 0, "", HUNCH_USAGE, "steps"},
@@ -190,12 +174,62 @@ static void test_limits(void **state) {
         {"{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|length }}{{ 1 + 9223372036854775807 "
          "}}",
          "", 0, "", HUNCH_USAGE, "64 bits"},
+        {"{{ 9223372036854775807|round(-1) }}", "", 0, "", HUNCH_USAGE, "64 bits"},
         {"{{ 99999999999999999999 }}", "", 0, "", HUNCH_REFUSED, "64 bits"},
+        {"{{ [1, [2]]|tojson(indent=1000000000) }}", "", 0, "", HUNCH_USAGE, "an indent of 0 to 100"},
+        {"{% set n = namespace(x=[1]) %}{% for i in range(200) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "", 0,
+         "", HUNCH_USAGE, "nested deeper"},
+        {"{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "", 0,
+         "", HUNCH_USAGE, "beyond"},
+        {"{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}", "", 0, "",
+         HUNCH_USAGE, "steps"},
+        {"{% set n = namespace(l=[1]) %}{% for i in range(100) %}{% set n.l = n.l + n.l %}{% endfor %}", "", 0, "",
+         HUNCH_USAGE, "MiB"},
+        {"{{ '%1000000000d' % 5 }}", "", 0, "", HUNCH_USAGE, "str % int is not possible"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = repeated(cases[i].head, cases[i].part, cases[i].times, cases[i].tail);
         check_error(text, "{\"y\": [1]}", cases[i].status, cases[i].says);
         free(text);
+    }
+}
+
+/* What one step may look at is limited too: each of these is repeated until the limits end it. */
+static void test_limits_inside_steps(void **state) {
+    (void)state;
+    static const char *const texts[] = {"s < q",          "q in s",      "s.strip('ba')",       "s.endswith(q)",
+                                        "{s: 1}[q]",      "s.split()",   "s.count('a')",        "s[-5]",
+                                        "s.isalpha()",    "s|lower"};
+    static const char *const lists[] = {"l|unique|list", "l|sum", "l == m", "l|select('odd')|list"};
+    static const char *const others[] = {"n.a == n.b", "n.a < n.b", "n.d == n.e", "[0.1234567890123456] * 500000"};
+    static const struct {
+        const char *set;
+        const char *const *what;
+        size_t n;
+    } groups[] = {
+        {"{% set s = 'ab' * 1000 * 10000 %}{% set q = 'ab' * 1000 * 10000 %}", texts, sizeof texts / sizeof *texts},
+        {"{% set l = range(100000)|list %}{% set m = range(100000)|list %}", lists, sizeof lists / sizeof *lists},
+        {"{% set n = namespace(a=[1], b=[1], d={}, e={}) %}{% for i in range(40) %}{% set n.a = [n.a, n.a] %}"
+         "{% set n.b = [n.b, n.b] %}{% set n.d = {1: n.d, 2: n.d} %}{% set n.e = {1: n.e, 2: n.e} %}{% endfor %}",
+         others, sizeof others / sizeof *others},
+    };
+    const char *few = getenv("HUNCH_TEST_LIGHT");
+    for (size_t g = 0; g < 3; g++) {
+        for (size_t i = 0; i < groups[g].n; i += few && *few ? 5 : 1) {
+            char text[700];
+            snprintf(text, sizeof text,
+                     "%s{%% for i in range(1000) %%}{%% for j in range(1000) %%}{%% set z = (%s)|string %%}"
+                     "{%% endfor %%}{%% endfor %%}",
+                     groups[g].set, groups[g].what[i]);
+            hunch_error e = {0};
+            char *got;
+            json_t *vars = json_object();
+            hunch_status s = render(text, strlen(text), vars, &got, &e);
+            if (s != HUNCH_USAGE ||
+                (!strstr(e.message, "steps") && !strstr(e.message, "MiB") && !strstr(e.message, "beyond")))
+                fail_msg("%s: %d \"%s\", expected a limit", groups[g].what[i], s, e.message);
+            json_decref(vars);
+        }
     }
 }
 
@@ -225,7 +259,7 @@ static void test_damage(void **state) {
         "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"tools\": [{\"function\": {\"name\": \"f\"}}]}",
         0, NULL);
     static const char bits[] = "{%}{{}}#-+ '\"|.()[],:ifelsendfor\n0~*";
-    assert_int_equal(hn_file_read(text_path("templates/ibm-granite-granite-4.0.jinja"), 1 << 20, &good, &len, NULL),
+    assert_int_equal(hn_file_read(HUNCH_TEST_TEMPLATES "/ibm-granite-granite-4.0.jinja", 1 << 20, &good, &len, NULL),
                      HUNCH_OK);
     bad = malloc(len);
     int parsed = 0;
@@ -272,11 +306,11 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snippets),
-        cmocka_unit_test(test_real_templates),
         cmocka_unit_test(test_own),
         cmocka_unit_test(test_errors_name_the_line),
         cmocka_unit_test(test_now),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_inside_steps),
         cmocka_unit_test(test_deep_variables),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_no_memory),

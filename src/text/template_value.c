@@ -4,6 +4,7 @@
  * Values are never changed once made (Hugging Face renders in an immutable sandbox), namespaces apart; so they are shared
  * freely and need no counting: all live in the run's arena.
  */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ tvalue tv_namespace(trun *r) {
 const tvalue *tv_dict_find(trun *r, const tdict *d, tstr key) {
     for (size_t i = 0; i < d->n; i++) {
         tvalue k = d->entries[i].key;
-        if (k.kind == TV_STRING && ts_same(k.str, key)) return &d->entries[i].value;
+        if (k.kind == TV_STRING && k.str.n == key.n && trun_text(r, key.n) && ts_same(k.str, key))
+            return &d->entries[i].value;
         if (i % 64 == 63 && !trun_step(r, 8)) return NULL;
     }
     return NULL;
@@ -143,7 +145,7 @@ tvalue tv_buffer(trun *r, const tbuf *b) {
     if (r->status != HUNCH_OK) return tv_error();
     if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
     if (b->failed) return trun_fail_memory(r);
-    return trun_step(r, b->n / HN_TPL_STEP_BYTES) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
+    return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
 }
 
 const char *tv_type_name(tvalue v) {
@@ -194,7 +196,7 @@ bool tv_equal(trun *r, tvalue a, tvalue b, int depth) {
     if (tv_is_number(a) && tv_is_number(b)) return tv_number(a) == tv_number(b);
     if (a.kind != b.kind) return false;
     switch (a.kind) {
-    case TV_STRING: return ts_same(a.str, b.str) && trun_step(r, a.str.n / HN_TPL_STEP_BYTES);
+    case TV_STRING: return a.str.n == b.str.n && trun_text(r, a.str.n) && ts_same(a.str, b.str);
     case TV_LIST:
     case TV_TUPLE: return lists_equal(r, a.list, b.list, depth);
     case TV_DICT: return dicts_equal(r, a.dict, b.dict, depth);
@@ -220,6 +222,7 @@ bool tv_compare(trun *r, tvalue a, tvalue b, int *order, int depth) {
     }
     if (a.kind == TV_STRING && b.kind == TV_STRING) { /* UTF-8 sorts as its code points do */
         size_t n = a.str.n < b.str.n ? a.str.n : b.str.n;
+        if (!trun_text(r, n)) return false;
         int c = n ? memcmp(a.str.s, b.str.s, n) : 0;
         *order = c ? (c < 0 ? -1 : 1) : order_of((double)a.str.n, (double)b.str.n);
         return true;
@@ -244,7 +247,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
             trun_fail(r, "'in <string>' needs a string on the left, not %s", tv_type_name(item));
             return false;
         }
-        *found = trun_step(r, container.str.n / HN_TPL_STEP_BYTES) && ts_find(container.str, item.str) != NULL;
+        *found = trun_text(r, container.str.n) && ts_find(container.str, item.str) != NULL;
     } else if (container.kind == TV_DICT) {
         *found = tv_dict_get(r, container.dict, item) != NULL;
     } else if (tv_is_list(container)) {
@@ -279,6 +282,8 @@ tvalue tv_iterate(trun *r, tvalue v) {
 
 /* ---- str() ---- */
 
+enum { FLOAT_STEPS = 64 }; /* its digits are tried out */
+
 /* As Python's repr: the shortest digits that read back the same, an exponent below 1e-4 and from 1e16 on. */
 static void print_float(tbuf *b, double f) {
     char digits[40], out[64];
@@ -286,9 +291,14 @@ static void print_float(tbuf *b, double f) {
         tbuf_puts(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
-    int precision = 0;
+    /* At most 15 digits come back from a double as they were, with zeros behind them; not from a subnormal one. */
+    int precision = fabs(f) < DBL_MIN ? 0 : 14;
     do snprintf(digits, sizeof digits, "%.*e", precision, f);
     while (strtod(digits, NULL) != f && ++precision < 17);
+    char *mark = strchr(digits, 'e'), *last = mark;
+    for (; precision > 0 && last[-1] == '0'; precision--) last--;
+    if (precision == 0 && last[-1] == '.') last--;
+    memmove(last, mark, strlen(mark) + 1);
     int exponent = atoi(strchr(digits, 'e') + 1);
     if (exponent < -4 || exponent >= 16) {
         tbuf_puts(b, digits);
@@ -372,7 +382,9 @@ void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
         snprintf(number, sizeof number, "%lld", (long long)v.i);
         tbuf_puts(b, number);
         break;
-    case TV_FLOAT: print_float(b, v.f); break;
+    case TV_FLOAT:
+        if (trun_step(r, FLOAT_STEPS)) print_float(b, v.f);
+        break;
     case TV_STRING: tbuf_put(b, v.str.s, v.str.n); break;
     case TV_LIST:
     case TV_TUPLE: print_list(r, b, v, depth); break;
@@ -486,7 +498,7 @@ bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth)
     case TV_BOOL: tbuf_puts(b, v.b ? "true" : "false"); return true;
     case TV_FLOAT:
         if (isfinite(v.f))
-            print_float(b, v.f);
+            tv_print(r, b, v, depth);
         else
             tbuf_puts(b, isnan(v.f) ? "NaN" : v.f < 0 ? "-Infinity" : "Infinity");
         return true;

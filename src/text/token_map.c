@@ -8,7 +8,8 @@
 
 struct hn_token_slot {
     hn_piece key;
-    int32_t id; /* -1: free */
+    int32_t id;   /* -1: free */
+    uint32_t tag; /* of the hash: other strings are told apart without a look at them */
 };
 
 uint64_t hn_bytes_hash(const char *bytes, size_t len, uint64_t seed) {
@@ -42,19 +43,27 @@ void hn_token_map_fini(hn_token_map *m) {
     m->slots = NULL;
 }
 
-static struct hn_token_slot *slot_of(const hn_token_map *m, const char *bytes, size_t len) {
-    size_t i = (size_t)hn_bytes_hash(bytes, len, m->seed) & m->mask;
-    for (;; i = (i + 1) & m->mask) {
+static struct hn_token_slot *slot_of(const hn_token_map *m, const char *bytes, size_t len, uint32_t *tag) {
+    uint64_t h = hn_bytes_hash(bytes, len, m->seed);
+    *tag = (uint32_t)(h >> 32);
+    for (size_t i = (size_t)h & m->mask;; i = (i + 1) & m->mask) {
         struct hn_token_slot *s = &m->slots[i];
-        if (s->id < 0 || (s->key.len == len && memcmp(s->key.bytes, bytes, len) == 0)) return s;
+        if (s->id < 0) return s;
+        if (s->tag == *tag && s->key.len == len && memcmp(s->key.bytes, bytes, len) == 0) return s;
     }
 }
 
 void hn_token_map_put(hn_token_map *m, hn_piece key, int32_t id) {
-    struct hn_token_slot *s = slot_of(m, key.bytes, key.len);
-    if (s->id < 0) *s = (struct hn_token_slot){key, id};
+    uint32_t tag;
+    struct hn_token_slot *s = slot_of(m, key.bytes, key.len, &tag);
+    if (s->id < 0) *s = (struct hn_token_slot){key, id, tag};
 }
 
 int32_t hn_token_map_get(const hn_token_map *m, const char *bytes, size_t len) {
-    return slot_of(m, bytes, len)->id;
+    uint32_t tag;
+    return slot_of(m, bytes, len, &tag)->id;
+}
+
+void hn_token_map_prefetch(const hn_token_map *m, const char *bytes, size_t len) {
+    __builtin_prefetch(&m->slots[(size_t)hn_bytes_hash(bytes, len, m->seed) & m->mask]);
 }

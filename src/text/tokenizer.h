@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer.h - text to token ids and back: byte-level BPE and SentencePiece BPE. Read-only after open, any thread. */
+/* tokenizer.h - text to token ids and back: byte-pair merges and Unigram. Read-only after open, any thread. */
 #ifndef HN_TOKENIZER_H
 #define HN_TOKENIZER_H
 #include "format/source.h"

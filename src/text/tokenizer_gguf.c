@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer_gguf.c - a tokenizer from a GGUF file's metadata, the keys tokenizer.ggml.*.
  *
- * Reads the kinds "gpt2" (byte-level BPE) and "llama" (SentencePiece BPE by scores). The tables are built by vocabulary.c.
+ * Reads the kinds "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores), "t5" (Unigram) and "gemma4" (merges
+ * over text with U+2581 for spaces). The tables are built by vocabulary.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "text/tokenizer_private.h"
 
 #define KEY "tokenizer.ggml."
+#define OWN_KEY "tokenizer.hunch."
 
 /* An array of a key, of `count` entries unless that is 0. */
 static hunch_status array_of(const hn_source *src, const char *key, bool strings, size_t count, const hn_array **out,
@@ -76,6 +78,19 @@ static hunch_status read_id(const hn_tokenizer *t, const hn_source *src, const c
     return HUNCH_OK;
 }
 
+/* What SentencePiece's trainer, or the converter of T5, makes of the first ids. */
+static void default_ids(hn_tokenizer *t) {
+    if (t->vocab < 3) return;
+    if (t->is_unigram) {
+        t->eos = 1;
+        t->unknown = 2;
+    } else {
+        t->unknown = 0;
+        t->bos = 1;
+        t->eos = 2;
+    }
+}
+
 /* eot and eom: the ends of a turn and of a message that is not the last of its turn. The unknown token is SentencePiece's
  * alone: byte-level files name one too, but what they were converted from never uses it. */
 static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, hunch_error *err) {
@@ -91,11 +106,6 @@ static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, 
         {KEY "eom_token_id", &eom, true, true},
         {KEY "unknown_token_id", &t->unknown, false, false},
     };
-    if (t->sentencepiece && t->vocab > 2) { /* what SentencePiece's trainer makes of them by default */
-        t->unknown = 0;
-        t->bos = 1;
-        t->eos = 2;
-    }
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         hunch_status s = read_id(t, src, ids[i].key, ids[i].out, err);
         if (s != HUNCH_OK) return s;
@@ -104,7 +114,7 @@ static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, 
         if (ids[i].ends) t->marks[id] |= HN_MARK_END;
         if (!typed && ids[i].control) t->kinds[id] = HN_TOKEN_CONTROL;
     }
-    if (!t->sentencepiece) t->unknown = -1;
+    if (t->spelling != HN_SPELL_MARKS) t->unknown = -1;
     return HUNCH_OK;
 }
 
@@ -123,6 +133,11 @@ static hunch_status read_merges(hn_tokenizer *t, const hn_source *src, hunch_err
     return s;
 }
 
+/* Tokens that a user defined score nothing; those that no text spells do not count. */
+static double unigram_score(hn_token_kind kind, double score) {
+    return kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED ? score : kind == HN_TOKEN_USER ? 0 : NAN;
+}
+
 static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
     const hn_array *array;
     size_t n = (size_t)t->vocab;
@@ -133,8 +148,10 @@ static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, hunch_err
     for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
         scores[i] = hn_array_number(array, i);
         if (isnan(scores[i])) s = hn_fail(err, HUNCH_REFUSED, KEY "scores[%zu] is not a number", i);
+        if (t->is_unigram) scores[i] = unigram_score(t->kinds[i], scores[i]);
     }
-    if (s == HUNCH_OK) s = hn_vocab_merges_from_scores(t, scores, err);
+    if (s == HUNCH_OK)
+        s = t->is_unigram ? hn_vocab_unigram(t, scores, err) : hn_vocab_merges_from_scores(t, scores, err);
     hn_free(scores);
     return s;
 }
@@ -144,18 +161,10 @@ static hunch_status read_flag(const hn_source *src, const char *key, bool *out, 
     return hn_source_bool(src, key, out, &found, err);
 }
 
-static hunch_status open_pretok(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
-    const char *name = "default";
-    size_t len = strlen(name), n = 0;
-    bool found;
-    const hn_pretok_kind *kind;
-    hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
-    if (s == HUNCH_OK) s = hn_pretok_find(&kind, name, len, err);
-    if (s != HUNCH_OK) return s;
+static hunch_status open_pretok(hn_tokenizer *t, const hn_pretok_kind *kind, hunch_error *err) {
     t->ignore_merges = kind->ignore_merges;
-    t->adds_bos = kind->adds_bos;
-    while (n < HN_PRETOK_MAX_PATTERNS && kind->patterns[n]) n++;
-    return hn_pretok_open(&t->pretok, kind->patterns, n, err);
+    t->whole_lines = kind->marks;
+    return hn_pretok_open_kind(&t->pretok, kind, err);
 }
 
 static bool has_all_bytes(const hn_tokenizer *t) {
@@ -165,41 +174,162 @@ static bool has_all_bytes(const hn_tokenizer *t) {
     return true;
 }
 
+/* The rules that a Unigram file brings along, as bytes. NULL (and *n 0) if there are none. */
+static hunch_status read_charsmap(const hn_source *src, char **bytes, size_t *n, hunch_error *err) {
+    const hn_array *array;
+    hunch_status s = array_of(src, KEY "precompiled_charsmap", false, 0, &array, err);
+    *bytes = NULL;
+    *n = 0;
+    if (s != HUNCH_OK || !array || !hn_array_count(array)) return s;
+    size_t count = hn_array_count(array);
+    *bytes = hn_alloc(count);
+    if (!*bytes) return hn_fail_memory(err, KEY "precompiled_charsmap", count);
+    for (size_t i = 0; i < count; i++) {
+        double v = hn_array_number(array, i);
+        if (!(v >= -128 && v <= 255)) {
+            hn_free(*bytes);
+            *bytes = NULL;
+            return hn_fail(err, HUNCH_REFUSED, KEY "precompiled_charsmap[%zu] is %g, expected a byte", i, v);
+        }
+        (*bytes)[i] = (char)(int)v;
+    }
+    *n = count;
+    return HUNCH_OK;
+}
+
+/* The normalizer of a Unigram file: its charsmap, and one space where there were several. */
+static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool merge_spaces, hunch_error *err) {
+    hn_normal_step steps[2];
+    size_t n = 0, n_bytes;
+    char *bytes;
+    hunch_status s = read_charsmap(src, &bytes, &n_bytes, err);
+    if (s != HUNCH_OK) return s;
+    if (bytes)
+        steps[n++] = (hn_normal_step){
+            .kind = HN_NORMAL_CHARSMAP, .charsmap = bytes, .n_charsmap = n_bytes, .rule = HN_CHARSMAP_LONGEST};
+    if (merge_spaces) steps[n++] = (hn_normal_step){.kind = HN_NORMAL_SPACES};
+    if (n) s = hn_normalizer_open(&t->normalizer, steps, n, err);
+    hn_free(bytes);
+    return s;
+}
+
+/* SentencePiece's two models, byte-pair merges and Unigram, by scores. */
+static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
+    bool prefix = true, merge_spaces = false;
+    hunch_status s = read_scores(t, src, err);
+    if (s == HUNCH_OK) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
+    if (s == HUNCH_OK && t->is_unigram) s = read_flag(src, KEY "remove_extra_whitespaces", &merge_spaces, err);
+    if (s == HUNCH_OK && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
+    t->fuse_unknown = true;
+    t->byte_fallback = has_all_bytes(t);
+    t->prefix = prefix && !merge_spaces ? HN_PREFIX_EACH : HN_PREFIX_NONE; /* merging puts one in front */
+    t->drops = prefix || merge_spaces;
+    return s;
+}
+
+/* Keys of our own, which hunch convert writes where GGUF has none: the ids of tokens with a mark. */
+static hunch_status read_marks(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
+    static const struct {
+        const char *key;
+        uint8_t mark;
+    } lists[] = {{OWN_KEY "lstrip", HN_NAME_EAT_LEFT},
+                 {OWN_KEY "rstrip", HN_NAME_EAT_RIGHT},
+                 {OWN_KEY "single_word", HN_NAME_ALONE}};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        const hn_array *ids;
+        hunch_status s = array_of(src, lists[k].key, false, 0, &ids, err);
+        if (s != HUNCH_OK) return s;
+        for (size_t i = 0; ids && i < hn_array_count(ids); i++) {
+            double id = hn_array_number(ids, i);
+            if (!(id >= 0 && id < t->vocab))
+                return hn_fail(err, HUNCH_REFUSED, "%s[%zu] is %g, expected the id of a token", lists[k].key, i, id);
+            hn_piece p = t->pieces[(int32_t)id];
+            hn_names_mark(&t->names, p.bytes, p.len, lists[k].mark);
+        }
+    }
+    return HUNCH_OK;
+}
+
+/* Phi-3's names take the white space behind them; its files do not say so, and its converters know it by the name. */
+static hunch_status mark_phi3(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
+    static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
+    const char *name = "";
+    bool found;
+    hunch_status s = hn_source_str(src, "general.name", &name, NULL, &found, err);
+    if (s != HUNCH_OK || !(strcasestr(name, "phi-3") || strcasestr(name, "phi3"))) return s;
+    for (int32_t id = 0; id < t->vocab; id++) {
+        hn_piece p = t->pieces[id];
+        bool other = t->kinds[id] == HN_TOKEN_USER && strcmp(p.bytes, "</s>") != 0;
+        for (int i = 0; i < 3; i++) other |= strcmp(p.bytes, others[i]) == 0;
+        if (!other) hn_names_mark(&t->names, p.bytes, p.len, HN_NAME_EAT_RIGHT);
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status open_merged(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
+    t->byte_fallback = kind->marks && has_all_bytes(t);
+    t->fuse_unknown = true;
+    bool nfc = false;
+    hunch_status s = open_pretok(t, kind, err);
+    if (s == HUNCH_OK) s = read_flag(src, OWN_KEY "nfc", &nfc, err);
+    if (s == HUNCH_OK && nfc) s = hn_normalizer_open(&t->normalizer, &(hn_normal_step){.kind = HN_NORMAL_NFC}, 1, err);
+    return s == HUNCH_OK ? read_merges(t, src, err) : s;
+}
+
+/* kind: of the pre-tokenizer; NULL: the model needs none. */
+static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char *model, const hn_pretok_kind **kind,
+                              hunch_error *err) {
+    const char *name = "default";
+    size_t len = strlen(name);
+    bool found;
+    *kind = NULL;
+    t->is_unigram = strcmp(model, "t5") == 0;
+    t->spelling = HN_SPELL_MARKS;
+    if (t->is_unigram || strcmp(model, "llama") == 0) return HUNCH_OK;
+    if (strcmp(model, "gemma4") == 0) return hn_pretok_find(kind, model, strlen(model), err);
+    if (strcmp(model, "gpt2") != 0) {
+        return hn_fail(
+            err, HUNCH_REFUSED,
+            KEY "model: tokenizers of the kind \"%.60s\" are not supported, expected gpt2, llama, t5 or gemma4", model);
+    }
+    hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
+    if (s == HUNCH_OK) s = hn_pretok_find(kind, name, len, err);
+    if (s == HUNCH_OK && !(*kind)->marks) t->spelling = HN_SPELL_BYTES;
+    return s;
+}
+
+/* Which of BOS and EOS go around a text. */
+static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
+    bool bos = kind ? kind->adds_bos : !t->is_unigram, eos = t->is_unigram;
+    hunch_status s = read_flag(src, KEY "add_bos_token", &bos, err);
+    if (s == HUNCH_OK) s = read_flag(src, KEY "add_eos_token", &eos, err);
+    if (bos && t->bos >= 0) t->front = (hn_added){{t->bos}, 1};
+    if (eos && t->eos >= 0) t->back = (hn_added){{t->eos}, 1};
+    return s;
+}
+
 hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool *found, hunch_error *err) {
     const char *model;
     size_t len;
     bool typed = true;
+    const hn_pretok_kind *kind;
     hunch_status s = hn_source_str(src, KEY "model", &model, &len, found, err);
     if (s != HUNCH_OK || !*found) return s;
     if (strcmp(model, "none") == 0 || strcmp(model, "no_vocab") == 0) {
         *found = false;
         return HUNCH_OK;
     }
-    t->sentencepiece = strcmp(model, "llama") == 0;
-    if (!t->sentencepiece && strcmp(model, "gpt2") != 0) {
-        return hn_fail(err, HUNCH_REFUSED, KEY "model: unknown tokenizer \"%.60s\", expected gpt2 or llama", model);
-    }
-    s = read_tokens(t, src, &typed, err);
-    if (s == HUNCH_OK) s = read_ids(t, src, typed, err);
+    s = read_kind(t, src, model, &kind, err);
+    if (s == HUNCH_OK) s = read_tokens(t, src, &typed, err);
+    if (s != HUNCH_OK) return s;
+    if (!kind) default_ids(t);
+    s = read_ids(t, src, typed, err);
     if (s == HUNCH_OK) s = hn_vocab_finish(t, err);
-    if (s != HUNCH_OK) return s;
-    if (t->sentencepiece) {
-        bool prefix = true;
-        t->adds_bos = t->fuse_unknown = true;
-        t->byte_fallback = has_all_bytes(t);
-        s = read_scores(t, src, err);
-        if (s == HUNCH_OK) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
-        t->prefix = prefix ? HN_PREFIX_EACH : HN_PREFIX_NONE;
-        t->drops_space = prefix;
-    } else {
-        s = open_pretok(t, src, err);
-        if (s == HUNCH_OK) s = read_merges(t, src, err);
-    }
-    if (s == HUNCH_OK) s = read_flag(src, KEY "add_bos_token", &t->adds_bos, err);
-    if (s == HUNCH_OK) s = read_flag(src, KEY "add_eos_token", &t->adds_eos, err);
-    if (s != HUNCH_OK) return s;
-    hn_vocab_mark_known_ends(t);
-    t->adds_bos = t->adds_bos && t->bos >= 0;
-    t->adds_eos = t->adds_eos && t->eos >= 0;
-    return HUNCH_OK;
+    if (s == HUNCH_OK) s = hn_vocab_name_by_kind(t, err);
+    if (s == HUNCH_OK) s = read_marks(t, src, err);
+    if (s == HUNCH_OK && !kind) s = mark_phi3(t, src, err);
+    if (s == HUNCH_OK) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, err);
+    if (s == HUNCH_OK) s = read_added(t, src, kind, err);
+    if (s == HUNCH_OK) hn_vocab_mark_known_ends(t);
+    return s;
 }

@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "format/bytes_for_tests.h"
 #include "format/gguf_writer.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_for_tests.h"
 #include "text/vectors_for_tests.h"
 
 static hn_tokenizer *open_at(const char *path) {
@@ -369,7 +369,9 @@ static void test_hostile_gguf(void **state) {
          "scores: 1 entries, expected 2"},
         {{.model = "llama", .tokens = {"a", "b"}, .scores = {0, __builtin_nanf("")}, .n_scores = 2, .eos = -1},
          "scores[1]"},
-        {{.model = "t5", .tokens = {"a"}, .eos = -1}, "expected gpt2 or llama"},
+        {{.model = "bert", .tokens = {"a"}, .eos = -1}, "\"bert\" are not supported, expected gpt2, llama"},
+        {{.model = "t5", .tokens = {"a"}, .eos = -1}, "scores is missing"},
+        {{.model = "gemma4", .tokens = {"a"}, .eos = -1}, "merges is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hunch_error e = {0};
@@ -440,6 +442,23 @@ static void test_scores(void **state) {
     encode_small(&f, "ab", HUNCH_TEXT_ADD_SPECIAL, "1 3 4 0 ");
 }
 
+/* Merges over text with U+2581 for spaces; runs of line ends are words, and whole if they are tokens. */
+static void test_gemma4(void **state) {
+    (void)state;
+    fake f = {.model = "gemma4",
+              .tokens = {"a", "\xE2\x96\x81",
+                         "\xE2\x96\x81"
+                         "a",
+                         "\n", "\n\n", "b", "<e>"},
+              .merges = {"\xE2\x96\x81 a"},
+              .types = {1, 1, 1, 1, 1, 1, 3},
+              .n_types = 7,
+              .eos = 6};
+    encode_small(&f, "a a\n\nb  a", 0, "0 2 4 5 1 2 ");
+    encode_small(&f, "\n\n\na<e>", HUNCH_TEXT_PARSE_SPECIAL, "3 3 3 0 6 ");
+    encode_small(&f, "a", HUNCH_TEXT_ADD_SPECIAL, "0 ");
+}
+
 /* No token, no bytes to fall back to, no unknown token. */
 static void test_unspeakable(void **state) {
     (void)state;
@@ -460,30 +479,7 @@ static void test_unspeakable(void **state) {
 
 static hunch_status open_folder(const char *tokenizer, const char *config, const char *generation, hn_tokenizer **t,
                                 hunch_error *e) {
-    char folder[400], path[600];
-    bytes weights = {0};
-    hn_source *src;
-    snprintf(folder, sizeof folder, "%s", test_path("hf"));
-    mkdir(folder, 0700);
-    const char *const files[][2] = {{"config.json", "{\"architectures\": [\"LlamaForCausalLM\"]}"},
-                                    {"tokenizer.json", tokenizer},
-                                    {"tokenizer_config.json", config},
-                                    {"generation_config.json", generation}};
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[i][0]);
-        test_file_write(path, files[i][1], strlen(files[i][1]));
-    }
-    static const char head[] = "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
-    bytes_number(&weights, sizeof head - 1, 8);
-    bytes_put(&weights, head, sizeof head - 1);
-    bytes_zeros(&weights, 4);
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    test_file_write(path, weights.at, weights.size);
-    bytes_free(&weights);
-    if (hn_source_open(&src, folder, e) != HUNCH_OK) fail_msg("%s", e->message);
-    hunch_status s = hn_tokenizer_open(t, src, e);
-    hn_source_close(&src);
-    return s;
+    return open_folder_of(tokenizer, strlen(tokenizer), config, generation, t, e);
 }
 
 #define BYTE_LEVEL "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
@@ -525,13 +521,47 @@ static void test_hf_byte_level(void **state) {
 static void test_hostile_json(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"{}", "expected a ByteLevel"},
-        {"{\"normalizer\": {\"type\": \"NFKC\"}, " BYTE_LEVEL "}", "NFKC"},
-        {"{\"pre_tokenizer\": {\"type\": \"Whitespace\"}}", "Whitespace"},
-        {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\"}}",
-         "Removed"},
+        {"{}", "model of type \"\""},
+        {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " BYTE_LEVEL "}", "\"BertNormalizer\" is not supported"},
+        {"{\"normalizer\": [], " BYTE_LEVEL "}", "normalizers is not an object"},
+        {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [7]}, " BYTE_LEVEL "}", "normalizer \"\""},
+        {"{\"normalizer\": {\"type\": \"Precompiled\"}, " BYTE_LEVEL "}", "precompiled_charsmap: expected a string"},
+        {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAA\"}, " BYTE_LEVEL "}",
+         "not base64"},
+        {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"/////wAA\"}, " BYTE_LEVEL
+         "," BPE("{\"a\": 0}", "[]") "}",
+         "charsmap of 6 bytes"},
+        {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {}}, " BYTE_LEVEL "}", "neither {\"Regex\""},
+        {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"[a&&b]\"}}, " BYTE_LEVEL "}", "(&&)"},
+        {"{\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}}", "BertPreTokenizer"},
+        {"{\"pre_tokenizer\": {\"type\": \"UnicodeScripts\"}}", "UnicodeScripts"},
+        {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Dropped\"}}",
+         "Dropped"},
+        {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"a(\"}, \"behavior\": \"Removed\"}, " BPE(
+             "{\"a\": 0}", "[]") "}",
+         "missing closing parenthesis"},
+        {"{\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\"}}", "replacement \"_\""},
+        {"{\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"last\"}}",
+         "\"last\""},
+        {"{\"decoder\": {\"type\": \"WordPiece\"}," BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "WordPiece"},
+        {"{\"decoder\": {\"type\": \"Strip\", \"content\": \"x\", \"start\": 1}," BYTE_LEVEL
+         "," BPE("{\"a\": 0}", "[]") "}",
+         "Strip"},
+        {"{\"post_processor\": {\"type\": \"Bart\"}," BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "Bart"},
+        {"{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": "
+         "\"<x>\"}}]}," BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}",
+         "<x>"},
+        {"{\"post_processor\": {\"type\": \"BertProcessing\", \"cls\": [\"a\", 1]}," BYTE_LEVEL
+         "," BPE("{\"a\": 0}", "[]") "}",
+         "cls"},
         {"{" BYTE_LEVEL "}", "model"},
-        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"Unigram\"}}", "Unigram"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"WordPiece\"}}",
+         "\"WordPiece\" is not supported, expected BPE or Unigram"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"Unigram\"}}", "model.vocab is missing, expected an array"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", 0], [\"b\", \"c\"]]}}",
+         "model.vocab[1]"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"Unigram\", \"unk_id\": 1, \"vocab\": [[\"a\", 0]]}}", "unk_id is 1"},
+        {"{" BYTE_LEVEL "," BPE("{\"a\": 2097152}", "[]") "}", "0 to 2097151"},
         {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"dropout\": 0.1}}", "dropout"},
         {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"end_of_word_suffix\": \"@\"}}", "end_of_word_suffix"},
         {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"vocab\": []}}", "model.vocab"},
@@ -609,6 +639,7 @@ int main(void) {
         cmocka_unit_test(test_no_tokenizer),
         cmocka_unit_test(test_named_tokens),
         cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_unspeakable),
         cmocka_unit_test(test_hf_byte_level),
         cmocka_unit_test(test_hostile_json),

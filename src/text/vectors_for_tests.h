@@ -17,16 +17,16 @@ static inline const char *text_path(const char *name) {
     return p;
 }
 
-/* Calls row for each line of a file under tests/data; gives their number. */
-static inline size_t each_row(const char *name, void (*row)(const json_t *row, void *user), void *user) {
-    FILE *f = fopen(text_path(name), "r");
+/* Calls row for each line of a file; gives their number. */
+static inline size_t each_row_of(const char *path, void (*row)(const json_t *row, void *user), void *user) {
+    FILE *f = fopen(path, "r");
     char *line = NULL;
     size_t cap = 0, n = 0;
-    if (!f) fail_msg("%s cannot be opened", text_path(name));
+    if (!f) fail_msg("%s cannot be opened", path);
     while (getline(&line, &cap, f) > 0) {
         json_error_t e;
         json_t *j = json_loads(line, JSON_ALLOW_NUL, &e);
-        if (!j) fail_msg("%s, line %zu: %s", name, n + 1, e.text);
+        if (!j) fail_msg("%s, line %zu: %s", path, n + 1, e.text);
         row(j, user);
         json_decref(j);
         n++;
@@ -34,6 +34,11 @@ static inline size_t each_row(const char *name, void (*row)(const json_t *row, v
     free(line);
     fclose(f);
     return n;
+}
+
+/* The same of a file under tests/data. */
+static inline size_t each_row(const char *name, void (*row)(const json_t *row, void *user), void *user) {
+    return each_row_of(text_path(name), row, user);
 }
 
 static inline const char *row_text(const json_t *row, const char *key, size_t *len) {

@@ -3,12 +3,14 @@
  *
  * How a text is cut with them is tokenizer.c's matter; where they come from, tokenizer_gguf.c's and tokenizer_hf.c's.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/byte_letters.h"
 #include "text/tokenizer_private.h"
 
 static const char SPACE_MARK[] = "\xE2\x96\x81"; /* U+2581, SentencePiece's space */
@@ -32,31 +34,6 @@ hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error 
     return HUNCH_OK;
 }
 
-/* GPT-2's alphabet: printable Latin-1 stands for itself, the other bytes in order for U+0100, U+0101, … -1: not of it. */
-static int byte_of_letter(uint32_t cp) {
-    static const struct { uint32_t first, last; } plain[] = {{0x21, 0x7E}, {0xA1, 0xAC}, {0xAE, 0xFF}};
-    for (int i = 0; i < 3; i++) {
-        if (cp >= plain[i].first && cp <= plain[i].last) return (int)cp;
-    }
-    if (cp < 0x100 || cp > 0x143) return -1;
-    uint32_t k = cp - 0x100; /* the k-th byte that is not plain: 0-20, 7F-A0, AD */
-    if (k <= 0x20) return (int)k;
-    return k < 0x43 ? (int)(k - 0x21 + 0x7F) : 0xAD;
-}
-
-/* Bytes of a spelling in GPT-2's alphabet; false if a character is not of it. out has room for len bytes. */
-static bool decode_letters(const char *text, size_t len, char *out, size_t *n) {
-    uint32_t cp;
-    *n = 0;
-    for (size_t i = 0; i < len;) {
-        int step = hn_utf8_decode(text + i, len - i, &cp), byte = step ? byte_of_letter(cp) : -1;
-        if (byte < 0) return false;
-        out[(*n)++] = (char)byte;
-        i += (size_t)step;
-    }
-    return true;
-}
-
 static size_t decode_marks(const char *text, size_t len, char *out) {
     size_t n = 0;
     for (size_t i = 0; i < len;) {
@@ -73,8 +50,8 @@ static size_t decode_marks(const char *text, size_t len, char *out) {
 /* The bytes that a plain token's spelling stands for. out has room for len. */
 static size_t decode_spelling(const hn_tokenizer *t, const char *text, size_t len, char *out) {
     size_t n;
-    if (t->sentencepiece) return decode_marks(text, len, out);
-    if (decode_letters(text, len, out, &n)) return n;
+    if (t->spelling == HN_SPELL_MARKS) return decode_marks(text, len, out);
+    if (t->spelling == HN_SPELL_BYTES && hn_letters_to_bytes(text, len, out, &n)) return n;
     memcpy(out, text, len); /* some files spell added tokens as they are */
     return len;
 }
@@ -87,27 +64,38 @@ static int byte_token_value(const char *text, size_t len) {
     return (int)strtol(digits, NULL, 16);
 }
 
+/* As decode_spelling, but names of tokens are kept as they are. */
+static size_t decode_token(const hn_tokenizer *t, hn_token_kind kind, const char *text, size_t len, char *out) {
+    bool plain = kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED;
+    if (plain || (kind == HN_TOKEN_USER && t->spelling == HN_SPELL_MARKS)) return decode_spelling(t, text, len, out);
+    memcpy(out, text, len);
+    return len;
+}
+
+bool hn_vocab_is_spelled(const hn_tokenizer *t, int32_t id, const char *text, size_t len) {
+    char out[HN_MAX_TOKEN_BYTES];
+    if (len > sizeof out) return false;
+    size_t n = decode_token(t, t->kinds[id], text, len, out);
+    return n == t->pieces[id].len && memcmp(out, t->pieces[id].bytes, n) == 0;
+}
+
 hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, size_t len,
                           hunch_error *err) {
     if (len > HN_MAX_TOKEN_BYTES) {
         return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, at most %d are read", id, len, HN_MAX_TOKEN_BYTES);
     }
     char *out = t->bytes + t->n_bytes;
-    size_t n = len;
+    size_t n = 1;
     int byte = kind == HN_TOKEN_BYTE ? byte_token_value(text, len) : 0;
     if (byte < 0) {
         return hn_fail(err, HUNCH_REFUSED,
                        "token %d is marked as a byte but spelled \"%.*s\", expected <0x00> to <0xFF>", id,
                        len < 40 ? (int)len : 40, text);
     }
-    if (kind == HN_TOKEN_BYTE) {
+    if (kind == HN_TOKEN_BYTE)
         out[0] = (char)byte;
-        n = 1;
-    } else if (kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED || (kind == HN_TOKEN_USER && t->sentencepiece)) {
-        n = decode_spelling(t, text, len, out);
-    } else {
-        memcpy(out, text, len);
-    }
+    else
+        n = decode_token(t, kind, text, len, out);
     out[n] = '\0';
     t->n_bytes += n + 1;
     t->pieces[id] = (hn_piece){out, (uint32_t)n};
@@ -119,52 +107,25 @@ static bool is_plain(const hn_tokenizer *t, int32_t id) {
     return t->pieces[id].len && (t->kinds[id] == HN_TOKEN_NORMAL || t->kinds[id] == HN_TOKEN_UNUSED);
 }
 
-static bool is_named(const hn_tokenizer *t, int32_t id) {
-    uint8_t k = t->kinds[id];
-    return t->pieces[id].len && (k == HN_TOKEN_CONTROL || k == HN_TOKEN_USER || k == HN_TOKEN_UNKNOWN);
-}
+/* ---- names ---- */
 
-/* ---- names that are looked for in a text ---- */
-
-typedef struct name_length {
-    unsigned char first;
-    uint16_t len;
-} name_length;
-
-static int compare_lengths(const void *a, const void *b) {
-    const name_length *x = a, *y = b;
-    return x->first != y->first ? x->first - y->first : y->len - x->len;
-}
-
-static bool index_names(hn_tokenizer *t) {
-    size_t n = 0, kept = 0;
-    for (int32_t id = 0; id < t->vocab; id++) n += is_named(t, id);
-    name_length *all = hn_alloc(n * sizeof *all);
-    t->lengths = hn_alloc(n * sizeof *t->lengths);
-    if (!all || !t->lengths || !hn_token_map_init(&t->named, n)) {
-        hn_free(all);
-        return false;
+hunch_status hn_vocab_name_by_kind(hn_tokenizer *t, hunch_error *err) {
+    bool ok = true;
+    for (int32_t id = 0; id < t->vocab && ok; id++) {
+        hn_piece p = t->pieces[id];
+        hn_token_kind kind = t->kinds[id];
+        if (kind == HN_TOKEN_USER)
+            ok = hn_names_add(&t->names, p.bytes, p.len, id, 0);
+        else if (kind == HN_TOKEN_CONTROL || kind == HN_TOKEN_UNKNOWN)
+            ok = hn_names_add(&t->names, p.bytes, p.len, id, HN_NAME_SPECIAL);
     }
-    n = 0;
-    for (int32_t id = 0; id < t->vocab; id++) {
-        if (!is_named(t, id)) continue;
-        hn_token_map_put(&t->named, t->pieces[id], id);
-        all[n++] = (name_length){(unsigned char)t->pieces[id].bytes[0], (uint16_t)t->pieces[id].len};
-    }
-    qsort(all, n, sizeof *all, compare_lengths);
-    unsigned first = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (i && compare_lengths(&all[i], &all[i - 1]) == 0) continue;
-        while (first <= all[i].first) t->lengths_from[first++] = (uint32_t)kept;
-        t->lengths[kept++] = all[i].len;
-    }
-    while (first <= 256) t->lengths_from[first++] = (uint32_t)kept;
-    hn_free(all);
-    return true;
+    return ok && hn_names_finish(&t->names) ? HUNCH_OK : hn_fail_memory(err, "the names of tokens", 0);
 }
 
 int32_t hn_vocab_find_named(const hn_tokenizer *t, const char *name, size_t len) {
-    return hn_token_map_get(&t->named, name, len);
+    int32_t id = hn_names_get(&t->names, name, len);
+    if (id < 0) id = hn_names_get(&t->normal_names, name, len);
+    return id < 0 ? hn_token_map_get(&t->map, name, len) : id;
 }
 
 void hn_vocab_mark_known_ends(hn_tokenizer *t) {
@@ -194,11 +155,11 @@ void hn_vocab_mark_known_ends(hn_tokenizer *t) {
 
 /* ---- tokens by their bytes ---- */
 
-static bool has_inner_space(hn_piece p) {
+/* Remembers the bytes that a space follows within the token. */
+static void note_inner_spaces(hn_tokenizer *t, hn_piece p) {
     for (uint32_t i = 1; i < p.len; i++) {
-        if (p.bytes[i] == ' ' && p.bytes[i - 1] != ' ') return true;
+        if (p.bytes[i] == ' ' && p.bytes[i - 1] != ' ') t->inner_space[(unsigned char)p.bytes[i - 1]] = true;
     }
-    return false;
 }
 
 static void index_symbols(hn_tokenizer *t) {
@@ -207,22 +168,20 @@ static void index_symbols(hn_tokenizer *t) {
     for (int b = 0; b < 256; b++) {
         char c = (char)b;
         int32_t id = hn_token_map_get(&t->map, &c, 1);
-        if (!t->sentencepiece)
+        if (t->spelling == HN_SPELL_BYTES)
             t->byte_token[b] = id;
         else if (b < 128)
             t->ascii_token[b] = id;
     }
-    t->cut_at_spaces = t->sentencepiece;
     for (int32_t id = 0; id < t->vocab; id++) {
-        if (t->sentencepiece && t->kinds[id] == HN_TOKEN_BYTE)
+        if (t->spelling != HN_SPELL_BYTES && t->kinds[id] == HN_TOKEN_BYTE)
             t->byte_token[(unsigned char)t->pieces[id].bytes[0]] = id;
-        if (has_inner_space(t->pieces[id]) && is_plain(t, id)) t->cut_at_spaces = false;
+        if (is_plain(t, id)) note_inner_spaces(t, t->pieces[id]);
     }
 }
 
 hunch_status hn_vocab_finish(hn_tokenizer *t, hunch_error *err) {
-    if (!hn_token_map_init(&t->map, (size_t)t->vocab) || !index_names(t))
-        return hn_fail_memory(err, "the vocabulary", 0);
+    if (!hn_token_map_init(&t->map, (size_t)t->vocab)) return hn_fail_memory(err, "the vocabulary", 0);
     for (int32_t id = 0; id < t->vocab; id++) {
         if (is_plain(t, id)) hn_token_map_put(&t->map, t->pieces[id], id);
     }
@@ -255,12 +214,25 @@ static int32_t spelled(const hn_tokenizer *t, const char *text, size_t len, char
     return hn_token_map_get(&t->map, bytes, *n);
 }
 
+/* The spelling of a token that no text spells. */
+static bool is_control(const hn_tokenizer *t, const char *left, size_t n_left, const char *right, size_t n_right) {
+    char both[2 * HN_MAX_TOKEN_BYTES];
+    if (n_left + n_right > sizeof both) return false;
+    memcpy(both, left, n_left);
+    memcpy(both + n_left, right, n_right);
+    int32_t id = hn_vocab_find_named(t, both, n_left + n_right);
+    return id >= 0 && (t->kinds[id] == HN_TOKEN_CONTROL || t->kinds[id] == HN_TOKEN_UNKNOWN);
+}
+
 hunch_status hn_vocab_add_merge(hn_tokenizer *t, const char *left, size_t n_left, const char *right, size_t n_right,
                                 uint32_t rank, const char *where, hunch_error *err) {
     char both[2 * HN_MAX_TOKEN_BYTES];
     size_t n, m;
     int32_t a = spelled(t, left, n_left, both, &n), b = spelled(t, right, n_right, both + n, &m);
     int32_t id = a >= 0 && b >= 0 ? hn_token_map_get(&t->map, both, n + m) : -1;
+    if (id < 0 && (is_control(t, left, n_left, right, n_right) || is_control(t, left, n_left, "", 0) ||
+                   is_control(t, right, n_right, "", 0)))
+        return HUNCH_OK;
     if (id < 0) {
         return hn_fail(err, HUNCH_REFUSED, "%s: \"%.*s\" and \"%.*s\": %s not in the vocabulary", where,
                        n_left < 40 ? (int)n_left : 40, left, n_right < 40 ? (int)n_right : 40, right,
@@ -312,21 +284,30 @@ static int32_t part_symbol(const hn_tokenizer *t, const char *s, uint32_t len) {
     return id >= 0 && is_plain(t, id) ? id : -1;
 }
 
-/* Every way to make a token of two symbols; counts them, and puts them if `put`. */
-static size_t pairs_of(hn_tokenizer *t, int32_t id, uint32_t rank, bool put) {
+typedef struct merge_list {
+    hn_merge *at;
+    size_t n, cap;
+} merge_list;
+
+/* Every way to make a token of two symbols. False: no memory. */
+static bool add_pairs(const hn_tokenizer *t, int32_t id, uint32_t rank, merge_list *list) {
     hn_piece p = t->pieces[id];
-    size_t n = 0;
     uint32_t cp;
-    if (!is_plain(t, id) || hn_token_map_get(&t->map, p.bytes, p.len) != id) return 0;
+    if (!is_plain(t, id) || hn_token_map_get(&t->map, p.bytes, p.len) != id) return true;
+    for (uint32_t i = 1; i < p.len; i++) {
+        if (((unsigned char)p.bytes[i] & 0xC0) == 0x80) continue;
+        hn_token_map_prefetch(&t->map, p.bytes, i);
+        hn_token_map_prefetch(&t->map, p.bytes + i, p.len - i);
+    }
     for (uint32_t i = 0; i < p.len;) {
         int step = hn_utf8_decode(p.bytes + i, p.len - i, &cp);
         if (step == 0 || (i += (uint32_t)step) == p.len) break;
         int32_t left = part_symbol(t, p.bytes, i), right = left < 0 ? -1 : part_symbol(t, p.bytes + i, p.len - i);
         if (right < 0) continue;
-        if (put) hn_bpe_put(&t->merges, left, right, rank, id);
-        n++;
+        if (!hn_grow((void **)&list->at, &list->cap, list->n + 1, sizeof *list->at)) return false;
+        list->at[list->n++] = (hn_merge){(uint64_t)(uint32_t)left << 32 | (uint32_t)right, rank, id};
     }
-    return n;
+    return true;
 }
 
 static int compare_scores(const void *a, const void *b, void *scores) {
@@ -336,21 +317,39 @@ static int compare_scores(const void *a, const void *b, void *scores) {
     return x < y ? -1 : 1;
 }
 
-hunch_status hn_vocab_merges_from_scores(hn_tokenizer *t, const double *scores, hunch_error *err) {
+/* Pairs of all tokens, those of higher scores first; equal scores share a rank: then the leftmost pair merges first. */
+static bool list_pairs(const hn_tokenizer *t, const double *scores, merge_list *list) {
     int32_t *order = hn_alloc((size_t)t->vocab * sizeof *order);
-    size_t pairs = 0;
-    bool ok = order && collect_loose(t);
-    for (int32_t id = 0; ok && id < t->vocab; id++) {
-        order[id] = id;
-        pairs += pairs_of(t, id, 0, false);
-    }
-    ok = ok && hn_bpe_init(&t->merges, pairs);
-    if (ok) qsort_r(order, (size_t)t->vocab, sizeof *order, compare_scores, (void *)scores);
+    bool ok = order != NULL;
     uint32_t rank = 0;
-    for (int32_t i = 0; ok && i < t->vocab; i++) { /* equal scores share a rank: then the leftmost pair merges first */
+    for (int32_t id = 0; ok && id < t->vocab; id++) order[id] = id;
+    if (ok) qsort_r(order, (size_t)t->vocab, sizeof *order, compare_scores, (void *)(uintptr_t)scores);
+    for (int32_t i = 0; ok && i < t->vocab; i++) {
         if (i && scores[order[i]] != scores[order[i - 1]]) rank++;
-        pairs_of(t, order[i], rank, true);
+        ok = add_pairs(t, order[i], rank, list);
     }
     hn_free(order);
-    return ok ? HUNCH_OK : hn_fail_memory(err, "the merges", pairs * sizeof(hn_merge));
+    return ok;
+}
+
+hunch_status hn_vocab_merges_from_scores(hn_tokenizer *t, const double *scores, hunch_error *err) {
+    merge_list list = {0};
+    bool ok = collect_loose(t) && list_pairs(t, scores, &list) && hn_bpe_init(&t->merges, list.n);
+    for (size_t i = 0; ok && i < list.n; i++) {
+        const hn_merge *m = &list.at[i];
+        hn_bpe_put(&t->merges, (int32_t)(m->pair >> 32), (int32_t)(uint32_t)m->pair, m->rank, m->id);
+    }
+    hn_free(list.at);
+    return ok ? HUNCH_OK : hn_fail_memory(err, "the merges", list.n * sizeof(hn_merge));
+}
+
+hunch_status hn_vocab_unigram(hn_tokenizer *t, const double *scores, hunch_error *err) {
+    t->is_unigram = true;
+    bool ok = hn_unigram_init(&t->unigram, (size_t)t->vocab);
+    for (int32_t id = 0; ok && id < t->vocab; id++) {
+        if (isnan(scores[id])) continue;
+        bool spoken = is_plain(t, id) || t->kinds[id] == HN_TOKEN_USER;
+        hn_unigram_put(&t->unigram, spoken ? t->pieces[id] : (hn_piece){"", 0}, id, scores[id]);
+    }
+    return ok && hn_unigram_finish(&t->unigram) ? HUNCH_OK : hn_fail_memory(err, "the scores", 0);
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* characters.h - what Unicode says of a character, as tokenizers ask it. Beside PCRE2's classes, which patterns use. */
+#ifndef HN_CHARACTERS_H
+#define HN_CHARACTERS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool hn_char_is_space(uint32_t cp); /* White_Space */
+bool hn_char_is_word(uint32_t cp);  /* \w: letters, marks, decimal digits, connecting punctuation */
+bool hn_char_is_mark(uint32_t cp);  /* the categories M */
+
+/* Bytes of white space at the end, or at the start, of valid UTF-8. */
+size_t hn_spaces_at_end(const char *text, size_t len);
+size_t hn_spaces_at_start(const char *text, size_t len);
+/* Does the text end, or start, with a character of a word? */
+bool hn_word_at_end(const char *text, size_t len);
+bool hn_word_at_start(const char *text, size_t len);
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* encoder.c - pieces of text to ids: words by the pre-tokenizer (or cut at spaces where no token crosses one), each word
+ * to symbols and merges (bpe.c) or to the best path (unigram.c), and a cache of the words that come again.
+ */
+#include "text/encoder.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+static const char SPACE_MARK[] = "\xE2\x96\x81";
+enum { MARK_BYTES = 3 };
+enum { CACHE_SLOTS = 4096, CACHE_WORD = 19, CACHE_IDS = 10, CACHE_FROM = 2048 };
+
+/* Words repeat: what the last ones became, by hash. A line of memory each. */
+typedef struct hn_cached_word {
+    uint8_t len, n; /* n: 0 is free */
+    char word[CACHE_WORD];
+    int32_t ids[CACHE_IDS];
+} hn_cached_word;
+
+static hunch_status fail_memory(hunch_error *err) {
+    return hn_fail_memory(err, "token ids", 0);
+}
+
+hunch_status hn_encoder_init(hn_encoder *e, const hn_tokenizer *t, size_t len, hunch_error *err) {
+    *e = (hn_encoder){.t = t};
+    if (!hn_grow((void **)&e->ids, &e->cap, len / 4 + 4, sizeof *e->ids)) return fail_memory(err);
+    if (len >= CACHE_FROM) {
+        e->cache = hn_zalloc(CACHE_SLOTS, sizeof *e->cache);
+        if (!e->cache) return fail_memory(err);
+    }
+    hunch_status s = t->normalizer ? hn_normal_work_open(&e->normal, err) : HUNCH_OK;
+    if (s == HUNCH_OK && t->pretok) s = hn_pretok_work_open(&e->pretok, err);
+    if (s == HUNCH_OK && t->pretok) hn_pretok_work_begin(e->pretok, len);
+    return s;
+}
+
+void hn_encoder_fini(hn_encoder *e) {
+    hn_bpe_work_fini(&e->work);
+    hn_unigram_work_fini(&e->paths);
+    hn_pretok_work_close(&e->pretok);
+    hn_normal_work_close(&e->normal);
+    hn_free(e->cache);
+    hn_free(e->spaced);
+}
+
+static bool emit(hn_encoder *e, int32_t id) {
+    if (e->n == e->cap && !hn_grow((void **)&e->ids, &e->cap, e->n + 1, sizeof *e->ids)) return false;
+    e->ids[e->n++] = id;
+    e->was_unknown = false;
+    return true;
+}
+
+hunch_status hn_encoder_put(hn_encoder *e, int32_t id, hunch_error *err) {
+    return emit(e, id) ? HUNCH_OK : fail_memory(err);
+}
+
+/* ---- what has no token ---- */
+
+/* A character without a token: its bytes, or the unknown token, once for a run of them if the model was made so. A
+ * byte-level vocabulary that lacks a byte and names no unknown token leaves it out, as its makers' tokenizers do. */
+static hunch_status emit_unknown(hn_encoder *e, const char *s, size_t len, hunch_error *err) {
+    const hn_tokenizer *t = e->t;
+    if (t->spelling == HN_SPELL_MARKS && len == 1 && *s == ' ') { /* as the model was shown it */
+        s = SPACE_MARK;
+        len = MARK_BYTES;
+    }
+    bool bytes = t->byte_fallback;
+    for (size_t i = 0; i < len && bytes; i++) bytes = t->byte_token[(unsigned char)s[i]] >= 0;
+    if (!bytes && t->unknown < 0 && t->spelling == HN_SPELL_BYTES) return HUNCH_OK;
+    if (!bytes && t->unknown < 0) {
+        return hn_fail(err, HUNCH_USAGE, "the model's vocabulary has no token for \"%.*s\"", len < 40 ? (int)len : 40,
+                       s);
+    }
+    if (!bytes && e->was_unknown && t->fuse_unknown) return HUNCH_OK;
+    for (size_t i = 0; i < (bytes ? len : 1); i++) {
+        if (!emit(e, bytes ? t->byte_token[(unsigned char)s[i]] : t->unknown)) return fail_memory(err);
+    }
+    e->was_unknown = !bytes;
+    return HUNCH_OK;
+}
+
+/* ---- merges ---- */
+
+/* The symbols that a word starts from; 0: no memory. */
+static size_t symbols_of(hn_encoder *e, const char *word, size_t len) {
+    const hn_tokenizer *t = e->t;
+    hn_bpe_work *w = &e->work;
+    if (!hn_bpe_work_reserve(w, len)) return 0;
+    if (t->spelling == HN_SPELL_BYTES) {
+        for (size_t i = 0; i < len; i++) {
+            w->ids[i] = t->byte_token[(unsigned char)word[i]];
+            w->starts[i] = (uint32_t)i;
+        }
+        return len;
+    }
+    size_t n = 0;
+    uint32_t cp;
+    for (size_t i = 0; i < len;) {
+        int step = hn_utf8_decode(word + i, len - i, &cp);
+        w->ids[n] = hn_vocab_symbol(t, word + i, step, cp);
+        w->starts[n++] = (uint32_t)i;
+        i += (size_t)step;
+    }
+    return n;
+}
+
+static hunch_status merge_word(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    size_t n = symbols_of(e, word, len);
+    if (n == 0 || !hn_bpe_merge(&e->t->merges, &e->work, &n)) return fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = e->work.ids[i];
+        size_t from = e->work.starts[i], to = i + 1 < n ? e->work.starts[i + 1] : len;
+        if (id >= 0 && id < e->t->vocab) {
+            if (!emit(e, id)) return fail_memory(err);
+            continue;
+        }
+        hunch_status s = emit_unknown(e, word + from, to - from, err);
+        if (s != HUNCH_OK) return s;
+    }
+    return HUNCH_OK;
+}
+
+/* ---- Unigram ---- */
+
+/* Characters in a row that no piece is: together they may be a token, or are one unknown. */
+static hunch_status emit_run(hn_encoder *e, const char *s, size_t len, hunch_error *err) {
+    int32_t id = hn_token_map_get(&e->t->map, s, len);
+    if (id < 0) return emit_unknown(e, s, len, err);
+    return emit(e, id) ? HUNCH_OK : fail_memory(err);
+}
+
+static hunch_status cut_word(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    size_t n, from = 0, end;
+    hn_unigram_work *w = &e->paths;
+    if (!hn_unigram_cut(&e->t->unigram, w, word, len, &n)) return fail_memory(err);
+    hunch_status s = HUNCH_OK;
+    for (size_t i = 0; i < n && s == HUNCH_OK; i++, from = end) {
+        end = w->ends[i];
+        int32_t id = w->nodes[end].id;
+        for (; id < 0 && i + 1 < n && w->nodes[w->ends[i + 1]].id < 0; i++) end = w->ends[i + 1];
+        if (id < 0)
+            s = emit_run(e, word + from, end - from, err);
+        else if (!emit(e, id))
+            s = fail_memory(err);
+    }
+    return s;
+}
+
+/* ---- words ---- */
+
+static hunch_status encode_new_word(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    const hn_tokenizer *t = e->t;
+    if (t->is_unigram) return cut_word(e, word, len, err);
+    bool whole = t->ignore_merges || (t->whole_lines && word[0] == '\n');
+    int32_t id = whole ? hn_token_map_get(&t->map, word, len) : -1;
+    if (id < 0) return merge_word(e, word, len, err);
+    return emit(e, id) ? HUNCH_OK : fail_memory(err);
+}
+
+static hunch_status emit_cached(hn_encoder *e, const hn_cached_word *c, hunch_error *err) {
+    if (!hn_grow((void **)&e->ids, &e->cap, e->n + c->n, sizeof *e->ids)) return fail_memory(err);
+    memcpy(e->ids + e->n, c->ids, c->n * sizeof *c->ids);
+    e->n += c->n;
+    e->was_unknown = false;
+    return HUNCH_OK;
+}
+
+static hunch_status encode_word(hn_encoder *e, const char *word, size_t len, hunch_error *err) {
+    if (!e->cache || len > CACHE_WORD) return encode_new_word(e, word, len, err);
+    hn_cached_word *c = &e->cache[hn_bytes_hash(word, len, 0) % CACHE_SLOTS];
+    if (c->n && c->len == len && memcmp(c->word, word, len) == 0) return emit_cached(e, c, err);
+    size_t before = e->n;
+    hunch_status s = encode_new_word(e, word, len, err);
+    size_t n = e->n - before;
+    /* An unknown token may have joined the one before the word, or be joined by the next: not a matter of the word. */
+    bool clean = n > 0 && n <= CACHE_IDS;
+    for (size_t i = 0; i < n && clean; i++) clean = e->ids[before + i] != e->t->unknown;
+    if (s != HUNCH_OK || !clean) return s;
+    c->len = (uint8_t)len;
+    c->n = (uint8_t)n;
+    memcpy(c->word, word, len);
+    memcpy(c->ids, e->ids + before, n * sizeof *c->ids);
+    return HUNCH_OK;
+}
+
+/* Up to the next space that no token has behind the character before it; spaces in front belong to the word. */
+static size_t word_end(const hn_tokenizer *t, const char *text, size_t at, size_t len) {
+    while (at < len && text[at] == ' ') at++;
+    while (at < len) {
+        const char *space = memchr(text + at, ' ', len - at);
+        if (!space) return len;
+        at = (size_t)(space - text);
+        if (!t->inner_space[(unsigned char)text[at - 1]]) return at;
+        while (at < len && text[at] == ' ') at++;
+    }
+    return len;
+}
+
+/* Text with spaces for U+2581. */
+static hunch_status encode_spaced(hn_encoder *e, const char *text, size_t len, hunch_error *err) {
+    hunch_status s = HUNCH_OK;
+    if (e->t->ignore_merges) return encode_word(e, text, len, err); /* the whole may be a token */
+    for (size_t at = 0, end; at < len && s == HUNCH_OK; at = end) {
+        end = word_end(e->t, text, at, len);
+        s = encode_word(e, text + at, end - at, err);
+    }
+    return s;
+}
+
+static bool is_mark(const char *text, size_t len) {
+    return len >= MARK_BYTES && memcmp(text, SPACE_MARK, MARK_BYTES) == 0;
+}
+
+/* SentencePiece's view of a text: U+2581 in it is a space, and one goes before it. */
+static hunch_status encode_marked(hn_encoder *e, const char *text, size_t len, bool add, hunch_error *err) {
+    if (!hn_grow((void **)&e->spaced, &e->cap_spaced, len + 1, 1)) return fail_memory(err);
+    size_t n = 0;
+    if (add) e->spaced[n++] = ' ';
+    for (size_t i = 0; i < len;) {
+        if (text[i] == SPACE_MARK[0] && is_mark(text + i, len - i)) {
+            e->spaced[n++] = ' ';
+            i += MARK_BYTES;
+        } else {
+            e->spaced[n++] = text[i++];
+        }
+    }
+    return encode_spaced(e, e->spaced, n, err);
+}
+
+/* A hn_word_fn: a word of the pre-tokenizer. */
+static hunch_status put_word(void *user, const char *word, size_t len, hunch_error *err) {
+    hn_encoder *e = user;
+    e->was_unknown = false;
+    return e->t->spelling == HN_SPELL_MARKS ? encode_marked(e, word, len, false, err) : encode_word(e, word, len, err);
+}
+
+hunch_status hn_encoder_piece(hn_encoder *e, const char *text, size_t len, bool first, hunch_error *err) {
+    const hn_tokenizer *t = e->t;
+    if (len == 0) return HUNCH_OK;
+    if (t->pretok) return hn_pretok_split(t->pretok, e->pretok, text, len, first, put_word, e, err);
+    bool add = t->prefix == HN_PREFIX_EACH || (t->prefix == HN_PREFIX_FIRST && first);
+    if (add && t->prefix_unless_space && (text[0] == ' ' || is_mark(text, len))) add = false;
+    return t->spelling == HN_SPELL_MARKS ? encode_marked(e, text, len, add, err) : encode_word(e, text, len, err);
+}

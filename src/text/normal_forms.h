@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* normal_forms.h - Unicode's normal forms of a text, and the growing text that normalizers write. Time is n log n at worst,
+ * whatever the marks. */
+#ifndef HN_NORMAL_FORMS_H
+#define HN_NORMAL_FORMS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct hn_text {
+    char *bytes; /* NULL while nothing was put */
+    size_t len, cap;
+    size_t most; /* bytes that it may have; 0: any number */
+    bool over;   /* it would have more */
+} hn_text;
+
+/* False: no memory, or over. */
+bool hn_text_put(hn_text *t, const char *bytes, size_t len);
+
+typedef struct hn_form_work { /* code points of the part at hand; zeroed at first */
+    int32_t *points;
+    uint64_t *order;
+    size_t n, cap_points, cap_order;
+} hn_form_work;
+void hn_form_work_fini(hn_form_work *w);
+
+/* Appends the form: composed or not, compatibility forms replaced or not. False: as hn_text_put. text is valid UTF-8. */
+bool hn_normal_form(hn_form_work *w, hn_text *out, const char *text, size_t len, bool compose, bool compat);
+#endif

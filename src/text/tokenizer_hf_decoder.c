@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer_hf_decoder.c - the decoder of a tokenizer.json: what a token shows as, where that is not the piece itself.
+ *
+ * ByteLevel, Metaspace, ByteFallback and Fuse ask for nothing that pieces and detok.c do not do already.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "text/byte_letters.h"
+#include "text/normal_forms.h"
+#include "text/tokenizer_hf.h"
+
+static const char SPACE_MARK[] = "\xE2\x96\x81";
+
+typedef struct decoder {
+    const char *from[HN_NORMAL_MAX_STEPS], *to[HN_NORMAL_MAX_STEPS]; /* replacements in each token */
+    size_t n;
+    bool letters, fused;
+} decoder;
+
+static hunch_status read_decoder_replace(decoder *d, const hn_tokenizer *t, const json_t *j, hunch_error *err) {
+    const char *from = json_string_value(json_object_get(json_object_get(j, "pattern"), "String"));
+    const char *to = hn_hf_string(j, "content");
+    if (!from || !*from) return hn_hf_refuse("decoder Replace of a", "Regex", err);
+    if (d->fused) return hn_hf_refuse("behind Fuse, the decoder", "Replace", err);
+    if (t->spelling == HN_SPELL_MARKS && strcmp(from, SPACE_MARK) == 0 && strcmp(to, " ") == 0) return HUNCH_OK;
+    if (d->n == HN_NORMAL_MAX_STEPS || strlen(to) > HN_NORMAL_MAX_CONTENT)
+        return hn_hf_refuse("decoder", "Replace of so much", err);
+    d->from[d->n] = from;
+    d->to[d->n++] = to;
+    return HUNCH_OK;
+}
+
+static hunch_status read_decoder_strip(const decoder *d, hn_tokenizer *t, const json_t *j, hunch_error *err) {
+    json_int_t start = json_integer_value(json_object_get(j, "start")),
+               stop = json_integer_value(json_object_get(j, "stop"));
+    if (start == 0 && stop == 0) return HUNCH_OK;
+    if (!d->fused || stop || start < 0 || start > 100 || strcmp(hn_hf_string(j, "content"), " ") != 0)
+        return hn_hf_refuse(
+            "decoder Strip of anything but spaces at the start of the text:", hn_hf_string(j, "content"), err);
+    t->drops = (int)start;
+    return HUNCH_OK;
+}
+
+static hunch_status read_decoder_part(decoder *d, hn_tokenizer *t, const json_t *j, hunch_error *err) {
+    const char *type = hn_hf_string(j, "type");
+    if (strcmp(type, "ByteFallback") == 0) return HUNCH_OK; /* bytes are bytes wherever they come from */
+    if (strcmp(type, "Fuse") == 0) {
+        d->fused = true;
+    } else if (strcmp(type, "ByteLevel") == 0) {
+        d->letters = t->spelling != HN_SPELL_BYTES;
+    } else if (strcmp(type, "Metaspace") == 0) {
+        bool never = strcmp(hn_hf_string(j, "prepend_scheme"), "never") == 0 ||
+                     (!*hn_hf_string(j, "prepend_scheme") && json_is_false(json_object_get(j, "add_prefix_space")));
+        t->drops = never ? 0 : HN_MAX_TOKEN_BYTES; /* all of the first token's */
+    } else if (strcmp(type, "Replace") == 0) {
+        return read_decoder_replace(d, t, j, err);
+    } else if (strcmp(type, "Strip") == 0) {
+        return read_decoder_strip(d, t, j, err);
+    } else {
+        return hn_hf_refuse("decoder", type, err);
+    }
+    return HUNCH_OK;
+}
+
+/* All of `from` in the bytes of out behind `start` become `to`. False: as hn_text_put. */
+static bool replace(hn_text *out, size_t start, hn_text *spare, const char *from, const char *to) {
+    size_t n = strlen(from), at = 0;
+    const char *found;
+    spare->len = 0;
+    if (out->len == start) return true;
+    if (!hn_text_put(spare, out->bytes + start, out->len - start)) return false;
+    out->len = start;
+    while (at < spare->len && (found = memmem(spare->bytes + at, spare->len - at, from, n))) {
+        size_t place = (size_t)(found - spare->bytes);
+        if (!hn_text_put(out, spare->bytes + at, place - at) || !hn_text_put(out, to, strlen(to))) return false;
+        at = place + n;
+    }
+    return hn_text_put(out, spare->bytes + at, spare->len - at);
+}
+
+/* What a token shows as, and a NUL, appended to out. False: as hn_text_put. */
+static bool show(hn_text *out, hn_text *spare, const decoder *d, hn_piece p) {
+    size_t start = out->len, n = 0;
+    out->most = start + HN_MAX_TOKEN_BYTES + 1;
+    if (!hn_text_put(out, p.bytes, p.len)) return false;
+    for (size_t i = 0; i < d->n; i++) {
+        if (!replace(out, start, spare, d->from[i], d->to[i])) return false;
+    }
+    spare->len = 0;
+    if (d->letters && out->len > start) {
+        if (!hn_text_put(spare, out->bytes + start, out->len - start)) return false;
+        if (hn_letters_to_bytes(spare->bytes, spare->len, out->bytes + start, &n))
+            out->len = start + n;
+        else /* some letter is not of the alphabet */
+            memcpy(out->bytes + start, spare->bytes, spare->len);
+    }
+    return hn_text_put(out, "", 1);
+}
+
+static hunch_status build_shown(hn_tokenizer *t, const decoder *d, hunch_error *err) {
+    hn_text out = {0}, spare = {0};
+    size_t *starts = hn_alloc(((size_t)t->vocab + 1) * sizeof *starts);
+    t->shown = hn_zalloc((size_t)t->vocab, sizeof *t->shown);
+    bool ok = starts && t->shown;
+    for (int32_t id = 0; ok && id < t->vocab; id++) {
+        starts[id] = out.len;
+        ok = show(&out, &spare, d, t->pieces[id]);
+    }
+    t->shown_bytes = out.bytes;
+    if (ok) starts[t->vocab] = out.len;
+    for (int32_t id = 0; ok && id < t->vocab; id++)
+        t->shown[id] = (hn_piece){out.bytes + starts[id], (uint32_t)(starts[id + 1] - starts[id] - 1)};
+    hn_free(starts);
+    hn_free(spare.bytes);
+    if (ok) return HUNCH_OK;
+    if (!out.over) return hn_fail_memory(err, "decoded tokens", out.len);
+    return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "the decoder makes more than %d bytes of a token",
+                   HN_MAX_TOKEN_BYTES);
+}
+
+hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error *err) {
+    const json_t *thing = json_object_get(doc, "decoder"), *part;
+    decoder d = {.n = 0};
+    hunch_status s = HUNCH_OK;
+    if (!json_is_object(thing)) { /* joins tokens by spaces; spaces in the tokens themselves are enough */
+        t->spaced_out = t->spelling == HN_SPELL_PLAIN;
+        t->drops = t->prefix != HN_PREFIX_NONE;
+        return HUNCH_OK;
+    }
+    for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, "decoders", i)); i++)
+        s = read_decoder_part(&d, t, part, err);
+    return s == HUNCH_OK && (d.n || d.letters) ? build_shown(t, &d, err) : s;
+}
