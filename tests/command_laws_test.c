@@ -179,6 +179,39 @@ static void test_run_template(void **state) {
     json_decref(value);
 }
 
+/* Tools and conversations with calls of them reach the template as they are. */
+static void test_run_tools(void **state) {
+    (void)state;
+    const char *source = text_write("tools.jinja", "{{ bos_token }}{% for m in messages %}{{ m['content'] }}"
+                                                   "{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}"
+                                                   "{% endfor %}{% for t in tools %}{{ t.function.name }}{% endfor %}");
+    const char *tools = text_write("tools.json", "[{\"type\": \"function\", \"function\": {\"name\": \" a time\"}}]");
+    const char *called = text_write(
+        "called.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"Once\"}, {\"role\": \"assistant\","
+                        "\"content\": \"\", \"tool_calls\": [{\"function\": {\"name\": \" upon\"}}]}],"
+                        "\"tools\": [{\"function\": {\"name\": \" a\"}}, {\"function\": {\"name\": \" time\"}}]}\n");
+    json_t *raw = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "30");
+    json_t *given = json_of("run", "-m", STORIES, "-p", "Once upon", "-n", "30", "--chat-template-file", source,
+                            "--tools", tools);
+    json_t *row = json_of("run", "-m", STORIES, "-f", called, "-n", "30", "--chat-template-file", source);
+    assert_int_equal(int_of(given, "prompt_tokens"), int_of(raw, "prompt_tokens"));
+    tokens_equal(raw, given);
+    tokens_equal(raw, row);
+    json_decref(raw);
+    json_decref(given);
+    json_decref(row);
+    /* without a template nobody would tell the model of them; their contents in a row are still a text */
+    refused(2, "\"tools\"", "run", "-m", STORIES, "-f", called, "-n", "1");
+    refused(2, "--tools", "run", "-m", STORIES, "-p", "a", "--tools", tools);
+    refused(2, "--tools", "run", "-m", STORIES, "-p", "a", "--tools", tools, "--raw");
+    refused(2, "give one of them", "run", "-m", STORIES, "-p", "a", "--tools", tools, "--template-arg", "tools=[]");
+    refused(2, "array of tools", "run", "-m", STORIES, "-p", "a", "--tools", text_write("no.json", "{}"));
+    refused(2, "not JSON", "run", "-m", STORIES, "-p", "a", "--tools", text_write("no.json", "["));
+    refused(1, "/proc/nowhere", "run", "-m", STORIES, "-p", "a", "--tools", "/proc/nowhere");
+    refused(2, "message 1", "run", "-m", STORIES, "-f", text_write("no.jsonl", "{\"messages\": [{}, 1]}"));
+    refused(2, "not an array", "run", "-m", STORIES, "-f", text_write("no.jsonl", "{\"messages\": [], \"tools\": 1}"));
+}
+
 static void test_run_input(void **state) {
     (void)state;
     json_t *plain = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "20");
@@ -343,8 +376,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_bias),       cmocka_unit_test(test_run_laws),     cmocka_unit_test(test_run_rules),
         cmocka_unit_test(test_run_lossy),      cmocka_unit_test(test_run_logprobs), cmocka_unit_test(test_run_why),
-        cmocka_unit_test(test_run_template),   cmocka_unit_test(test_run_input),    cmocka_unit_test(test_run_crowded),
-        cmocka_unit_test(test_compare_repeat), cmocka_unit_test(test_draft),        cmocka_unit_test(test_draft_output),
+        cmocka_unit_test(test_run_template),   cmocka_unit_test(test_run_tools),    cmocka_unit_test(test_run_input),
+        cmocka_unit_test(test_run_crowded),    cmocka_unit_test(test_compare_repeat), cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_output),
     };
     unsetenv("NO_COLOR");
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -72,7 +72,14 @@ typedef struct hunch_model_options {
 
 void hunch_model_options_defaults(hunch_model_options *o);
 
-/* Opens a GGUF file or a Hugging Face folder. The file is not needed once this returns.
+/* Opens a GGUF file or a Hugging Face folder: `path`, or where nothing has that path the download of that name.
+ *   org/name, org/name@revision, org/name:Q4_K_M   in Hugging Face's cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub);
+ *                                                  behind the colon a part of the GGUF file's name
+ *   name, name:tag, space/name:tag                 in Ollama's ($OLLAMA_MODELS, ~/.ollama/models and its service's)
+ *   file, file.gguf                                in hunch's ($HUNCH_CACHE, ~/.cache/hunch) and llama.cpp's ($LLAMA_CACHE,
+ *                                                  ~/.cache/llama.cpp)
+ * Several of one name are HUNCH_REFUSED. The environment is read: not while another thread changes it. The file is not
+ * needed once this returns.
  * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read), HUNCH_USAGE, HUNCH_NO_MEMORY. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
@@ -88,6 +95,8 @@ typedef struct hunch_model_info {
     int threads;
     bool has_tokenizer, has_chat_template;
     double load_seconds;
+    int n_unused;            /* tensors of the file that nothing here reads */
+    const char *unused;      /* names of the first of them, "a, b, ..."; owned by the model */
 } hunch_model_info;
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
 
@@ -147,7 +156,9 @@ typedef struct hunch_lossy {
 typedef struct hunch_engine_options {
     const char *const *drafts; /* SPECs that draft together: "none", "ngram,min=2,max=4,depth=8", "forced,accept=.8,..." */
     int n_drafts;              /* 0: plain decoding */
-    int context;               /* rows a sequence may hold; 0: the model's, at most 8192 */
+    int context;               /* rows a sequence may hold; 0: the model's, at most 8192. Models with longrope (Phi-3) have
+                                  two rotations: a context beyond their original length chooses the one for long texts,
+                                  for every text of the engine; 0 stays within that length */
     int parallel;              /* sequences at once; 1 */
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
@@ -321,7 +332,9 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
                          hunch_draft_result *out, hunch_error *err);
 
-/* What a model file or folder holds, as JSON (keys, tensors, what each is used for). *json: to be freed with hunch_free. */
+/* What a model file or folder holds, as JSON: path, format, metadata, tensors (each with "used", null where the model does not
+ * run), sums by type, tokenizer, "runs", and "refused" with the reason or "model" and "unused" (names of tensors). No byte of
+ * a tensor is read. path: as of hunch_model_open. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
 /* Writes a Hugging Face folder as GGUF, weights as stored. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);

@@ -17,6 +17,18 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
+#if defined(__has_feature)
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, size) ((void)(p), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(p, size) ((void)(p), (void)(size))
+#endif
+
 static hunch_status errno_fail(const char *path, int code, hunch_error *err) {
     if (code == ENOENT || code == ENOTDIR) return hn_fail(err, HUNCH_FAILED, "%s: no such file", path);
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be read: %s", path, strerror(code));
@@ -43,6 +55,11 @@ static hunch_status regular_open(const char *path, int *fd, size_t *size, hunch_
     return status;
 }
 
+/* The last page of a mapping goes on with zeros behind the file. A sanitizer lets nobody read them. */
+static size_t tail_size(size_t size) {
+    return -size & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
 hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err) {
     *out = (hn_map){0};
     int fd;
@@ -56,6 +73,7 @@ hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err) {
                                      : errno_fail(path, errno, err);
         } else {
             *out = (hn_map){p, size};
+            ASAN_POISON_MEMORY_REGION(out->data + size, tail_size(size));
         }
     }
     close(fd);
@@ -63,7 +81,10 @@ hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err) {
 }
 
 void hn_map_close(hn_map *m) {
-    if (m->data) munmap((void *)m->data, m->size);
+    if (m->data) {
+        ASAN_UNPOISON_MEMORY_REGION(m->data + m->size, tail_size(m->size));
+        munmap((void *)m->data, m->size);
+    }
     *m = (hn_map){0};
 }
 
@@ -93,7 +114,7 @@ hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *siz
     if (status != HUNCH_OK) return status;
     char *buffer = NULL;
     if (bytes > max || bytes == SIZE_MAX) {
-        status = hn_fail(err, HUNCH_FAILED, "%s: has %zu bytes, expected at most %zu", path, bytes, max);
+        status = hn_fail(err, HUNCH_REFUSED, "%s: has %zu bytes, expected at most %zu", path, bytes, max);
     } else if (!(buffer = hn_alloc(bytes + 1))) {
         status = hn_fail_memory(err, path, bytes + 1);
     } else {

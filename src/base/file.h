@@ -15,7 +15,8 @@ hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err);
 void hn_map_close(hn_map *m);
 void hn_map_release(const hn_map *m, size_t off, size_t len); /* these pages were copied: drop them from memory */
 
-/* Whole file, NUL-terminated (size does not count it), limited to max bytes. To be freed with hn_free. */
+/* Whole file, NUL-terminated (size does not count it). To be freed with hn_free. HUNCH_REFUSED if it has more than max
+ * bytes. */
 hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *size, hunch_error *err);
 bool hn_is_folder(const char *path);
 bool hn_is_file(const char *path);

@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Messages quote untrusted bytes (keys, paths); what could move a cursor or end the line becomes '?'. */
+/* Messages quote untrusted bytes (keys, paths); what could move a cursor or end the line becomes '?': the control
+ * characters of ASCII, and those of Latin-1, which are two bytes of UTF-8. */
 static void control_mask(char *s) {
     for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c == 0x7f) *s = '?';
+        const unsigned char *c = (const unsigned char *)s;
+        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+        if (c[0] < 0x20 || c[0] == 0x7f || latin) *s = '?';
+        if (latin) *++s = '?';
     }
 }
 

@@ -31,6 +31,8 @@ static void test_control_bytes_are_masked(void **state) {
     hunch_error err;
     hn_fail(&err, HUNCH_FAILED, "key 'a\nb\x1b[2J\x7f' \xC3\xA9");
     assert_string_equal(err.message, "key 'a?b?[2J?' \xC3\xA9");
+    hn_fail(&err, HUNCH_FAILED, "\xC2\x9B" "2J \xC2\x80 \xC2\xA0 \xC2");
+    assert_string_equal(err.message, "??2J ?? \xC2\xA0 ");
 }
 
 static void test_prefix_keeps_status(void **state) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_api.c - the public model handle: weights, tokenizer and chat template together; text calls. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -19,36 +20,54 @@ void hunch_model_options_defaults(hunch_model_options *o) {
     memset(o, 0, sizeof *o);
 }
 
-/* The template of a GGUF's metadata, of tokenizer_config.json, or of chat_template.jinja beside it. */
-static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
-    const char *text = NULL;
-    size_t len = 0;
-    bool found = false;
-    char *file = NULL;
-    hunch_status st = HUNCH_OK;
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
-        st = hn_source_str(src, "tokenizer.chat_template", &text, &len, &found, err);
-    else {
-        char *path = hn_path_join(hn_source_path(src), "chat_template.jinja");
-        if (!path) return hn_fail_memory(err, "path", 0);
-        const json_t *t = json_object_get(hn_source_json(src, "tokenizer_config.json"), "chat_template");
-        if (hn_is_file(path)) {
-            st = hn_file_read(path, 16 << 20, &file, &len, err);
-            text = file;
-            found = !st;
-        } else if (json_is_string(t)) {
-            text = json_string_value(t);
-            len = json_string_length(t);
-            found = true;
-        }
-        hn_free(path);
-    }
-    if (!st && found) {
-        st = hn_template_parse(&m->chat, text, len, err);
-        if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
-    }
-    hn_free(file);
+static hunch_status parse_chat(hn_template **out, const hn_source *src, const char *text, size_t len,
+                               hunch_error *err) {
+    hn_template_free(*out); /* of two with one name the last counts */
+    hunch_status st = hn_template_parse(out, text, len, err);
+    if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
     return st;
+}
+
+static hunch_status chat_of_key(hn_template **out, const hn_source *src, const char *key, hunch_error *err) {
+    const char *text;
+    size_t len;
+    bool found;
+    hunch_status st = hn_source_str(src, key, &text, &len, &found, err);
+    return st || !found ? st : parse_chat(out, src, text, len, err);
+}
+
+static hunch_status chat_of_json(hn_template **out, const hn_source *src, const json_t *text, hunch_error *err) {
+    if (!json_is_string(text)) return HUNCH_OK;
+    return parse_chat(out, src, json_string_value(text), json_string_length(text), err);
+}
+
+/* What chat_template.jinja holds, else what tokenizer_config.json says: one text, or a list of named ones. */
+static hunch_status chat_of_folder(hunch_model *m, const hn_source *src, hunch_error *err) {
+    const json_t *said = json_object_get(hn_source_json(src, "tokenizer_config.json"), "chat_template"), *one;
+    char *path = hn_path_join(hn_source_path(src), "chat_template.jinja"), *text = NULL;
+    size_t i, len;
+    hunch_status st = path ? HUNCH_OK : hn_fail_memory(err, "path", 0);
+    if (!st && hn_is_file(path)) {
+        st = hn_file_read(path, 16 << 20, &text, &len, err);
+        if (!st) st = parse_chat(&m->chat, src, text, len, err);
+    } else if (!st) {
+        st = chat_of_json(&m->chat, src, said, err);
+        json_array_foreach (said, i, one) {
+            const char *name = json_string_value(json_object_get(one, "name"));
+            const json_t *template = json_object_get(one, "template");
+            if (!st && name && !strcmp(name, "default")) st = chat_of_json(&m->chat, src, template, err);
+            if (!st && name && !strcmp(name, "tool_use")) st = chat_of_json(&m->chat_tools, src, template, err);
+        }
+    }
+    hn_free(text);
+    hn_free(path);
+    return st;
+}
+
+static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
+    if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return chat_of_folder(m, src, err);
+    hunch_status st = chat_of_key(&m->chat, src, "tokenizer.chat_template", err);
+    return st ? st : chat_of_key(&m->chat_tools, src, "tokenizer.chat_template.tool_use", err);
 }
 
 static char *token_name(const hn_tokenizer *t, int32_t id) {
@@ -69,6 +88,20 @@ static hunch_status open_text(hunch_model *m, const hn_source *src, hunch_error 
     return open_chat(m, src, err);
 }
 
+/* Every tensor of a file is used or reported (contract C6). */
+static void note_unused(hunch_model *m, hn_source *src) {
+    enum { NAMED = 3 };
+    size_t at = 0, room = sizeof m->unused;
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
+        const hn_tensor *t = hn_source_tensor(src, i);
+        if (t->used) continue;
+        m->n_unused++;
+        if (m->n_unused <= NAMED && at < room)
+            at += (size_t)snprintf(m->unused + at, room - at, "%s%.60s", at ? ", " : "", t->name);
+    }
+    if (m->n_unused > NAMED && at < room) snprintf(m->unused + at, room - at, ", ...");
+}
+
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
     *out = NULL;
     const double start = hn_now();
@@ -87,6 +120,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     st = hn_source_open(&src, path, err);
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
+    if (!st && !m->text_only) note_unused(m, src);
     hn_source_close(&src);
     m->load_seconds = hn_now() - start;
     if (st) {
@@ -102,6 +136,7 @@ void hunch_model_close(hunch_model **mp) {
     *mp = NULL;
     if (!m) return;
     hn_template_free(m->chat);
+    hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
     hn_free(m->chat_bos);
     hn_free(m->chat_eos);
@@ -127,7 +162,9 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat != NULL,
-                               .load_seconds = m->load_seconds};
+                               .load_seconds = m->load_seconds,
+                               .n_unused = m->n_unused,
+                               .unused = m->unused};
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------------ */
@@ -203,7 +240,8 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
     if (!st && template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
     if (!st) {
         chat_defaults(m, vars);
-        st = hn_template_render(own ? own : m->chat, vars, NULL, text, len, err);
+        const bool tools = m->chat_tools && json_array_size(json_object_get(vars, "tools")) > 0;
+        st = hn_template_render(own ? own : tools ? m->chat_tools : m->chat, vars, NULL, text, len, err);
     }
     hn_template_free(own);
     json_decref(vars);

@@ -2,7 +2,7 @@
 /* describe.c - a source as JSON, for `hunch inspect`.
  *
  *     {"format": "gguf" or "hf", "path": …, "files": how many hold the tensors, "metadata": {key: value, …},
- *      "tensors": [{"name", "type", "shape", "bytes", "used"}, …], "tensor_bytes": n}
+ *      "tensors": [{"name", "type", "shape", "bytes", "used"}, …], "tensor_bytes": n, and what describe_summary.c adds}
  *
  * Arrays of more than 16 elements appear as {"type", "count", "first": [8 of them]}. Files may hold any bytes: invalid
  * UTF-8 appears as U+FFFD, numbers that JSON cannot hold as null.
@@ -17,7 +17,7 @@
 enum { DESCRIBE_ARRAY_MAX = 16, DESCRIBE_ARRAY_FIRST = 8, DESCRIBE_MAX_DEPTH = 32 };
 
 /* NULL: no memory, as of all functions here that return JSON. */
-static json_t *text_describe(const char *bytes, size_t len) {
+json_t *hn_json_text(const char *bytes, size_t len) {
     static const char replacement[] = "\xEF\xBF\xBD";
     char *clean = hn_alloc(len * 3 + 1); /* len is of mapped bytes: no overflow */
     if (clean == NULL)
@@ -41,7 +41,7 @@ static json_t *value_describe(const hn_value *v) {
     case HN_VALUE_INT: return json_integer(v->i);
     case HN_VALUE_FLOAT: return isfinite(v->f) ? json_real(v->f) : json_null();
     case HN_VALUE_BOOL: return json_boolean(v->b);
-    case HN_VALUE_STRING: return text_describe(v->str, v->len);
+    case HN_VALUE_STRING: return hn_json_text(v->str, v->len);
     default: return json_null();
     }
 }
@@ -139,10 +139,16 @@ hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *e
     const json_t *config = s->documents[HN_HF_CONFIG];
     json_t *metadata = config != NULL ? json_describe(config, 0) : gguf_describe(s);
     json_t *tensors = tensors_describe(s, &bytes);
-    json_t *path = text_describe(s->path, strlen(s->path));
+    json_t *path = hn_json_text(s->path, strlen(s->path));
+    json_t *summary = hn_describe_summary(s);
     /* "o" hands each part over, and frees all of them where one is NULL */
     *out = json_pack("{s:s, s:o, s:I, s:o, s:o, s:I}", "format", s->kind == HN_SOURCE_GGUF ? "gguf" : "hf", "path",
                      path, "files", (json_int_t)s->n_files, "metadata", metadata, "tensors", tensors, "tensor_bytes",
                      (json_int_t)bytes);
+    if (*out != NULL && (summary == NULL || json_object_update(*out, summary) != 0)) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    json_decref(summary);
     return *out != NULL ? HUNCH_OK : hn_fail_memory(err, "the description of a model", s->n_tensors * 100);
 }

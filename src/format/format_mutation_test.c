@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "fixture.h"
 #include "format/bytes_for_tests.h"
 #include "format/gguf_writer.h"
 #include "format/source.h"
@@ -89,6 +90,7 @@ static void mutate(const char *file, const char *opened, int rounds) {
     bytes whole = test_file_read(path);
     uint64_t state = SEED;
     int survived = 0;
+    rounds = light() ? rounds / 8 : rounds;
     print_message("seed %d, %s: %d rounds\n", SEED, path, rounds);
     assert_true(try_open(model));
     for (int i = 0; i < rounds; i++) {

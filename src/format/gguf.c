@@ -18,7 +18,7 @@
 #include "format/source_private.h"
 
 /* Real files have under 20 MB of metadata (a large vocabulary and its merges), 100 keys and 100,000 tensors. */
-static const uint64_t GGUF_MAX_HEAD = (uint64_t)512 << 20;
+static const uint64_t GGUF_MAX_HEAD = (uint64_t)256 << 20; /* strings in arrays take two to three times that */
 static const uint64_t GGUF_MAX_COUNT = 1000000;
 static const uint64_t GGUF_MAX_KEY = 65535;
 static const uint64_t GGUF_MAX_ALIGNMENT = 1 << 20;

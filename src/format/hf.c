@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/json_text.h"
 #include "format/source_private.h"
 
 static const struct {
@@ -22,16 +23,8 @@ static const struct {
 };
 enum { HF_MAX_INDEX = 64 << 20, HF_MAX_SHARDS = 10000, HF_MAX_KEY = 128 };
 
-/* Some files hold integers beyond 64 bits ("model_max_length": 1e30 in full): such a file is read with all as reals. */
-static json_t *json_parse(const char *text, size_t size, json_error_t *where) {
-    json_t *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, where);
-    if (out == NULL && json_error_code(where) == json_error_numeric_overflow)
-        out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, where);
-    return out;
-}
-
 /* *out: NULL and HUNCH_OK if the file is absent. */
-static hunch_status document_read(const char *folder, const char *name, size_t max_bytes, json_t **out,
+static hunch_status document_read(hn_source *s, const char *folder, const char *name, size_t max_bytes, json_t **out,
                                   hunch_error *err) {
     char *text = NULL, *path = hn_path_join(folder, name);
     size_t size = 0;
@@ -43,7 +36,7 @@ static hunch_status document_read(const char *folder, const char *name, size_t m
         status = hn_file_read(path, max_bytes, &text, &size, err);
     if (text != NULL) {
         json_error_t where;
-        *out = json_parse(text, size, &where);
+        *out = hn_json_parse(text, size, &s->json_bytes, &where);
         if (*out == NULL)
             status = hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", path, where.line, where.text);
         else if (!json_is_object(*out))
@@ -147,7 +140,7 @@ static hunch_status weights_read_index(hn_source *s, const char *folder, hunch_e
     char *path = hn_path_join(folder, name);
     if (path == NULL)
         return hn_fail_memory(err, "a path", strlen(folder) + sizeof name + 1);
-    hunch_status status = document_read(folder, name, HF_MAX_INDEX, &index, err);
+    hunch_status status = document_read(s, folder, name, HF_MAX_INDEX, &index, err);
     if (status == HUNCH_OK && index == NULL)
         status = hn_fail(err, HUNCH_REFUSED, "%s: neither model.safetensors nor %s is there; expected one of them",
                          folder, name);
@@ -161,7 +154,7 @@ static hunch_status weights_read_index(hn_source *s, const char *folder, hunch_e
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
     for (int i = 0; i < HN_HF_DOCUMENTS; i++) {
         hunch_status status =
-            document_read(folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
+            document_read(s, folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
         if (status != HUNCH_OK)
             return status;
     }
@@ -203,10 +196,11 @@ static bool value_from_json(const json_t *json, hn_value *out) {
     }
 }
 
-hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err) {
-    const json_t *at = s->documents[HN_HF_CONFIG];
+/* Walks a dotted path. *out: NULL where it is absent or null; HUNCH_REFUSED where it leads through something that is no
+ * object. */
+static hunch_status path_walk(const hn_source *s, const json_t *at, const char *key, const json_t **out, hunch_error *err) {
     const char *part = key;
-    *found = false;
+    *out = NULL;
     while (at != NULL && !json_is_null(at)) {
         const char *dot = strchr(part, '.');
         size_t len = dot != NULL ? (size_t)(dot - part) : strlen(part);
@@ -220,6 +214,28 @@ hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, boo
             break;
         part = dot + 1;
     }
-    *found = at != NULL && value_from_json(at, out);
+    *out = json_is_null(at) ? NULL : at;
     return HUNCH_OK;
+}
+
+static hunch_status config_walk(const hn_source *s, const char *key, const json_t **out, hunch_error *err) {
+    const json_t *config = s->documents[HN_HF_CONFIG], *text = json_object_get(config, "text_config");
+    hunch_status status = HUNCH_OK;
+    *out = NULL;
+    if (json_is_object(text))
+        status = path_walk(s, text, key, out, err);
+    return status != HUNCH_OK || *out != NULL ? status : path_walk(s, config, key, out, err);
+}
+
+const json_t *hn_source_config(const hn_source *s, const char *path) {
+    const json_t *at = NULL;
+    return s->kind == HN_SOURCE_HF && config_walk(s, path, &at, NULL) == HUNCH_OK ? at : NULL;
+}
+
+hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err) {
+    const json_t *at;
+    *found = false;
+    hunch_status status = config_walk(s, key, &at, err);
+    *found = status == HUNCH_OK && at != NULL && value_from_json(at, out);
+    return status;
 }

@@ -183,6 +183,34 @@ static void test_config_values(void **state) {
 
 /* ---- damaged folders -------------------------------------------------------------------------------------------- */
 
+/* What text_config says comes first; the rest of the file is there too. */
+static void test_text_config(void **state) {
+    (void)state;
+    hn_source *s = NULL;
+    const char *type = NULL;
+    uint64_t u = 0;
+    bool found = false;
+    hunch_error err = {0};
+    folder_empty();
+    folder_file("config.json", "{\"model_type\": \"both\", \"layers\": 5, \"eos\": 7, \"list\": [1], \"text_config\": {\"model_type\": \"text\","
+                               " \"layers\": 9, \"eos\": null, \"list\": [1, 2], \"flat\": 3}}");
+    folder_weights("model.safetensors", "{}", 0);
+    assert_int_equal(hn_source_open(&s, test_path("hf"), &err), HUNCH_OK);
+    assert_int_equal(hn_source_str(s, "model_type", &type, NULL, &found, &err), HUNCH_OK);
+    assert_string_equal(type, "text");
+    assert_int_equal(hn_source_u64(s, "layers", &u, &found, &err), HUNCH_OK);
+    assert_true(found && u == 9);
+    assert_int_equal(hn_source_u64(s, "eos", &u, &found, &err), HUNCH_OK);
+    assert_true(found && u == 7);
+    assert_int_equal(hn_source_u64(s, "vision.layers", &u, &found, &err), HUNCH_OK);
+    assert_false(found);
+    assert_int_equal(hn_source_u64(s, "flat.x", &u, &found, &err), HUNCH_REFUSED);
+    assert_int_equal(json_array_size(hn_source_config(s, "list")), 2);
+    assert_null(hn_source_config(s, "nothing.here"));
+    assert_null(hn_source_config(s, "flat.x"));
+    hn_source_close(&s);
+}
+
 static void test_wrong_folders(void **state) {
     (void)state;
     folder_empty();
@@ -256,6 +284,8 @@ static void test_wrong_heads(void **state) {
         {"{} x", "not a JSON object"},
         {"{\"a\": 1}", "tensor a has no readable dtype"},
         {"{\"a\": {\"dtype\": 1}}", "tensor a has no readable dtype"},
+        {"{\"a\": {\"dtype\": \"\\u001b[2J\"}}", "tensor a has no readable dtype"},
+        {"{\"a\": {\"dtype\": \"\"}}", "tensor a has no readable dtype"},
         {"{\"a\": {\"dtype\": \"F32\"}}", "tensor a has no readable shape"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1,1,1,1,1,1,1,1,1]}}", "tensor a has no readable shape"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [-1]}}", "tensor a has a size in its shape"},
@@ -272,6 +302,12 @@ static void test_wrong_heads(void **state) {
          "tensor a holds 8 bytes; its shape needs 3 elements"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [0, 20]}}",
          "tensor a ends at byte 20 of the data; the file has 16"},
+        {"{\"a\": {\"dtype\": \"F8_E4M3\", \"shape\": [3], \"data_offsets\": [0, 8]}}",
+         "tensor a holds 8 bytes; its shape needs 3 elements of F8_E4M3"},
+        {"{\"a\": {\"dtype\": \"F4\", \"shape\": [3], \"data_offsets\": [0, 1]}}",
+         "tensor a holds 1 bytes; its shape needs 3 elements of F4"},
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [1,1,1,1,9], \"data_offsets\": [0, 8]}}",
+         "tensor a holds 8 bytes; its shape needs 9 elements"},
         {"{\"\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}}", "the name of tensor 0"},
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": [9], \"data_offsets\": [0, 9]}, \"b\": {\"dtype\": \"U8\", \"shape\": [8], \"data_offsets\": [8, 16]}}",
          "tensors a and b overlap"},
@@ -336,6 +372,40 @@ static void test_types_not_read(void **state) {
     t = hn_source_take(s, "none");
     assert_true(t->known && t->bytes == 0);
     hn_source_close(&s);
+}
+
+/* Every type of the format opens at its size and is listed by its name. */
+static void test_every_type(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int bits;
+        bool read;
+    } types[] = {{"F64", 64, true},      {"F32", 32, true},      {"F16", 16, true},     {"BF16", 16, true},
+                 {"I64", 64, true},      {"I32", 32, true},      {"I16", 16, true},     {"I8", 8, true},
+                 {"U8", 8, true},        {"BOOL", 8, true},      {"F8_E4M3", 8, false}, {"F8_E5M2", 8, false},
+                 {"F8_E8M0", 8, false},  {"F6_E2M3", 6, false},  {"F6_E3M2", 6, false}, {"F4", 4, false},
+                 {"U16", 16, false},     {"U32", 32, false},     {"U64", 64, false},    {"C64", 64, false}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char head[200];
+        hn_source *s = NULL;
+        hunch_error err = {0};
+        const int size = types[i].bits;
+        snprintf(head, sizeof head, "{\"a\": {\"dtype\": \"%s\", \"shape\": [2, 4], \"data_offsets\": [0, %d]}}",
+                 types[i].name, size);
+        bytes b = safetensors(head, (size_t)size);
+        test_file_write(test_path("file.safetensors"), b.at, b.size);
+        bytes_free(&b);
+        assert_int_equal(hn_source_open_safetensors(&s, test_path("file.safetensors"), &err), HUNCH_OK);
+        const hn_tensor *t = hn_source_tensor(s, 0);
+        assert_string_equal(t->type_name, types[i].name);
+        assert_int_equal(t->known, types[i].read);
+        assert_int_equal(t->bytes, size);
+        hn_source_close(&s);
+        snprintf(head, sizeof head, "{\"a\": {\"dtype\": \"%s\", \"shape\": [2, 4], \"data_offsets\": [0, %d]}}",
+                 types[i].name, size - 1);
+        assert_file_refused(head, (size_t)size, "its shape needs 8 elements");
+    }
 }
 
 /* ---- every byte ------------------------------------------------------------------------------------------------ */
@@ -425,9 +495,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_file),        cmocka_unit_test(test_shards),
         cmocka_unit_test(test_one_file_alone),     cmocka_unit_test(test_config_values),
-        cmocka_unit_test(test_wrong_folders),      cmocka_unit_test(test_wrong_index),
+        cmocka_unit_test(test_text_config),        cmocka_unit_test(test_wrong_folders),      cmocka_unit_test(test_wrong_index),
         cmocka_unit_test(test_wrong_heads),        cmocka_unit_test(test_wrong_lengths),
-        cmocka_unit_test(test_types_not_read),     cmocka_unit_test(test_truncated_at_every_byte),
+        cmocka_unit_test(test_types_not_read),     cmocka_unit_test(test_every_type),
+        cmocka_unit_test(test_truncated_at_every_byte),
         cmocka_unit_test(test_every_byte_changed), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_read_errors),
     };

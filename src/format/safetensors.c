@@ -11,17 +11,26 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/json_text.h"
 #include "format/source_private.h"
 
 static const uint64_t SAFETENSORS_MAX_HEAD = 100 * 1000 * 1000; /* the format's own limit */
 enum { SAFETENSORS_MAX_RANK = 8 };
 
+/* Every type of the format: those that are not read are checked and listed all the same. */
 static const struct {
     const char *name;
+    unsigned bits;
+    bool read;
     hn_dtype dtype;
 } SAFETENSORS_TYPES[] = {
-    {"F32", HN_F32}, {"F16", HN_F16}, {"BF16", HN_BF16}, {"I64", HN_I64}, {"I32", HN_I32},
-    {"I16", HN_I16}, {"I8", HN_I8},   {"U8", HN_U8},     {"BOOL", HN_U8}, {"F64", HN_F64},
+    {"F64", 64, true, HN_F64},      {"F32", 32, true, HN_F32},      {"F16", 16, true, HN_F16},
+    {"BF16", 16, true, HN_BF16},    {"I64", 64, true, HN_I64},      {"I32", 32, true, HN_I32},
+    {"I16", 16, true, HN_I16},      {"I8", 8, true, HN_I8},         {"U8", 8, true, HN_U8},
+    {"BOOL", 8, true, HN_U8},       {.name = "F8_E4M3", .bits = 8}, {.name = "F8_E5M2", .bits = 8},
+    {.name = "F8_E8M0", .bits = 8}, {.name = "F6_E2M3", .bits = 6}, {.name = "F6_E3M2", .bits = 6},
+    {.name = "F4", .bits = 4},      {.name = "U16", .bits = 16},    {.name = "U32", .bits = 32},
+    {.name = "U64", .bits = 64},    {.name = "C64", .bits = 64},
 };
 
 /* One file being read: its data, for bounds and messages. */
@@ -40,16 +49,27 @@ static bool json_u64(const json_t *value, uint64_t *out) {
     return true;
 }
 
-static hunch_status type_read(const reader *r, const json_t *value, hn_tensor *t) {
+/* A name of a type to come, as far as it can be shown. */
+static bool type_name_readable(const char *name) {
+    size_t len = 0;
+    while (name[len] > ' ' && name[len] < 0x7f)
+        len++;
+    return len > 0 && name[len] == '\0' && len < sizeof(((hn_tensor *)NULL)->type_name);
+}
+
+/* *bits: of one element, 0 if the type is unknown. */
+static hunch_status type_read(const reader *r, const json_t *value, hn_tensor *t, unsigned *bits) {
     const char *name = json_string_value(value);
-    if (name == NULL || strlen(name) >= sizeof t->type_name)
+    if (name == NULL || !type_name_readable(name))
         return hn_fail(r->err, HUNCH_REFUSED, "%s: tensor %s has no readable dtype; expected a string such as \"BF16\"",
                        r->path, t->name);
     snprintf(t->type_name, sizeof t->type_name, "%s", name);
+    *bits = 0;
     for (size_t i = 0; i < sizeof SAFETENSORS_TYPES / sizeof *SAFETENSORS_TYPES; i++) {
         if (strcmp(name, SAFETENSORS_TYPES[i].name) == 0) {
-            t->known = true;
+            t->known = SAFETENSORS_TYPES[i].read;
             t->dtype = SAFETENSORS_TYPES[i].dtype;
+            *bits = SAFETENSORS_TYPES[i].bits;
         }
     }
     return HUNCH_OK;
@@ -83,11 +103,11 @@ static hunch_status shape_read(const reader *r, const json_t *value, hn_tensor *
 
 static hunch_status tensor_read(const reader *r, const char *name, const json_t *value) {
     hn_tensor *t = NULL;
-    uint64_t elements = 0, begin = 0, end = 0;
-    size_t bytes;
+    uint64_t elements = 0, begin = 0, end = 0, all_bits;
+    unsigned bits = 0;
     hunch_status status = hn_source_add_tensor(r->s, r->path, name, strlen(name), &t, r->err);
     if (status == HUNCH_OK)
-        status = type_read(r, json_object_get(value, "dtype"), t);
+        status = type_read(r, json_object_get(value, "dtype"), t, &bits);
     if (status == HUNCH_OK)
         status = shape_read(r, json_object_get(value, "shape"), t, &elements);
     if (status != HUNCH_OK)
@@ -101,8 +121,8 @@ static hunch_status tensor_read(const reader *r, const char *name, const json_t 
         return hn_fail(r->err, HUNCH_REFUSED,
                        "%s: tensor %s ends at byte %" PRIu64 " of the data; the file has %zu (truncated?)", r->path,
                        t->name, end, r->size);
-    if (t->known &&
-        (!hn_mul_size((size_t)elements, (size_t)hn_dtype_block_bytes(t->dtype), &bytes) || bytes != end - begin))
+    if (bits > 0 &&
+        (__builtin_mul_overflow(elements, bits, &all_bits) || all_bits % 8 != 0 || all_bits / 8 != end - begin))
         return hn_fail(r->err, HUNCH_REFUSED,
                        "%s: tensor %s holds %" PRIu64 " bytes; its shape needs %" PRIu64 " elements of %s", r->path,
                        t->name, end - begin, elements, t->type_name);
@@ -114,7 +134,8 @@ static hunch_status tensor_read(const reader *r, const char *name, const json_t 
 static hunch_status head_parse(const reader *r, const char *text, size_t len) {
     json_error_t where;
     /* The format wants '{' as the first byte; what follows the object may only be white space. */
-    json_t *head = len > 0 && text[0] == '{' ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &where) : NULL;
+    size_t held = r->s->json_bytes; /* the head goes once it is read */
+    json_t *head = len > 0 && text[0] == '{' ? hn_json_parse(text, len, &held, &where) : NULL;
     if (head == NULL)
         return hn_fail(r->err, HUNCH_REFUSED, "%s: its head is not a JSON object%s%s", r->path,
                        len > 0 && text[0] == '{' ? ": " : "", len > 0 && text[0] == '{' ? where.text : "");

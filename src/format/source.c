@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "format/find.h"
 #include "format/source_private.h"
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
@@ -37,12 +38,15 @@ static hunch_status source_open(hn_source **out, const char *path, hn_source_kin
 }
 
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err) {
+    char *found;
     *out = NULL;
-    if (!hn_exists(path))
-        return hn_fail(err, HUNCH_REFUSED, "%s: no such file or folder, expected a GGUF file or a Hugging Face folder", path);
-    if (hn_is_folder(path))
-        return source_open(out, path, HN_SOURCE_HF, hn_hf_read, err);
-    return source_open(out, path, HN_SOURCE_GGUF, hn_gguf_read, err);
+    hunch_status status = hn_model_find(&found, path, err);
+    if (status != HUNCH_OK)
+        return status;
+    status = hn_is_folder(found) ? source_open(out, found, HN_SOURCE_HF, hn_hf_read, err)
+                                 : source_open(out, found, HN_SOURCE_GGUF, hn_gguf_read, err);
+    hn_free(found);
+    return status;
 }
 
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err) {

@@ -31,7 +31,8 @@ typedef struct hn_tensor {
 
 typedef struct hn_source hn_source;
 
-/* Opens a .gguf file (the first of its parts, if it is split) or a folder. Errors as hunch_model_open. */
+/* Opens a .gguf file (the first of its parts, if it is split) or a folder, by its path or by name (find.h). Errors as
+ * hunch_model_open. */
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
@@ -50,7 +51,8 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
                             hunch_error *err);
 void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */
 
-/* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor").
+/* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); where a
+ * model of several parts describes its language model in text_config, what that says comes first.
  * found: false if absent (then *out is untouched). A value of another type or out of range: HUNCH_REFUSED. */
 hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err);
 hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err);
@@ -70,6 +72,11 @@ double hn_array_number(const hn_array *a, size_t i);
 const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "config.json", "tokenizer.json",
                                             "tokenizer_config.json", "generation_config.json" */
 
+/* HF: what stands at a dotted path of config.json, found as metadata is (for lists); NULL: absent, null, or another format. */
+const json_t *hn_source_config(const hn_source *s, const char *path);
+
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
 hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);
+/* Any bytes as a string of JSON: what is not UTF-8 appears as U+FFFD. NULL: no memory. */
+json_t *hn_json_text(const char *bytes, size_t len);
 #endif

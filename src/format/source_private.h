@@ -78,6 +78,7 @@ struct hn_source {
     size_t n_metas, cap_metas;
     hn_name_index by_key;
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
+    size_t json_bytes;                  /* that they may take (json_text.h) */
 };
 
 /* The readers fill an empty source; whatever they leave behind on error is freed by hn_source_close. */
@@ -101,4 +102,6 @@ hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, boo
 size_t hn_gguf_type_bytes(uint32_t type); /* of numbers and bool; 0 for the others */
 bool hn_gguf_number(uint32_t type, const unsigned char *p, hn_value *out); /* false: a bool that is neither 0 nor 1 */
 const char *hn_gguf_type_name(uint32_t type);
+/* The part of the description that describe_summary.c makes; NULL: no memory. */
+json_t *hn_describe_summary(const hn_source *s);
 #endif

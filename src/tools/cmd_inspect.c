@@ -1,10 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file
- * that cannot run is shown all the same, with the reason. */
+ * that cannot run is shown all the same, with the reason. What matters most stands last, where a terminal ends up. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool_commands.h"
+
+static void heading(const char *text, bool color) {
+    printf("%s%s%s\n", tool_style(color, 'b'), text, tool_style(color, '0'));
+}
+
+static long long int_of(const json_t *j, const char *key) {
+    return (long long)json_integer_value(json_object_get(j, key));
+}
+
+static const char *text_of(const json_t *j, const char *key) {
+    return json_string_value(json_object_get(j, key));
+}
+
+/* "123.4 MB" */
+static const char *size_text(double bytes, char out[32]) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    int unit = 0;
+    for (; bytes >= 999.95 && unit < 4; unit++)
+        bytes /= 1000;
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return out;
+}
+
+static void metadata_print(const json_t *metadata, bool color) {
+    enum { WIDEST = 90 };
+    const char *key;
+    json_t *value;
+    heading("metadata", color);
+    json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
+        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : WIDEST;
+        while (shown < len && ((unsigned char)dump[shown] & 0xC0) == 0x80) /* never half a character */
+            shown--;
+        char *name = tool_mask(strcpy(tool_alloc(strlen(key) + 1, 1), key));
+        printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
+        free(name);
+        free(dump);
+    }
+}
 
 static void shape_print(const json_t *shape) {
     char text[128];
@@ -18,51 +57,119 @@ static void shape_print(const json_t *shape) {
     printf("%-22s", text);
 }
 
-static void metadata_print(const json_t *metadata, bool color) {
-    enum { WIDEST = 90 };
-    const char *key;
-    json_t *value;
-    printf("%smetadata%s\n", tool_style(color, 'b'), tool_style(color, '0'));
-    json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
-        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : WIDEST;
-        while (shown < len && ((unsigned char)dump[shown] & 0xC0) == 0x80) /* never half a character */
-            shown--;
-        printf("  %-44s %.*s%s\n", key, (int)shown, dump ? dump : "", shown < len ? "..." : "");
-        free(dump);
+static void tensors_print(const json_t *tensors, bool color) {
+    size_t i;
+    const json_t *t;
+    heading("tensors", color);
+    json_array_foreach (tensors, i, t) {
+        bool left = json_is_false(json_object_get(t, "used"));
+        printf("  %-44s %-8s ", text_of(t, "name"), text_of(t, "type"));
+        shape_print(json_object_get(t, "shape"));
+        printf(" %14lld%s%s%s\n", int_of(t, "bytes"), tool_style(color && left, 'y'), left ? "  not used" : "",
+               tool_style(color && left, '0'));
     }
 }
 
-static void tensors_print(const json_t *tensors, bool color) {
-    size_t i, unused = 0;
+static void types_print(const json_t *d, bool color) {
+    size_t i;
     const json_t *t;
-    printf("%stensors%s\n", tool_style(color, 'b'), tool_style(color, '0'));
-    json_array_foreach (tensors, i, t) {
-        bool used = json_is_true(json_object_get(t, "used"));
-        unused += !used;
-        printf("  %-44s %-6s ", json_string_value(json_object_get(t, "name")),
-               json_string_value(json_object_get(t, "type")));
-        shape_print(json_object_get(t, "shape"));
-        printf(" %12lld%s%s%s\n", (long long)json_integer_value(json_object_get(t, "bytes")),
-               tool_style(color && !used, 'y'), used ? "" : "  not used", tool_style(color && !used, '0'));
+    double total = (double)int_of(d, "tensor_bytes");
+    heading("types", color);
+    printf("  %-10s %8s %14s %12s %7s\n", "", "tensors", "weights", "size", "share");
+    json_array_foreach (json_object_get(d, "types"), i, t) {
+        char size[32];
+        double bytes = (double)int_of(t, "bytes");
+        printf("  %-10s %8lld %14lld %12s %5.1f %%\n", text_of(t, "type"), int_of(t, "tensors"), int_of(t, "elements"),
+               size_text(bytes, size), total > 0 ? 100 * bytes / total : 0);
     }
-    printf("%zu tensors, %zu not used\n", json_array_size(tensors), unused);
+}
+
+static void model_print(const json_t *d) {
+    const json_t *model = json_object_get(d, "model"), *metadata = json_object_get(d, "metadata");
+    if (model) {
+        printf("  %-12s %s, \"%s\": %lld layers, %lld wide, vocabulary %lld, context %lld\n", "model",
+               text_of(model, "architecture"), text_of(model, "name"), int_of(model, "layers"), int_of(model, "hidden"),
+               int_of(model, "vocab"), int_of(model, "context"));
+        return;
+    }
+    const char *said = text_of(metadata, "general.architecture"), *name = text_of(metadata, "general.name");
+    if (!said)
+        said = text_of(metadata, "model_type");
+    printf("  %-12s %s%s%s%s\n", "model", said ? said : "of no architecture that the file names", name ? ", \"" : "",
+           name ? name : "", name ? "\"" : "");
+}
+
+static void tokenizer_print(const json_t *d) {
+    const json_t *t = json_object_get(d, "tokenizer");
+    const char *pre = text_of(t, "pre");
+    if (json_is_object(t))
+        printf("  %-12s %s%s%s, %lld tokens\n", "tokenizer", text_of(t, "kind"), pre ? " split as " : "",
+               pre ? pre : "", int_of(t, "tokens"));
+    else
+        printf("  %-12s none\n", "tokenizer");
+    printf("  %-12s %s\n", "template", json_is_true(json_object_get(d, "chat_template")) ? "a chat template" : "none");
+}
+
+static void unused_print(const json_t *unused, bool color) {
+    enum { NAMED = 12 };
+    size_t i, n = json_array_size(unused);
+    const json_t *name;
+    printf("  %-12s ", "not used");
+    if (n == 0)
+        printf("none of the tensors");
+    else
+        printf("%s%zu of the tensors:", tool_style(color, 'y'), n);
+    json_array_foreach (unused, i, name)
+        if (i < NAMED)
+            printf("%s %s", i ? "," : "", json_string_value(name));
+    printf("%s%s\n", n > NAMED ? ", ..." : "", tool_style(color && n, '0'));
+}
+
+static void summary_print(const json_t *d, bool color) {
+    char size[32];
+    const json_t *refused = json_object_get(d, "refused");
+    double bytes = (double)int_of(d, "tensor_bytes"), weights = (double)int_of(d, "elements");
+    const char *made = text_of(d, "quantisation");
+    heading("summary", color);
+    printf("  %-12s %s\n  %-12s %s, %lld file%s\n", "path", text_of(d, "path"), "format",
+           strcmp(text_of(d, "format"), "gguf") == 0 ? "GGUF" : "Hugging Face", int_of(d, "files"),
+           int_of(d, "files") == 1 ? "" : "s");
+    model_print(d);
+    printf("  %-12s %.1f M in %zu tensors, %s, %.2f bits each%s%s\n", "weights", weights / 1e6,
+           json_array_size(json_object_get(d, "tensors")), size_text(bytes, size),
+           weights > 0 ? 8 * bytes / weights : 0, made ? ", made as " : "", made ? made : "");
+    tokenizer_print(d);
+    if (refused) {
+        printf("  %-12s %sno: %s%s\n", "runs", tool_style(color, 'r'), json_string_value(refused),
+               tool_style(color, '0'));
+        return;
+    }
+    unused_print(json_object_get(d, "unused"), color);
+    printf("  %-12s yes\n", "runs");
+}
+
+/* What a file says cannot move a terminal's cursor. */
+static void strings_mask(json_t *value) {
+    size_t i;
+    const char *key;
+    json_t *part;
+    json_array_foreach (value, i, part)
+        strings_mask(part);
+    json_object_foreach (value, key, part)
+        strings_mask(part);
+    if (!json_is_string(value))
+        return;
+    char *text = tool_alloc(json_string_length(value) + 1, 1);
+    json_string_set(value, tool_mask(strcpy(text, json_string_value(value))));
+    free(text);
 }
 
 static int table_print(const json_t *d, const tool_options *o) {
     bool color = tool_colors(o->color, stdout);
-    const json_int_t files = json_integer_value(json_object_get(d, "files"));
-    printf("%s, %s, %.1f MB of tensors", json_string_value(json_object_get(d, "path")),
-           json_string_value(json_object_get(d, "format")),
-           (double)json_integer_value(json_object_get(d, "tensor_bytes")) / 1e6);
-    if (files > 1)
-        printf(" in %lld files", (long long)files);
-    putchar('\n');
     metadata_print(json_object_get(d, "metadata"), color);
     tensors_print(json_object_get(d, "tensors"), color);
-    const json_t *refused = json_object_get(d, "refused");
-    if (refused)
-        printf("%sdoes not run: %s%s\n", tool_style(color, 'r'), json_string_value(refused), tool_style(color, '0'));
+    types_print(d, color);
+    summary_print(d, color);
     return tool_done(HUNCH_OK);
 }
 
@@ -73,7 +180,7 @@ static int inspect_run(const tool_options *o) {
         return tool_usage("inspect: two models: %s and %s", o->model, o->positional);
     const char *path = o->model ? o->model : o->positional;
     if (!path)
-        return tool_usage("inspect: no model: a GGUF file or a Hugging Face folder is missing");
+        return tool_usage("inspect: no model: a GGUF file, a Hugging Face folder or the name of a download is missing");
     if (hunch_inspect(path, &text, &err) != HUNCH_OK)
         return tool_failed(&err);
     json_t *d = json_loads(text, JSON_ALLOW_NUL, NULL);
@@ -84,6 +191,7 @@ static int inspect_run(const tool_options *o) {
     }
     if (o->json)
         return tool_print_json(d);
+    strings_mask(d);
     int code = table_print(d, o);
     json_decref(d);
     return code;

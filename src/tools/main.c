@@ -10,8 +10,9 @@ const tool_command tool_commands[] = {
     {TOOL_RUN, "run", "run -m MODEL -p PROMPT [--draft SPEC]... [FLAG...]",
      "generates; ends with tokens/s, acceptance length and where each token came from",
      "The prompt goes through the model's chat template, if it has one, unless --raw. -f reads a text file (one final\n"
-     "newline is dropped) or JSON lines with one row {\"prompt\" or \"tokens\", \"prediction\"?}: the prediction is the text\n"
-     "that a `prediction` drafter expects. Sampling defaults are the model's own, else temperature 0.\n",
+     "newline is dropped) or JSON lines with one row {\"prompt\", or \"messages\" and perhaps \"tools\", or \"tokens\";\n"
+     "\"prediction\"?}: the prediction is the text that a `prediction` drafter expects. Sampling defaults are the model's\n"
+     "own, else temperature 0.\n",
      tool_run},
     {TOOL_CHAT, "chat", "chat -m MODEL [--system TEXT] [--draft SPEC]... [FLAG...]",
      "a conversation, line by line; Ctrl-C stops an answer",
@@ -20,8 +21,9 @@ const tool_command tool_commands[] = {
      tool_chat},
     {TOOL_COMPARE, "compare", "compare -m MODEL -f PROMPTS [--draft SPEC]... [FLAG...]",
      "plain against each drafting method, interleaved: speed, acceptance, identical text or not",
-     "PROMPTS is a text file (one prompt) or JSON lines {\"id\",\"group\",\"prompt\",\"prediction\"?} or {\"id\",\"tokens\"}. Each\n"
-     "--draft is one method; A+B is one method of two drafters. Plain and drafted generation take turns every 16 tokens.\n"
+     "PROMPTS is a text file (one prompt) or JSON lines {\"id\",\"group\",\"prompt\",\"prediction\"?}; instead of the prompt a row\n"
+     "may hold \"messages\" (and \"tools\") or \"tokens\". Each --draft is one method; A+B is one method of two drafters. Plain\n"
+     "and drafted generation take turns every 16 tokens.\n"
      "ratio = plain decode time / drafted decode time over the same tokens, prefill excluded; ci = 90 % bootstrap over\n"
      "the slices of 16 tokens; ratio of a method = median over prompts; ratio_total = total / total. --repeat and\n"
      "--until-width pool the slices of all times that a prompt was answered, each time with emptied stores (--cold).\n",

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 static int model_missing(void) {
-    return tool_usage("-m MODEL is missing: a GGUF file or a Hugging Face folder");
+    return tool_usage("-m MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download");
 }
 
 int tool_text_open(hunch_model **out, const tool_options *o) {
@@ -19,6 +19,15 @@ int tool_text_open(hunch_model **out, const tool_options *o) {
     mo.text_only = true;
     hunch_error err = {0};
     return hunch_model_open(out, o->model, &mo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
+/* What a file holds beyond what runs may be what it was taken for: a projector of images, layers for drafting. */
+static void unused_note(const hunch_model *m, const char *name) {
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (info.n_unused)
+        tool_message("%s: %d tensor%s not used: %s", name, info.n_unused, info.n_unused == 1 ? " is" : "s are",
+                     info.unused);
 }
 
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
@@ -42,7 +51,10 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     tool_progress_end(&bar);
     if (load_s)
         *load_s = tool_now() - begun;
-    return st == HUNCH_OK ? 0 : tool_failed(&err);
+    if (st != HUNCH_OK)
+        return tool_failed(&err);
+    unused_note(*out, o->model);
+    return 0;
 }
 
 void tool_method_init(tool_method *m, const char *const *specs, int n) {

@@ -38,13 +38,14 @@ enum {
 
 #define AT(field) offsetof(tool_options, field)
 static const option options[] = {
-    {"--model", "-m", TEXT, AT(model), ALL, 0, 0, NULL, NULL, "MODEL", "a GGUF file or a Hugging Face folder"},
+    {"--model", "-m", TEXT, AT(model), ALL, 0, 0, NULL, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (see hunch --help)"},
     {"--prompt", "-p", TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, 0, 0, NULL, NULL, "TEXT", "the text; - reads standard input"},
     {"--file", "-f", TEXT, AT(file), TEXTED | TOOL_TOKENIZE, 0, 0, NULL, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TEXT, AT(tokens_file), TEXTED, 0, 0, NULL, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},
     {"--raw", NULL, FLAG, AT(raw), GENERATES, 0, 0, NULL, NULL, NULL, "text without the chat template"},
     {"--chat-template-file", NULL, TEXT, AT(chat_template_file), GENERATES, 0, 0, NULL, NULL, "FILE", "a chat template instead of the model's own"},
-    {"--template-arg", NULL, TEXTS, AT(template_args), GENERATES, 0, 0, NULL, NULL, "K=V", "a variable of the chat template; V is JSON, else a text (repeatable)"},
+    {"--template-arg", NULL, TEXTS, AT(template_args), GENERATES, 0, 0, NULL, NULL, "K=V", "a variable of the chat template, such as enable_thinking=false; V is JSON, else a text (repeatable)"},
+    {"--tools", NULL, TEXT, AT(chat_tools_file), GENERATES, 0, 0, NULL, NULL, "FILE", "tools that the template tells the model of: a JSON array, in OpenAI's shape as a rule"},
     {"--system", NULL, TEXT, AT(system), TOOL_CHAT, 0, 0, NULL, NULL, "TEXT", "the system message of the conversation"},
     {"--output", "-o", TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, 0, 0, NULL, NULL, "FILE", "the file to write"},
     {"-n", NULL, INT, AT(n), GENERATES, 1, INT_MAX, NULL, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
@@ -338,9 +339,12 @@ static int contradictions(const tool_options *o, const tool_command *c) {
     int code = rules_check(o, c);
     if (code < 0)
         code = lonely_check(o, c);
-    if (code < 0 && o->raw && (o->chat_template_file || o->template_args.n))
-        code = tool_usage("%s: --raw uses no template and contradicts %s", c->name,
-                          o->chat_template_file ? "--chat-template-file" : "--template-arg");
+    const char *shaped = o->chat_template_file ? "--chat-template-file"
+                         : o->chat_tools_file  ? "--tools"
+                         : o->template_args.n  ? "--template-arg"
+                                               : NULL;
+    if (code < 0 && o->raw && shaped)
+        code = tool_usage("%s: --raw uses no template and contradicts %s", c->name, shaped);
     return code;
 }
 
@@ -382,5 +386,7 @@ void tool_help(FILE *to) {
     for (const tool_command *c = tool_commands; c->name; c++)
         fprintf(to, "  %-9s %s\n", c->name, c->summary);
     fprintf(to, "\nhunch COMMAND --help lists a command's flags; hunch --version names the version.\n"
+                "A MODEL is a path, or the name of a download in the caches of Hugging Face (org/name, org/name:Q4_K_M),\n"
+                "Ollama (name:tag), llama.cpp or hunch.\n"
                 "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model refused, 4 out of memory, 130 interrupted.\n");
 }

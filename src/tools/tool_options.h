@@ -48,7 +48,7 @@ enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are
 
 typedef struct tool_options {
     const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional;
-    const char *chat_template_file, *system;
+    const char *chat_template_file, *chat_tools_file, *system;
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;

@@ -18,16 +18,24 @@ volatile sig_atomic_t tool_interrupted;
 
 /* ---- errors ------------------------------------------------------------------------------------------------ */
 
+char *tool_mask(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* as UTF-8 they are two bytes */
+        if (*c < 0x20 || *c == 0x7f || latin)
+            *c = ' ';
+        if (latin)
+            *++c = ' ';
+    }
+    return text;
+}
+
 static void message_print(const char *fmt, va_list ap) {
     char line[2048];
     int n = vsnprintf(line, sizeof line, fmt, ap);
     if (n < 0)
         return;
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
     fflush(stdout); /* keeps the order of the two streams where both go to one place */
-    fprintf(stderr, "hunch: %s\n", line);
+    fprintf(stderr, "hunch: %s\n", tool_mask(line));
 }
 
 void tool_message(const char *fmt, ...) {

@@ -21,6 +21,8 @@
 /* "hunch: " and one line on standard error (control characters in it are replaced, so that it stays one line). */
 void tool_message(const char *fmt, ...) TOOL_PRINTF(1, 2);
 int tool_usage(const char *fmt, ...) TOOL_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
+/* In place: control characters, which could move a terminal's cursor, become spaces. Returns text. */
+char *tool_mask(char *text);
 int tool_failed(const hunch_error *err);                /* its message; returns its status, never 0 */
 /* Memory that the command needs itself: never NULL, out of memory ends the process with exit code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */

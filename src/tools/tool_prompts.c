@@ -88,14 +88,31 @@ static char *bytes_copy(const char *s, size_t len) {
     return memcpy(copy, s, len);
 }
 
-/* A row is an object with "prompt" or "tokens"; other keys are ignored. */
+/* A row is an object with "prompt", "messages" or "tokens"; other keys are ignored. */
 static bool row_is_prompt(const json_t *row) {
-    return json_is_string(json_object_get(row, "prompt")) || json_is_array(json_object_get(row, "tokens"));
+    return json_is_string(json_object_get(row, "prompt")) || json_is_array(json_object_get(row, "messages")) ||
+           json_is_array(json_object_get(row, "tokens"));
+}
+
+/* Messages are the template's to judge; that they are objects is ours. */
+static int conversation_take(tool_prompt *to, const json_t *row, const char *path, int line) {
+    json_t *messages = json_object_get(row, "messages"), *tools = json_object_get(row, "tools");
+    size_t i;
+    const json_t *message;
+    json_array_foreach(messages, i, message)
+        if (!json_is_object(message))
+            return tool_usage("%s:%d: message %zu is not an object", path, line, i);
+    if (tools && !json_is_array(tools))
+        return tool_usage("%s:%d: \"tools\" is not an array", path, line);
+    to->messages = json_incref(messages);
+    to->tools = json_incref(tools);
+    return 0;
 }
 
 static int row_add(tool_prompts *p, const json_t *row, const char *path, int line) {
     if (!row_is_prompt(row))
-        return tool_usage("%s:%d: expected an object with \"prompt\" (text) or \"tokens\" (ids)", path, line);
+        return tool_usage("%s:%d: expected an object with \"prompt\" (text), \"messages\" or \"tokens\" (ids)", path,
+                          line);
     tool_prompt *to = prompt_add(p);
     json_t *id = json_object_get(row, "id");
     to->id = json_is_string(id) || json_is_integer(id) ? json_incref(id) : json_integer((json_int_t)p->n);
@@ -116,6 +133,8 @@ static int row_add(tool_prompts *p, const json_t *row, const char *path, int lin
         to->text = bytes_copy(json_string_value(text), to->len);
         return 0;
     }
+    if (json_is_array(json_object_get(row, "messages")))
+        return conversation_take(to, row, path, line);
     char where[1100];
     snprintf(where, sizeof where, "%.1000s:%d", path, line);
     return ids_from_json(json_object_get(row, "tokens"), where, &to->ids, &to->n_ids);
@@ -201,6 +220,8 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
 
 void tool_prompt_fini(tool_prompt *p) {
     json_decref(p->id);
+    json_decref(p->messages);
+    json_decref(p->tools);
     free(p->group);
     free(p->text);
     free(p->ids);

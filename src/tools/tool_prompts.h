@@ -11,8 +11,10 @@
 typedef struct tool_prompt {
     json_t *id;       /* as the file gave it, else its number from 1 on */
     char *group;      /* "" if none */
-    char *text;       /* NULL: ids were given */
+    char *text;       /* NULL: ids or messages were given */
     size_t len;
+    json_t *messages; /* of a row that is a conversation; NULL: none */
+    json_t *tools;    /* of the same row; NULL: none */
     hunch_token *ids; /* of a token file or row, or made by tool_prompt_ids */
     size_t n_ids;
     char *prediction; /* text that a row expects as the answer; NULL: none */

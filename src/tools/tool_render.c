@@ -28,6 +28,28 @@ static int arg_set(json_t *args, const char *given) {
     return code;
 }
 
+/* The tools of --tools, a variable like others for the template. */
+static int tools_read(json_t *args, const char *path) {
+    char *data;
+    size_t len;
+    int code = tool_file_read(path, &data, &len);
+    if (code)
+        return code;
+    json_error_t je;
+    json_t *tools = json_loadb(data, len, 0, &je);
+    free(data);
+    if (!tools)
+        return tool_usage("%s:%d: not JSON: %s", path, je.line, je.text);
+    if (!json_is_array(tools))
+        code = tool_usage("%s: expected a JSON array of tools", path);
+    else if (json_object_get(args, "tools"))
+        code = tool_usage("--tools and --template-arg tools: give one of them");
+    else
+        json_object_set(args, "tools", tools);
+    json_decref(tools);
+    return code;
+}
+
 int tool_template_open(tool_template *t, const tool_options *o) {
     *t = (tool_template){.raw = o->raw, .path = o->chat_template_file, .args = json_object()};
     size_t len;
@@ -36,7 +58,7 @@ int tool_template_open(tool_template *t, const tool_options *o) {
         code = tool_usage("%s: a zero byte, not the text of a template", t->path);
     for (int i = 0; i < o->template_args.n && !code; i++)
         code = arg_set(t->args, o->template_args.items[i]);
-    return code;
+    return code || !o->chat_tools_file ? code : tools_read(t->args, o->chat_tools_file);
 }
 
 void tool_template_fini(tool_template *t) {
@@ -53,7 +75,8 @@ bool tool_template_used(const tool_template *t, const hunch_model *m) {
 
 int tool_template_check(const tool_template *t, const hunch_model *m) {
     if (json_object_size(t->args) && !tool_template_used(t, m))
-        return tool_usage("--template-arg: the model has no chat template, and no --chat-template-file was given");
+        return tool_usage("%s: the model has no chat template, and no --chat-template-file was given",
+                          json_object_get(t->args, "tools") ? "--tools" : "--template-arg");
     return 0;
 }
 
@@ -95,12 +118,15 @@ static bool opens_think(const char *text, size_t len) {
     return len >= sizeof tag - 1 && memcmp(text + len - (sizeof tag - 1), tag, sizeof tag - 1) == 0;
 }
 
-static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages) {
+/* tools: of this conversation alone, instead of --tools; NULL: none. */
+static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
+                           json_t *tools) {
     json_t *vars = json_copy(t->args);
     char *dump = NULL, *text = NULL;
     size_t len;
     hunch_error err = {0};
-    if (vars && json_object_set(vars, "messages", messages) == 0)
+    if (vars && json_object_set(vars, "messages", messages) == 0 &&
+        (!tools || json_object_set(vars, "tools", tools) == 0))
         dump = json_dumps(vars, 0);
     json_decref(vars);
     if (!dump) {
@@ -139,7 +165,7 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
 
 int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages) {
     *out = (tool_rendered){0};
-    return tool_template_used(t, m) ? template_render(out, t, m, messages) : contents_join(out, m, messages);
+    return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL) : contents_join(out, m, messages);
 }
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
@@ -152,6 +178,22 @@ static int message_render(tool_rendered *out, const tool_prompt *p, const hunch_
     }
     int code = tool_messages_render(out, t, m, messages);
     json_decref(messages);
+    return code;
+}
+
+/* The conversation of a row. */
+static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
+    tool_rendered r = {0};
+    int code;
+    if (tool_template_used(t, m))
+        code = template_render(&r, t, m, p->messages, p->tools);
+    else if (p->tools)
+        code = tool_usage("\"tools\": there is no chat template that would tell the model of them");
+    else
+        code = contents_join(&r, m, p->messages);
+    p->ids = r.ids;
+    p->n_ids = r.n;
+    p->thinks = r.thinks;
     return code;
 }
 
@@ -183,10 +225,10 @@ static int prediction_ids(tool_prompt *p, const hunch_model *m) {
 int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
-    if (p->text && !info.has_tokenizer)
+    if ((p->text || p->messages) && !info.has_tokenizer)
         return tool_usage("the model has no tokenizer: give token ids with --tokens FILE instead of text");
     if (p->prediction && !info.has_tokenizer)
         return tool_usage("the model has no tokenizer: \"prediction\", a text, cannot be used");
-    int code = p->text ? text_ids(p, m, t) : 0;
+    int code = p->messages ? conversation_ids(p, m, t) : p->text ? text_ids(p, m, t) : 0;
     return code || !p->prediction ? code : prediction_ids(p, m);
 }

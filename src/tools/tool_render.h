@@ -12,7 +12,7 @@ typedef struct tool_template {
     bool raw;
     const char *path; /* --chat-template-file; NULL: the model's own */
     char *text;       /* of that file */
-    json_t *args;     /* object of --template-arg */
+    json_t *args;     /* object of --template-arg and --tools */
 } tool_template;
 
 /* Reads what the flags name, before a model is there. */
@@ -31,8 +31,8 @@ typedef struct tool_rendered {
 /* messages: a JSON array of {"role","content"}. An empty text is wrong usage. */
 int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages);
 
-/* Fills the ids of text and prediction. t NULL: text as it is; else it is the one message of a conversation. BOS is
- * added iff the tokenizer says so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
+/* Fills the ids of text and prediction. t NULL: text as it is (and no row has messages); else it is the one message of a
+ * conversation. BOS is added iff the tokenizer says so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
 int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t);
 
 #endif

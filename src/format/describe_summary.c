@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* describe_summary.c - what a source is on the whole, for `hunch inspect`: bytes by type, its tokenizer and whether it has a
+ * chat template. From names, shapes and metadata alone: no byte of a tensor is read, no tokenizer opened.
+ *
+ *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
+ *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/source_private.h"
+
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+
+typedef struct type_sum {
+    const char *name;
+    uint64_t tensors, elements, bytes;
+} type_sum;
+
+static int sum_compare(const void *a, const void *b) {
+    const type_sum *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1; /* most bytes first */
+    return strcmp(x->name, y->name);
+}
+
+static type_sum *sum_of(type_sum *sums, size_t *n, const char *name) {
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp(sums[i].name, name) == 0)
+            return &sums[i];
+    sums[*n] = (type_sum){.name = name};
+    return &sums[(*n)++];
+}
+
+/* Dimensions were multiplied without overflow when the tensor was read. */
+static uint64_t elements_of(const hn_tensor *t) {
+    uint64_t n = 1;
+    for (int i = 0; i < t->n_dims; i++)
+        n *= t->dims[i];
+    return n;
+}
+
+static json_t *types_describe(const hn_source *s, uint64_t *elements) {
+    enum { TYPES_MAX = 64 }; /* more than there are; the others count as the last */
+    type_sum sums[TYPES_MAX];
+    size_t n = 0;
+    *elements = 0;
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const hn_tensor *t = &s->tensors[i];
+        type_sum *sum = sum_of(sums, &n, n < TYPES_MAX - 1 ? t->type_name : "other");
+        sum->tensors++;
+        sum->elements += elements_of(t);
+        sum->bytes += t->bytes;
+        *elements += elements_of(t);
+    }
+    qsort(sums, n, sizeof *sums, sum_compare);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n && list != NULL; i++)
+        if (json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I}", "type", sums[i].name, "tensors",
+                                                  (json_int_t)sums[i].tensors, "elements", (json_int_t)sums[i].elements,
+                                                  "bytes", (json_int_t)sums[i].bytes)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+/* What a GGUF says of the mixture of types that it was made with; NULL: nothing that has a name. */
+static const char *quantisation_of(const hn_source *s) {
+    static const char *const names[] = {
+        [0] = "F32",      [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",     [7] = "Q8_0",    [8] = "Q5_0",
+        [9] = "Q5_1",     [10] = "Q2_K",   [11] = "Q3_K_S", [12] = "Q3_K_M",  [13] = "Q3_K_L", [14] = "Q4_K_S",
+        [15] = "Q4_K_M",  [16] = "Q5_K_S", [17] = "Q5_K_M", [18] = "Q6_K",    [19] = "IQ2_XXS", [20] = "IQ2_XS",
+        [21] = "Q2_K_S",  [22] = "IQ3_XS", [23] = "IQ3_XXS", [24] = "IQ1_S",  [25] = "IQ4_NL", [26] = "IQ3_S",
+        [27] = "IQ3_M",   [28] = "IQ2_S",  [29] = "IQ2_M",  [30] = "IQ4_XS",  [31] = "IQ1_M",  [32] = "BF16",
+        [36] = "TQ1_0",   [37] = "TQ2_0",  [38] = "MXFP4"};
+    uint64_t type;
+    bool found;
+    if (s->kind != HN_SOURCE_GGUF || hn_source_u64(s, "general.file_type", &type, &found, NULL) != HUNCH_OK || !found)
+        return NULL;
+    return type < sizeof names / sizeof *names ? names[type] : NULL;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+/* NULL: no memory; else a description or null. */
+static json_t *gguf_tokenizer(const hn_source *s) {
+    static const char *const kinds[][2] = {
+        {"gpt2", "BPE"}, {"llama", "SentencePiece BPE"}, {"t5", "Unigram"}, {"bert", "WordPiece"}};
+    const char *model, *pre;
+    bool found, has_pre;
+    const hn_array *tokens;
+    if (hn_source_str(s, "tokenizer.ggml.model", &model, NULL, &found, NULL) != HUNCH_OK || !found)
+        return json_null();
+    if (hn_source_str(s, "tokenizer.ggml.pre", &pre, NULL, &has_pre, NULL) != HUNCH_OK || !has_pre)
+        pre = NULL;
+    if (hn_source_array(s, "tokenizer.ggml.tokens", &tokens, NULL) != HUNCH_OK)
+        tokens = NULL;
+    const char *kind = "another kind";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(model, kinds[i][0]) == 0)
+            kind = kinds[i][1];
+    json_t *name = pre != NULL ? json_string(pre) : json_null(); /* NULL where it is not UTF-8 */
+    return json_pack("{s:s, s:o, s:I}", "kind", kind, "pre", name ? name : json_null(), "tokens",
+                     (json_int_t)(tokens ? hn_array_count(tokens) : 0));
+}
+
+static json_t *hf_tokenizer(const hn_source *s) {
+    const json_t *file = s->documents[HN_HF_TOKENIZER], *model = json_object_get(file, "model");
+    const json_t *vocab = json_object_get(model, "vocab"), *added = json_object_get(file, "added_tokens"), *token;
+    const char *type = json_string_value(json_object_get(model, "type"));
+    if (!json_is_object(model))
+        return json_null();
+    json_int_t tokens = (json_int_t)(json_is_object(vocab) ? json_object_size(vocab) : json_array_size(vocab));
+    size_t i;
+    json_array_foreach (added, i, token) {
+        json_int_t id = json_integer_value(json_object_get(token, "id"));
+        if (id >= tokens && id < INT32_MAX)
+            tokens = id + 1;
+    }
+    bool falls_back = json_is_true(json_object_get(model, "byte_fallback"));
+    const char *kind = type && strcmp(type, "BPE") != 0 ? type : falls_back ? "SentencePiece BPE" : "BPE";
+    return json_pack("{s:s, s:n, s:I}", "kind", kind, "pre", "tokens", tokens);
+}
+
+static bool has_template(const hn_source *s) {
+    const char *text;
+    bool found;
+    if (s->kind == HN_SOURCE_GGUF)
+        return hn_source_str(s, "tokenizer.chat_template", &text, NULL, &found, NULL) == HUNCH_OK && found;
+    char *path = hn_path_join(s->path, "chat_template.jinja");
+    bool file = path != NULL && hn_is_file(path);
+    hn_free(path);
+    return file || json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
+}
+
+json_t *hn_describe_summary(const hn_source *s) {
+    uint64_t elements;
+    json_t *types = types_describe(s, &elements);
+    json_t *tokenizer = s->kind == HN_SOURCE_GGUF ? gguf_tokenizer(s) : hf_tokenizer(s);
+    return json_pack("{s:I, s:s?, s:o, s:o, s:b}", "elements", (json_int_t)elements, "quantisation", quantisation_of(s),
+                     "types", types, "tokenizer", tokenizer, "chat_template", (int)has_template(s));
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find.c - see find.h. Names are only compared with what the caches hold (find_caches.h), and what their files name is
+ * checked before it becomes part of a path: nothing leads out of a cache. */
+#include "format/find.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "format/find_caches.h"
+
+enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN = 4 };
+
+typedef struct finder {
+    const char *name;     /* as given */
+    char *base;           /* before any @ and : */
+    const char *revision; /* behind @; NULL: none */
+    const char *choice;   /* behind the last :; NULL: none */
+    char **paths;         /* what has the name */
+    size_t n, cap;
+    bool any_case;
+    hunch_error *err;
+} finder;
+
+static bool same(const finder *f, const char *a, const char *b) {
+    return (f->any_case ? strcasecmp(a, b) : strcmp(a, b)) == 0;
+}
+
+/* Takes over the path. */
+static hunch_status path_add(finder *f, char *path) {
+    if (path == NULL || !hn_grow((void **)&f->paths, &f->cap, f->n + 1, sizeof *f->paths)) {
+        hn_free(path);
+        return hn_fail_memory(f->err, "the path of a model", 0);
+    }
+    f->paths[f->n++] = path;
+    return HUNCH_OK;
+}
+
+/* ", x" at the end of a list in a message, "..." once where it is full. */
+static void list_put(char *out, size_t size, const char *x) {
+    size_t at = strlen(out), room = size - at;
+    if (hn_ends_with(out, "..."))
+        return;
+    if (strlen(x) + 6 < room)
+        snprintf(out + at, room, "%s%s", at ? ", " : "", x);
+    else if (room > 5)
+        snprintf(out + at, room, ", ...");
+}
+
+/* ---- GGUF files by a part of their names -------------------------------------------------------------------------- */
+
+static bool equals_stem(const finder *f, const char *file, const char *text) {
+    size_t n = strlen(text);
+    return same(f, file, text) || (hn_ends_with(file, ".gguf") && strlen(file) == n + 5 &&
+                                   (f->any_case ? strncasecmp(file, text, n) : strncmp(file, text, n)) == 0);
+}
+
+/* Whether the name holds the part as words of its own: F16 is no part of BF16. */
+static bool holds_part(const char *file, const char *part) {
+    size_t n = strlen(part);
+    for (const char *at = file; n && (at = strcasestr(at, part)) != NULL; at++)
+        if ((at == file || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+/* Parts of a split file behind its first, "-00002-of-00003.gguf", are found by that one. */
+static bool is_later_part(const char *file) {
+    const char *of = strcasestr(file, "-of-");
+    return of != NULL && of - file > 5 && strspn(of - 5, "0123456789") == 5 && strncmp(of - 5, "00001", 5) != 0 &&
+           strspn(of + 4, "0123456789") == 5 && strcasecmp(of + 9, ".gguf") == 0;
+}
+
+/* Projectors of images and sounds, which lie beside the language model. */
+static bool is_projector(const char *file) {
+    return strncasecmp(file, "mmproj", 6) == 0;
+}
+
+/* ---- Hugging Face ------------------------------------------------------------------------------------------------- */
+
+typedef struct snapshot {
+    finder *f;
+    bool whole;      /* files named by the choice alone; else by a part */
+    char seen[400];  /* GGUF files there */
+    const char *revision;
+    char *found;     /* of a commit's beginning */
+    size_t n_found;
+} snapshot;
+
+/* One component of a path, and no way out of its folder. */
+static bool is_component(const char *s) {
+    return *s != '\0' && *s != '.' && strlen(s) < 200 &&
+           strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") == strlen(s);
+}
+
+static hunch_status snapshot_file(void *user, const char *folder, const char *name) {
+    snapshot *s = user;
+    if (!hn_ends_with(name, ".gguf") || is_later_part(name))
+        return HUNCH_OK;
+    const char *choice = s->f->choice;
+    if (s->whole)
+        list_put(s->seen, sizeof s->seen, name);
+    bool wanted = choice == NULL ? !is_projector(name)
+                  : s->whole     ? equals_stem(s->f, name, choice)
+                                 : !is_projector(name) && holds_part(name, choice);
+    return wanted ? path_add(s->f, hn_path_join(folder, name)) : HUNCH_OK;
+}
+
+static hunch_status snapshot_entry(void *user, const char *folder, const char *name) {
+    snapshot *s = user;
+    char *path = hn_path_join(folder, name);
+    if (path == NULL)
+        return hn_fail_memory(s->f->err, "a path", strlen(folder));
+    hunch_status status = hn_is_folder(path) ? hn_folder_each(path, snapshot_file, s, s->f->err)
+                                             : snapshot_file(s, folder, name);
+    hn_free(path);
+    return status;
+}
+
+static hunch_status commit_entry(void *user, const char *folder, const char *name) {
+    snapshot *s = user;
+    if (s->revision != NULL && strncmp(name, s->revision, strlen(s->revision)) != 0)
+        return HUNCH_OK;
+    s->n_found++;
+    hn_free(s->found);
+    s->found = hn_path_join(folder, name);
+    return s->found != NULL ? HUNCH_OK : hn_fail_memory(s->f->err, "a path", strlen(folder));
+}
+
+/* What refs/REVISION says, without white space; "" if there is no such file. *out: hn_free. */
+static hunch_status ref_read(finder *f, const char *repository, const char *revision, char **out) {
+    size_t len = 0;
+    char *refs = hn_path_join(repository, "refs"), *path = refs ? hn_path_join(refs, revision) : NULL;
+    hunch_status status = HUNCH_OK;
+    *out = NULL;
+    if (path == NULL)
+        status = hn_fail_memory(f->err, "a path", strlen(repository));
+    else if (!hn_is_file(path))
+        *out = hn_strdup("");
+    else
+        status = hn_file_read(path, REF_MAX, out, &len, f->err);
+    if (status == HUNCH_OK && *out == NULL)
+        status = hn_fail_memory(f->err, "a revision", 1);
+    if (status == HUNCH_OK && *out != NULL)
+        (*out)[strcspn(*out, " \t\r\n")] = '\0';
+    if (status == HUNCH_OK && **out != '\0' && !is_component(*out))
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: does not name a commit", path);
+    if (status != HUNCH_OK) {
+        hn_free(*out);
+        *out = NULL;
+    }
+    hn_free(path);
+    hn_free(refs);
+    return status;
+}
+
+/* The folder of the revision asked for; HUNCH_REFUSED if it is not there. *out: hn_free. */
+static hunch_status snapshot_find(finder *f, const char *repository, char **out) {
+    const char *revision = f->revision ? f->revision : "main";
+    char *commit = NULL, *snapshots = hn_path_join(repository, "snapshots");
+    snapshot s = {.f = f};
+    hunch_status status = snapshots ? ref_read(f, repository, revision, &commit)
+                                    : hn_fail_memory(f->err, "a path", strlen(repository));
+    if (status == HUNCH_OK) {
+        /* A commit by its beginning; without refs/main the only one that was fetched. */
+        s.revision = *commit ? commit : f->revision;
+        if (s.revision == NULL || strlen(s.revision) >= REVISION_MIN)
+            status = hn_folder_each(snapshots, commit_entry, &s, f->err);
+    }
+    if (status == HUNCH_OK && s.n_found != 1)
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s of revision %s in %s; expected one", f->name,
+                         s.n_found ? "several snapshots" : "no snapshot", revision, snapshots);
+    if (status == HUNCH_OK)
+        *out = s.found;
+    else
+        hn_free(s.found);
+    hn_free(commit);
+    hn_free(snapshots);
+    return status;
+}
+
+static bool folder_holds(const char *folder, const char *name) {
+    char path[4096];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && hn_is_file(path);
+}
+
+static hunch_status snapshot_take(finder *f, const char *folder) {
+    snapshot s = {.f = f, .whole = true};
+    size_t before = f->n;
+    bool weights = folder_holds(folder, "config.json") && (folder_holds(folder, "model.safetensors") ||
+                                                           folder_holds(folder, "model.safetensors.index.json"));
+    if (weights && f->choice == NULL)
+        return path_add(f, hn_strdup(folder));
+    hunch_status status = hn_folder_each(folder, snapshot_entry, &s, f->err);
+    s.whole = false;
+    if (status == HUNCH_OK && f->choice != NULL && f->n == before)
+        status = hn_folder_each(folder, snapshot_entry, &s, f->err);
+    if (status == HUNCH_OK && f->n == before && f->choice != NULL)
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: no GGUF file of that name in %s; there %s", f->name, folder,
+                         s.seen[0] ? s.seen : "is none at all");
+    if (status == HUNCH_OK && f->n == before)
+        status = hn_fail(f->err, HUNCH_REFUSED,
+                         "%s: %s holds neither a GGUF file nor config.json with model.safetensors (fetched in part?)",
+                         f->name, folder);
+    return status;
+}
+
+static hunch_status hf_take(finder *f, const hn_cached *entry) {
+    char *folder = NULL;
+    if (!same(f, entry->name, f->base))
+        return HUNCH_OK;
+    if (f->revision != NULL && !is_component(f->revision))
+        return hn_fail(f->err, HUNCH_REFUSED, "%s: revision \"%s\": expected letters, digits, . _ -", f->name,
+                       f->revision);
+    hunch_status status = snapshot_find(f, entry->path, &folder);
+    if (status == HUNCH_OK)
+        status = snapshot_take(f, folder);
+    hn_free(folder);
+    return status;
+}
+
+/* ---- Ollama ------------------------------------------------------------------------------------------------------- */
+
+/* "host/space/name:tag" as people say it: without host, and without the space of the tool's own library. */
+static const char *short_name(const char *full) {
+    static const char library[] = "library/";
+    const char *space = strchr(full, '/');
+    space = space ? space + 1 : full;
+    return strncmp(space, library, sizeof library - 1) == 0 ? space + sizeof library - 1 : space;
+}
+
+static bool is_digest(const char *s) {
+    static const char prefix[] = "sha256";
+    const char *hex = s + sizeof prefix; /* behind : or - */
+    return strlen(s) == sizeof prefix + 64 && strncmp(s, prefix, sizeof prefix - 1) == 0 &&
+           (hex[-1] == ':' || hex[-1] == '-') && strspn(hex, "0123456789abcdef") == 64;
+}
+
+/* The digest of the model among a manifest's layers; NULL: none. */
+static const char *model_layer(const json_t *manifest) {
+    const json_t *layer;
+    size_t i;
+    json_array_foreach (json_object_get(manifest, "layers"), i, layer) {
+        const char *type = json_string_value(json_object_get(layer, "mediaType"));
+        const char *digest = json_string_value(json_object_get(layer, "digest"));
+        if (type && digest && strcmp(type, "application/vnd.ollama.image.model") == 0)
+            return digest;
+    }
+    return NULL;
+}
+
+static hunch_status blob_add(finder *f, const hn_cached *entry, const char *digest) {
+    char name[80];
+    snprintf(name, sizeof name, "sha256-%s", digest + 7);
+    char *path = hn_path_join(entry->folder, name);
+    if (path != NULL && !hn_is_file(path)) {
+        hunch_status status =
+            hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
+        hn_free(path);
+        return status;
+    }
+    return path_add(f, path);
+}
+
+static hunch_status ollama_take(finder *f, const hn_cached *entry) {
+    char wanted[NAME_MAX_BYTES + 20];
+    snprintf(wanted, sizeof wanted, "%s:%s", f->base, f->choice ? f->choice : "latest");
+    const char *space = strchr(entry->name, '/') + 1;
+    if (f->revision != NULL || (!same(f, entry->name, wanted) && !same(f, space, wanted) &&
+                                !same(f, short_name(entry->name), wanted)))
+        return HUNCH_OK;
+    char *text;
+    size_t len;
+    json_error_t why;
+    hunch_status status = hn_file_read(entry->path, MANIFEST_MAX, &text, &len, f->err);
+    if (status != HUNCH_OK)
+        return status;
+    json_t *manifest = json_loadb(text, len, 0, &why);
+    const char *digest = model_layer(manifest);
+    if (digest == NULL)
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names no model%s%s", f->name, entry->path, manifest ? "" : ": ",
+                         manifest ? "" : why.text);
+    else if (!is_digest(digest))
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s: a digest is not sha256: and 64 hexadecimal digits", f->name,
+                         entry->path);
+    else
+        status = blob_add(f, entry, digest);
+    json_decref(manifest);
+    hn_free(text);
+    return status;
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+/* llama.cpp calls what it fetched from org/name "org_name_FILE.gguf". */
+static bool is_fetched(const finder *f, const char *file) {
+    char prefix[NAME_MAX_BYTES + 2];
+    snprintf(prefix, sizeof prefix, "%s_", f->base);
+    char *slash = strchr(prefix, '/');
+    if (slash == NULL || f->revision != NULL)
+        return false;
+    *slash = '_';
+    size_t n = strlen(prefix);
+    if ((f->any_case ? strncasecmp(file, prefix, n) : strncmp(file, prefix, n)) != 0)
+        return false;
+    return f->choice == NULL ? !is_projector(file + n)
+                             : equals_stem(f, file + n, f->choice) || holds_part(file + n, f->choice);
+}
+
+static hunch_status file_take(finder *f, const hn_cached *entry) {
+    bool is = equals_stem(f, entry->name, f->name) || (!is_later_part(entry->name) && is_fetched(f, entry->name));
+    return is ? path_add(f, hn_strdup(entry->path)) : HUNCH_OK;
+}
+
+/* ---- the search --------------------------------------------------------------------------------------------------- */
+
+static hunch_status search(finder *f, const hn_caches *c) {
+    static hunch_status (*const take[])(finder *f, const hn_cached *entry) = {
+        [HN_CACHED_HF] = hf_take, [HN_CACHED_OLLAMA] = ollama_take, [HN_CACHED_FILE] = file_take};
+    hunch_status status = HUNCH_OK;
+    for (int pass = 0; pass < 2 && f->n == 0 && status == HUNCH_OK; pass++) {
+        f->any_case = pass == 1;
+        for (size_t i = 0; i < c->n && status == HUNCH_OK; i++)
+            status = take[c->items[i].kind](f, &c->items[i]);
+    }
+    return status;
+}
+
+/* How many letters to change, add or leave out to get from a to the first n bytes of b, whatever their case; of 80 of
+ * each at most. */
+static size_t distance(const char *a, const char *b, size_t n) {
+    enum { LONGEST = 80 };
+    size_t row[LONGEST + 1], m = strnlen(a, LONGEST);
+    n = n < LONGEST ? n : LONGEST;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 0; i < m; i++) {
+        size_t corner = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < n; j++) {
+            size_t change = corner + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
+            size_t other = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            corner = row[j + 1];
+            row[j + 1] = change < other ? change : other;
+        }
+    }
+    return row[n];
+}
+
+static const char *shown_name(const hn_cached *entry) {
+    return entry->kind == HN_CACHED_OLLAMA ? short_name(entry->name) : entry->name;
+}
+
+/* The names that come near, best first: those that hold what was asked for, then those a few letters away. */
+static void nearest(const finder *f, const hn_caches *c, char *out, size_t size) {
+    enum { SHOWN = 5 };
+    struct {
+        const char *name;
+        size_t far;
+    } best[SHOWN + 1]; /* the last is out of the race */
+    const char *base = strrchr(f->base, '/') ? strrchr(f->base, '/') + 1 : f->base;
+    size_t n = 0, limit = strlen(f->name) / 3 + 1;
+    for (size_t i = 0; i < c->n; i++) {
+        const char *name = shown_name(&c->items[i]);
+        size_t stem = strlen(name) - (hn_ends_with(name, ".gguf") && !hn_ends_with(f->name, ".gguf") ? 5 : 0);
+        size_t far = *base && strcasestr(name, base) ? 0 : distance(f->name, name, stem), at = n;
+        if (far > limit)
+            continue;
+        for (; at > 0 && best[at - 1].far > far; at--)
+            best[at] = best[at - 1];
+        best[at].name = name;
+        best[at].far = far;
+        n += n < SHOWN;
+    }
+    out[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        list_put(out, size, best[i].name);
+}
+
+/* The bytes that all paths begin with, up to a slash. */
+static size_t common_folder(const finder *f) {
+    size_t n = strlen(f->paths[0]);
+    for (size_t i = 1; i < f->n; i++)
+        for (size_t k = 0; k < n; k++)
+            if (f->paths[i][k] != f->paths[0][k])
+                n = k;
+    while (n > 0 && f->paths[0][n - 1] != '/')
+        n--;
+    return n;
+}
+
+static hunch_status fail_several(const finder *f) {
+    char list[500] = "";
+    size_t n = common_folder(f);
+    for (size_t i = 0; i < f->n; i++)
+        list_put(list, sizeof list, f->paths[i] + n);
+    bool colon = f->choice == NULL && strchr(f->base, '/') != NULL;
+    return hn_fail(f->err, HUNCH_REFUSED,
+                   "%.100s: several models have this name: %s in %.*s; expected the path of one%s", f->name, list,
+                   (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
+}
+
+static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
+    char list[400] = "";
+    if (f->n > 1)
+        return fail_several(f);
+    if (f->n == 1) {
+        *out = f->paths[0];
+        f->paths[0] = NULL;
+        return HUNCH_OK;
+    }
+    nearest(f, c, list, sizeof list);
+    return hn_fail(f->err, HUNCH_REFUSED,
+                   "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
+                   "Face folder or the name of a download",
+                   f->name, c->searched[0] ? c->searched : "any cache", list[0] ? "; what comes near: " : "", list);
+}
+
+/* Cuts the name into its parts. A colon or an @ in a file's own name does no harm: files are compared whole. */
+static bool parts_cut(finder *f) {
+    f->base = hn_strdup(f->name);
+    if (f->base == NULL)
+        return false;
+    char *colon = strrchr(f->base, ':'), *at = strchr(f->base, '@');
+    if (colon != NULL && strchr(colon, '/') == NULL) {
+        *colon = '\0';
+        f->choice = colon + 1;
+    }
+    if (at != NULL && (colon == NULL || at < colon)) {
+        *at = '\0';
+        f->revision = at + 1;
+    }
+    return true;
+}
+
+/* A name of a download: no path from here or from the root. */
+static bool is_name(const char *s) {
+    if (*s == '\0' || *s == '/' || *s == '.' || *s == '~' || strlen(s) > NAME_MAX_BYTES || strstr(s, "/../") != NULL)
+        return false;
+    for (; *s != '\0'; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            return false;
+    return true;
+}
+
+hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
+    finder f = {.name = name, .err = err};
+    hn_caches c;
+    *path = NULL;
+    if (hn_exists(name)) {
+        *path = hn_strdup(name);
+        return *path != NULL ? HUNCH_OK : hn_fail_memory(err, "a path", strlen(name));
+    }
+    if (!is_name(name))
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of "
+                       "a download",
+                       name);
+    if (!parts_cut(&f))
+        return hn_fail_memory(err, "a name", strlen(name));
+    hunch_status status = hn_caches_list(&c, err);
+    if (status == HUNCH_OK)
+        status = search(&f, &c);
+    if (status == HUNCH_OK)
+        status = conclude(&f, &c, path);
+    for (size_t i = 0; i < f.n; i++)
+        hn_free(f.paths[i]);
+    hn_free(f.paths);
+    hn_free(f.base);
+    hn_caches_fini(&c);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_text.h - JSON of untrusted files: three bytes of it may ask for 300 of memory, so what it will take is reckoned
+ * before it is parsed. */
+#ifndef HN_JSON_TEXT_H
+#define HN_JSON_TEXT_H
+#include <jansson.h>
+
+/* NULL: no JSON, a key twice in one object, or more memory than the documents of one model may take together; *where says
+ * which. held: what earlier ones take; this one's is added. Numbers beyond 64 bits make all of them reals. */
+json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t *where);
+#endif

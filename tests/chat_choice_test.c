@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chat_choice_test.c - which chat template a model renders with: of a GGUF's keys, of a folder's files, with tools and
+ * without, and what the templates get to see of the model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "tiny_gguf.h"
+
+#define USER "\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]"
+
+static hunch_model *open_text(const char *path) {
+    hunch_model_options o;
+    hunch_model *m = NULL;
+    hunch_model_options_defaults(&o);
+    o.text_only = true;
+    must(hunch_model_open(&m, path, &o, err));
+    return m;
+}
+
+static hunch_model *open_tiny(const tiny *t) {
+    bytes b = tiny_bytes(t);
+    const char *path = test_path("tiny.gguf");
+    test_file_write(path, b.at, b.size);
+    bytes_free(&b);
+    return open_text(path);
+}
+
+static void renders(const hunch_model *m, const char *vars, const char *expected) {
+    char *text = NULL;
+    size_t len;
+    must(hunch_chat_render(m, vars, &text, &len, err));
+    assert_string_equal(text, expected);
+    assert_int_equal(len, strlen(expected));
+    hunch_free(text);
+}
+
+static void test_gguf(void **state) {
+    (void)state;
+    tiny t;
+    tiny_open(&t);
+    tiny_text(&t, "tokenizer.chat_template",
+              "{{ bos_token }}{{ messages[0].content }}{{ tools|length if tools }}{{ eos_token }}"
+              "{{ enable_thinking }}{{ add_generation_prompt }}");
+    hunch_model *m = open_tiny(&t);
+    renders(m, "{" USER "}", "<s>hi</s>True");
+    renders(m, "{" USER ", \"tools\": [1, 2], \"enable_thinking\": false}", "<s>hi2</s>FalseTrue");
+    renders(m, "{" USER ", \"bos_token\": \"\", \"add_generation_prompt\": false}", "hi</s>False");
+    hunch_model_close(&m);
+    tiny_text(&t, "tokenizer.chat_template.tool_use", "{% for t in tools %}[{{ t }}]{% endfor %}");
+    m = open_tiny(&t);
+    renders(m, "{" USER "}", "<s>hi</s>True");
+    renders(m, "{" USER ", \"tools\": []}", "<s>hi</s>True");
+    renders(m, "{" USER ", \"tools\": [1, 2]}", "[1][2]");
+    hunch_model_close(&m);
+    tiny_close(&t);
+}
+
+static void file(const char *name, const char *text) {
+    char path[300];
+    snprintf(path, sizeof path, "folder/%s", name);
+    test_file_write(test_path(path), text, strlen(text));
+}
+
+static void test_folder(void **state) {
+    (void)state;
+    static const char *const linked[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    mkdir(test_path("folder"), 0700);
+    for (int i = 0; i < 3; i++) {
+        char from[600], to[300];
+        snprintf(from, sizeof from, "%s/models/stories260K/hf/%s", HUNCH_TEST_DATA, linked[i]);
+        snprintf(to, sizeof to, "folder/%s", linked[i]);
+        assert_int_equal(symlink(from, test_path(to)), 0);
+    }
+    file("tokenizer_config.json", "{\"chat_template\": \"one {{ tools }}\"}");
+    hunch_model *m = open_text(test_path("folder"));
+    renders(m, "{" USER ", \"tools\": [1]}", "one [1]");
+    hunch_model_close(&m);
+    file("tokenizer_config.json",
+         "{\"chat_template\": [{\"name\": \"rag\", \"template\": \"no\"}, {\"name\": \"tool_use\", \"template\": "
+         "\"two {{ tools }}\"}, {\"name\": \"default\", \"template\": \"three\"}, 7, {\"name\": \"default\"}]}");
+    m = open_text(test_path("folder"));
+    renders(m, "{" USER "}", "three");
+    renders(m, "{" USER ", \"tools\": [1]}", "two [1]");
+    hunch_model_close(&m);
+    file("chat_template.jinja", "four\n");
+    m = open_text(test_path("folder"));
+    renders(m, "{" USER ", \"tools\": [1]}", "four"); /* the file of its own is the newer way to say it */
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inspect_test.c - what `hunch inspect` says of files: a large one, of whose tensors no byte may be read, one that holds more
+ * than runs, one that does not run; and that whoever opens a file is told what of it is not used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "command.h"
+#include "fixture.h"
+#include "format/bytes_for_tests.h"
+
+enum { GGUF_U32 = 4, GGUF_F32 = 6, GGUF_STRING = 8, TYPE_F32 = 0, TYPE_F16 = 1, TYPE_IQ1_S = 19 };
+
+typedef struct llama {
+    uint64_t width, ffn, vocab;
+    int layers;
+    uint32_t type;         /* of matrices */
+    const char *const *extra; /* names of tensors that no model has, each of `width` */
+    int n_extra;
+} llama;
+
+typedef struct builder {
+    bytes head;
+    uint64_t offset; /* of the next tensor */
+    uint64_t n_tensors;
+    llama l;
+} builder;
+
+static void key(bytes *b, const char *name, uint32_t type, const void *value, size_t n) {
+    bytes_text(b, name);
+    bytes_number(b, type, 4);
+    if (type == GGUF_STRING)
+        bytes_text(b, value);
+    else
+        bytes_put(b, value, n);
+}
+
+static void number(bytes *b, const char *name, uint32_t value) {
+    key(b, name, GGUF_U32, &value, 4);
+}
+
+static void tensor(builder *b, const char *name, uint32_t type, uint64_t in, uint64_t out) {
+    bytes_text(&b->head, name);
+    bytes_number(&b->head, out ? 2 : 1, 4);
+    bytes_number(&b->head, in, 8);
+    if (out) bytes_number(&b->head, out, 8);
+    bytes_number(&b->head, type, 4);
+    bytes_number(&b->head, b->offset, 8);
+    const uint64_t n = in * (out ? out : 1), size = type == TYPE_F32 ? 4 * n : type == TYPE_F16 ? 2 * n : n / 256 * 50;
+    b->offset += (size + 31) / 32 * 32;
+    b->n_tensors++;
+}
+
+static void layer(builder *b, int i) {
+    static const struct {
+        const char *name;
+        char in, out; /* w: width, f: ffn; out 0: a vector */
+    } parts[] = {{"attn_norm", 'w', 0},    {"attn_q", 'w', 'w'},   {"attn_k", 'w', 'w'},
+                 {"attn_v", 'w', 'w'},     {"attn_output", 'w', 'w'}, {"ffn_norm", 'w', 0},
+                 {"ffn_gate", 'w', 'f'},   {"ffn_up", 'w', 'f'},   {"ffn_down", 'f', 'w'}};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.%s.weight", i, parts[k].name);
+        const uint64_t in = parts[k].in == 'f' ? b->l.ffn : b->l.width;
+        const uint64_t out = parts[k].out == 'f' ? b->l.ffn : parts[k].out ? b->l.width : 0;
+        tensor(b, name, out ? b->l.type : TYPE_F32, in, out);
+    }
+}
+
+/* A llama without a tokenizer; its weights are holes. Gives the bytes of the header. */
+static size_t llama_write(const char *path, llama l) {
+    builder b = {.l = l}, t = {.l = l};
+    const float eps = 1e-5f;
+    key(&b.head, "general.architecture", GGUF_STRING, "llama", 0);
+    number(&b.head, "general.file_type", l.type);
+    number(&b.head, "llama.block_count", (uint32_t)l.layers);
+    number(&b.head, "llama.context_length", 4096);
+    number(&b.head, "llama.embedding_length", (uint32_t)l.width);
+    number(&b.head, "llama.feed_forward_length", (uint32_t)l.ffn);
+    number(&b.head, "llama.attention.head_count", (uint32_t)(l.width / 32));
+    key(&b.head, "llama.attention.layer_norm_rms_epsilon", GGUF_F32, &eps, 4);
+    tensor(&t, "token_embd.weight", l.type, l.width, l.vocab);
+    tensor(&t, "output_norm.weight", TYPE_F32, l.width, 0);
+    for (int i = 0; i < l.layers; i++) layer(&t, i);
+    for (int i = 0; i < l.n_extra; i++) tensor(&t, l.extra[i], TYPE_F32, l.width, 0);
+    bytes all = {0};
+    bytes_put(&all, "GGUF", 4);
+    bytes_number(&all, 3, 4);
+    bytes_number(&all, t.n_tensors, 8);
+    bytes_number(&all, 8, 8);
+    bytes_put(&all, b.head.at, b.head.size);
+    bytes_put(&all, t.head.at, t.head.size);
+    bytes_zeros(&all, -all.size & 31);
+    test_file_write(path, all.at, all.size);
+    const size_t head = all.size;
+    assert_int_equal(truncate(path, (off_t)(head + t.offset)), 0);
+    bytes_free(&all);
+    bytes_free(&b.head);
+    bytes_free(&t.head);
+    return head;
+}
+
+/* How many of a file's pages behind `from` are in memory. */
+static size_t pages_read(const char *path, size_t from) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(map != MAP_FAILED);
+    const size_t pages = ((size_t)st.st_size + page - 1) / page;
+    unsigned char *in = malloc(pages);
+    assert_int_equal(mincore(map, (size_t)st.st_size, in), 0);
+    size_t n = 0;
+    for (size_t i = (from + page - 1) / page; i < pages; i++) n += in[i] & 1;
+    free(in);
+    munmap(map, (size_t)st.st_size);
+    close(fd);
+    return n;
+}
+
+static json_t *inspect(const char *path) {
+    char *text = NULL;
+    must(hunch_inspect(path, &text, err));
+    json_t *d = json_loads(text, 0, NULL);
+    assert_non_null(d);
+    hunch_free(text);
+    return d;
+}
+
+/* 10 GB, as a file that takes no room on disk. */
+static void test_large(void **state) {
+    (void)state;
+    enum { READ_AHEAD = 1 << 20 }; /* what the system may fetch behind the header by itself */
+    const char *path = test_path("large.gguf");
+    const llama l = {.width = 4096, .ffn = 14336, .vocab = 32000, .layers = 20, .type = TYPE_F16};
+    size_t head = llama_write(path, l);
+    json_t *d = inspect(path), *model = json_object_get(d, "model");
+    assert_true(json_is_true(json_object_get(d, "runs")));
+    assert_true(json_integer_value(json_object_get(d, "tensor_bytes")) > 9900000000);
+    assert_int_equal(json_integer_value(json_object_get(d, "elements")),
+                     20 * (4 * 4096LL * 4096 + 3 * 4096LL * 14336 + 2 * 4096) + 32000 * 4096LL + 4096);
+    assert_string_equal(json_string_value(json_object_get(d, "quantisation")), "F16");
+    assert_string_equal(json_string_value(json_object_get(model, "architecture")), "llama");
+    assert_int_equal(json_integer_value(json_object_get(model, "layers")), 20);
+    assert_int_equal(json_integer_value(json_object_get(model, "vocab")), 32000);
+    assert_int_equal(json_array_size(json_object_get(d, "unused")), 0);
+    assert_true(json_is_null(json_object_get(d, "tokenizer")));
+    assert_true(json_is_false(json_object_get(d, "chat_template")));
+    json_t *types = json_object_get(d, "types"), *first = json_array_get(types, 0);
+    assert_int_equal(json_array_size(types), 2);
+    assert_string_equal(json_string_value(json_object_get(first, "type")), "F16"); /* the most bytes */
+    assert_int_equal(json_integer_value(json_object_get(first, "tensors")), 141);
+    assert_int_equal(json_integer_value(json_object_get(first, "bytes")),
+                     2 * json_integer_value(json_object_get(first, "elements")));
+    assert_int_equal(pages_read(path, head + READ_AHEAD), 0);
+    json_decref(d);
+    unlink(path);
+}
+
+/* Tensors that nothing reads are named, by inspect and to whoever opens the file. */
+static void test_unused(void **state) {
+    (void)state;
+    static const char *const extra[] = {"mm.0.weight", "v.patch_embd.weight", "a.blk.7.weight", "v.post_ln.weight"};
+    const char *path = test_path("more.gguf");
+    char tokens[1200];
+    snprintf(tokens, sizeof tokens, "%s", test_path("tokens.json"));
+    test_file_write(tokens, "[1, 2]", 6);
+    for (int n = 0; n <= 4; n += n == 1 ? 3 : 1) {
+        hunch_model_info info;
+        llama_write(path, (llama){.width = 64, .ffn = 64, .vocab = 40, .layers = 1, .extra = extra, .n_extra = n});
+        json_t *d = inspect(path), *unused = json_object_get(d, "unused");
+        assert_int_equal(json_array_size(unused), n);
+        for (int i = 0; i < n; i++)
+            assert_string_equal(json_string_value(json_array_get(unused, (size_t)i)), extra[i]);
+        json_decref(d);
+        hunch_model *m = open_model(path, "ref", 1, HUNCH_PRECISION_F32);
+        hunch_model_get_info(m, &info);
+        assert_int_equal(info.n_unused, n);
+        assert_string_equal(info.unused, n == 0   ? ""
+                                         : n == 1 ? "mm.0.weight"
+                                                  : "mm.0.weight, v.patch_embd.weight, a.blk.7.weight, ...");
+        hunch_model_close(&m);
+        result r = command("run", "-m", path, "--tokens", tokens, "-n", "1", "--draft", "none", "--json");
+        assert_int_equal(r.code, 0);
+        const char *says = n == 1 ? "1 tensor is not used: mm.0.weight\n" : "4 tensors are not used: mm.0.weight, ";
+        assert_true((strstr(r.err, "not used") != NULL) == (n > 0));
+        assert_true(n == 0 || strstr(r.err, says) != NULL);
+        result_free(&r);
+        r = command("inspect", path);
+        assert_non_null(strstr(r.out, n == 0   ? "none of the tensors"
+                                      : n == 1 ? "1 of the tensors: mm.0.weight\n"
+                                               : "4 of the tensors: mm.0.weight, v.patch_embd.weight, a.blk.7"));
+        result_free(&r);
+    }
+}
+
+/* What does not run is shown with the reason, and nothing is said of what it would use. */
+static void test_refused(void **state) {
+    (void)state;
+    const char *path = test_path("small.gguf");
+    llama_write(path, (llama){.width = 256, .ffn = 256, .vocab = 40, .layers = 1, .type = TYPE_IQ1_S});
+    json_t *d = inspect(path);
+    assert_true(json_is_false(json_object_get(d, "runs")));
+    assert_non_null(strstr(json_string_value(json_object_get(d, "refused")), "IQ1_S"));
+    assert_true(json_is_null(json_object_get(json_array_get(json_object_get(d, "tensors"), 0), "used")));
+    assert_null(json_object_get(d, "unused"));
+    assert_null(json_object_get(d, "model"));
+    json_decref(d);
+    result r = command("inspect", path);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "  runs         no: "));
+    assert_null(strstr(r.out, "not used"));
+    result_free(&r);
+}
+
+/* Whatever takes a model takes its name: the command, a drafter. */
+static void test_by_name(void **state) {
+    (void)state;
+    char tokens[1200];
+    const char *old = getenv("HUNCH_CACHE");
+    char *kept = old ? strdup(old) : NULL;
+    snprintf(tokens, sizeof tokens, "%s", test_path("ids.json"));
+    test_file_write(tokens, "[1, 2]", 6);
+    llama_write(test_path("Named-F32.gguf"), (llama){.width = 64, .ffn = 64, .vocab = 40, .layers = 1});
+    setenv("HUNCH_CACHE", test_root, 1);
+    result r = command("run", "-m", "named-f32", "--tokens", tokens, "-n", "4", "--draft", "model:Named-F32", "--json");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "\"tokens\""));
+    result_free(&r);
+    r = command("inspect", "Named-F32.gguf");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, test_path("Named-F32.gguf"))); /* where it lies */
+    result_free(&r);
+    r = command("run", "-m", "Name-F32", "--tokens", tokens);
+    assert_int_equal(r.code, HUNCH_REFUSED);
+    assert_non_null(strstr(r.err, "what comes near: Named-F32.gguf;"));
+    result_free(&r);
+    r = command("run", "-m", "Named-F32", "--tokens", tokens, "--draft", "model:org/none:Q4_0");
+    assert_int_equal(r.code, HUNCH_REFUSED);
+    assert_non_null(strstr(r.err, "org/none:Q4_0: no such file or folder"));
+    result_free(&r);
+    if (kept)
+        setenv("HUNCH_CACHE", kept, 1);
+    else
+        unsetenv("HUNCH_CACHE");
+    free(kept);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
