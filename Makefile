@@ -3,6 +3,7 @@
 #   make deps       installs missing Debian packages (says which before it uses root)
 #   make test       warnings as errors, all quick tests, then again under ASan and UBSan
 #   make test-long  what takes longer: long tests, TSan, the second compiler
+#   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    into PREFIX (/usr/local), under DESTDIR
 #   make clean
@@ -12,12 +13,14 @@ MODEL ?=
 JOBS ?= $(shell nproc)
 CONFIGURE := cmake -S . -G Ninja -DHUNCH_WERROR=ON
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
+FUZZ_SECONDS ?= 360
+FUZZ_TARGETS ?=
 # Code where threads meet. The rest has no second thread, or only these between its own lines.
 TSAN_TESTS ?= threads_test|equality_test|session_test
 # Warnings of the toolchains that users have must not stop them: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
-.PHONY: all deps test test-long demo install clean
+.PHONY: all deps test test-long fuzz demo install clean
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
@@ -41,10 +44,14 @@ test-long: test
 	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread
 	cmake --build build-tsan -j $(JOBS)
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-tsan -R '^($(TSAN_TESTS))$$'
+	./scripts/fuzz.sh run 120
 	@command -v clang > /dev/null || { echo "clang is missing: apt-get install clang" >&2; exit 1; }
 	$(CONFIGURE) -B build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang
 	cmake --build build-clang -j $(JOBS)
 	$(CTEST) --test-dir build-clang -LE long
+
+fuzz: deps
+	./scripts/fuzz.sh grow $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 demo: deps
 	@$(MAKE) --no-print-directory all
@@ -58,4 +65,4 @@ install: all
 	install -D -m 644 include/hunch/hunch.h $(DESTDIR)$(PREFIX)/include/hunch/hunch.h
 
 clean:
-	rm -rf build build-test build-asan build-tsan build-clang
+	rm -rf build build-test build-asan build-tsan build-clang build-fuzz

@@ -1,0 +1,37 @@
+# One program for each tests/fuzz/fuzz_NAME.c. With HUNCH_FUZZ (clang) libFuzzer drives it, see scripts/fuzz.sh; without,
+# fuzz_driver.c does, and the test fuzz_NAME runs the kept inputs and a fixed number of mutations of them.
+set(HUNCH_FUZZ_CORPUS ${CMAKE_SOURCE_DIR}/tests/data/fuzz/corpus.tar.xz)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HUNCH_FUZZ_CORPUS})
+file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/fuzz-corpus)
+file(ARCHIVE_EXTRACT INPUT ${HUNCH_FUZZ_CORPUS} DESTINATION ${CMAKE_BINARY_DIR}/fuzz-corpus)
+
+set(files ${HUNCH_CMD}) # the command without its main, for fuzz_prompts
+list(FILTER files EXCLUDE REGEX "/main\\.c$")
+add_library(fuzz_command OBJECT EXCLUDE_FROM_ALL ${files})
+target_link_libraries(fuzz_command PRIVATE hunch_lib)
+
+if(HUNCH_FUZZ) # kernels see no file, and take minutes to compile when watched
+  file(GLOB files src/ops/x86/*.c)
+  set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=all)
+endif()
+
+add_custom_target(fuzz_all)
+file(GLOB HUNCH_FUZZ_TARGETS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+list(FILTER HUNCH_FUZZ_TARGETS EXCLUDE REGEX "/fuzz_driver\\.c$")
+foreach(f ${HUNCH_FUZZ_TARGETS})
+  get_filename_component(name ${f} NAME_WE)
+  string(REPLACE "fuzz_" "" short ${name})
+  add_executable(${name} ${f} tests/fuzz/fuzz.c)
+  target_include_directories(${name} PRIVATE src tests/fuzz)
+  target_link_libraries(${name} PRIVATE hunch_lib)
+  if(HUNCH_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE tests/fuzz/fuzz_driver.c)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_BINARY_DIR}/fuzz-corpus/${short})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  endif()
+  add_dependencies(fuzz_all ${name})
+endforeach()
+target_include_directories(fuzz_prompts PRIVATE src/tools)
+target_link_libraries(fuzz_prompts PRIVATE fuzz_command)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_cost.c - a file of the cache folder with a cost curve: what is believed gives times that can be. */
+#include <math.h>
+
+#include "fuzz.h"
+#include "plan/cost.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    hn_cost c;
+    bool found;
+    hunch_error err = {0};
+    hn_cost_init(&c);
+    FUZZ_MUST(hn_cost_load(&c, fuzz_file(0, (fuzz_bytes){data, size}), "key", &found, &err) == HUNCH_OK);
+    FUZZ_MUST(found == (c.speed > 0));
+    if (!found) return 0;
+    for (int context = 1; context < 1 << 20; context *= 7) {
+        double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+        FUZZ_MUST(hn_cost_curve(&c, context, seconds, hoped, 1));
+        for (int rows = 1; rows <= HN_COST_ROWS; rows++) {
+            FUZZ_MUST(isfinite(seconds[rows]) && seconds[rows] > 0 && isfinite(hoped[rows]) && hoped[rows] > 0);
+            double alone = hn_cost_of_pass(&c, rows, context);
+            FUZZ_MUST(fabs(alone - seconds[rows]) <= 1e-9 * alone);
+        }
+        hn_cost_pass(&c, 3, context, 0.01);
+    }
+    return 0;
+}
