@@ -22,6 +22,7 @@ static const struct {
 } SAFETENSORS_TYPES[] = {
     {"F32", HN_F32}, {"F16", HN_F16}, {"BF16", HN_BF16}, {"I64", HN_I64}, {"I32", HN_I32},
     {"I16", HN_I16}, {"I8", HN_I8},   {"U8", HN_U8},     {"BOOL", HN_U8}, {"F64", HN_F64},
+    {"F8_E4M3", HN_F8_E4M3},
 };
 
 /* One file being read: its data, for bounds and messages. */
