@@ -248,6 +248,26 @@ static void test_no_json(void **state) {
     free(deep);
 }
 
+/* A few megabytes that the parser would turn into gigabytes. */
+static void test_json_that_takes_memory(void **state) {
+    (void)state;
+    char *text = repeated("{\"a\": [[]", ",[]", 5000000, "]}");
+    for (size_t f = 0; f < 3; f++) { /* generation_config.json may not be that long */
+        model_whole();
+        model_text(NAMES[f], text);
+        assert_refused("millions of lists", "it would take");
+        assert_refused("millions of lists", NAMES[f]);
+    }
+    bytes b = {0};
+    bytes_number(&b, strlen(text), 8);
+    bytes_put(&b, text, strlen(text));
+    model_whole();
+    model_write("model.safetensors", b.at, b.size);
+    assert_refused("millions of lists", "it would take");
+    bytes_free(&b);
+    free(text);
+}
+
 /* What a file says cannot move the cursor of who looks at it. */
 static void test_inspect_is_masked(void **state) {
     (void)state;
@@ -408,9 +428,13 @@ static int setup(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_that_lie),   cmocka_unit_test(test_no_json),
-        cmocka_unit_test(test_inspect_is_masked), cmocka_unit_test(test_documents_cut),
-        cmocka_unit_test(test_weights),           cmocka_unit_test(test_templates_that_never_end),
+        cmocka_unit_test(test_values_that_lie),
+        cmocka_unit_test(test_no_json),
+        cmocka_unit_test(test_json_that_takes_memory),
+        cmocka_unit_test(test_inspect_is_masked),
+        cmocka_unit_test(test_documents_cut),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_templates_that_never_end),
         cmocka_unit_test(test_prompt_files),
     };
     return cmocka_run_group_tests(tests, setup, folder_remove);

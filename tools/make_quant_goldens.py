@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/data/dtypes/TYPE.bin for every weight type: a few stored blocks, and the float32 weights that the Python
-package gguf makes of them.
+package gguf makes of them (of F8_E4M3, which GGUF does not have: all 256 numbers, and what ml_dtypes makes of them).
 
-    python3 tools/make_quant_goldens.py [FOLDER]   (needs: pip install gguf numpy; same bytes on every run)
+    python3 tools/make_quant_goldens.py [FOLDER]   (needs: pip install gguf ml_dtypes numpy; same bytes on every run)
 
 A file is all blocks, then all weights. Blocks: zeros; every bit of the codes set, under the largest scales; all codes
 random, under very large scales, ordinary ones, negative ones and subnormal ones. Scales are finite: what a NaN's bits
@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import gguf
+import ml_dtypes
 import numpy as np
 
 TYPES = "F32 F16 BF16 Q4_0 Q4_1 Q8_0 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4".split()
@@ -59,6 +60,9 @@ def main():
             weights = gguf.quants.dequantize(stored, kind)
         assert not np.isnan(weights).any() and weights.dtype == np.float32
         (folder / f"{name}.bin").write_bytes(stored.tobytes() + weights.astype("<f4").tobytes())
+    stored = np.arange(256, dtype=np.uint8)
+    weights = stored.view(ml_dtypes.float8_e4m3fn).astype("<f4")
+    (folder / "F8_E4M3.bin").write_bytes(stored.tobytes() + weights.tobytes())
 
 
 if __name__ == "__main__":

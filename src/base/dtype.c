@@ -10,19 +10,22 @@
 
 #include "base/mem.h"
 
+#define NO_GGML UINT32_MAX /* not a type of GGUF */
+
 static const struct {
     const char *name;
     uint32_t ggml;
     int block, bytes;
 } types[HN_DTYPES] = {
-    [HN_F32] = {"F32", 0, 1, 4},    [HN_F16] = {"F16", 1, 1, 2},    [HN_BF16] = {"BF16", 30, 1, 2},
-    [HN_Q4_0] = {"Q4_0", 2, 32, 18}, [HN_Q4_1] = {"Q4_1", 3, 32, 20}, [HN_Q8_0] = {"Q8_0", 8, 32, 34},
-    [HN_Q5_0] = {"Q5_0", 6, 32, 22}, [HN_Q5_1] = {"Q5_1", 7, 32, 24},
-    [HN_Q2_K] = {"Q2_K", 10, 256, 84}, [HN_Q3_K] = {"Q3_K", 11, 256, 110}, [HN_Q4_K] = {"Q4_K", 12, 256, 144},
-    [HN_Q5_K] = {"Q5_K", 13, 256, 176}, [HN_Q6_K] = {"Q6_K", 14, 256, 210},
-    [HN_IQ4_NL] = {"IQ4_NL", 20, 32, 18}, [HN_IQ4_XS] = {"IQ4_XS", 23, 256, 136}, [HN_MXFP4] = {"MXFP4", 39, 32, 17},
-    [HN_I32] = {"I32", 26, 1, 4},   [HN_I64] = {"I64", 27, 1, 8},   [HN_I8] = {"I8", 24, 1, 1},
-    [HN_U8] = {"U8", UINT32_MAX, 1, 1}, [HN_I16] = {"I16", 25, 1, 2}, [HN_F64] = {"F64", 28, 1, 8},
+    [HN_F32] = {"F32", 0, 1, 4},         [HN_F16] = {"F16", 1, 1, 2},         [HN_BF16] = {"BF16", 30, 1, 2},
+    [HN_F8_E4M3] = {"F8_E4M3", NO_GGML, 1, 1},
+    [HN_Q4_0] = {"Q4_0", 2, 32, 18},     [HN_Q4_1] = {"Q4_1", 3, 32, 20},     [HN_Q5_0] = {"Q5_0", 6, 32, 22},
+    [HN_Q5_1] = {"Q5_1", 7, 32, 24},     [HN_Q8_0] = {"Q8_0", 8, 32, 34},     [HN_Q2_K] = {"Q2_K", 10, 256, 84},
+    [HN_Q3_K] = {"Q3_K", 11, 256, 110},  [HN_Q4_K] = {"Q4_K", 12, 256, 144},  [HN_Q5_K] = {"Q5_K", 13, 256, 176},
+    [HN_Q6_K] = {"Q6_K", 14, 256, 210},  [HN_IQ4_NL] = {"IQ4_NL", 20, 32, 18}, [HN_IQ4_XS] = {"IQ4_XS", 23, 256, 136},
+    [HN_MXFP4] = {"MXFP4", 39, 32, 17},
+    [HN_I32] = {"I32", 26, 1, 4},        [HN_I64] = {"I64", 27, 1, 8},        [HN_I8] = {"I8", 24, 1, 1},
+    [HN_U8] = {"U8", NO_GGML, 1, 1},     [HN_I16] = {"I16", 25, 1, 2},        [HN_F64] = {"F64", 28, 1, 8},
 };
 
 /* Names by ggml number, for messages about types that hunch does not read. Gaps were removed from the format. */
@@ -53,7 +56,7 @@ bool hn_dtype_row_bytes(hn_dtype t, uint64_t cols, size_t *bytes) {
 
 bool hn_dtype_from_ggml(uint32_t ggml_type, hn_dtype *out) {
     for (int t = 0; t < HN_DTYPES; t++) {
-        if (types[t].ggml == ggml_type && t != HN_U8) {
+        if (types[t].ggml == ggml_type && ggml_type != NO_GGML) {
             *out = (hn_dtype)t;
             return true;
         }
@@ -164,25 +167,27 @@ static void q8_0_block(const unsigned char *b, float *dst) {
 }
 
 /* 32 weights whose nibbles index a table of levels. */
-static void levels_decode(float scale, const signed char level[16], const unsigned char *q, float *dst) {
+static void levels_decode(float scale, const int8_t level[16], const unsigned char *q, float *dst) {
     for (int i = 0; i < 16; i++) {
         dst[i] = scale * (float)level[q[i] & 15];
         dst[i + 16] = scale * (float)level[q[i] >> 4];
     }
 }
 
-static const signed char iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+const int8_t hn_iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 static void iq4_nl_block(const unsigned char *b, float *dst) {
-    levels_decode(f16_at(b), iq4_levels, b + 2, dst);
+    levels_decode(f16_at(b), hn_iq4_levels, b + 2, dst);
+}
+
+const int8_t hn_mxfp4_levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+float hn_mxfp4_scale(uint8_t e) {
+    return f32_from_bits(e < 2 ? 0x200000u << e : (uint32_t)(e - 1) << 23);
 }
 
 static void mxfp4_block(const unsigned char *b, float *dst) {
-    static const signed char levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    uint32_t e = b[0];
-    /* 2^(e-128), subnormal for the two smallest. 255 is a NaN to the format's authors, ggml takes it for a number. */
-    float scale = f32_from_bits(e < 2 ? 0x200000u << e : (e - 1) << 23);
-    levels_decode(scale, levels, b + 1, dst);
+    levels_decode(hn_mxfp4_scale(b[0]), hn_mxfp4_levels, b + 1, dst);
 }
 
 /* Two bits of weight i of 256, in Q2_K, Q3_K and Q6_K: 32 bytes hold 128 weights, the lowest bits the first 32. */
@@ -267,7 +272,7 @@ static void iq4_xs_block(const unsigned char *b, float *dst) {
     float d = f16_at(b);
     for (int j = 0; j < 8; j++) {
         int s = (b[4 + j / 2] >> j % 2 * 4 & 15) | (u16_at(b + 2) >> 2 * j & 3) << 4;
-        levels_decode(d * (float)(s - 32), iq4_levels, b + 8 + 16 * j, dst + 32 * j);
+        levels_decode(d * (float)(s - 32), hn_iq4_levels, b + 8 + 16 * j, dst + 32 * j);
     }
 }
 
@@ -280,6 +285,13 @@ static void (*const blocks[HN_DTYPES])(const unsigned char *b, float *dst) = {
 
 /* ---- single numbers and whole rows ------------------------------------------------------------------------------ */
 
+/* The bits of a half with a shorter exponent, whose bias is 8 less, and with other NaNs. */
+float hn_f8_to_f32(uint8_t b) {
+    uint32_t sign = (uint32_t)(b & 0x80) << 24;
+    if ((b & 0x7F) == 0x7F) return f32_from_bits(sign | 0x7FC00000);
+    return hn_f16_to_f32((uint16_t)((b & 0x80) << 8 | (b & 0x7F) << 7)) * 256;
+}
+
 /* Small data types (I32, …) hold numbers, not weights: they are converted by value. */
 static float scalar_at(hn_dtype t, const unsigned char *p) {
     union { int16_t i16; int32_t i32; int64_t i64; float f32; double f64; } v = {0};
@@ -288,6 +300,7 @@ static float scalar_at(hn_dtype t, const unsigned char *p) {
     case HN_F32: return v.f32;
     case HN_F16: return hn_f16_to_f32(u16_at(p));
     case HN_BF16: return hn_bf16_to_f32(u16_at(p));
+    case HN_F8_E4M3: return hn_f8_to_f32(*p);
     case HN_I32: return (float)v.i32;
     case HN_I64: return (float)v.i64;
     case HN_I16: return (float)v.i16;

@@ -21,13 +21,15 @@
  *   Q4_K    d  dmin  sm[12]  q[128]          parts of 32   w = d*s*q - dmin*m
  *   Q5_K    d  dmin  sm[12]  h[32]  q[128]   parts of 32   w = d*s*q - dmin*m
  *   Q6_K    q[128]  h[64]  s[16]  d          parts of 16   w = d*s*(q - 32), s signed
- *   IQ4_XS  d  s[6]  q[128]                  parts of 32   w = d*(s - 32)*level[q], the levels of IQ4_NL */
+ *   IQ4_XS  d  s[6]  q[128]                  parts of 32   w = d*(s - 32)*level[q], the levels of IQ4_NL
+ * One weight: F8_E4M3, the form without infinities (2209.05433: e4m3fn; 0x7F and 0xFF are NaN). Matrices of it come with
+ * an f32 factor for each block of HN_F8_BLOCK x HN_F8_BLOCK weights, which lies in another tensor. */
+enum { HN_F8_BLOCK = 128 };
 typedef enum hn_dtype {
-    HN_F32, HN_F16, HN_BF16, HN_Q4_0, HN_Q4_1, HN_Q8_0,
-    HN_WEIGHT_TYPES, /* kernels multiply by matrices of the types above; those below are read and decoded only */
-    HN_Q5_0 = HN_WEIGHT_TYPES, HN_Q5_1, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS, HN_MXFP4,
-    HN_CODED_TYPES,  /* the types below are never weights, only small data */
-    HN_I32 = HN_CODED_TYPES, HN_I64, HN_I8, HN_U8, HN_I16, HN_F64,
+    HN_F32, HN_F16, HN_BF16, HN_F8_E4M3,
+    HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1, HN_Q8_0, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS, HN_MXFP4,
+    HN_WEIGHT_TYPES, /* kernels multiply by matrices of the types above; those below are only small data */
+    HN_I32 = HN_WEIGHT_TYPES, HN_I64, HN_I8, HN_U8, HN_I16, HN_F64,
     HN_DTYPES
 } hn_dtype;
 
@@ -45,6 +47,10 @@ static inline float hn_bf16_to_f32(uint16_t b) {
     return v.f;
 }
 uint16_t hn_f32_to_bf16(float f); /* round to nearest even; NaN stays NaN */
+float hn_f8_to_f32(uint8_t b);    /* F8_E4M3 */
+float hn_mxfp4_scale(uint8_t e);  /* 2^(e-128), subnormal for 0 and 1; 255, a NaN to the format's authors, too: so ggml */
+/* 16 signed values that codes of a type stand for: of IQ4_NL and IQ4_XS, of MXFP4. */
+extern const int8_t hn_iq4_levels[16], hn_mxfp4_levels[16];
 /* n stored weights at src (n whole blocks) to f32, each computed as ggml does: every product and sum rounded to f32. */
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst);
 #endif

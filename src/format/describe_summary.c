@@ -5,10 +5,10 @@
  *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
  *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "format/source_private.h"
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
@@ -129,10 +129,9 @@ static bool has_template(const hn_source *s) {
     bool found;
     if (s->kind == HN_SOURCE_GGUF)
         return hn_source_str(s, "tokenizer.chat_template", &text, NULL, &found, NULL) == HUNCH_OK && found;
-    char *path = hn_path_join(s->path, "chat_template.jinja");
-    bool file = path != NULL && hn_is_file(path);
-    hn_free(path);
-    return file || json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
+    char path[4096];
+    bool fits = snprintf(path, sizeof path, "%s/chat_template.jinja", s->path) < (int)sizeof path;
+    return (fits && hn_is_file(path)) || json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
 }
 
 json_t *hn_describe_summary(const hn_source *s) {

@@ -27,7 +27,7 @@ static const struct {
     {"F64", 64, true, HN_F64},      {"F32", 32, true, HN_F32},      {"F16", 16, true, HN_F16},
     {"BF16", 16, true, HN_BF16},    {"I64", 64, true, HN_I64},      {"I32", 32, true, HN_I32},
     {"I16", 16, true, HN_I16},      {"I8", 8, true, HN_I8},         {"U8", 8, true, HN_U8},
-    {"BOOL", 8, true, HN_U8},       {.name = "F8_E4M3", .bits = 8}, {.name = "F8_E5M2", .bits = 8},
+    {"BOOL", 8, true, HN_U8},       {"F8_E4M3", 8, true, HN_F8_E4M3}, {.name = "F8_E5M2", .bits = 8},
     {.name = "F8_E8M0", .bits = 8}, {.name = "F6_E2M3", .bits = 6}, {.name = "F6_E3M2", .bits = 6},
     {.name = "F4", .bits = 4},      {.name = "U16", .bits = 16},    {.name = "U32", .bits = 32},
     {.name = "U64", .bits = 64},    {.name = "C64", .bits = 64},

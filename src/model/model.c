@@ -5,6 +5,7 @@
  * after another and the file's pages are dropped behind them, so that loading peaks little above the weights. */
 #include "model/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,6 +18,7 @@ typedef struct placement {
     size_t off;
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the tensor's rows (a vector's: values) that it is */
+    hn_tensor *factors; /* of F8_E4M3 */
 } placement;
 
 typedef struct plan {
@@ -50,6 +52,16 @@ static hunch_status find_tensor(plan *p, hn_role role, int layer, int n_dims, in
     return HUNCH_OK;
 }
 
+/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format). */
+static hunch_status find_factors(plan *p, const hn_tensor *t, hn_tensor **factors, hunch_error *err) {
+    char name[160];
+    *factors = NULL;
+    if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
+    snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
+    return hn_source_need(p->src, name, 2, (t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK,
+                          (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, factors, err);
+}
+
 /* Rows of the tensor that a matrix (or values that a vector) is: all of them, or a part of a fused one. */
 typedef struct part {
     int first, out, of;
@@ -64,7 +76,7 @@ static hunch_status plan_values(plan *p, hn_role role, int layer, part values, f
     hn_tensor *t;
     hunch_status st = find_tensor(p, role, layer, 1, values.of, 1, &t, err);
     if (st) return st;
-    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, more, times, values.first, values.out};
+    p->item[p->n++] = (placement){t, NULL, dst, p->bytes, more, times, values.first, values.out, NULL};
     p->bytes += align_up((size_t)values.out * sizeof(float));
     p->m->parameters += (uint64_t)values.out;
     return HUNCH_OK;
@@ -89,13 +101,18 @@ static hunch_status plan_matrix(plan *p, hn_role role, int layer, int in, part r
     const int out = rows.out;
     hn_tensor *t;
     hunch_status st = find_tensor(p, role, layer, 2, in, rows.of, &t, err);
+    hn_tensor *factors = NULL;
+    if (!st) st = find_factors(p, t, &factors, err);
+    if (!st && factors && rows.first % HN_STRIP)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d begins a matrix, expected a multiple of %d for %s",
+                     hn_source_path(p->src), t->name, rows.first, HN_STRIP, t->type_name);
     if (st) return st;
     const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
     size_t bytes;
     *w = (hn_weight){t->dtype, out, in, {NULL, 0}, strip};
     if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &bytes))
         return hn_fail_memory(err, t->name, SIZE_MAX);
-    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0, 1, rows.first, rows.out};
+    p->item[p->n] = (placement){t, w, NULL, p->bytes, 0, 1, rows.first, rows.out, factors};
     if (pair) {
         placement *first = &p->item[p->n - 1];
         p->item[p->n].off = first->off + first->weight->strip_stride;
@@ -223,15 +240,23 @@ typedef struct pack_job {
     const hn_weight *w;
     const void *src;
     size_t row_bytes;
+    const float *factors; /* of F8_E4M3: [blocks of rows][blocks of inputs] of the tensor; else NULL */
+    int first;            /* row of the tensor at src */
 } pack_job;
+
+/* Those of the rows that strip s holds: strips never cross a block of rows. */
+static const float *strip_factors(const pack_job *j, int s) {
+    const size_t across = (size_t)(j->w->in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
+    return j->factors ? j->factors + across * (size_t)((j->first + s * HN_STRIP) / HN_F8_BLOCK) : NULL;
+}
 
 static void pack_matrix(void *arg, int rank, int ranks) {
     (void)ranks;
     const pack_job *j = arg;
     hn_claim c = hn_claim_begin(j->ops->pool, rank, strips(j->w));
     for (int s; (s = hn_claim_next(&c)) >= 0;)
-        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out, j->w->in, j->src, j->row_bytes, s * HN_STRIP,
-                           hn_at(j->w->data, (size_t)s * j->w->strip_stride));
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out, j->w->in, j->src, j->row_bytes, strip_factors(j, s),
+                           s * HN_STRIP, hn_at(j->w->data, (size_t)s * j->w->strip_stride));
     hn_barrier(j->ops->pool, rank);
 }
 
@@ -248,21 +273,31 @@ static hunch_status load_vector(plan *p, const placement *it, hunch_error *err) 
     return HUNCH_OK;
 }
 
+static hunch_status load_matrix(plan *p, const placement *it, hunch_error *err) {
+    pack_job j = {.ops = &p->m->ops, .w = it->weight, .first = it->first};
+    float *factors = NULL;
+    hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &j.row_bytes);
+    j.src = (const char *)it->tensor->data + (size_t)it->first * j.row_bytes;
+    it->weight->data = (hn_buf){p->m->weights, it->off};
+    if (it->factors) {
+        const size_t n = (size_t)(it->factors->dims[0] * it->factors->dims[1]);
+        factors = hn_alloc(n * sizeof *factors);
+        if (!factors) return hn_fail_memory(err, it->factors->name, n * sizeof *factors);
+        hn_dequantise(it->factors->dtype, it->factors->data, n, factors);
+        j.factors = factors;
+    }
+    hn_pool_run(p->m->pool, pack_matrix, &j);
+    hn_free(factors);
+    return HUNCH_OK;
+}
+
 static hunch_status load_tensors(plan *p, const hn_model_load *load, hunch_error *err) {
     size_t done = 0, total = 1;
     for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
     for (int i = 0; i < p->n; i++) {
         const placement *it = &p->item[i];
-        if (it->vector) {
-            hunch_status st = load_vector(p, it, err);
-            if (st) return st;
-        } else {
-            pack_job j = {&p->m->ops, it->weight, it->tensor->data, 0};
-            hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &j.row_bytes);
-            j.src = (const char *)j.src + (size_t)it->first * j.row_bytes;
-            it->weight->data = (hn_buf){p->m->weights, it->off};
-            hn_pool_run(p->m->pool, pack_matrix, &j);
-        }
+        hunch_status st = it->vector ? load_vector(p, it, err) : load_matrix(p, it, err);
+        if (st) return st;
         hn_source_release(p->src, it->tensor);
         done += it->tensor->bytes;
         if (load->progress) load->progress(load->progress_user, (double)done / (double)total);

@@ -4,16 +4,17 @@
  *   [Q8 row 0][Q8 row 1] ... [Q8 row max_rows-1] [F32 row 0] ... [F32 row max_rows-1]
  *
  * An F32 row is the row itself. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so
- * that a kernel walks both with one counter. Inputs beyond `in` in the last group are zero codes with zero scale.
- * Rows are an odd number of cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
+ * that a kernel walks both with one counter; behind them, in a run of their own, what only types with a scale for every
+ * 16 weights read (hn_q8_parts). Inputs beyond `in` in the last group are zero codes with zero scale. Rows are an odd
+ * number of cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
  */
 #ifndef HN_ACT_H
 #define HN_ACT_H
 #include "ops/ops.h"
 
-enum { HN_GROUP = 64, HN_BLOCK = 32 }; /* inputs a group; inputs a block, which has one scale */
+enum { HN_GROUP = 64, HN_BLOCK = 32, HN_PART = 16 }; /* inputs a group; a block, which has one scale; a part of a block */
 
-/* Two blocks. d: scale; ds: d * (float)sum of the block's codes, rounded (for Q4_1's minimum);
+/* Two blocks. d: scale; ds: d * (float)sum of the block's codes, rounded (for types with a minimum);
  * n8, n128: -8 and -128 times the sum: what undoes the offset of unsigned weight codes (Q4_0, Q8_0). */
 typedef struct hn_q8_group {
     int8_t q[HN_GROUP];
@@ -22,9 +23,19 @@ typedef struct hn_q8_group {
 } hn_q8_group;
 _Static_assert(sizeof(hn_q8_group) == 96, "kernels walk rows in steps of 96 bytes");
 
+/* The same group's parts: -4 and -32 times the sum of each part's codes (offsets of Q3_K and Q6_K, minimum of Q2_K). */
+typedef struct hn_q8_parts {
+    int32_t n4[4], n32[4];
+} hn_q8_parts;
+_Static_assert(sizeof(hn_q8_parts) == 32, "kernels walk parts in steps of 32 bytes");
+
 static inline int hn_act_groups(int in) { return (in + HN_GROUP - 1) / HN_GROUP; }
 static inline size_t hn_act_lines(size_t bytes) { return ((bytes + 63) / 64 | 1) * 64; }
-static inline size_t hn_act_q8_stride(int in) { return hn_act_lines((size_t)hn_act_groups(in) * sizeof(hn_q8_group)); }
+/* From the start of a Q8 row to its parts. */
+static inline size_t hn_act_parts_off(int in) { return (size_t)hn_act_groups(in) * sizeof(hn_q8_group); }
+static inline size_t hn_act_q8_stride(int in) {
+    return hn_act_lines((size_t)hn_act_groups(in) * (sizeof(hn_q8_group) + sizeof(hn_q8_parts)));
+}
 static inline size_t hn_act_f32_stride(int in) { return hn_act_lines((size_t)in * sizeof(float)); }
 
 static inline size_t hn_act_size(int in, int max_rows) {

@@ -41,8 +41,8 @@ static void read_buf(const hn_ops *o HN_UNUSED, void *dst, hn_buf src, size_t by
 static const void *view(const hn_ops *o HN_UNUSED, hn_buf b) { return hn_host(b); }
 
 static void pack_strip(const hn_ops *o HN_UNUSED, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
-                       int first, hn_buf dst) {
-    hn_pack_strip(t, out, in, src, row_bytes, first, hn_host(dst));
+                       const float *factors, int first, hn_buf dst) {
+    hn_pack_strip(t, out, in, src, row_bytes, factors, first, hn_host(dst));
 }
 
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight) {

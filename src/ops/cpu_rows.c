@@ -18,8 +18,8 @@ void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table
         assert(token[i] >= 0 && token[i] < table->out);
         const unsigned char *base = hn_host(table->data);
         float *dst = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        hn_strip_row(table->dtype, base + table->strip_stride * (size_t)(token[i] / HN_STRIP), token[i] % HN_STRIP, 0,
-                     table->in, dst);
+        hn_strip_row(table->dtype, table->in, base + table->strip_stride * (size_t)(token[i] / HN_STRIP),
+                     token[i] % HN_STRIP, 0, table->in, dst);
         for (int k = 0; k < table->in && scale != 1.0f; k++) dst[k] *= scale;
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -29,8 +29,10 @@ static float *act_f32(const hn_act *a, int row) {
     return (float *)((unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-static hn_q8_group *act_q8(const hn_act *a, int row) {
-    return (hn_q8_group *)((unsigned char *)hn_host(a->data) + hn_act_q8_off(a->in, row));
+/* Inputs [group * 64, group * 64 + count) of a row into its Q8 form. */
+static void quantise_inputs(const struct hn_kernels *k, const float *x, int count, const hn_act *a, int row, int group) {
+    unsigned char *q8 = (unsigned char *)hn_host(a->data) + hn_act_q8_off(a->in, row);
+    k->quantise(x, count, (hn_q8_group *)q8 + group, (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
 }
 
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
@@ -42,7 +44,7 @@ void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float
     for (int i = first; i < last; i++) {
         float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where only Q8 is wanted */
         k->rmsnorm(hn_host_f32(x) + (size_t)ldx * (size_t)i, hn_host_f32(w), a.in, eps, normed);
-        if (forms & HN_ACT_Q8) k->quantise(normed, a.in, act_q8(&a, i));
+        if (forms & HN_ACT_Q8) quantise_inputs(k, normed, a.in, &a, i, 0);
         if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)i, normed, (size_t)a.in * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -57,7 +59,7 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
     int k = first * HN_GROUP, end = last * HN_GROUP < a.in ? last * HN_GROUP : a.in;
     for (int i = 0; i < n && k < end; i++) {
         const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i + k;
-        if (forms & HN_ACT_Q8) ex->ops->kernels->quantise(src, end - k, act_q8(&a, i) + first);
+        if (forms & HN_ACT_Q8) quantise_inputs(ex->ops->kernels, src, end - k, &a, i, first);
         if (forms & HN_ACT_F32) memcpy(act_f32(&a, i) + k, src, (size_t)(end - k) * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -65,11 +67,8 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
 
 /* One head of one row: bias, then norm. */
 static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, int dim, float eps) {
-    float y[HN_MAX_HEAD_DIM];
-    for (int i = 0; bias && i < dim; i++) x[i] += bias[i];
-    if (!norm) return;
-    k->rmsnorm(x, norm, dim, eps, y);
-    memcpy(x, y, (size_t)dim * sizeof *y);
+    if (bias) k->add(x, bias, dim);
+    if (norm) k->rmsnorm(x, norm, dim, eps, x);
 }
 
 static const float *or_none(hn_buf b) {
@@ -111,44 +110,38 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, floa
     for (int i = first; i < last; i++) {
         float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)i, *sum = hn_host_f32(y) + (size_t)ldy * (size_t)i;
         ex->ops->kernels->rmsnorm(branch, hn_host_f32(w), cols, eps, branch);
-        for (int k = 0; k < cols; k++) sum[k] += branch[k];
+        ex->ops->kernels->add(sum, branch, cols);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* 0.5 x (1 + tanh(t)) = x / (1 + e^(-2t)), t = sqrt(2 / pi) (x + 0.044715 x^3) */
-static float gelu(float x) {
-    const float t = 0.7978845608f * fmaf(0.044715f * x * x, x, x);
-    return x / (1 + hn_exp(-2 * t));
-}
-
-static float silu(float x) {
-    return x / (1 + hn_exp(-x));
+/* gate = silu(gate) * up */
+static void silu_times(float *gate, const float *up, int count) {
+    for (int k = 0; k < count; k++) gate[k] = gate[k] / (1 + hn_exp(-gate[k])) * up[k];
 }
 
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 int cols) {
     const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
+    const struct hn_kernels *k = ex->ops->kernels;
     int from, to;
     share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
-        float *g = hn_host_f32(gate) + (size_t)ld * (size_t)i;
-        const float *u = hn_host_f32(up) + (size_t)ld * (size_t)i;
-        for (int k = from; k < to; k++) {
-            const float x = gb ? g[k] + gb[k] : g[k], y = ub ? u[k] + ub[k] : u[k];
-            g[k] = (act == HN_GELU ? gelu(x) : silu(x)) * y;
-        }
+        const size_t at = (size_t)ld * (size_t)i + (size_t)from;
+        float *g = hn_host_f32(gate) + at, *u = hn_host_f32(up) + at;
+        if (gb) k->add(g, gb + from, to - from);
+        if (ub) k->add(u, ub + from, to - from);
+        (act == HN_GELU ? k->geglu : silu_times)(g, u, to - from);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
 void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
-    const float *b = hn_host_f32(bias);
     int from, to;
     share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
         float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        for (int k = from; k < to; k++) row[k] += b[k];
+        ex->ops->kernels->add(row + from, hn_host_f32(bias) + from, to - from);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -157,8 +150,8 @@ void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a
     int from, to;
     share_columns(ex, cols, &from, &to);
     for (int i = 0; i < n; i++) {
-        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        for (int k = from; k < to; k++) row[k] *= a;
+        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i + from;
+        ex->ops->kernels->scale(row, row, to - from, a);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

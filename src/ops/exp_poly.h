@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp_poly.h - the constants of hn_exp, shared by its scalar and vector forms, which agree bit for bit:
+/* exp_poly.h - the constants of hn_exp and GELU, shared by their scalar and vector forms, which agree bit for bit:
  *   x clamped to [LO, HI]; k = rint(x * LOG2E); r = fma(k, -LN2_LO, fma(k, -LN2_HI, x));
  *   p = Horner in r of P4..P0, each step an fma; result (1 + fma(p, r * r, r)) * 2^k.
- * P: Chebyshev fit of (e^r - 1 - r) / r^2 on +-ln(2)/2, relative error of the whole 1.1e-8 before rounding. */
+ * P: Chebyshev fit of (e^r - 1 - r) / r^2 on +-ln(2)/2, relative error of the whole 1.1e-8 before rounding.
+ *   0.5 x (1 + tanh(t)) = x / (1 + e^(-2t)), t = sqrt(2 / pi) (x + 0.044715 x^3):
+ *   x / (1 + exp(GELU_T * fma(GELU_CUBE * x * x, x, x))), left to right. */
 #ifndef HN_EXP_POLY_H
 #define HN_EXP_POLY_H
 #define HN_EXP_LO (-87.0f)
@@ -15,4 +17,6 @@
 #define HN_EXP_P2 0x1.5554e8p-5f
 #define HN_EXP_P3 0x1.120c68p-7f
 #define HN_EXP_P4 0x1.6d444ep-10f
+#define HN_GELU_CUBE 0.044715f
+#define HN_GELU_T (-2 * 0.7978845608f)
 #endif

@@ -45,8 +45,11 @@ struct hn_kernels {
     void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
 
     /* -- rows -- */
-    void (*rmsnorm)(const float *x, const float *w, int in, float eps, float *y);
-    void (*quantise)(const float *x, int count, hn_q8_group *out); /* ceil(count / 64) groups */
+    void (*rmsnorm)(const float *x, const float *w, int in, float eps, float *y); /* y may be x */
+    void (*add)(float *y, const float *x, int count);        /* y += x */
+    void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
+    /* Inputs [0, count) of a row, from where a group begins: ceil(count / 64) groups and as many parts. */
+    void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
     int (*argmax)(const float *x, int cols);

@@ -8,8 +8,9 @@
  * C2. The value of an output row depends on that row's inputs, on the level and on the precision alone, never on n or
  * on other rows:
  *   linear, quantised weights (native): the row is quantised per block of 32 to int8; per output, blocks ascending:
- *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of (unsigned nibble or u8) weight code
- *     and activation, offset removed exactly in integers; Q4_1 then acc = fmaf(m_w, d_x * (float)sum_x, acc).
+ *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of weight code and activation, offset
+ *     removed exactly in integers; where weights have a minimum then acc = fmaf(m_w, d_x * (float)sum_x, acc). Types with
+ *     a scale for every 16 weights add the two parts of a block, times their integer scales, in isum. ref/linear_ref.c
  *   linear, float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
@@ -140,9 +141,10 @@ struct hn_ops {
     /* Bytes of a packed strip; total for a matrix = strips * strip_bytes, strips = ceil(out / 16). */
     size_t (*strip_bytes)(hn_dtype t, int in);
     /* Packs rows [first, first+16) of a stored row-major matrix (row_bytes apart at src; any alignment) into one strip at dst.
-     * Rows at or beyond `out` are packed as zeros. Any thread; used by the loader with all workers. */
-    void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes, int first,
-                       hn_buf dst);
+     * Rows at or beyond `out` are packed as zeros. factors: F8_E4M3's, one for each 128 inputs of these rows; else NULL.
+     * Any thread; used by the loader with all workers. */
+    void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
+                       const float *factors, int first, hn_buf dst);
     int (*act_forms)(const hn_ops *o, hn_dtype weight); /* form a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);
 
@@ -180,7 +182,8 @@ struct hn_ops {
     void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
     /* y[i][0..cols) += rmsnorm(x[i]) * w; x is used up. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-    /* gate[i][0..cols) = act(gate[i] + gate_bias) * (up[i] + up_bias); biases f32 [cols], mem NULL: none. */
+    /* gate[i][0..cols) = act(gate[i] + gate_bias) * (up[i] + up_bias); biases f32 [cols], mem NULL: none. up is
+     * used up. */
     void (*glu)(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 int cols);
     /* x[i][0..cols) += bias, in place. */

@@ -1,94 +1,349 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack.c - writes and reads the strip layout of pack.h. Plain byte shuffling: no weight is changed or rounded. */
+/* pack.c - writes and reads the strip layout of pack.h. A permutation of bits: no weight is changed or rounded.
+ *
+ * Codes travel as words of four, a byte each: a stored block becomes words in the order of the inputs (block_words, the
+ * only place that knows how a type stores its codes), which pieces_put spreads over lines by the rule of pack.h and
+ * words_get gathers again. Scales: head_put, head_get. Stored layouts: base/dtype.h.
+ */
 #include "ops/pack.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "ops/act.h"
 
-enum { Q4_0_BYTES = 18, Q4_1_BYTES = 20, Q8_0_BYTES = 34 }; /* stored blocks: d, (m,) codes */
+#define INLINE static inline __attribute__((always_inline)) /* folds for the constant type it is called with */
 
-static size_t element_bytes(hn_dtype t) { return t == HN_F32 ? 4 : 2; }
+INLINE int min_int(int a, int b) { return a < b ? a : b; }
+
+static size_t element_bytes(hn_dtype t) { return t == HN_F32 ? 4 : t == HN_F8_E4M3 ? 1 : 2; }
 
 size_t hn_strip_bytes(hn_dtype t, int in) {
-    if (hn_is_block_type(t)) return hn_group_bytes(t) * (size_t)hn_act_groups(in);
-    return ((size_t)in * HN_STRIP * element_bytes(t) + 63) / 64 * 64;
+    const hn_layout l = hn_layout_of(t);
+    if (hn_is_block_type(t)) return hn_super_bytes(l) * (size_t)((in + l.inputs - 1) / l.inputs);
+    return (t == HN_F8_E4M3 ? hn_f8_head(in) : 0) + ((size_t)in * HN_STRIP * element_bytes(t) + 63) / 64 * 64;
 }
 
-/* Lane o of block b of a group from one stored block. */
-static void pack_block(hn_dtype t, const unsigned char *src, int o, int b, unsigned char *group) {
-    size_t lane = (size_t)o, block = (size_t)b;
-    memcpy(group + 32 * block + 2 * lane, src, 2);
-    if (t == HN_Q4_1) memcpy(group + 64 + 32 * block + 2 * lane, src + 2, 2);
-    const unsigned char *codes = src + (t == HN_Q4_1 ? 4 : 2);
-    int lines = t == HN_Q8_0 ? 8 : 4;
-    unsigned char *dst = group + hn_group_head(t) + block * 64 * (size_t)lines + 4 * lane;
-    for (int r = 0; r < lines; r++, dst += 64, codes += 4) {
-        uint32_t word;
-        memcpy(&word, codes, 4);
-        if (t == HN_Q8_0) word ^= 0x80808080u; /* signed to unsigned: code = q + 128 */
-        memcpy(dst, &word, 4);
+INLINE uint32_t word_at(const unsigned char *p) {
+    uint32_t w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+/* In each byte of a word the lowest `bits` bits. */
+INLINE uint32_t low_bits(int bits) { return ((1u << bits) - 1) * 0x01010101u; }
+
+/* ---- codes of a stored block ------------------------------------------------------------------------------------- */
+
+/* 32 nibbles: w[i] and w[i + 4] from the nibbles of the same four bytes. */
+INLINE void nibble_words(const unsigned char *q, uint32_t w[8]) {
+    for (int r = 0; r < 4; r++) {
+        w[r] = word_at(q + 4 * r) & low_bits(4);
+        w[r + 4] = word_at(q + 4 * r) >> 4 & low_bits(4);
     }
 }
 
-static void pack_lane_blocks(hn_dtype t, int in, const unsigned char *row, int o, unsigned char *dst) {
-    size_t step = t == HN_Q4_0 ? Q4_0_BYTES : t == HN_Q4_1 ? Q4_1_BYTES : Q8_0_BYTES;
-    for (int i = 0; i < in / HN_BLOCK; i++, row += step) {
-        pack_block(t, row, o, i % 2, dst + hn_group_bytes(t) * (size_t)(i / 2));
+/* 32 codes that are `bits` bits of each of 32 bytes, from bit `shift` on, put `at` bits up. */
+INLINE void field_words(const unsigned char *q, int shift, int bits, int at, uint32_t w[8]) {
+    for (int r = 0; r < 8; r++) w[r] |= (word_at(q + 4 * r) >> shift & low_bits(bits)) << at;
+}
+
+/* Bit i of 32 becomes the fifth bit of code i. */
+INLINE void fifth_bits(const unsigned char *h, uint32_t w[8]) {
+    uint32_t bits = word_at(h);
+    for (int r = 0; r < 8; r++) w[r] |= ((bits >> 4 * r & 15) * 0x00204081u & low_bits(1)) << 4;
+}
+
+/* Codes of the j-th 32 weights of a stored block: w[r] holds codes 4r .. 4r + 3. */
+INLINE void block_words(hn_dtype t, const unsigned char *b, int j, uint32_t w[8]) {
+    const int half = j / 4, quarter = j % 4; /* K types keep 128 weights together */
+    memset(w, 0, 8 * sizeof *w);
+    switch (t) {
+    case HN_Q4_0: case HN_IQ4_NL: nibble_words(b + 2, w); break;
+    case HN_Q4_1: nibble_words(b + 4, w); break;
+    case HN_MXFP4: nibble_words(b + 1, w); break;
+    case HN_Q5_0: nibble_words(b + 6, w), fifth_bits(b + 2, w); break;
+    case HN_Q5_1: nibble_words(b + 8, w), fifth_bits(b + 4, w); break;
+    case HN_IQ4_XS: nibble_words(b + 8 + 16 * j, w); break;
+    case HN_Q4_K: field_words(b + 16 + 32 * (j / 2), 4 * (j % 2), 4, 0, w); break;
+    case HN_Q5_K: field_words(b + 48 + 32 * (j / 2), 4 * (j % 2), 4, 0, w), field_words(b + 16, j, 1, 4, w); break;
+    case HN_Q2_K: field_words(b + 16 + 32 * half, 2 * quarter, 2, 0, w); break;
+    case HN_Q3_K: field_words(b + 32 + 32 * half, 2 * quarter, 2, 0, w), field_words(b, j, 1, 2, w); break;
+    case HN_Q6_K:
+        field_words(b + 64 * half + 32 * (quarter % 2), 4 * (quarter / 2), 4, 0, w);
+        field_words(b + 128 + 32 * half, 2 * quarter, 2, 4, w);
+        break;
+    default: /* Q8_0: signed to unsigned, code = q + 128 */
+        for (int r = 0; r < 8; r++) w[r] = word_at(b + 2 + 4 * r) ^ 0x80808080u;
     }
 }
 
-static void pack_lane_floats(hn_dtype t, int in, const unsigned char *row, int o, unsigned char *dst) {
-    size_t size = element_bytes(t);
-    dst += size * (size_t)o;
-    for (int k = 0; k < in; k++, dst += size * HN_STRIP, row += size) memcpy(dst, row, size);
+/* ---- codes of a strip's block -------------------------------------------------------------------------------------- */
+
+/* `bits` bits of each code, from bit `shift` on, to one lane of `bits` lines. */
+INLINE void piece_put(const uint32_t w[8], int shift, int bits, unsigned char *lane) {
+    for (int l = 0; l < bits; l++, lane += 64) {
+        uint32_t line = 0;
+        for (int i = 0; i < 8 / bits; i++) line |= (w[l + bits * i] >> shift & low_bits(bits)) << bits * i;
+        memcpy(lane, &line, sizeof line);
+    }
 }
 
-void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, int first, void *dst) {
-    memset(dst, 0, hn_strip_bytes(t, in));
-    for (int o = 0; o < HN_STRIP && first + o < out; o++) {
-        const unsigned char *row = (const unsigned char *)src + row_bytes * (size_t)(first + o);
-        if (hn_is_block_type(t)) {
-            pack_lane_blocks(t, in, row, o, dst);
-        } else {
-            pack_lane_floats(t, in, row, o, dst);
+static void piece_get(const unsigned char *lane, int shift, int bits, uint32_t w[8]) {
+    for (int r = 0; r < 8; r++) w[r] |= (word_at(lane + 64 * (r % bits)) >> bits * (r / bits) & low_bits(bits)) << shift;
+}
+
+/* ---- scales of a superblock ------------------------------------------------------------------------------------------ */
+
+/* The k-th 16 halves, and the k-th 16 bytes behind the first 64. */
+INLINE void half_put(unsigned char *head, int k, int lane, const unsigned char *half) {
+    memcpy(head + 32 * k + 2 * lane, half, 2);
+}
+INLINE unsigned char *byte_row(unsigned char *head, int k, int lane) { return head + 64 + 16 * k + lane; }
+
+/* The scale and the minimum, six bits each, of part j of 8. Parts 4 to 7 keep their high bits above those of part j - 4. */
+INLINE void six_bits(const unsigned char *sm, int j, unsigned char *s, unsigned char *m) {
+    *s = j < 4 ? sm[j] & 63 : (unsigned char)((sm[j + 4] & 15) | sm[j - 4] >> 6 << 4);
+    *m = j < 4 ? sm[j + 4] & 63 : (unsigned char)(sm[j + 4] >> 4 | sm[j] >> 6 << 4);
+}
+
+static void q3_k_scales_put(const unsigned char *s, int lane, unsigned char *head) {
+    unsigned char scale[16];
+    for (int p = 0; p < 16; p++) {
+        scale[p] = (unsigned char)((s[p % 8] >> p / 8 * 4 & 15) | (s[8 + p % 4] >> p / 4 * 2 & 3) << 4);
+    }
+    for (int k = 0; k < 8; k++) {
+        *byte_row(head, k, lane) = (unsigned char)((scale[2 * k] & 15) | (scale[2 * k + 1] & 15) << 4);
+    }
+    for (int k = 0; k < 4; k++) {
+        int high = 0;
+        for (int i = 0; i < 4; i++) high |= scale[4 * k + i] >> 4 << 2 * i;
+        *byte_row(head, 8 + k, lane) = (unsigned char)high;
+    }
+}
+
+/* Scales of a stored block, whose weights begin at block b of the superblock. */
+INLINE void head_put(hn_dtype t, const unsigned char *src, int b, int lane, unsigned char *head) {
+    switch (t) {
+    case HN_Q4_1: case HN_Q5_1:
+        half_put(head, b, lane, src);
+        half_put(head, 2 + b, lane, src + 2);
+        break;
+    case HN_MXFP4: head[16 * b + lane] = src[0]; break;
+    case HN_Q4_K: case HN_Q5_K:
+        half_put(head, 0, lane, src);
+        half_put(head, 1, lane, src + 2);
+        for (int j = 0; j < 8; j++) six_bits(src + 4, j, byte_row(head, 2 * j, lane), byte_row(head, 2 * j + 1, lane));
+        break;
+    case HN_IQ4_XS:
+        half_put(head, 0, lane, src);
+        for (int j = 0; j < 8; j++) {
+            int high = src[2 + j / 4] >> 2 * (j % 4) & 3, low = src[4 + j / 2] >> 4 * (j % 2) & 15;
+            *byte_row(head, j, lane) = (unsigned char)((low | high << 4) - 32);
         }
+        break;
+    case HN_Q2_K:
+        half_put(head, 0, lane, src + 80);
+        half_put(head, 1, lane, src + 82);
+        for (int p = 0; p < 16; p++) *byte_row(head, p, lane) = src[p];
+        break;
+    case HN_Q3_K:
+        half_put(head, 0, lane, src + 108);
+        q3_k_scales_put(src + 96, lane, head);
+        break;
+    case HN_Q6_K:
+        half_put(head, 0, lane, src + 208);
+        for (int p = 0; p < 16; p++) *byte_row(head, p, lane) = src[192 + p];
+        break;
+    default: half_put(head, b, lane, src); /* Q4_0, Q5_0, Q8_0, IQ4_NL */
     }
 }
 
-/* ---- reading back ------------------------------------------------------------------------------------------------ */
-
-static float half_at(const unsigned char *p, int i) {
+static float half_at(const unsigned char *head, int k, int lane) {
     uint16_t h;
-    memcpy(&h, p + 2 * i, sizeof h);
+    memcpy(&h, head + 32 * k + 2 * lane, sizeof h);
     return hn_f16_to_f32(h);
 }
 
-static float block_weight(hn_dtype t, const unsigned char *strip, int lane, int k) {
-    const unsigned char *group = strip + hn_group_bytes(t) * (size_t)(k / HN_GROUP);
-    int b = k % HN_GROUP / HN_BLOCK, i = k % HN_BLOCK;
-    float d = half_at(group, 16 * b + lane);
-    const unsigned char *codes = group + hn_group_head(t) + (size_t)b * (t == HN_Q8_0 ? 512 : 256);
-    if (t == HN_Q8_0) return d * (float)(codes[i / 4 * 64 + 4 * lane + i % 4] - 128);
-    int byte = codes[i % 16 / 4 * 64 + 4 * lane + i % 4];
-    int nibble = i < 16 ? byte & 15 : byte >> 4;
-    if (t == HN_Q4_0) return d * (float)(nibble - 8);
-    float product = d * (float)nibble;
-    return product + half_at(group + 64, 16 * b + lane);
+/* Both parts of block b have the same scale s, and minimum m. */
+static void one_scale(hn_lane_block *out, int s, int m) {
+    out->s[0] = out->s[1] = s;
+    out->m[0] = out->m[1] = m;
 }
 
-void hn_strip_row(hn_dtype t, const void *strip, int lane, int k, int count, float *dst) {
-    const unsigned char *p = strip;
-    for (int i = 0; i < count; i++) {
-        size_t at = (size_t)(k + i) * HN_STRIP + (size_t)lane;
-        if (hn_is_block_type(t)) {
-            dst[i] = block_weight(t, p, lane, k + i);
-        } else if (t == HN_F32) {
-            memcpy(&dst[i], p + 4 * at, 4);
-        } else {
-            uint16_t h;
-            memcpy(&h, p + 2 * at, 2);
-            dst[i] = t == HN_F16 ? hn_f16_to_f32(h) : hn_bf16_to_f32(h);
+/* Scales of block b of a superblock. */
+static void head_get(hn_dtype t, const unsigned char *head, int b, int lane, hn_lane_block *out) {
+    const unsigned char *row = head + 64 + lane;
+    out->d = half_at(head, hn_layout_of(t).inputs == 64 ? b : 0, lane);
+    out->dmin = 0;
+    one_scale(out, 1, 1);
+    switch (t) {
+    case HN_Q4_1: case HN_Q5_1: out->dmin = half_at(head, 2 + b, lane); break;
+    case HN_MXFP4: out->d = hn_mxfp4_scale(head[16 * b + lane]); break;
+    case HN_Q4_K: case HN_Q5_K:
+        out->dmin = -half_at(head, 1, lane);
+        one_scale(out, row[32 * b], row[32 * b + 16]);
+        break;
+    case HN_IQ4_XS: one_scale(out, (int8_t)row[16 * b], 0); break;
+    case HN_Q2_K:
+        out->dmin = -half_at(head, 1, lane);
+        for (int i = 0; i < 2; i++) {
+            out->s[i] = row[16 * (2 * b + i)] & 15;
+            out->m[i] = row[16 * (2 * b + i)] >> 4;
         }
+        break;
+    case HN_Q3_K:
+        for (int i = 0; i < 2; i++) {
+            int low = row[16 * b] >> 4 * i & 15, high = row[128 + 16 * (b / 2)] >> (4 * (b % 2) + 2 * i) & 3;
+            out->s[i] = (low | high << 4) - 32;
+        }
+        break;
+    case HN_Q6_K:
+        for (int i = 0; i < 2; i++) out->s[i] = (int8_t)row[16 * (2 * b + i)];
+        break;
+    default: break;
+    }
+}
+
+/* ---- packing ------------------------------------------------------------------------------------------------------------ */
+
+/* Superblock by superblock, so that what 16 rows write lies in the L1 cache. */
+INLINE void pack_blocks(hn_dtype t, int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {
+    const hn_layout l = hn_layout_of(t);
+    const int stored = l.inputs == 256 ? 256 : HN_BLOCK; /* weights a stored block */
+    const size_t stored_bytes = (size_t)hn_dtype_block_bytes(t);
+    for (int k = 0; k < in; k += stored, src += stored_bytes) {
+        unsigned char *head = strip + hn_super_bytes(l) * (size_t)(k / l.inputs);
+        const int first = k % l.inputs / HN_BLOCK;
+        for (int lane = 0; lane < lanes; lane++) {
+            const unsigned char *from = src + row_bytes * (size_t)lane;
+            unsigned char *to = head + l.head + hn_block_bytes(l) * (size_t)first + 4 * lane;
+            head_put(t, from, first, lane, head);
+            for (int j = 0; j < stored / HN_BLOCK; j++, to += hn_block_bytes(l)) {
+                uint32_t w[8];
+                block_words(t, from, j, w);
+                piece_put(w, 0, l.low, to);
+                if (l.high) piece_put(w, l.low, l.high, to + 64 * l.low);
+            }
+        }
+    }
+}
+
+/* Elements of `size` bytes: [lane][input] to [input][16 lanes], some inputs at a time. */
+INLINE void pack_floats(size_t size, int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *dst) {
+    for (int k = 0; k < in; k += HN_GROUP) {
+        const int end = min_int(in, k + HN_GROUP);
+        for (int lane = 0; lane < lanes; lane++) {
+            const unsigned char *row = src + row_bytes * (size_t)lane;
+            for (int i = k; i < end; i++) {
+                memcpy(dst + size * ((size_t)i * HN_STRIP + (size_t)lane), row + size * (size_t)i, size);
+            }
+        }
+    }
+}
+
+typedef void pack_fn(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip);
+#define PACK_BLOCKS(type)                                                                                                   \
+    static void pack_##type(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {          \
+        pack_blocks(HN_##type, lanes, in, src, row_bytes, strip);                                                           \
+    }
+HN_BLOCK_TYPES(PACK_BLOCKS)
+
+#define PACK_FLOATS(bytes)                                                                                                  \
+    static void pack_##bytes(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {         \
+        pack_floats(bytes, lanes, in, src, row_bytes, strip);                                                               \
+    }
+PACK_FLOATS(1)
+PACK_FLOATS(2)
+PACK_FLOATS(4)
+
+#define ENTRY(type) [HN_##type] = pack_##type,
+static pack_fn *const packers[HN_WEIGHT_TYPES] = {
+    HN_BLOCK_TYPES(ENTRY)[HN_F32] = pack_4, [HN_F16] = pack_2, [HN_BF16] = pack_2, [HN_F8_E4M3] = pack_1,
+};
+
+void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst) {
+    unsigned char *strip = dst;
+    assert((t == HN_F8_E4M3) == (factors != NULL));
+    memset(strip, 0, hn_strip_bytes(t, in));
+    if (factors) {
+        memcpy(strip, factors, (size_t)((in + HN_F8_BLOCK - 1) / HN_F8_BLOCK) * sizeof *factors);
+        strip += hn_f8_head(in);
+    }
+    packers[t](min_int(out - first, HN_STRIP), in, (const unsigned char *)src + row_bytes * (size_t)first, row_bytes, strip);
+}
+
+/* ---- reading back ---------------------------------------------------------------------------------------------------------- */
+
+/* What a code of a type stands for. */
+static int8_t value_of(hn_dtype t, int code) {
+    switch (t) {
+    case HN_Q4_0: return (int8_t)(code - 8);
+    case HN_Q5_0: return (int8_t)(code - 16);
+    case HN_Q8_0: return (int8_t)(code - 128);
+    case HN_Q3_K: return (int8_t)(code - 4);
+    case HN_Q6_K: return (int8_t)(code - 32);
+    case HN_IQ4_NL: case HN_IQ4_XS: return hn_iq4_levels[code];
+    case HN_MXFP4: return hn_mxfp4_levels[code];
+    default: return (int8_t)code;
+    }
+}
+
+void hn_strip_block(hn_dtype t, const void *strip, int lane, int block, hn_lane_block *out) {
+    const hn_layout l = hn_layout_of(t);
+    const int blocks = l.inputs / HN_BLOCK;
+    const unsigned char *head = (const unsigned char *)strip + hn_super_bytes(l) * (size_t)(block / blocks);
+    const unsigned char *codes = head + l.head + hn_block_bytes(l) * (size_t)(block % blocks) + 4 * lane;
+    uint32_t w[8] = {0};
+    unsigned char code[HN_BLOCK];
+    piece_get(codes, 0, l.low, w);
+    if (l.high) piece_get(codes + 64 * l.low, l.low, l.high, w);
+    memcpy(code, w, sizeof code);
+    for (int k = 0; k < HN_BLOCK; k++) out->v[k] = value_of(t, code[k]);
+    head_get(t, head, block % blocks, lane, out);
+}
+
+/* Inputs [k, k + count) of one block. */
+static void block_row(hn_dtype t, const void *strip, int lane, int k, int count, float *dst) {
+    hn_lane_block b;
+    hn_strip_block(t, strip, lane, k / HN_BLOCK, &b);
+    for (int i = 0; i < count; i++) {
+        const int at = k % HN_BLOCK + i, part = at / HN_PART;
+        const float scale = b.d * (float)b.s[part], product = scale * (float)b.v[at];
+        const float minimum = b.dmin * (float)b.m[part];
+        dst[i] = hn_has_minimum(t) ? product + minimum : product;
+    }
+}
+
+/* One number of a float type. */
+static float float_at(hn_dtype t, const unsigned char *p) {
+    uint16_t half;
+    float full;
+    switch (t) {
+    case HN_F8_E4M3: return hn_f8_to_f32(*p);
+    case HN_F32: memcpy(&full, p, sizeof full); return full;
+    default: memcpy(&half, p, sizeof half); return t == HN_F16 ? hn_f16_to_f32(half) : hn_bf16_to_f32(half);
+    }
+}
+
+static void float_row(hn_dtype t, int in, const unsigned char *strip, int lane, int k, int count, float *dst) {
+    const size_t size = element_bytes(t);
+    const unsigned char *values = strip + (t == HN_F8_E4M3 ? hn_f8_head(in) : 0);
+    for (int i = k; i < k + count; i++) dst[i - k] = float_at(t, values + size * ((size_t)i * HN_STRIP + (size_t)lane));
+    for (int i = k; i < k + count && t == HN_F8_E4M3; i++) {
+        float factor;
+        memcpy(&factor, strip + sizeof factor * (size_t)(i / HN_F8_BLOCK), sizeof factor);
+        dst[i - k] *= factor;
+    }
+}
+
+void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst) {
+    if (!hn_is_block_type(t)) {
+        float_row(t, in, strip, lane, k, count, dst);
+        return;
+    }
+    for (int part; count > 0; k += part, dst += part, count -= part) {
+        part = min_int(count, HN_BLOCK - k % HN_BLOCK);
+        block_row(t, strip, lane, k, part, dst);
     }
 }

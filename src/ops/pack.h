@@ -3,33 +3,94 @@
  *
  * A strip is 16 outputs, read by a kernel as one ascending stream of whole cache lines. One layout serves every level.
  *
- * Block types (Q4_0, Q4_1, Q8_0): a run of groups of 64 inputs, that is of two blocks A and B of 32. An odd last block
- * leaves B of the last group zero (scale 0, zero codes).
+ * Block types are a run of superblocks of 64, 128 or 256 inputs: scales in front, then the codes of its blocks of 32 one
+ * after another. What the last superblock has beyond `in` is zero (scales and codes).
  *
- *     Q8_0  [d of A: 16 f16][d of B: 16 f16]                                  [codes of A: 512][codes of B: 512]
- *     Q4_0  [d of A: 16 f16][d of B: 16 f16]                                  [codes of A: 256][codes of B: 256]
- *     Q4_1  [d of A: 16 f16][d of B: 16 f16][m of A: 16 f16][m of B: 16 f16]  [codes of A: 256][codes of B: 256]
+ *     superblock   [head: scales of 16 outputs][block 0: low][block 0: high][block 1: low][block 1: high] ...
  *
- *   8-bit codes of a block: 8 lines (64 bytes), line r = inputs 4r..4r+3: output 0's four, output 1's four, ...
- *     Stored unsigned: code = q + 128, so w = d * (code - 128).
- *   4-bit codes: 4 lines, byte 4*o + c of line r: output o, low nibble input 4r + c, high nibble input 16 + 4r + c.
- *     w = d * (code - 8) (Q4_0) or d * code + m (Q4_1).
+ *   Codes. A line is 64 bytes: four neighbouring inputs of output 0, of output 1, ... A block's 8 lines of codes r = 0..7
+ *   hold inputs 4r .. 4r+3; byte 4*o + c is output o, input 4r + c. With b bits a code, 8/b of these lines share a stored
+ *   one: code line r is stored line r % b, bits b*(r/b) and up. So 8 bits: 8 lines as they are; 4 bits: 4 stored lines,
+ *   low nibble r, high nibble r+4; 2 bits: 2 lines; 1 bit: 1 line. Codes of 3, 5 and 6 bits are stored in two such pieces:
+ *   code = low | high << (bits of low).
  *
- * F32, F16, BF16: per input the 16 outputs next to each other; the strip is padded to whole lines.
+ *   type     inputs  low high  head (16 values of one kind at a time, output 0 first)                          weight
+ *   Q4_0       64     4    -   d of block 0, d of 1: f16                                                   64  d*(code - 8)
+ *   Q5_0       64     4    1   the same                                                                    64  d*(code - 16)
+ *   Q8_0       64     8    -   the same; code = q + 128                                                    64  d*(code - 128)
+ *   IQ4_NL     64     4    -   the same                                                                    64  d*level[code]
+ *   Q4_1       64     4    -   d of 0, d of 1, m of 0, m of 1: f16                                        128  d*code + m
+ *   Q5_1       64     4    1   the same                                                                   128  d*code + m
+ *   MXFP4     128     4    -   e of blocks 0..3: u8                                                        64  2^(e-128)*level[code]
+ *   Q4_K      256     4    -   d, dmin: f16; then of each block b: s, m: u8                               320  d*s*code - dmin*m
+ *   Q5_K      256     4    1   the same                                                                   320  d*s*code - dmin*m
+ *   IQ4_XS    256     4    -   d: f16; 32 bytes 0; s of each block: s8, 32 subtracted                     192  d*s*level[code]
+ *   Q2_K      256     2    -   d, dmin: f16; then of each part p of 16 inputs: s | m << 4: u8             320  d*s*code - dmin*m
+ *   Q3_K      256     2    1   d: f16; 32 bytes 0; 8 rows of 16 bytes: low nibbles of s of parts 2k (low  256  d*(s - 32)*(code - 4)
+ *                              nibble) and 2k+1 (high); 4 rows: bits 4 and 5 of s of parts 4k .. 4k+3
+ *   Q6_K      256     4    2   d: f16; 32 bytes 0; s of each part: s8                                     320  d*s*(code - 32)
+ *
+ * Float types: per input the 16 outputs next to each other; the strip is padded to whole lines. F8_E4M3 has f32 factors in
+ * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor.
  */
 #ifndef HN_PACK_H
 #define HN_PACK_H
 #include "ops/ops.h"
 
+#define HN_BLOCK_TYPES(X) \
+    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4)
+#define HN_FLOAT_TYPES(X) X(F32) X(F16) X(BF16) X(F8_E4M3)
+
 static inline int hn_strips(int out) { return (out + HN_STRIP - 1) / HN_STRIP; }
-static inline bool hn_is_block_type(hn_dtype t) { return t == HN_Q4_0 || t == HN_Q4_1 || t == HN_Q8_0; }
-/* Bytes of scales in front of a group, and of a whole group, of a block type. */
-static inline size_t hn_group_head(hn_dtype t) { return t == HN_Q4_1 ? 128 : 64; }
-static inline size_t hn_group_bytes(hn_dtype t) { return hn_group_head(t) + (t == HN_Q8_0 ? 1024 : 512); }
+static inline bool hn_is_block_type(hn_dtype t) { return t >= HN_Q4_0 && t < HN_WEIGHT_TYPES; }
+
+/* A block type's superblock: inputs, bytes of its head, bits of the two pieces of a code. Folds where t is a constant. */
+typedef struct hn_layout {
+    int inputs, head, low, high;
+} hn_layout;
+static inline hn_layout hn_layout_of(hn_dtype t) {
+    switch (t) {
+    case HN_Q4_0: case HN_IQ4_NL: return (hn_layout){64, 64, 4, 0};
+    case HN_Q4_1: return (hn_layout){64, 128, 4, 0};
+    case HN_Q5_0: return (hn_layout){64, 64, 4, 1};
+    case HN_Q5_1: return (hn_layout){64, 128, 4, 1};
+    case HN_Q8_0: return (hn_layout){64, 64, 8, 0};
+    case HN_MXFP4: return (hn_layout){128, 64, 4, 0};
+    case HN_Q4_K: return (hn_layout){256, 320, 4, 0};
+    case HN_Q5_K: return (hn_layout){256, 320, 4, 1};
+    case HN_IQ4_XS: return (hn_layout){256, 192, 4, 0};
+    case HN_Q2_K: return (hn_layout){256, 320, 2, 0};
+    case HN_Q3_K: return (hn_layout){256, 256, 2, 1};
+    case HN_Q6_K: return (hn_layout){256, 320, 4, 2};
+    default: return (hn_layout){0, 0, 0, 0};
+    }
+}
+static inline size_t hn_block_bytes(hn_layout l) { return 64 * (size_t)(l.low + l.high); } /* codes of a block */
+static inline size_t hn_super_bytes(hn_layout l) { return (size_t)l.head + (size_t)(l.inputs / 32) * hn_block_bytes(l); }
+/* Of F8_E4M3: bytes of factors in front of a strip. */
+static inline size_t hn_f8_head(int in) {
+    return ((size_t)((in + HN_F8_BLOCK - 1) / HN_F8_BLOCK) * sizeof(float) + 63) / 64 * 64;
+}
 
 size_t hn_strip_bytes(hn_dtype t, int in);
-/* One strip from rows [first, first + 16) of a stored matrix; rows at or beyond `out` become zeros. */
-void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, int first, void *dst);
-/* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as hn_dequantise does the stored row. */
-void hn_strip_row(hn_dtype t, const void *strip, int lane, int k, int count, float *dst);
+/* One strip from rows [first, first + 16) of a stored matrix; rows at or beyond `out` become zeros. factors: of F8_E4M3,
+ * those of the strip's rows, one for each 128 inputs; else NULL. */
+void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst);
+/* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as hn_dequantise does the stored row (times the
+ * factor, of F8_E4M3). */
+void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst);
+
+/* 32 weights of one output, of a block type: weight k, in part p = k / 16, is d * s[p] * v[k], where the type has a minimum
+ * plus dmin * m[p]. Each product and the sum rounded, in this order. s and m are 1 where the type has none. */
+typedef struct hn_lane_block {
+    int8_t v[32];
+    float d, dmin;
+    int s[2], m[2];
+} hn_lane_block;
+static inline bool hn_has_minimum(hn_dtype t) {
+    return t == HN_Q4_1 || t == HN_Q5_1 || t == HN_Q2_K || t == HN_Q4_K || t == HN_Q5_K;
+}
+static inline bool hn_has_parts(hn_dtype t) { return t == HN_Q2_K || t == HN_Q3_K || t == HN_Q6_K; }
+/* Block number `block` of output `lane`. */
+void hn_strip_block(hn_dtype t, const void *strip, int lane, int block, hn_lane_block *out);
 #endif

@@ -42,9 +42,9 @@ typedef struct hn_pretok_step {
 
 enum { HN_PRETOK_MAX_PATTERNS = 6 };
 
-/* What a GGUF file says of its words, by the name of tokenizer.ggml.pre. */
+/* What a GGUF file says of its words, by the names of tokenizer.ggml.pre. */
 typedef struct hn_pretok_kind {
-    const char *name;
+    const char *names;                            /* with spaces between them */
     const char *patterns[HN_PRETOK_MAX_PATTERNS]; /* isolated splits one after the other, NULL-terminated if fewer */
     bool ignore_merges;                           /* a word that is a token is that token, whatever the merges say */
     bool adds_bos;                                /* unless the file says otherwise */

@@ -69,40 +69,49 @@ const char *const hn_pretok_gpt2 = GPT2;
 
 /* The names are those that files carry, with spaces between those of one entry. */
 static const hn_pretok_kind kinds[] = {
-    {.name = "default", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
-    {.name = "gpt-2 phi-2 olmo mpt jais gigachat exaone4 trillion granite-docling mellum a.x-4.0 modern-bert "
-             "roberta-bpe jina-es jina-de jina-v2-es jina-v2-de jina-v1-en jina-v2-code",
+    {.names = "default", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
+    {.names = "gpt-2 phi-2 olmo mpt jais gigachat exaone4 trillion granite-docling mellum a.x-4.0 modern-bert "
+              "roberta-bpe jina-es jina-de jina-v2-es jina-v2-de jina-v1-en jina-v2-code",
      .patterns = {GPT2}},
-    {.name = "smollm starcoder refact command-r codeshell exaone minerva-7b", .patterns = {ONE_NUMBER, GPT2}},
-    {.name = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
+    {.names = "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2", .patterns = {ONE_NUMBER, GPT2}},
+    {.names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
      .patterns = {LLAMA3},
      .ignore_merges = true,
      .adds_bos = true},
-    {.name = "dbrx smaug-bpe glm4 chatglm-bpe", .patterns = {LLAMA3}},
-    {.name = "jais-2", .patterns = {JAIS2}},
-    {.name = "qwen2 deepseek-r1-qwen stablelm2 megrez hunyuan kormo f2llmv2 solar-open grok-2", .patterns = {QWEN2}},
-    {.name = "qwen35", .patterns = {QWEN35}},
-    {.name = "seed-coder", .patterns = {CONTRACTION "|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" LINES}},
-    {.name = "bailingmoe bailingmoe2 llada-moe", .patterns = {BAILING}},
-    {.name = "exaone-moe", .patterns = {EXAONE_MOE}},
-    {.name = "minicpm5", .patterns = {"\\p{N}{1,3}", LLAMA3_BUT("\\p{N}+")}, .ignore_merges = true},
-    {.name = "deepseek-v3 hunyuan-dense joyai-llm", .patterns = {"\\p{N}{1,3}", CHINESE_JAPANESE, DEEPSEEK3}},
-    {.name = "deepseek-coder", .patterns = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", IDEOGRAPHS, ONE_NUMBER}},
-    {.name = "deepseek-llm",
+    {.names = "dbrx smaug-bpe glm4 chatglm-bpe", .patterns = {LLAMA3}},
+    {.names = "jais-2", .patterns = {JAIS2}},
+    {.names = "qwen2 deepseek-r1-qwen stablelm2 megrez hunyuan kormo f2llmv2 solar-open grok-2", .patterns = {QWEN2}},
+    {.names = "qwen35", .patterns = {QWEN35}},
+    {.names = "seed-coder", .patterns = {CONTRACTION "|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" LINES}},
+    {.names = "bailingmoe bailingmoe2 llada-moe", .patterns = {BAILING}},
+    {.names = "exaone-moe", .patterns = {EXAONE_MOE}},
+    {.names = "minicpm5", .patterns = {"\\p{N}{1,3}", LLAMA3_BUT("\\p{N}+")}, .ignore_merges = true},
+    {.names = "deepseek-v3 hunyuan-dense joyai-llm hy_v4", .patterns = {"\\p{N}{1,3}", CHINESE_JAPANESE, DEEPSEEK3}},
+    {.names = "spark2_5",
+     .patterns = {"\\p{N}{1,3}", CHINESE_JAPANESE, DEEPSEEK3_START "|[\\r\\n]|" SPACES, ONE_NUMBER}},
+    {.names = "deepseek-coder", .patterns = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", IDEOGRAPHS, ONE_NUMBER}},
+    {.names = "deepseek-llm",
      .patterns = {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+", DEEPSEEK_LLM_SYMBOLS, "\\s+$", IDEOGRAPHS, "\\p{N}+"}},
-    {.name = "falcon", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}},
-    {.name = "gpt-4o llama4 kanana2", .patterns = {GPT4O}},
-    {.name = "minimax-m2", .patterns = {GPT4O}},
-    {.name = "kimi-k2", .patterns = {KIMI}},
-    {.name = "tekken", .patterns = {TEKKEN}, .ignore_merges = true, .adds_bos = true},
-    {.name = "tiny_aya cohere2moe", .patterns = {"\\d{1,3}(?=(?:\\d{3})*(?![\\p{L}\\p{M}\\p{Nd}\\p{Pc}]))", GPT4O}},
-    {.name = "bloom poro-chat gpt3-finnish", .patterns = {BLOOM}},
-    {.name = "viking", .patterns = {BLOOM, ONE_NUMBER}},
-    {.name = "chameleon",
+    {.names = "falcon", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}},
+    {.names = "gpt-4o llama4 kanana2 minimax-m2 talkie", .patterns = {GPT4O}},
+    {.names = "youtu",
+     .patterns =
+         {"[\\x{AC00}-\\x{D7A3}\\x{3131}-\\x{318E}]+|[\\x{FF01}\\x{2026}\\x{201C}\\x{201D}\\x{2018}\\x{2019}\\x{2014}"
+          "\\x{FF1A}\\x{FF1B}\\x{FF0C}\\x{3001}-\\x{303F}\\x{FE30}-\\x{FE4F}]+|[\\x{3105}-\\x{312F}]+"
+          "|" CHINESE_JAPANESE,
+          CASED(UPPER, LOWER, CONTRACTION "?") "|\\p{N}|" PATH_SYMBOLS "|" LINES},
+     .ignore_merges = true},
+    {.names = "laguna", .patterns = {"\\n+", QWEN2}},
+    {.names = "kimi-k2", .patterns = {KIMI}},
+    {.names = "tekken", .patterns = {TEKKEN}, .ignore_merges = true, .adds_bos = true},
+    {.names = "tiny_aya cohere2moe", .patterns = {"\\d{1,3}(?=(?:\\d{3})*(?![\\p{L}\\p{M}\\p{Nd}\\p{Pc}]))", GPT4O}},
+    {.names = "bloom poro-chat gpt3-finnish", .patterns = {BLOOM}},
+    {.names = "viking", .patterns = {BLOOM, ONE_NUMBER}},
+    {.names = "chameleon",
      .patterns = {"<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", "[\\t\\n]|    |  ", ONE_NUMBER, "[\\p{P}!-/:-@\\[-`{-~]",
                   GPT2},
      .adds_bos = true},
-    {.name = "gemma4", .patterns = {"\\n+"}, .marks = true},
+    {.names = "gemma4 granite-embed-multi-311m sarvam-moe", .patterns = {"\\n+"}, .marks = true},
 };
 
 /* Is the word one of the list's, which has spaces between? */
@@ -119,20 +128,21 @@ hunch_status hn_pretok_find(const hn_pretok_kind **out, const char *name, size_t
     char known[400] = "";
     size_t used = 0, n_kinds = sizeof kinds / sizeof *kinds;
     for (size_t i = 0; i < n_kinds; i++) {
-        if (len && lists(kinds[i].name, name, len)) {
+        if (len && lists(kinds[i].names, name, len)) {
             *out = &kinds[i];
             return HUNCH_OK;
         }
-        size_t n = strcspn(kinds[i].name, " "); /* the first of an entry stands for all of it */
+        size_t n = strcspn(kinds[i].names, " "); /* the first of an entry stands for all of it */
         if (used + n + 3 > sizeof known) continue;
         if (used) used += (size_t)(stpcpy(known + used, ", ") - (known + used));
-        memcpy(known + used, kinds[i].name, n);
+        memcpy(known + used, kinds[i].names, n);
         used += n;
         known[used] = '\0';
     }
-    return hn_fail(err, HUNCH_REFUSED,
-                   "tokenizer.ggml.pre: unknown pre-tokenizer \"%.*s\", expected one of %s, or one that works alike",
-                   len < 60 ? (int)len : 60, name, known);
+    return hn_fail(
+        err, HUNCH_REFUSED,
+        "tokenizer.ggml.pre: unknown pre-tokenizer \"%.*s\", expected one of %s, or another name of the same patterns",
+        len < 60 ? (int)len : 60, name, known);
 }
 
 hunch_status hn_pretok_open_kind(hn_pretok **out, const hn_pretok_kind *kind, hunch_error *err) {

@@ -127,12 +127,13 @@ static void test_every_kind_opens(void **state) {
                                         "jais-2",     "qwen2",    "qwen35",      "seed-coder",     "bailingmoe",
                                         "exaone-moe", "minicpm5", "deepseek-v3", "deepseek-coder", "deepseek-llm",
                                         "falcon",     "gpt-4o",   "minimax-m2",  "kimi-k2",        "tekken",
-                                        "tiny_aya",   "bloom",    "viking",      "chameleon",      "jina-v2-code"};
+                                        "tiny_aya",   "bloom",    "viking",      "chameleon",      "jina-v2-code",
+                                        "youtu",      "laguna",   "spark2_5",    "gemma4"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         words got;
         hn_pretok *p = open_kind(names[i]);
         split(p, "It's 1234 x\n  語é!", strlen("It's 1234 x\n  語é!"), &got);
-        assert_in_range(got.n, 3, 20);
+        assert_in_range(got.n, strcmp(names[i], "gemma4") ? 3 : 1, 20);
         hn_pretok_close(&p);
     }
 }

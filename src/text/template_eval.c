@@ -336,6 +336,7 @@ static tvalue binary(trun *r, int op, tvalue a, tvalue b) {
         return r->status == HUNCH_OK ? join_strings(r, a.str, b.str) : tv_error();
     }
     if (tv_is_number(a) && tv_is_number(b)) return arithmetic(r, op, a, b);
+    if (op == '%' && a.kind == TV_STRING) return tformat(r, a.str, b);
     if (a.kind == TV_UNDEFINED) return fail_undefined(r, a);
     if (b.kind == TV_UNDEFINED) return fail_undefined(r, b);
     if (op == '+' && a.kind == b.kind && sequence_a)

@@ -103,6 +103,21 @@ static tvalue same(trun *r, tvalue v, const targs *a, int how) { /* safe: nothin
     return v;
 }
 
+static tvalue format(trun *r, tvalue v, const targs *a, int how) {
+    tvalue *items, values;
+    (void)how;
+    v = tv_to_string(r, v);
+    if (v.kind == TV_ERROR) return v;
+    if (a->n && a->n_named) return trun_fail(r, "format takes values or names, not both");
+    values = a->n_named ? tv_dict(r, a->n_named) : tv_list(r, TV_TUPLE, a->n, &items);
+    if (values.kind == TV_ERROR) return values;
+    for (size_t i = 0; i < a->n; i++) items[i] = a->values[i];
+    for (size_t i = 0; i < a->n_named; i++)
+        if (!tv_dict_put(r, values.dict, tv_str(a->named[i].name.s, a->named[i].name.n), a->named[i].value))
+            return tv_error();
+    return tformat(r, v.str, values);
+}
+
 /* ---- numbers ---- */
 
 static tvalue to_number(trun *r, tvalue v, const targs *a, int how) {
@@ -438,6 +453,7 @@ static const struct {
     {"trim", trim, 0},
     {"replace", replace, 0},
     {"indent", indent, 0},
+    {"format", format, 0},
     {"tojson", to_json, 0},
     {"safe", same, 0},
     {"int", to_number, 'i'},

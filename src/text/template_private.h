@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_private.h - what the files of the template engine share.
  *
+ *   template_format.c  "%d" % values
  *   template_arena.c   memory that is freed as a whole, and growing strings in it
  *   template_value.c   Python-like values: truth, equality, order, text, JSON
  *   template_lex.c     text → tokens, white space control       template_parse.c   tokens → tree
@@ -157,6 +158,9 @@ bool ts_is_space(uint32_t cp);
 tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right); /* chars NULL: white space */
 tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 'c'apitalize, 't'itle: method, 'T': filter */
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count); /* count < 0: all */
+
+/* Python's f % values. */
+tvalue tformat(trun *r, tstr f, tvalue values);
 
 /* ---- tree ---- */
 

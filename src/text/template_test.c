@@ -185,7 +185,9 @@ static void test_limits(void **state) {
          HUNCH_USAGE, "steps"},
         {"{% set n = namespace(l=[1]) %}{% for i in range(100) %}{% set n.l = n.l + n.l %}{% endfor %}", "", 0, "",
          HUNCH_USAGE, "MiB"},
-        {"{{ '%1000000000d' % 5 }}", "", 0, "", HUNCH_USAGE, "str % int is not possible"},
+        {"{{ '%1000000000d' % 5 }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ '%30000000d%30000000d' % (5, 6) }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ '%.1000000000f' % 5 }}", "", 0, "", HUNCH_USAGE, "beyond"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = repeated(cases[i].head, cases[i].part, cases[i].times, cases[i].tail);

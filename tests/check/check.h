@@ -30,6 +30,11 @@ static inline void check_seed(void) {
     printf("HUNCH_SEED=%llu\n", (unsigned long long)seed);
 }
 
+static inline bool check_light(void) { /* sanitizer builds run fewer cases */
+    const char *v = getenv("HUNCH_TEST_LIGHT");
+    return v && *v && strcmp(v, "0") != 0;
+}
+
 static inline int check_int(int lo, int hi) { /* both included */
     return lo + (int)(hn_splitmix(&check_state) % (uint64_t)(hi - lo + 1));
 }
@@ -139,21 +144,65 @@ static inline void check_half(unsigned char *p, float v) {
     memcpy(p, &h, 2);
 }
 
-/* A stored row of random weights, finite. wild: with magnitudes of all sizes. */
-static inline void check_weights(hn_dtype t, int in, bool wild, unsigned char *row) {
-    int block = hn_dtype_block(t), bytes = hn_dtype_block_bytes(t);
-    for (int k = 0; k < in; k += block, row += bytes) {
-        float v = wild ? ldexpf(check_normal(), check_int(-20, 6)) : check_normal() * 0.05f;
+/* Where a stored block has its f16 scale and what is like it for minima, -1 without; and about how large the integers are
+ * that multiply both. */
+static const struct {
+    int d, m, integers;
+} check_scales[HN_WEIGHT_TYPES] = {
+    [HN_Q4_0] = {0, -1, 1},   [HN_Q4_1] = {0, 2, 1},    [HN_Q5_0] = {0, -1, 1},   [HN_Q5_1] = {0, 2, 1},
+    [HN_Q8_0] = {0, -1, 1},   [HN_Q2_K] = {80, 82, 8},  [HN_Q3_K] = {108, -1, 16}, [HN_Q4_K] = {0, 2, 32},
+    [HN_Q5_K] = {0, 2, 32},   [HN_Q6_K] = {208, -1, 64}, [HN_IQ4_NL] = {0, -1, 32}, [HN_IQ4_XS] = {0, -1, 512},
+    [HN_MXFP4] = {-1, -1, 0},
+};
+
+/* How large the scales of weights are: usual; of all sizes; the ends of what a type can have. All are finite. */
+enum check_size { SMALL, WILD, EXTREME };
+
+static inline float check_scale(enum check_size size) {
+    static const float ends[] = {65504, -65504, 0x1p-14f, 0x1p-24f, -0x1p-24f, 0, -0.0f, 1};
+    if (size == EXTREME) return ends[check_int(0, 7)];
+    return size == WILD ? ldexpf(check_normal(), check_int(-20, 6)) : check_normal() * 0.05f;
+}
+
+/* A stored block: random codes under such scales. */
+static inline void check_block(hn_dtype t, enum check_size size, unsigned char *block) {
+    static const unsigned char exponents[] = {0, 1, 2, 127, 253, 254, 255};
+    for (int i = 0; i < hn_dtype_block_bytes(t); i++) block[i] = (unsigned char)hn_splitmix(&check_state);
+    if (t == HN_MXFP4) {
+        *block = (unsigned char)(size == SMALL ? check_int(119, 124) : check_int(90, 140));
+        if (size == EXTREME) *block = exponents[check_int(0, 6)];
+    } else if (t == HN_F8_E4M3) {
+        if ((*block & 0x7f) == 0x7f) *block = 0x7e; /* no NaN */
+    } else {
+        float v = check_scale(size) / (size == EXTREME ? 1 : (float)check_scales[t].integers);
+        check_half(block + check_scales[t].d, v);
+        if (check_scales[t].m < 0) return;
+        float m = t == HN_Q4_1 || t == HN_Q5_1 ? -7.5f * v + check_normal() * 0.01f : v;
+        check_half(block + check_scales[t].m, size == EXTREME ? check_scale(size) : m);
+    }
+}
+
+/* A stored row of random weights. */
+static inline void check_weights(hn_dtype t, int in, enum check_size size, unsigned char *row) {
+    for (int k = 0; k < in; k += hn_dtype_block(t), row += hn_dtype_block_bytes(t)) {
+        float v = check_scale(size);
         uint16_t h = t == HN_F16 ? hn_f32_to_f16(v) : hn_f32_to_bf16(v);
         if (t == HN_F32) {
             memcpy(row, &v, 4);
         } else if (t == HN_F16 || t == HN_BF16) {
             memcpy(row, &h, 2);
         } else {
-            for (int i = 0; i < bytes; i++) row[i] = (unsigned char)hn_splitmix(&check_state);
-            check_half(row, v);
-            if (t == HN_Q4_1) check_half(row + 2, -7.5f * v + check_normal() * 0.01f);
+            check_block(t, size, row);
         }
     }
+}
+
+/* What F8_E4M3 needs for one block of rows: a factor for each 128 inputs; of other types NULL. Free with hn_free. */
+static inline float *check_factors(hn_dtype t, int in) {
+    if (t != HN_F8_E4M3) return NULL;
+    int n = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
+    float *factors = hn_alloc((size_t)n * sizeof *factors);
+    for (int i = 0; i < n; i++) factors[i] = check_normal() * 0.01f;
+    return factors;
 }
 #endif

@@ -1,46 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_linear_test.c - weight packing and matrix products: every level against ref, bit for bit; ref against double
- * arithmetic; a row alone against the same row among others; any number of threads against one. */
+ * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
 #include "check.h"
 
-static const hn_dtype all_types[] = {HN_F32, HN_F16, HN_BF16, HN_Q4_0, HN_Q4_1, HN_Q8_0};
+#define TYPE(type) HN_##type,
+static const hn_dtype all_types[] = {HN_FLOAT_TYPES(TYPE) HN_BLOCK_TYPES(TYPE)};
 enum { TYPES = sizeof all_types / sizeof *all_types };
+_Static_assert((int)TYPES == (int)HN_WEIGHT_TYPES, "every weight type is packed and multiplied");
 
-/* A random width that the type can have. */
+/* A random width that the type can have, about `most` at most. */
 static int random_in(hn_dtype t, int most) {
-    return hn_is_block_type(t) ? HN_BLOCK * check_int(1, most / HN_BLOCK) : check_int(1, most);
+    int block = hn_dtype_block(t), blocks = most / block;
+    return block * check_int(1, blocks < 2 ? 2 : blocks);
 }
 
 /* ---- packing ----------------------------------------------------------------------------------------------------------- */
 
-static void check_pack(hn_dtype t, int out, int in) {
-    size_t row_bytes = check_row_bytes(t, in), shift = (size_t)check_int(0, 7); /* sources may lie anywhere */
-    check_buf src = check_alloc(row_bytes * (size_t)out, shift), strip = check_alloc(hn_strip_bytes(t, in), 0);
-    float *want = hn_alloc((size_t)in * sizeof *want), *got = hn_alloc((size_t)in * sizeof *got);
-    for (int i = 0; i < out; i++) check_weights(t, in, true, src.p + row_bytes * (size_t)i);
-    for (int first = 0; first < out; first += HN_STRIP) {
-        hn_pack_strip(t, out, in, src.p, row_bytes, first, strip.p);
-        for (int o = 0; o < HN_STRIP; o++) {
-            hn_strip_row(t, strip.p, o, 0, in, got);
-            if (first + o < out) {
-                hn_dequantise(t, src.p + row_bytes * (size_t)(first + o), (size_t)in, want);
-                check_same_row(got, want, in, hn_dtype_name(t), first + o);
-            } else {
-                for (int k = 0; k < in; k++) assert_true(got[k] == 0);
-            }
+/* A lane of a strip against what it was made of: a row and its factors; or zero. */
+static void check_lane(hn_dtype t, int in, const unsigned char *strip, int o, const unsigned char *row, const float *factors) {
+    float *want = hn_zalloc((size_t)in, sizeof *want), *got = hn_alloc((size_t)in * sizeof *got);
+    if (row) hn_dequantise(t, row, (size_t)in, want);
+    for (int k = 0; k < in && factors; k++) want[k] *= factors[k / HN_F8_BLOCK];
+    hn_strip_row(t, in, strip, o, 0, in, got);
+    for (int k = 0; k < in; k++) {
+        if (row ? !check_same(got[k], want[k]) : got[k] != 0) {
+            fail_msg("%s: lane %d, input %d of %d: %a, expected %a", hn_dtype_name(t), o, k, in, got[k], want[k]);
         }
     }
-    check_free(&src);
-    check_free(&strip);
+    int k = check_int(0, in - 1), count = check_int(1, in - k); /* any part of it is the same */
+    hn_strip_row(t, in, strip, o, k, count, got);
+    if (row) check_same_row(got, want + k, count, hn_dtype_name(t), o);
     hn_free(want);
     hn_free(got);
 }
 
+static void check_pack(hn_dtype t, int out, int in) {
+    size_t row_bytes = check_row_bytes(t, in), shift = (size_t)check_int(0, 7); /* sources may lie anywhere */
+    check_buf src = check_alloc(row_bytes * (size_t)out, shift), strip = check_alloc(hn_strip_bytes(t, in), 0);
+    for (int i = 0; i < out; i++) check_weights(t, in, (enum check_size)(i % 3), src.p + row_bytes * (size_t)i);
+    for (int first = 0; first < out; first += HN_STRIP) {
+        float *factors = check_factors(t, in);
+        hn_pack_strip(t, out, in, src.p, row_bytes, factors, first, strip.p);
+        for (int o = 0; o < HN_STRIP; o++) {
+            int row = first + o;
+            check_lane(t, in, strip.p, o, row < out ? src.p + row_bytes * (size_t)row : NULL, factors);
+        }
+        hn_free(factors);
+    }
+    check_free(&src);
+    check_free(&strip);
+}
+
 static void pack_test(void **state HN_UNUSED) {
     for (int i = 0; i < TYPES; i++) {
-        check_pack(all_types[i], 105, hn_is_block_type(all_types[i]) ? 96 : 43);
-        for (int round = 0; round < 5; round++) {
-            check_pack(all_types[i], check_int(1, 70), random_in(all_types[i], 300));
+        const hn_dtype t = all_types[i];
+        check_pack(t, 105, 3 * hn_dtype_block(t)); /* an odd number of blocks */
+        check_pack(t, 3, hn_dtype_block(t));
+        if (!hn_is_block_type(t)) check_pack(t, 20, 43);
+        for (int round = 0; round < 5; round++) check_pack(t, check_int(1, 70), random_in(t, 300));
+    }
+    check_pack(HN_F8_E4M3, 17, 2100); /* more than one line of factors */
+}
+
+/* What a strip has beyond `in` is zero: kernels walk whole superblocks. */
+static void padding_test(void **state HN_UNUSED) {
+    for (int i = 0; i < TYPES; i++) {
+        const hn_dtype t = all_types[i];
+        const int inputs = hn_layout_of(t).inputs;
+        if (!hn_is_block_type(t) || inputs == hn_dtype_block(t)) continue; /* no superblock is ever part full */
+        unsigned char row[64];
+        _Alignas(64) unsigned char strip[2048];
+        assert_true(hn_strip_bytes(t, HN_BLOCK) <= sizeof strip);
+        check_weights(t, HN_BLOCK, SMALL, row);
+        hn_pack_strip(t, 1, HN_BLOCK, row, sizeof row, NULL, 0, strip);
+        for (int k = HN_BLOCK; k < inputs; k += HN_BLOCK) {
+            hn_lane_block b;
+            hn_strip_block(t, strip, 0, k / HN_BLOCK, &b);
+            assert_true(b.d == (t == HN_MXFP4 ? 0x1p-128f : 0) && (b.dmin == 0));
+            const unsigned char *codes = strip + hn_layout_of(t).head + hn_block_bytes(hn_layout_of(t)) * (size_t)(k / HN_BLOCK);
+            for (size_t n = 0; n < hn_block_bytes(hn_layout_of(t)); n++) assert_int_equal(codes[n], 0);
         }
     }
 }
@@ -55,24 +93,34 @@ typedef struct job {
     size_t q8_stride, f32_stride;
 } job;
 
+/* The Q8 form of row r. */
+static void job_quantise(const job *j, int r) {
+    unsigned char *q8 = j->q8.p + j->q8_stride * (size_t)r;
+    hn_kernels_get(HN_ISA_REF)->quantise((const float *)(j->f32.p + j->f32_stride * (size_t)r), j->in, (hn_q8_group *)q8,
+                                         (hn_q8_parts *)(q8 + hn_act_parts_off(j->in)));
+}
+
 static job job_create(hn_dtype t, int strips, int in, int n) {
     job j = {.type = t, .strips = strips, .in = in, .n = n, .q8_stride = hn_act_q8_stride(in),
              .f32_stride = hn_act_f32_stride(in)};
     size_t row_bytes = check_row_bytes(t, in);
     unsigned char *rows = hn_alloc(row_bytes * HN_STRIP);
+    float *factors = check_factors(t, in);
     for (int s = 0; s < strips; s++) {
         int real = s == strips - 1 ? check_int(1, HN_STRIP) : HN_STRIP; /* the last strip may be cut off */
-        for (int i = 0; i < real; i++) check_weights(t, in, s == 1, rows + row_bytes * (size_t)i);
+        enum check_size size = (enum check_size)check_int(SMALL, EXTREME);
+        for (int i = 0; i < real; i++) check_weights(t, in, size, rows + row_bytes * (size_t)i);
         j.w[s] = check_alloc(hn_strip_bytes(t, in), 0);
-        hn_pack_strip(t, real, in, rows, row_bytes, 0, j.w[s].p);
+        hn_pack_strip(t, real, in, rows, row_bytes, factors, 0, j.w[s].p);
     }
     hn_free(rows);
+    hn_free(factors);
     j.q8 = check_alloc(j.q8_stride * (size_t)n, 0);
     j.f32 = check_alloc(j.f32_stride * (size_t)n, 0);
     for (int r = 0; r < n; r++) {
         float *x = (float *)(j.f32.p + j.f32_stride * (size_t)r);
         check_fill(x, in, r % 3 ? USUAL : (enum check_kind)check_int(0, CHECK_KINDS - 1));
-        hn_kernels_get(HN_ISA_REF)->quantise(x, in, (hn_q8_group *)(j.q8.p + j.q8_stride * (size_t)r));
+        job_quantise(&j, r);
     }
     return j;
 }
@@ -94,33 +142,46 @@ static check_buf job_run(const job *j, hn_isa isa, bool f32) {
     return c;
 }
 
-/* Σ w x of one output over the row's values as the form holds them, in double; and the sum of magnitudes. */
+/* The two terms of weight k, the second 0 where it has one only. As f32 weight they may overflow, which shows in the first. */
+static void weight_terms(const job *j, bool f32, int strip, int o, int k, double term[2]) {
+    float w;
+    hn_strip_row(j->type, j->in, j->w[strip].p, o, k, 1, &w);
+    term[0] = w;
+    term[1] = 0;
+    if (!hn_is_block_type(j->type) || (f32 && isinf(w))) return;
+    hn_lane_block b;
+    hn_strip_block(j->type, j->w[strip].p, o, k / HN_BLOCK, &b);
+    const int part = k % HN_BLOCK / HN_PART;
+    term[0] = (double)b.d * b.s[part] * b.v[k % HN_BLOCK];
+    if (hn_has_minimum(j->type)) term[1] = (double)b.dmin * b.m[part];
+}
+
+/* Σ w x of one output over the row's values as the form holds them, in double; and the sum of magnitudes of all terms. */
 static double exact(const job *j, bool f32, int strip, int row, int o, double *magnitude) {
-    float *w = hn_alloc((size_t)j->in * sizeof *w);
-    hn_strip_row(j->type, j->w[strip].p, o, 0, j->in, w);
     const float *x = (const float *)(j->f32.p + j->f32_stride * (size_t)row);
     const hn_q8_group *g = (const hn_q8_group *)(j->q8.p + j->q8_stride * (size_t)row);
-    double sum = 0;
+    double sum = 0, w[2];
     *magnitude = 0;
     for (int k = 0; k < j->in; k++) {
         double v = f32 ? x[k] : (double)g[k / 64].d[k % 64 / 32] * g[k / 64].q[k % 64];
-        sum += w[k] * v;
-        *magnitude += fabs(w[k] * v);
+        weight_terms(j, f32, strip, o, k, w);
+        sum += (w[0] + w[1]) * v;
+        *magnitude += fabs(w[0] * v) + fabs(w[1] * v);
+        if (!f32 && fabs(w[0]) > 1e32) *magnitude += 1e37; /* a block's sum, before the row's scale makes it small */
     }
-    hn_free(w);
     return sum;
 }
 
+/* What may overflow on the way is left out. */
 static void check_against_double(const job *j, bool f32, const float *c) {
     for (int i = 0; i < 8; i++) {
         int s = check_int(0, j->strips - 1), r = check_int(0, j->n - 1), o = check_int(0, HN_STRIP - 1);
         double magnitude, want = exact(j, f32, s, r, o, &magnitude);
         double got = c[(s * j->n + r) * HN_STRIP + o];
-        if (!isfinite(want)) {
+        if (!isfinite(magnitude)) { /* the row or a weight is not finite, which no sum loses again */
             assert_false(isfinite(got));
-        } else if (magnitude < 1e38) {
-            /* Q4_1 sums codes and minimum apart, and they nearly cancel: its terms are up to 15 times the weight */
-            double bound = (j->type == HN_Q4_1 && !f32 ? 20 : 1) * (j->in + 8) * 0x1p-23 * magnitude + 1e-37;
+        } else if (magnitude < 1e37) {
+            double bound = (j->in + 8) * 0x1p-23 * magnitude + 1e-37;
             if (!(fabs(got - want) <= bound)) fail_msg("%s: %a, expected %a", hn_dtype_name(j->type), got, want);
         }
     }
@@ -145,15 +206,80 @@ static void check_job(hn_dtype t, int strips, int in, int n) {
 }
 
 static void kernels_test(void **state HN_UNUSED) {
-    static const int rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 17, 64};
     for (int i = 0; i < TYPES; i++) {
         hn_dtype t = all_types[i];
-        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-            check_job(t, check_int(1, HN_CALL_STRIPS), random_in(t, 400), rows[r]);
+        for (int n = 1; n <= HN_MAX_ROWS; n += n < 9 || !check_light() ? 1 : 11) {
+            check_job(t, check_int(1, n > 16 ? 2 : HN_CALL_STRIPS), random_in(t, n > 16 ? 150 : 600), n);
         }
-        check_job(t, 3, 32, 2);
-        check_job(t, HN_CALL_STRIPS, hn_is_block_type(t) ? 608 : 172, check_int(1, 20));
-        if (!hn_is_block_type(t)) check_job(t, 2, 1, 3);
+        check_job(t, 3, hn_dtype_block(t), 2);
+        check_job(t, HN_CALL_STRIPS, hn_dtype_block(t) > 1 ? 1024 + hn_dtype_block(t) : 172, check_int(1, 20));
+    }
+    check_job(HN_F8_E4M3, 2, 2100, 9);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
+
+/* Makes a weight of a stored row a NaN, or infinite: by its scale, where it has one. false: the type has no such value. */
+static bool damage(hn_dtype t, bool infinite, unsigned char *row, int in) {
+    int at = check_int(0, in / hn_dtype_block(t) - 1) * hn_dtype_block_bytes(t);
+    const float value = infinite ? INFINITY : NAN;
+    uint16_t half = t == HN_BF16 ? hn_f32_to_bf16(value) : hn_f32_to_f16(value);
+    if (t == HN_F32) {
+        memcpy(row + at, &value, sizeof value);
+    } else if (t == HN_F8_E4M3) {
+        row[at] = check_int(0, 1) ? 0x7f : 0xff;
+        return !infinite;
+    } else if (t == HN_MXFP4) {
+        return false;
+    } else {
+        bool minimum = hn_is_block_type(t) && check_scales[t].m >= 0 && check_int(0, 1);
+        memcpy(row + at + (minimum ? check_scales[t].m : hn_is_block_type(t) ? check_scales[t].d : 0), &half, 2);
+    }
+    return true;
+}
+
+/* The results of two jobs that differ in lane o of the first strip: others are the same, that lane is not finite. */
+static void check_damage(const job *healthy, const job *damaged, int o) {
+    for (int f32 = hn_is_block_type(healthy->type) ? 0 : 1; f32 < 2; f32++) {
+        for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+            check_buf a = job_run(healthy, (hn_isa)isa, f32), b = job_run(damaged, (hn_isa)isa, f32);
+            const float *x = (const float *)a.p, *y = (const float *)b.p;
+            for (int i = 0; i < healthy->n * HN_STRIP; i++) {
+                if (i % HN_STRIP == o ? isfinite(y[i]) : !check_same(x[i], y[i])) {
+                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", hn_isa_name((hn_isa)isa),
+                             hn_dtype_name(healthy->type), i % HN_STRIP, i / HN_STRIP, y[i], x[i], o);
+                }
+            }
+            check_free(&a);
+            check_free(&b);
+        }
+    }
+}
+
+static void damage_test(void **state HN_UNUSED) {
+    for (int i = 0; i < 2 * TYPES; i++) {
+        hn_dtype t = all_types[i / 2];
+        int in = random_in(t, 300), o = check_int(0, HN_STRIP - 1);
+        size_t row_bytes = check_row_bytes(t, in);
+        float *factors = check_factors(t, in);
+        unsigned char *rows = hn_alloc(row_bytes * HN_STRIP);
+        job healthy = job_create(t, 1, in, check_int(1, 12)), damaged = healthy;
+        for (int r = 0; r < healthy.n; r++) { /* rows of numbers that are neither zero nor wild */
+            float *x = (float *)(healthy.f32.p + healthy.f32_stride * (size_t)r);
+            for (int k = 0; k < in; k++) x[k] = 1 + check_normal() * 0.1f;
+            job_quantise(&healthy, r);
+        }
+        for (int r = 0; r < HN_STRIP; r++) check_weights(t, in, SMALL, rows + row_bytes * (size_t)r);
+        hn_pack_strip(t, HN_STRIP, in, rows, row_bytes, factors, 0, healthy.w[0].p);
+        if (damage(t, i % 2, rows + row_bytes * (size_t)o, in)) {
+            damaged.w[0] = check_alloc(hn_strip_bytes(t, in), 0);
+            hn_pack_strip(t, HN_STRIP, in, rows, row_bytes, factors, 0, damaged.w[0].p);
+            check_damage(&healthy, &damaged, o);
+            check_free(&damaged.w[0]);
+        }
+        job_free(&healthy);
+        hn_free(rows);
+        hn_free(factors);
     }
 }
 
@@ -198,18 +324,28 @@ static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in, hn_
     hn_weight w = {.dtype = t, .out = out, .in = in, .data = data, .strip_stride = stride};
     size_t row_bytes = check_row_bytes(t, in);
     unsigned char *rows = hn_alloc(row_bytes * (size_t)out);
-    for (int i = 0; i < out; i++) check_weights(t, in, false, rows + row_bytes * (size_t)i);
+    float *factors = check_factors(t, in);
+    for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row_bytes * (size_t)i);
     for (int s = 0; s < hn_strips(out); s++) {
-        o->pack_strip(o, t, out, in, rows, row_bytes, s * HN_STRIP, hn_at(data, stride * (size_t)s));
+        o->pack_strip(o, t, out, in, rows, row_bytes, factors, s * HN_STRIP, hn_at(data, stride * (size_t)s));
     }
     hn_free(rows);
+    hn_free(factors);
     return w;
+}
+
+/* A type that can have this width. */
+static hn_dtype random_type(int in) {
+    hn_dtype t;
+    do t = all_types[check_int(0, TYPES - 1)];
+    while (in % hn_dtype_block(t));
+    return t;
 }
 
 static layer layer_create(const hn_ops *o, int in) {
     layer l = {.in = in, .n_mats = check_int(1, MATRICES)};
     for (int i = 0; i < l.n_mats; i++) {
-        hn_dtype t = all_types[check_int(0, TYPES - 1)];
+        hn_dtype t = random_type(in);
         int out = check_int(1, 130);
         size_t stride = hn_strip_bytes(t, in);
         l.w[i] = weight_create(o, t, out, in, check_mem(o, stride * (size_t)hn_strips(out)), stride);
@@ -301,8 +437,8 @@ static void check_layer(const layer *l, bool f32, bool glu) {
 
 static void linear_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
-    for (int round = 0; round < 12; round++) {
-        layer l = layer_create(&c.o, HN_BLOCK * check_int(1, 8));
+    for (int round = 0; round < 24; round++) {
+        layer l = layer_create(&c.o, round % 2 ? HN_BLOCK * check_int(1, 8) : 256 * check_int(1, 2));
         check_layer(&l, round % 3 == 0, false);
         for (int i = 0; i < l.n_mats; i++) c.o.mem_free(&c.o, l.w[i].data.mem);
     }
@@ -313,8 +449,9 @@ static void linear_test(void **state HN_UNUSED) {
 static void glu_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
     for (int round = 0; round < 2 * TYPES; round++) {
-        int in = HN_BLOCK * check_int(1, 8), out = check_int(1, 130);
-        hn_dtype t[2] = {all_types[round % TYPES], all_types[round < TYPES ? round % TYPES : check_int(0, TYPES - 1)]};
+        hn_dtype t[2] = {all_types[round % TYPES], all_types[round % TYPES]};
+        int in = HN_BLOCK * (hn_dtype_block(t[0]) > HN_BLOCK ? 8 : check_int(1, 8)), out = check_int(1, 130);
+        if (round >= TYPES) t[1] = random_type(in);
         size_t size[2] = {hn_strip_bytes(t[0], in), hn_strip_bytes(t[1], in)}, stride = size[0] + size[1];
         hn_buf data = check_mem(&c.o, stride * (size_t)hn_strips(out));
         layer l = {.in = in, .n_mats = 2};
@@ -328,8 +465,9 @@ static void glu_test(void **state HN_UNUSED) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pack_test), cmocka_unit_test(kernels_test), cmocka_unit_test(store_test),
-        cmocka_unit_test(linear_test), cmocka_unit_test(glu_test),
+        cmocka_unit_test(pack_test),  cmocka_unit_test(padding_test), cmocka_unit_test(kernels_test),
+        cmocka_unit_test(damage_test), cmocka_unit_test(store_test),  cmocka_unit_test(linear_test),
+        cmocka_unit_test(glu_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

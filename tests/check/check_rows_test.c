@@ -66,46 +66,58 @@ static bool same_group(const hn_q8_group *a, const hn_q8_group *b) {
 }
 
 /* What ref wrote describes x: half a step away at most, and the sums are those of the codes. */
-static void check_group(const hn_q8_group *g, const float *x, int count, bool usual) {
+static void check_group(const hn_q8_group *g, const hn_q8_parts *parts, const float *x, int count, bool usual) {
     for (int b = 0; b < 2; b++) {
-        int sum = 0;
+        int sum = 0, part[2] = {0};
         for (int i = 32 * b; i < 32 * b + 32; i++) {
             sum += g->q[i];
+            part[i % 32 / 16] += g->q[i];
             assert_true(g->q[i] >= -127); /* the AVX2 kernels rely on it */
             if (usual && i < count) assert_true(fabs((double)g->d[b] * g->q[i] - x[i]) <= g->d[b] * 0.5001);
             if (i >= count) assert_true(g->q[i] == 0);
         }
         assert_true(g->n8[b] == -8 * sum && g->n128[b] == -128 * sum);
         assert_true(check_same(g->ds[b], g->d[b] * (float)sum));
+        for (int p = 0; p < 2; p++) {
+            assert_int_equal(parts->n4[2 * b + p], -4 * part[p]);
+            assert_int_equal(parts->n32[2 * b + p], -32 * part[p]);
+        }
     }
 }
 
 static void one_quantise(const struct hn_kernels *k, const char *name) {
     int in = check_int(1, 200), groups = hn_act_groups(in);
     check_buf bx, ba = check_alloc((size_t)groups * sizeof(hn_q8_group), 0),
-                  bb = check_alloc((size_t)groups * sizeof(hn_q8_group), 0);
+                  bb = check_alloc((size_t)groups * sizeof(hn_q8_group), 0),
+                  pa = check_alloc((size_t)groups * sizeof(hn_q8_parts), 32 * (size_t)check_int(0, 1)),
+                  pb = check_alloc((size_t)groups * sizeof(hn_q8_parts), 32 * (size_t)check_int(0, 1));
     float *x = guarded(&bx, in);
     enum check_kind kind = any_kind();
     check_fill(x, in, kind);
     hn_q8_group *a = (hn_q8_group *)ba.p, *b = (hn_q8_group *)bb.p;
-    ref()->quantise(x, in, a);
-    k->quantise(x, in, b);
+    hn_q8_parts *parts = (hn_q8_parts *)pa.p;
+    ref()->quantise(x, in, a, parts);
+    k->quantise(x, in, b, (hn_q8_parts *)pb.p);
     for (int g = 0; g < groups; g++) {
         if (!same_group(&b[g], &a[g])) fail_msg("%s: group %d of %d inputs, kind %d", name, g, in, kind);
-        check_group(&a[g], x + 64 * g, in - 64 * g, kind == USUAL);
+        check_group(&a[g], &parts[g], x + 64 * g, in - 64 * g, kind == USUAL);
     }
+    if (memcmp(pa.p, pb.p, pa.size) != 0) fail_msg("%s: parts of %d inputs, kind %d", name, in, kind);
     check_free(&bx);
     check_free(&ba);
     check_free(&bb);
+    check_free(&pa);
+    check_free(&pb);
 }
 
 static void quantise_test(void **state HN_UNUSED) {
     each_level(one_quantise);
     float x[32] = {0};
     hn_q8_group g;
+    hn_q8_parts parts;
     x[7] = NAN;
-    ref()->quantise(x, 32, &g);
-    assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0);
+    ref()->quantise(x, 32, &g, &parts);
+    assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0 && parts.n4[0] == 0);
 }
 
 static void one_rope(const struct hn_kernels *k, const char *name) {
@@ -258,17 +270,20 @@ static void world_table(world *w, hn_dtype type) {
     const hn_ops *o = &w->c.o;
     size_t stride = hn_strip_bytes(type, w->in), row_bytes = check_row_bytes(type, w->in);
     unsigned char *rows = hn_alloc(row_bytes * VOCAB);
-    for (int i = 0; i < VOCAB; i++) check_weights(type, w->in, false, rows + row_bytes * (size_t)i);
+    float *factors = check_factors(type, w->in);
+    for (int i = 0; i < VOCAB; i++) check_weights(type, w->in, SMALL, rows + row_bytes * (size_t)i);
     w->table = (hn_weight){.dtype = type, .out = VOCAB, .in = w->in, .strip_stride = stride};
     w->table.data = check_mem(o, stride * (size_t)hn_strips(VOCAB));
     for (int s = 0; s < hn_strips(VOCAB); s++) {
-        o->pack_strip(o, type, VOCAB, w->in, rows, row_bytes, 16 * s, hn_at(w->table.data, stride * (size_t)s));
+        o->pack_strip(o, type, VOCAB, w->in, rows, row_bytes, factors, 16 * s, hn_at(w->table.data, stride * (size_t)s));
     }
     hn_free(rows);
+    hn_free(factors);
 }
 
 static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cache, bool interleaved) {
-    world w = {.c = check_open(threads, isa, false), .in = 160, .ld = 170};
+    world w = {.c = check_open(threads, isa, false), .in = hn_dtype_block(table) > 160 ? 256 : 160};
+    w.ld = w.in + 10;
     const hn_ops *o = &w.c.o;
     int n = check_int(1, ROWS);
     world_rows(&w, n);
@@ -341,22 +356,24 @@ static void check_world_cache(const world *w, const float *q, const float *k, co
 }
 
 static void check_world_rows(const world *w) {
-    float row[160];
+    float row[256];
+    const int groups = hn_act_groups(w->in);
     for (int i = 0; i < w->rows.n; i++) {
         int token = ints(w->rows.token)[i], from = ints(w->index)[i];
         const unsigned char *strip = (unsigned char *)hn_host(w->table.data) + w->table.strip_stride * (size_t)(token / 16);
-        hn_strip_row(w->table.dtype, strip, token % 16, 0, w->in, row);
+        hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
         ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
         check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
         const unsigned char *act = hn_host(w->act.data);
         check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);
-        hn_q8_group groups[3];
-        ref()->quantise(row, w->in, groups);
-        for (int g = 0; g < 3; g++) {
-            assert_true(same_group((const hn_q8_group *)(act + hn_act_q8_off(w->in, i)) + g, &groups[g]));
-        }
+        hn_q8_group q8[4];
+        hn_q8_parts parts[4];
+        ref()->quantise(row, w->in, q8, parts);
+        const unsigned char *have = act + hn_act_q8_off(w->in, i);
+        for (int g = 0; g < groups; g++) assert_true(same_group((const hn_q8_group *)have + g, &q8[g]));
+        assert_memory_equal(have + hn_act_parts_off(w->in), parts, sizeof *parts * (size_t)groups);
         check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
         assert_int_equal(ints(w->best)[i], ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
     }

@@ -3,6 +3,7 @@
  * on distinct weights, then the other operations of a layer, beside what the machine allows in the same seconds.
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
+ *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
  * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1.
  *
@@ -46,6 +47,13 @@ typedef struct bench {
 static double now_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of this thread alone: what else runs on the machine shows less. */
+static double thread_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -197,11 +205,99 @@ static void buffers_create(bench *b) {
     b->scratch = mem(b, b->o.attention_scratch(HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));
 }
 
+/* ---- types: one product over more weights than the caches hold -------------------------------------------------------- */
+
+enum { TYPES_IN = 4096, TYPES_BYTES = 64 << 20, TYPES_REPEATS = 5 };
+
+typedef struct product {
+    hn_ops o;
+    hn_weight w;
+    hn_act act;
+    hn_buf x, y;
+    int n;
+    double seconds; /* of the last pass on rank 0: its own time where it is alone */
+} product;
+
+static void product_pass(void *arg, int rank, int ranks) {
+    product *p = arg;
+    hn_exec ex = {&p->o, rank, ranks};
+    hn_linear_out out = {&p->w, p->y, p->w.out};
+    double start = ranks == 1 ? thread_s() : now_s();
+    p->o.linear(&ex, p->n, p->act, &out, 1, false);
+    if (rank == 0) p->seconds = (ranks == 1 ? thread_s() : now_s()) - start;
+}
+
+static void product_rows(void *arg, int rank, int ranks) {
+    product *p = arg;
+    hn_exec ex = {&p->o, rank, ranks};
+    p->o.quantise(&ex, HN_MAX_ROWS, p->x, TYPES_IN, p->act, HN_ACT_F32 | HN_ACT_Q8);
+}
+
+/* Seconds to pack the matrix, on this thread, from as many bytes as a file would have of it. */
+static double pack_time(product *p, const unsigned char *stored, size_t row_bytes) {
+    static const float factors[TYPES_IN / HN_F8_BLOCK] = {1};
+    double start = thread_s();
+    for (int s = 0; s < hn_strips(p->w.out); s++) {
+        p->o.pack_strip(&p->o, p->w.dtype, p->w.out, TYPES_IN, stored, row_bytes,
+                        p->w.dtype == HN_F8_E4M3 ? factors : NULL, s * HN_STRIP,
+                        hn_at(p->w.data, p->w.strip_stride * (size_t)s));
+    }
+    return thread_s() - start;
+}
+
+static void time_type(bench *b, product *p, hn_dtype t, const unsigned char *stored) {
+    static const int rows[] = {1, 2, 4, 8, 16, 32};
+    size_t row_bytes;
+    hn_dtype_row_bytes(t, TYPES_IN, &row_bytes);
+    b->weight_bytes = 0;
+    p->w = weight(b, t, (int)((size_t)TYPES_BYTES / hn_strip_bytes(t, TYPES_IN)) * HN_STRIP, TYPES_IN);
+    double pack = pack_time(p, stored, row_bytes), again = pack_time(p, stored, row_bytes), one = 0;
+    pack = again < pack ? again : pack;
+    b->weight_bytes = 0;
+    p->w = weight(b, t, p->w.out, TYPES_IN); /* numbers that are not as random: no NaN, few infinities */
+    printf("%-8s pack %5.2f GB/s |", hn_dtype_name(t), (double)row_bytes * p->w.out / pack * 1e-9);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double best = 1e9;
+        p->n = rows[i];
+        for (int r = 0; r < TYPES_REPEATS; r++) {
+            hn_pool_run(p->o.pool, product_pass, p);
+            best = p->seconds < best ? p->seconds : best;
+        }
+        if (i == 0) printf(" 1 row %7.3f ms %5.1f GB/s |", best * 1e3, (double)b->weight_bytes / best * 1e-9);
+        if (i == 0) one = best;
+        if (i > 0) printf(" %d rows x%.2f", rows[i], best / one);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* names: those to time; none: all. */
+static void time_types(bench *b, int count, char **names) {
+    product p = {.o = b->o};
+    const int most_out = TYPES_BYTES / TYPES_IN * 8; /* of two bits a weight */
+    size_t stored_bytes = (size_t)TYPES_BYTES + (1 << 20);
+    b->weights = mem(b, (size_t)TYPES_BYTES);
+    p.x = mem(b, (size_t)HN_MAX_ROWS * TYPES_IN * sizeof(float));
+    p.y = mem(b, (size_t)HN_MAX_ROWS * (size_t)most_out * sizeof(float));
+    p.act = (hn_act){mem(b, b->o.act_bytes(TYPES_IN, HN_MAX_ROWS)), TYPES_IN, HN_MAX_ROWS};
+    for (int i = 0; i < HN_MAX_ROWS * TYPES_IN; i++) hn_host_f32(p.x)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
+    hn_pool_run(p.o.pool, product_rows, &p);
+    uint64_t *stored = hn_host(mem(b, stored_bytes));
+    for (size_t i = 0; i < stored_bytes / 8; i++) stored[i] = hn_splitmix(&seed);
+    for (int t = 0; t < HN_WEIGHT_TYPES; t++) {
+        bool named = count == 0;
+        for (int i = 0; i < count; i++) named = named || !strcmp(names[i], hn_dtype_name((hn_dtype)t));
+        if (named) time_type(b, &p, (hn_dtype)t, (const unsigned char *)stored);
+    }
+}
+
 int main(int argc, char **argv) {
     static bench b;
     hn_isa isa;
     hunch_error err = {.status = HUNCH_OK};
     hn_pool *pool;
+    const bool types = argc > 1 && !strcmp(argv[1], "types");
+    if (types) argv++, argc--;
     int threads = argc > 2 ? atoi(argv[2]) : hn_cores();
     b.context = argc > 3 ? atoi(argv[3]) : 256;
     if (hn_isa_parse(argc > 1 ? argv[1] : "best", &isa, &err) != HUNCH_OK ||
@@ -210,6 +306,11 @@ int main(int argc, char **argv) {
         return 2;
     }
     hn_ops_cpu(&b.o, pool, isa, false);
+    if (types) {
+        time_types(&b, argc > 3 ? argc - 3 : 0, argv + 3);
+        hn_pool_free(pool);
+        return 0;
+    }
     b.type = getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q8_0") ? HN_Q8_0
              : getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q4_0") ? HN_Q4_0 : HN_Q4_1;
     b.weights = mem(&b, (size_t)256 << 20);

@@ -20,68 +20,81 @@
 
 /* ---- quantised rows against block types ------------------------------------------------------------------- */
 
-/* The unsigned code of input k of a block for output o. */
-static int code_at(hn_dtype t, const unsigned char *codes, int o, int k) {
-    if (t == HN_Q8_0) return codes[k / 4 * 64 + 4 * o + k % 4];
-    int byte = codes[k % 16 / 4 * 64 + 4 * o + k % 4];
-    return k < 16 ? byte & 15 : byte >> 4;
-}
-
-static uint16_t half_at(const unsigned char *p, int i) {
-    uint16_t h;
-    memcpy(&h, p + 2 * i, sizeof h);
-    return h;
-}
-
-/* A block of a strip, decoded: what all rows share. */
+/* A block of a strip, decoded: what all rows share. d and m: what multiplies the block's sums of products, and of codes. */
 typedef struct block {
-    int16_t code[HN_BLOCK][HN_STRIP];
+    int16_t v[HN_BLOCK][HN_STRIP];
     float d[HN_STRIP], m[HN_STRIP];
+    int32_t part_s[2][HN_STRIP], part_m[2][HN_STRIP]; /* of types with a scale for each part, else 1 */
 } block;
 
-static void decode(hn_dtype t, const unsigned char *group, int b, block *out) {
-    const unsigned char *codes = group + hn_group_head(t) + (size_t)b * (t == HN_Q8_0 ? 512 : 256);
-    for (int k = 0; k < HN_BLOCK; k++) {
-        for (int o = 0; o < HN_STRIP; o++) out->code[k][o] = (int16_t)code_at(t, codes, o, k);
-    }
+static void decode(hn_dtype t, const unsigned char *strip, int i, block *out) {
     for (int o = 0; o < HN_STRIP; o++) {
-        out->d[o] = hn_f16_to_f32(half_at(group, 16 * b + o));
-        out->m[o] = t == HN_Q4_1 ? hn_f16_to_f32(half_at(group + 64, 16 * b + o)) : 0;
+        hn_lane_block b;
+        hn_strip_block(t, strip, o, i, &b);
+        for (int k = 0; k < HN_BLOCK; k++) out->v[k][o] = b.v[k];
+        out->d[o] = hn_has_parts(t) ? b.d : b.d * (float)b.s[0];
+        out->m[o] = hn_has_parts(t) ? b.dmin * 0.25f : b.dmin * (float)b.m[0];
+        for (int p = 0; p < 2; p++) {
+            out->part_s[p][o] = hn_has_parts(t) ? b.s[p] : 1;
+            out->part_m[p][o] = b.m[p];
+        }
     }
 }
 
-/* acc[o] after block b (0 or 1) of a group. */
-CLONES static void add_block(hn_dtype t, const block *w, const hn_q8_group *x, int b, float *acc) {
-    int32_t isum[HN_STRIP];
-    for (int o = 0; o < HN_STRIP; o++) isum[o] = t == HN_Q8_0 ? x->n128[b] : t == HN_Q4_0 ? x->n8[b] : 0;
-    for (int k = 0; k < HN_BLOCK; k++) {
-        for (int o = 0; o < HN_STRIP; o++) isum[o] += w->code[k][o] * x->q[HN_BLOCK * b + k];
+/* What a row has for a block: codes, scale, scale times sum of codes, -4 times the sums of the parts. */
+typedef struct row_block {
+    const int8_t *q;
+    float d, ds;
+    const int32_t *n4;
+} row_block;
+
+static row_block row_at(const hn_strips_job *j, int r, int i) {
+    const unsigned char *row = j->x + j->x_stride * (size_t)r;
+    const hn_q8_group *g = (const hn_q8_group *)row + i / 2;
+    const hn_q8_parts *parts = (const hn_q8_parts *)(row + hn_act_parts_off(j->in)) + i / 2;
+    return (row_block){g->q + HN_BLOCK * (i % 2), g->d[i % 2], g->ds[i % 2], parts->n4 + 2 * (i % 2)};
+}
+
+/* acc[o] after a block. */
+CLONES static void add_block(hn_dtype t, const block *w, const row_block *x, float *acc) {
+    int32_t isum[HN_STRIP] = {0};
+    for (int p = 0; p < 2; p++) {
+        int32_t sum[HN_STRIP] = {0};
+        for (int k = HN_PART * p; k < HN_PART * (p + 1); k++) {
+            for (int o = 0; o < HN_STRIP; o++) sum[o] += w->v[k][o] * x->q[k];
+        }
+        for (int o = 0; o < HN_STRIP; o++) isum[o] += w->part_s[p][o] * sum[o];
     }
-    for (int o = 0; o < HN_STRIP; o++) {
-        acc[o] = fmaf((float)isum[o] * w->d[o], x->d[b], acc[o]);
-        if (t == HN_Q4_1) acc[o] = fmaf(w->m[o], x->ds[b], acc[o]);
+    for (int o = 0; o < HN_STRIP; o++) acc[o] = fmaf((float)isum[o] * w->d[o], x->d, acc[o]);
+    for (int o = 0; o < HN_STRIP && hn_has_minimum(t); o++) {
+        if (hn_has_parts(t)) { /* m holds a quarter, n4 four times the sums; both are negative */
+            int32_t msum = w->part_m[0][o] * x->n4[0] + w->part_m[1][o] * x->n4[1];
+            acc[o] = fmaf((float)msum * -w->m[o], x->d, acc[o]);
+        } else {
+            acc[o] = fmaf(w->m[o], x->ds, acc[o]);
+        }
     }
 }
 
+/* Both blocks of the row's last group are added, whether `in` ends between them or not: what is beyond it is zero. */
 static void strips_q8(hn_dtype t, const hn_strips_job *j) {
-    int blocks = 2 * hn_act_groups(j->in);
     block w;
     for (int s = 0; s < j->strips; s++) {
         float *c = j->c + (size_t)s * (size_t)j->n * HN_STRIP;
         memset(c, 0, (size_t)j->n * HN_STRIP * sizeof(float));
-        for (int i = 0; i < blocks; i++) {
-            decode(t, j->w[s] + hn_group_bytes(t) * (size_t)(i / 2), i % 2, &w);
+        for (int i = 0; i < 2 * hn_act_groups(j->in); i++) {
+            decode(t, j->w[s], i, &w);
             for (int r = 0; r < j->n; r++) {
-                const hn_q8_group *x = (const hn_q8_group *)(j->x + j->x_stride * (size_t)r);
-                add_block(t, &w, &x[i / 2], i % 2, c + (size_t)r * HN_STRIP);
+                const row_block x = row_at(j, r, i);
+                add_block(t, &w, &x, c + (size_t)r * HN_STRIP);
             }
         }
     }
 }
 
-static void strips_q8_q4_0(const hn_strips_job *j) { strips_q8(HN_Q4_0, j); }
-static void strips_q8_q4_1(const hn_strips_job *j) { strips_q8(HN_Q4_1, j); }
-static void strips_q8_q8_0(const hn_strips_job *j) { strips_q8(HN_Q8_0, j); }
+#define STRIPS_Q8(type) \
+    static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, j); }
+HN_BLOCK_TYPES(STRIPS_Q8)
 
 /* ---- float rows against every type ------------------------------------------------------------------------- */
 
@@ -96,7 +109,7 @@ CLONES static void add_row(int count, float (*w)[HN_STRIP], const float *x, floa
 static void add_inputs(hn_dtype t, const hn_strips_job *j, int s, int k, int count) {
     float w[HN_GROUP][HN_STRIP], lane[HN_GROUP];
     for (int o = 0; o < HN_STRIP; o++) {
-        hn_strip_row(t, j->w[s], o, k, count, lane);
+        hn_strip_row(t, j->in, j->w[s], o, k, count, lane);
         for (int i = 0; i < count; i++) w[i][o] = lane[i];
     }
     for (int r = 0; r < j->n; r++) {

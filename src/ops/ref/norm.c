@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.c - the row kernels in plain C: RMS norm, quantisation, rotation, rounding to the cache type, argmax, exp.
+/* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding to the cache type, argmax,
+ * exp.
  *
  * The sum of squares of rmsnorm: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
  * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
@@ -37,9 +38,21 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
     for (int i = 0; i < in; i++) y[i] = x[i] * r * w[i];
 }
 
+static void add(float *y, const float *x, int count) {
+    for (int i = 0; i < count; i++) y[i] += x[i];
+}
+
+static float gelu(float x) {
+    return x / (1.0f + hn_exp(HN_GELU_T * fmaf(HN_GELU_CUBE * x * x, x, x)));
+}
+
+static void geglu(float *gate, const float *up, int count) {
+    for (int i = 0; i < count; i++) gate[i] = gelu(gate[i]) * up[i];
+}
+
 /* One block of up to 32 values. Blocks whose largest magnitude is below 2^-100 count as zero (so 127 / amax is finite);
  * a block that holds an infinity or a NaN gets a NaN scale and zero codes, which makes the outputs NaN. */
-static void quantise_block(const float *x, int count, hn_q8_group *g, int b) {
+static void quantise_block(const float *x, int count, hn_q8_group *g, hn_q8_parts *parts, int b) {
     uint32_t top = 0;
     for (int i = 0; i < count; i++) {
         union { float f; uint32_t u; } v = {x[i]};
@@ -50,23 +63,29 @@ static void quantise_block(const float *x, int count, hn_q8_group *g, int b) {
     bool finite = top < 0x7f800000u;
     bool tiny = amax.f < 0x1p-100f;
     float inverse = finite && !tiny ? 127.0f / amax.f : 0.0f;
-    int32_t sum = 0;
+    int32_t part[2] = {0};
     for (int i = 0; i < count && inverse > 0; i++) {
         g->q[HN_BLOCK * b + i] = (int8_t)rintf(x[i] * inverse);
-        sum += g->q[HN_BLOCK * b + i];
+        part[i / HN_PART] += g->q[HN_BLOCK * b + i];
     }
+    const int32_t sum = part[0] + part[1];
     g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
     g->ds[b] = g->d[b] * (float)sum;
     g->n8[b] = -8 * sum;
     g->n128[b] = -128 * sum;
+    for (int p = 0; p < 2; p++) {
+        parts->n4[2 * b + p] = -4 * part[p];
+        parts->n32[2 * b + p] = -32 * part[p];
+    }
 }
 
-static void quantise(const float *x, int count, hn_q8_group *out) {
-    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++) {
+static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
+    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++, parts++) {
         memset(out, 0, sizeof *out);
-        quantise_block(x, count < HN_BLOCK ? count : HN_BLOCK, out, 0);
+        memset(parts, 0, sizeof *parts);
+        quantise_block(x, count < HN_BLOCK ? count : HN_BLOCK, out, parts, 0);
         int rest = count - HN_BLOCK;
-        if (rest > 0) quantise_block(x + HN_BLOCK, rest < HN_BLOCK ? rest : HN_BLOCK, out, 1);
+        if (rest > 0) quantise_block(x + HN_BLOCK, rest < HN_BLOCK ? rest : HN_BLOCK, out, parts, 1);
     }
 }
 
@@ -107,6 +126,8 @@ static int argmax(const float *x, int cols) {
 
 void hn_kernels_ref_norm(struct hn_kernels *k) {
     k->rmsnorm = rmsnorm;
+    k->add = add;
+    k->geglu = geglu;
     k->quantise = quantise;
     k->rope = rope;
     k->to_cache = to_cache;

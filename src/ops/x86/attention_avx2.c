@@ -179,17 +179,14 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
 
 static void merge(float *O, const float *o, int dim, float a, float b) {
     for (int d = 0; d < dim; d += 8) {
-        const __m256i lanes = hn_first_avx2(dim - d);
-        const __m256 kept = _mm256_mul_ps(_mm256_maskload_ps(O + d, lanes), _mm256_set1_ps(a));
-        const __m256 v = _mm256_fmadd_ps(_mm256_maskload_ps(o + d, lanes), _mm256_set1_ps(b), kept);
-        _mm256_maskstore_ps(O + d, lanes, v);
+        const __m256 kept = _mm256_mul_ps(hn_load_avx2(O + d, dim - d), _mm256_set1_ps(a));
+        hn_store_avx2(O + d, dim - d, _mm256_fmadd_ps(hn_load_avx2(o + d, dim - d), _mm256_set1_ps(b), kept));
     }
 }
 
 static void scale_row(float *y, const float *x, int dim, float a) {
     for (int d = 0; d < dim; d += 8) {
-        const __m256i lanes = hn_first_avx2(dim - d);
-        _mm256_maskstore_ps(y + d, lanes, _mm256_mul_ps(_mm256_maskload_ps(x + d, lanes), _mm256_set1_ps(a)));
+        hn_store_avx2(y + d, dim - d, _mm256_mul_ps(hn_load_avx2(x + d, dim - d), _mm256_set1_ps(a)));
     }
 }
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_avx2.c - matrix products with AVX2 and FMA. Results: ref/linear_ref.c, bit for bit.
  *
- * A lane is an output; the 16 outputs of a strip are two registers. vpmaddubsw adds neighbouring products in 16 bits:
- * 4-bit codes (at most 15) leave room for the whole block, 8 * 2 * 15 * 127 < 2^15; 8-bit ones are made signed and
- * split in magnitude and sign, so that a pair (at most 2 * 128 * 127 < 2^15) fits, and are widened after each product.
- * Float sums of a tile wait in c between blocks, which leaves the registers to the integer ones.
+ * A lane is an output; the 16 outputs of a strip are two registers (halves). vpmaddubsw multiplies unsigned by signed bytes
+ * and adds neighbouring products in 16 bits: as many code lines as can never leave 16 bits are added there, then widened
+ * by vpmaddwd, whose other factor is 1 or, of types with parts, the part's integer scale. Unsigned codes have their offset
+ * undone by the row's sum. Levels and 8-bit weights are signed and large: their magnitude is multiplied by the
+ * activation with their sign. Float sums of a tile wait in c between blocks, which leaves the registers to the integers.
  */
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #include "ops/kernels.h"
 #include "ops/x86/math_avx2.h"
 #include "ops/x86/unroll.h"
+#include "ops/x86/weights_avx2.h"
 
 enum {
     TILE_ROWS = 4,    /* most rows a tile */
-    CHUNK_GROUPS = 4, /* groups of a strip that all tiles of rows use before the next */
+    CHUNK_GROUPS = 8, /* groups of a strip (whole superblocks) that all tiles of rows use before the next */
     AHEAD = 8192,     /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
     FLOAT_ROWS = 3
 };
 
-HN_INLINE __m256i load_line(const void *p) { return _mm256_load_si256((const __m256i *)p); }
-HN_INLINE __m256 load_half(const unsigned char *p) { return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)p)); }
-
-/* ---- quantised rows ------------------------------------------------------------------------------------------------ */
+/* ---- quantised rows: integers -------------------------------------------------------------------------------------- */
 
 HN_INLINE __m256i quad_at(const hn_q8_group *x, const int b, const int r) {
     int v;
@@ -31,101 +31,159 @@ HN_INLINE __m256i quad_at(const hn_q8_group *x, const int b, const int r) {
     return _mm256_set1_epi32(v);
 }
 
-/* sum[T][2]: block sums of 4-bit codes. codes: 256 bytes */
-HN_INLINE void block_sums_4(const int T, const unsigned char *codes, const hn_q8_group *const *x, const int b,
-                            __m256i *sum) {
-    const __m256i nibble = _mm256_set1_epi8(15);
-    HN_UNROLL for (int i = 0; i < 2 * T; i++) sum[i] = _mm256_setzero_si256();
-    HN_UNROLL for (int r = 0; r < 8; r++) {
-        __m256i w0 = load_line(codes + 64 * (r % 4)), w1 = load_line(codes + 64 * (r % 4) + 32);
-        w0 = _mm256_and_si256(r < 4 ? w0 : _mm256_srli_epi16(w0, 4), nibble);
-        w1 = _mm256_and_si256(r < 4 ? w1 : _mm256_srli_epi16(w1, 4), nibble);
-        HN_UNROLL for (int i = 0; i < T; i++) {
-            const __m256i quad = quad_at(x[i], b, r);
-            sum[2 * i] = _mm256_add_epi16(sum[2 * i], _mm256_maddubs_epi16(w0, quad));
-            sum[2 * i + 1] = _mm256_add_epi16(sum[2 * i + 1], _mm256_maddubs_epi16(w1, quad));
-            HN_SETTLE(sum[2 * i]);
-            HN_SETTLE(sum[2 * i + 1]);
-        }
-    }
-    HN_UNROLL for (int i = 0; i < 2 * T; i++) sum[i] = _mm256_madd_epi16(sum[i], _mm256_set1_epi16(1));
+/* Whether weights are multiplied as magnitude and sign; else with their offset, unsigned. */
+HN_INLINE bool is_signed(const hn_dtype t) { return t == HN_Q8_0 || t == HN_IQ4_NL || t == HN_IQ4_XS; }
+
+/* Code lines whose products fit 16 bits together, of one scale: a line adds two, and an activation is at most 127. */
+HN_INLINE int lines_at_once(const hn_dtype t) {
+    const hn_layout l = hn_layout_of(t);
+    const int top = t == HN_Q8_0 ? 128 : is_signed(t) ? 127 : t == HN_MXFP4 ? 24 : (1 << (l.low + l.high)) - 1;
+    const int fit = INT16_MAX / (2 * 127 * top);
+    return fit >= 8 && !hn_has_parts(t) ? 8 : fit >= 4 ? 4 : fit;
 }
 
-/* sum[T][2]: block sums of 8-bit weights, their offset removed. codes: 512 bytes */
-HN_INLINE void block_sums_8(const int T, const unsigned char *codes, const hn_q8_group *const *x, const int b,
-                            __m256i *sum) {
-    const __m256i offset = _mm256_set1_epi8((char)0x80), one = _mm256_set1_epi16(1);
-    HN_UNROLL for (int i = 0; i < 2 * T; i++) sum[i] = _mm256_setzero_si256();
+HN_INLINE __m256i products(const hn_dtype t, __m256i w, __m256i quad) {
+    if (!is_signed(t)) return _mm256_maddubs_epi16(w, quad);
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(quad, w));
+}
+
+/* sum[T][H]: integer sums of block b of a group for T rows and H halves; of types with parts times their scales. The
+ * offset of unsigned codes is still in them. */
+HN_INLINE void block_sums(const hn_dtype t, const int T, const int H, const unsigned char *codes,
+                          const hn_q8_group *const *x, const int b, const hn_scales *scales, __m256i *sum) {
+    const int at_once = lines_at_once(t);
+    __m256i some[2 * TILE_ROWS], w[2], by[2];
     HN_UNROLL for (int r = 0; r < 8; r++) {
-        const __m256i w0 = _mm256_xor_si256(load_line(codes + 64 * r), offset);
-        const __m256i w1 = _mm256_xor_si256(load_line(codes + 64 * r + 32), offset);
-        const __m256i a0 = _mm256_abs_epi8(w0), a1 = _mm256_abs_epi8(w1);
+        HN_UNROLL for (int h = 0; h < H; h++) {
+            w[h] = hn_values_avx2(t, codes + 32 * h, r, is_signed(t) ? 0 : hn_offset_of(t));
+            by[h] = hn_has_parts(t) ? hn_twice_of_pair_avx2(scales[h].parts, r / 4) : _mm256_set1_epi16(1);
+        }
         HN_UNROLL for (int i = 0; i < T; i++) {
             const __m256i quad = quad_at(x[i], b, r);
-            const __m256i p0 = _mm256_maddubs_epi16(a0, _mm256_sign_epi8(quad, w0));
-            const __m256i p1 = _mm256_maddubs_epi16(a1, _mm256_sign_epi8(quad, w1));
-            sum[2 * i] = _mm256_add_epi32(sum[2 * i], _mm256_madd_epi16(p0, one));
-            sum[2 * i + 1] = _mm256_add_epi32(sum[2 * i + 1], _mm256_madd_epi16(p1, one));
-            HN_SETTLE(sum[2 * i]);
-            HN_SETTLE(sum[2 * i + 1]);
+            HN_UNROLL for (int h = 0; h < H; h++) {
+                const int k = H * i + h;
+                const __m256i line = products(t, w[h], quad);
+                some[k] = r % at_once == 0 ? line : _mm256_add_epi16(some[k], line);
+                if (at_once > 1) HN_SETTLE(some[k]);
+                if ((r + 1) % at_once != 0) continue;
+                const __m256i wide = _mm256_madd_epi16(some[k], by[h]);
+                sum[k] = r < at_once ? wide : _mm256_add_epi32(sum[k], wide);
+                if (at_once == 1) HN_SETTLE(sum[k]);
+            }
         }
     }
 }
 
-/* Block b of a group for T rows: c[T][16] continued. */
-HN_INLINE void block_q8(const hn_dtype t, const int T, const unsigned char *group, const hn_q8_group *const *x,
-                        const int b, float *c) {
+/* -4 * sum of the two parts of a block, 16 bits each. */
+HN_INLINE __m256i part_sums(const hn_q8_parts *x, const int b) {
+    long long both;
+    memcpy(&both, x->n4 + 2 * b, sizeof both);
+    const __m256i low = _mm256_set1_epi64x(0x0504010005040100);
+    return _mm256_shuffle_epi8(_mm256_set1_epi64x(both), low);
+}
+
+/* The offset of unsigned codes, times the row's sum. */
+HN_INLINE __m256i undo_offset(const hn_dtype t, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts, const int b,
+                              const hn_scales *s) {
+    const __m256i n8 = _mm256_set1_epi32(x->n8[b]);
+    switch (t) {
+    case HN_Q4_0: return _mm256_add_epi32(sum, n8);
+    case HN_Q5_0: return _mm256_add_epi32(sum, _mm256_slli_epi32(n8, 1));
+    case HN_MXFP4: return _mm256_add_epi32(sum, _mm256_add_epi32(n8, _mm256_srai_epi32(n8, 1)));
+    case HN_Q3_K: return _mm256_add_epi32(sum, _mm256_madd_epi16(part_sums(parts, b), s->parts));
+    case HN_Q6_K: /* 32 = 4 * 8 */
+        return _mm256_add_epi32(sum, _mm256_madd_epi16(part_sums(parts, b), _mm256_slli_epi16(s->parts, 3)));
+    default: return sum;
+    }
+}
+
+/* ---- quantised rows: floats, tiles --------------------------------------------------------------------------------- */
+
+/* Half a row's sums continued with one block. */
+HN_INLINE __m256 add_block(const hn_dtype t, __m256 acc, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts,
+                           const int b, const hn_scales *s) {
+    const __m256 d = _mm256_set1_ps(x->d[b]);
+    sum = undo_offset(t, sum, x, parts, b, s);
+    acc = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), s->d), d, acc);
+    if (t == HN_Q4_1 || t == HN_Q5_1) return _mm256_fmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
+    if (t == HN_Q4_K || t == HN_Q5_K) return _mm256_fnmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
+    if (t != HN_Q2_K) return acc;
+    const __m256i msum = _mm256_madd_epi16(part_sums(parts, b), s->mins);
+    const __m256 by = _mm256_mul_ps(s->m, _mm256_set1_ps(0.25f));
+    return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(msum), by), d, acc);
+}
+
+/* Where a tile of rows is: the groups of each, and their parts. */
+typedef struct tile_rows {
+    const hn_q8_group *x[TILE_ROWS];
+    const hn_q8_parts *parts[TILE_ROWS];
+} tile_rows;
+
+/* Block b of a superblock, which is block `odd` of a group, for T rows: H halves from h on; c[T][16] continued. */
+HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h, const unsigned char *super, int b,
+                        const int odd, const tile_rows *rows, float *c) {
+    const hn_layout l = hn_layout_of(t);
+    const unsigned char *codes = super + l.head + hn_block_bytes(l) * (size_t)b + 32 * h;
     __m256i sum[2 * TILE_ROWS];
-    const unsigned char *codes = group + hn_group_head(t) + (t == HN_Q8_0 ? 512 : 256) * b;
-    if (t == HN_Q8_0) {
-        block_sums_8(T, codes, x, b, sum);
-    } else {
-        block_sums_4(T, codes, x, b, sum);
-    }
-    HN_UNROLL for (int h = 0; h < 2; h++) {
-        const __m256 d = load_half(group + 32 * b + 16 * h);
-        const __m256 m = t == HN_Q4_1 ? load_half(group + 64 + 32 * b + 16 * h) : d;
+    hn_scales s[2];
+    if (hn_has_parts(t)) HN_UNROLL for (int k = 0; k < H; k++) s[k] = hn_scales_avx2(t, super, b, odd, h + k);
+    block_sums(t, T, H, codes, rows->x, odd, s, sum);
+    HN_UNROLL for (int k = 0; k < H; k++) {
+        if (!hn_has_parts(t)) s[k] = hn_scales_avx2(t, super, b, odd, h + k);
         HN_UNROLL for (int i = 0; i < T; i++) {
-            __m256i isum = sum[2 * i + h];
-            if (t == HN_Q4_0) isum = _mm256_add_epi32(isum, _mm256_set1_epi32(x[i]->n8[b]));
-            const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(isum), d);
-            __m256 acc = _mm256_load_ps(c + 16 * i + 8 * h);
-            acc = _mm256_fmadd_ps(scaled, _mm256_set1_ps(x[i]->d[b]), acc);
-            if (t == HN_Q4_1) acc = _mm256_fmadd_ps(m, _mm256_set1_ps(x[i]->ds[b]), acc);
-            _mm256_store_ps(c + 16 * i + 8 * h, acc);
+            float *at = c + HN_STRIP * i + 8 * (h + k);
+            _mm256_store_ps(at, add_block(t, _mm256_load_ps(at), sum[H * i + k], rows->x[i], rows->parts[i], odd, &s[k]));
         }
     }
 }
 
-typedef void tile_fn(const unsigned char *w, const unsigned char *x, size_t x_stride, int groups, float *c);
+/* A strip from a superblock on, and the rows from there on. */
+typedef struct tile_job {
+    const unsigned char *w, *x, *parts; /* parts are read of types that have them */
+    size_t x_stride;
+    int groups;
+    float *c;
+} tile_job;
+typedef void tile_fn(const tile_job *j);
 
-HN_INLINE void tile_q8(const hn_dtype t, const int T, const unsigned char *w, const unsigned char *x, size_t x_stride,
-                       int groups, float *c) {
-    for (int g = 0; g < groups; g++, w += hn_group_bytes(t), x += sizeof(hn_q8_group)) {
-        const hn_q8_group *row[TILE_ROWS];
-        for (size_t l = 0; l < hn_group_bytes(t) && T > 1; l += 64) { /* one row: the core's own prefetcher does better */
-            _mm_prefetch((const char *)w + AHEAD + l, _MM_HINT_T1);
-        }
-        HN_UNROLL for (int i = 0; i < T; i++) row[i] = (const hn_q8_group *)(x + x_stride * (size_t)i);
-        block_q8(t, T, w, row, 0, c);
-        block_q8(t, T, w, row, 1, c);
-    }
+/* With one row the core's own prefetcher does as well or better, but only where lines are read in ascending order: not low
+ * and high ones by turns (5 and 6 bits: 27 GB/s in place of 19), nor codes by turns with the head of a large superblock. */
+HN_INLINE bool asks_ahead(const hn_dtype t, const int T) {
+    const hn_layout l = hn_layout_of(t);
+    return T > 1 || l.high || l.inputs > HN_GROUP;
 }
 
-#define TILE(type, T)                                                                                                 \
-    static __attribute__((noinline)) void tile_##type##_##T(const unsigned char *w, const unsigned char *x,           \
-                                                            size_t x_stride, int groups, float *c) {                  \
-        tile_q8(HN_##type, T, w, x, x_stride, groups, c);                                                             \
+HN_INLINE void ask_ahead(const unsigned char *p, size_t bytes) {
+    for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p + AHEAD + l, _MM_HINT_T1);
+}
+
+HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
+    const hn_layout l = hn_layout_of(t);
+    const int H = hn_has_parts(t) && T > 1 ? 1 : 2; /* halves at once: integer sums of parts take twice the registers */
+    const size_t stride = j->x_stride;
+    const unsigned char *w = j->w, *x = j->x, *parts = j->parts;
+    float *c = j->c;
+    for (int g = 0, groups = j->groups; g < groups; g++, x += sizeof(hn_q8_group), parts += sizeof(hn_q8_parts)) {
+        const int in_super = g % (l.inputs / HN_GROUP);
+        tile_rows rows;
+        HN_UNROLL for (int i = 0; i < T; i++) {
+            rows.x[i] = (const hn_q8_group *)(x + stride * (size_t)i);
+            rows.parts[i] = (const hn_q8_parts *)(parts + stride * (size_t)i);
+        }
+        if (asks_ahead(t, T)) {
+            if (in_super == 0) ask_ahead(w, (size_t)l.head);
+            ask_ahead(w + l.head + 2 * hn_block_bytes(l) * (size_t)in_super, 2 * hn_block_bytes(l));
+        }
+        HN_UNROLL for (int b = 0; b < 2; b++) {
+            if (T > 2) HN_REREAD(c); /* no registers left for float sums */
+            HN_UNROLL for (int h = 0; h < 2; h += H) block_q8(t, T, H, h, w, 2 * in_super + b, b, &rows, c);
+        }
+        if (in_super == l.inputs / HN_GROUP - 1) w += hn_super_bytes(l);
     }
-#define TILES(type)                                                                                                   \
-    TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4)                                                           \
-    static tile_fn *const tiles_##type[TILE_ROWS + 1] = {NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3,     \
-                                                         tile_##type##_4};
-TILES(Q4_0)
-TILES(Q4_1)
-TILES(Q8_0)
+}
 
 static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
+    const hn_layout l = hn_layout_of(t);
     int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
     int step = tiles > 1 ? CHUNK_GROUPS : groups;
     memset(j->c, 0, (size_t)j->strips * (size_t)j->n * HN_STRIP * sizeof(float));
@@ -133,62 +191,97 @@ static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *
         for (int g = 0; g < groups; g += step) {
             for (int part = 0, row = 0; part < tiles; part++) {
                 int rows = j->n * (part + 1) / tiles - row;
-                by_rows[rows](j->w[s] + hn_group_bytes(t) * (size_t)g,
-                              j->x + j->x_stride * (size_t)row + sizeof(hn_q8_group) * (size_t)g, j->x_stride,
-                              groups - g < step ? groups - g : step,
-                              j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP);
+                const unsigned char *x = j->x + j->x_stride * (size_t)row;
+                by_rows[rows](&(tile_job){
+                    .w = j->w[s] + hn_super_bytes(l) * (size_t)(g * HN_GROUP / l.inputs),
+                    .x = x + sizeof(hn_q8_group) * (size_t)g,
+                    .parts = x + hn_act_parts_off(j->in) + sizeof(hn_q8_parts) * (size_t)g,
+                    .x_stride = j->x_stride,
+                    .groups = groups - g < step ? groups - g : step,
+                    .c = j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP,
+                });
                 row += rows;
             }
         }
     }
 }
 
-static void strips_q8_q4_0(const hn_strips_job *j) { strips_q8(HN_Q4_0, tiles_Q4_0, j); }
-static void strips_q8_q4_1(const hn_strips_job *j) { strips_q8(HN_Q4_1, tiles_Q4_1, j); }
-static void strips_q8_q8_0(const hn_strips_job *j) { strips_q8(HN_Q8_0, tiles_Q8_0, j); }
+#define TILE(type, T)                                                                                                 \
+    static __attribute__((noinline)) void tile_##type##_##T(const tile_job *j) { tile_q8(HN_##type, T, j); }
+#define TILES(type)                                                                                                   \
+    TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4)                                                           \
+    static void strips_q8_##type(const hn_strips_job *j) {                                                            \
+        static tile_fn *const by_rows[TILE_ROWS + 1] = {NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3,      \
+                                                        tile_##type##_4};                                             \
+        strips_q8(HN_##type, by_rows, j);                                                                             \
+    }
+HN_BLOCK_TYPES(TILES)
 
-/* ---- float rows ---------------------------------------------------------------------------------------------------- */
+/* ---- float rows: widening ------------------------------------------------------------------------------------------ */
 
-/* 8 weights of one input of a block type, from their half of its line of four inputs. */
-HN_INLINE __m256 dequantise(const hn_dtype t, __m256i line, const int shift, __m256 d, __m256 m) {
-    __m256i code = _mm256_and_si256(_mm256_srli_epi32(line, shift), _mm256_set1_epi32(t == HN_Q8_0 ? 255 : 15));
-    if (t == HN_Q4_1) return _mm256_add_ps(_mm256_mul_ps(d, _mm256_cvtepi32_ps(code)), m);
-    code = _mm256_sub_epi32(code, _mm256_set1_epi32(t == HN_Q8_0 ? 128 : 8));
-    return _mm256_mul_ps(d, _mm256_cvtepi32_ps(code));
-}
-
-/* Half h (8 outputs) of block b of a group as f32, [32][16] at dst. */
-HN_INLINE void widen_block(const hn_dtype t, const unsigned char *group, const int b, const int h, float *dst) {
-    const __m256 d = load_half(group + 32 * b + 16 * h);
-    const __m256 m = t == HN_Q4_1 ? load_half(group + 64 + 32 * b + 16 * h) : d;
-    const unsigned char *codes = group + hn_group_head(t) + (t == HN_Q8_0 ? 512 : 256) * b + 32 * h;
-    for (int r = 0; r < (t == HN_Q8_0 ? 8 : 4); r++) {
-        const __m256i line = load_line(codes + 64 * r);
+/* Half h (8 outputs) of block b (odd: b % 2) of a superblock as f32, [32][16] at dst. */
+HN_INLINE void widen_half(const hn_dtype t, const unsigned char *super, int b, const int odd, const int h, float *dst) {
+    const hn_layout l = hn_layout_of(t);
+    const unsigned char *codes = super + l.head + hn_block_bytes(l) * (size_t)b + 32 * h;
+    const hn_scales s = hn_scales_avx2(t, super, b, odd, h);
+    const bool plus = t == HN_Q4_1 || t == HN_Q5_1, minus = t == HN_Q2_K || t == HN_Q4_K || t == HN_Q5_K;
+    HN_UNROLL for (int r = 0; r < 8; r++) {
+        const __m256i line = hn_values_avx2(t, codes, r, 0);
+        __m256 d = s.d, m = s.m;
+        if (hn_has_parts(t)) d = _mm256_mul_ps(d, _mm256_cvtepi32_ps(hn_one_of_pair_avx2(s.parts, r / 4)));
+        if (t == HN_Q2_K) m = _mm256_mul_ps(m, _mm256_cvtepi32_ps(hn_one_of_pair_avx2(s.mins, r / 4)));
         HN_UNROLL for (int i = 0; i < 4; i++) {
-            _mm256_store_ps(dst + (4 * r + i) * HN_STRIP + 8 * h, dequantise(t, line, 8 * i, d, m));
-            if (t != HN_Q8_0) {
-                _mm256_store_ps(dst + (16 + 4 * r + i) * HN_STRIP + 8 * h, dequantise(t, line, 8 * i + 4, d, m));
-            }
+            const __m256i value = _mm256_srai_epi32(_mm256_slli_epi32(line, 24 - 8 * i), 24);
+            __m256 w = _mm256_mul_ps(d, _mm256_cvtepi32_ps(value));
+            if (plus) w = _mm256_add_ps(w, m);
+            if (minus) w = _mm256_sub_ps(w, m);
+            _mm256_store_ps(dst + (4 * r + i) * HN_STRIP + 8 * h, w);
         }
     }
 }
 
-HN_INLINE void widen_group(const hn_dtype t, const unsigned char *group, float *dst) {
-    HN_UNROLL for (int b = 0; b < 2; b++) {
-        HN_UNROLL for (int h = 0; h < 2; h++) widen_block(t, group, b, h, dst + HN_BLOCK * HN_STRIP * b);
+/* A group, whose first block is block b of the superblock. */
+#define WIDEN(type)                                                                                                   \
+    static __attribute__((noinline)) void widen_##type(const unsigned char *super, int b, float *dst) {               \
+        HN_UNROLL for (int k = 0; k < 4; k++) {                                                                       \
+            widen_half(HN_##type, super, b + k / 2, k / 2, k % 2, dst + HN_BLOCK * HN_STRIP * (k / 2));               \
+        }                                                                                                             \
+    }
+HN_BLOCK_TYPES(WIDEN)
+
+static void widen_blocks(hn_dtype t, const unsigned char *strip, int k, float *dst) {
+#define WIDENS(type) [HN_##type] = widen_##type,
+    static void (*const by_type[HN_WEIGHT_TYPES])(const unsigned char *, int, float *) = {HN_BLOCK_TYPES(WIDENS)};
+    const hn_layout l = hn_layout_of(t);
+    by_type[t](strip + hn_super_bytes(l) * (size_t)(k / l.inputs), k % l.inputs / HN_BLOCK, dst);
+}
+
+/* F8_E4M3, `count` inputs, by twos (src and dst have room). Its bits are those of an f16 2^8 times smaller, but for NaN.
+ * large: the factor times 2^8 may be infinite. */
+HN_INLINE void widen_f8(const unsigned char *src, int count, float factor, const bool large, float *dst) {
+    const __m256 up = _mm256_set1_ps(256.0f), by = _mm256_set1_ps(large ? factor : 256.0f * factor);
+    const __m256i rest = _mm256_set1_epi16(0x7f << 7);
+    for (int i = 0; i < count; i += 2, src += 2 * HN_STRIP, dst += 2 * HN_STRIP) {
+        const __m256i zero = _mm256_setzero_si256();
+        HN_UNROLL for (int k = 0; k < 2; k++) { /* outputs 8 * k and up of both inputs */
+            __m256i h = k ? _mm256_unpackhi_epi8(zero, hn_line(src)) : _mm256_unpacklo_epi8(zero, hn_line(src));
+            h = _mm256_and_si256(_mm256_srai_epi16(h, 1), _mm256_set1_epi16((short)0xbf80));
+            const __m256i nan = _mm256_cmpeq_epi16(_mm256_and_si256(h, rest), rest);
+            h = _mm256_or_si256(h, _mm256_and_si256(nan, _mm256_set1_epi16(0x7e00)));
+            __m256 a = _mm256_cvtph_ps(_mm256_castsi256_si128(h)), b = _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1));
+            if (large) a = _mm256_mul_ps(a, up), b = _mm256_mul_ps(b, up);
+            _mm256_store_ps(dst + 8 * k, _mm256_mul_ps(a, by));
+            _mm256_store_ps(dst + HN_STRIP + 8 * k, _mm256_mul_ps(b, by));
+        }
     }
 }
 
 /* Inputs [k, k + count) of a strip as f32 [count][16]; k a multiple of 64. Scratch holds a group. */
-static const float *widen(hn_dtype t, const unsigned char *strip, int k, int count, float *scratch) {
-    const unsigned char *group = strip + (hn_is_block_type(t) ? hn_group_bytes(t) * (size_t)(k / HN_GROUP) : 0);
+static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k, int count, float *scratch) {
     const unsigned char *half = strip + (size_t)k * HN_STRIP * 2;
     switch (t) {
-    case HN_Q4_0: widen_group(HN_Q4_0, group, scratch); break;
-    case HN_Q4_1: widen_group(HN_Q4_1, group, scratch); break;
-    case HN_Q8_0: widen_group(HN_Q8_0, group, scratch); break;
     case HN_F16:
-        for (int i = 0; i < 2 * count; i++) _mm256_store_ps(scratch + 8 * i, load_half(half + 16 * i));
+        for (int i = 0; i < 2 * count; i++) _mm256_store_ps(scratch + 8 * i, hn_half_avx2(half + 16 * i));
         break;
     case HN_BF16:
         for (int i = 0; i < 2 * count; i++) {
@@ -196,10 +289,23 @@ static const float *widen(hn_dtype t, const unsigned char *strip, int k, int cou
             _mm256_store_si256((__m256i *)(scratch + 8 * i), _mm256_slli_epi32(v, 16));
         }
         break;
-    default: return (const float *)strip + (size_t)k * HN_STRIP;
+    case HN_F8_E4M3: {
+        const float factor = ((const float *)strip)[k / HN_F8_BLOCK];
+        strip += hn_f8_head(in) + (size_t)k * HN_STRIP;
+        if (fabsf(factor) < 0x1p119f) {
+            widen_f8(strip, count, factor, false, scratch);
+        } else {
+            widen_f8(strip, count, factor, true, scratch);
+        }
+        break;
+    }
+    case HN_F32: return (const float *)strip + (size_t)k * HN_STRIP;
+    default: widen_blocks(t, strip, k, scratch);
     }
     return scratch;
 }
+
+/* ---- float rows: products ------------------------------------------------------------------------------------------- */
 
 /* c[S][T] continued with `count` inputs of S widened strips and T rows. */
 HN_INLINE void tile_f32(const int T, const int S, const float *const *w, const float *x, size_t x_stride, int count,
@@ -260,7 +366,7 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     for (int k = 0; k < j->in; k += HN_GROUP) {
         int count = j->in - k < HN_GROUP ? j->in - k : HN_GROUP;
         const float *w[HN_CALL_STRIPS];
-        for (int s = 0; s < j->strips; s++) w[s] = widen(t, j->w[s], k, count, scratch[s]);
+        for (int s = 0; s < j->strips; s++) w[s] = widen(t, j->in, j->w[s], k, count, scratch[s]);
         for (int part = 0, row = 0; part < parts; part++) {
             int rows = j->n * (part + 1) / parts - row;
             float_chunk(w, j->strips, rows, (const float *)j->x + x_stride * (size_t)row + k, x_stride, count,
@@ -273,25 +379,23 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
-    const __m256i lanes[2] = {hn_first_avx2(cols), hn_first_avx2(cols - 8)};
     for (int r = 0; r < n; r++, c += HN_STRIP, y += ldy) {
         HN_UNROLL for (int h = 0; h < 2; h++) {
             if (cols <= 8 * h) break;
             __m256 v = _mm256_load_ps(c + 8 * h);
-            if (add) v = _mm256_add_ps(_mm256_maskload_ps(y + 8 * h, lanes[h]), v);
-            _mm256_maskstore_ps(y + 8 * h, lanes[h], v);
+            if (add) v = _mm256_add_ps(hn_load_avx2(y + 8 * h, cols - 8 * h), v);
+            hn_store_avx2(y + 8 * h, cols - 8 * h, v);
         }
     }
 }
 
 static void store_glu(const float *gate, const float *up, int n, float *y, int ldy, int cols) {
-    const __m256i lanes[2] = {hn_first_avx2(cols), hn_first_avx2(cols - 8)};
     for (int r = 0; r < n; r++, gate += HN_STRIP, up += HN_STRIP, y += ldy) {
         HN_UNROLL for (int h = 0; h < 2; h++) {
             if (cols <= 8 * h) break;
             const __m256 g = _mm256_load_ps(gate + 8 * h), minus = _mm256_xor_ps(g, _mm256_set1_ps(-0.0f));
             const __m256 silu = _mm256_div_ps(g, _mm256_add_ps(_mm256_set1_ps(1.0f), hn_exp_avx2(minus)));
-            _mm256_maskstore_ps(y + 8 * h, lanes[h], _mm256_mul_ps(silu, _mm256_load_ps(up + 8 * h)));
+            hn_store_avx2(y + 8 * h, cols - 8 * h, _mm256_mul_ps(silu, _mm256_load_ps(up + 8 * h)));
         }
     }
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "ops/kernels.h"
+#include "ops/x86/linear_codes_avx512.h"
 #include "ops/x86/math_avx512.h"
 #include "ops/x86/unroll.h"
 
@@ -25,105 +26,179 @@ enum {
 
 /* ---- quantised rows ------------------------------------------------------------------------------------------------ */
 
-HN_INLINE __m512 load_half(const unsigned char *p) {
-    return _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)p));
+/* The rows of a tile where a strip's walk has come to. */
+typedef struct rows_at {
+    const unsigned char *x; /* hn_q8_group of row 0 */
+    const unsigned char *parts; /* hn_q8_parts of row 0 */
+    size_t stride;
+} rows_at;
+
+HN_INLINE const hn_q8_group *group_at(const rows_at x, const int i) {
+    return (const hn_q8_group *)(x.x + x.stride * (size_t)i);
 }
 
-/* Line r (0..7) of codes of block b: 16 outputs x 4 inputs, unsigned. */
-HN_INLINE __m512i load_codes(const hn_dtype t, const unsigned char *codes, const int b, const int r) {
-    if (t == HN_Q8_0) return _mm512_load_si512(codes + 512 * b + 64 * r);
-    __m512i v = _mm512_load_si512(codes + 256 * b + 64 * (r % 4));
-    return _mm512_and_si512(r < 4 ? v : _mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+HN_INLINE const hn_q8_parts *parts_at(const rows_at x, const int i) {
+    return (const hn_q8_parts *)(x.parts + x.stride * (size_t)i);
 }
 
-HN_INLINE __m512i start_sum(const hn_dtype t, const hn_q8_group *x, const int b) {
-    if (t == HN_Q4_1) return _mm512_setzero_si512();
-    return _mm512_set1_epi32(t == HN_Q8_0 ? x->n128[b] : x->n8[b]);
+/* sum + line r of codes times the row's four inputs of it. Written out for two reasons: gcc would load the row's inputs into
+ * a register first, twice the instructions; and what is volatile stays in its order, with a tile's prefetches between its
+ * lines where gcc would ask for all of a group at once. Each is worth up to 10 % of a tile. */
+HN_INLINE __m512i add_line(__m512i sum, __m512i codes, const rows_at x, const int i, const int b, const int r) {
+    const int8_t (*quad)[4] = (const int8_t (*)[4])(group_at(x, i)->q + HN_BLOCK * b + 4 * r);
+    __asm__ volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(codes), "m"(*quad));
+    return sum;
 }
 
-HN_INLINE const hn_q8_group *row_at(const unsigned char *x, size_t x_stride, const int i) {
-    return (const hn_q8_group *)(x + x_stride * (size_t)i);
+/* What the sum of block b, or of its part p, starts at, so that the codes' offset comes out. */
+HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, const int b, const int p) {
+    switch (t) {
+    case HN_Q4_0: return _mm512_set1_epi32(group_at(x, i)->n8[b]);
+    case HN_Q5_0: return _mm512_add_epi32(_mm512_set1_epi32(group_at(x, i)->n8[b]), _mm512_set1_epi32(group_at(x, i)->n8[b]));
+    case HN_Q3_K: return _mm512_set1_epi32(parts_at(x, i)->n4[2 * b + p]);
+    case HN_Q6_K: return _mm512_set1_epi32(parts_at(x, i)->n32[2 * b + p]);
+    default: return offset_of(t) ? _mm512_set1_epi32(group_at(x, i)->n128[b]) : _mm512_setzero_si512();
+    }
 }
 
-HN_INLINE int quad_at(const hn_q8_group *x, const int b, const int r) {
-    int v;
-    memcpy(&v, x->q + HN_BLOCK * b + 4 * r, sizeof v);
-    return v;
+/* Whether a tile of T rows asks for what the strip will hold some time ahead. While there is little arithmetic a byte, a
+ * core waits for memory anyhow and its own prefetcher does better alone; with more, arithmetic and reading have to overlap.
+ * Where that begins was measured: with few rows where it takes long to take a line's codes apart. */
+HN_INLINE bool prefetches(const hn_dtype t, const int T) {
+    switch (t) {
+    case HN_Q8_0: return T > 4;
+    case HN_Q4_0: case HN_Q4_1: case HN_IQ4_NL: return T > 2;
+    case HN_Q4_K: case HN_IQ4_XS: case HN_MXFP4: return T > 1;
+    default: return true;
+    }
 }
 
-/* Whether a tile of T rows asks for what the strip will hold some time ahead. With one row (8-bit: two) a core waits for
- * memory anyhow and its own prefetcher does better alone; with more, arithmetic and reading have to overlap. */
-HN_INLINE bool prefetches(const hn_dtype t, const int T) { return T > (t == HN_Q8_0 ? 2 : 1); }
+/* Asks for the lines that lie AHEAD of step 0..15 of group i. */
+HN_INLINE void prefetch(const hn_dtype t, const unsigned char *super, int i, const int step) {
+    const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t), lines = (bytes + 63) / 64;
+    HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
+        __asm__ volatile("prefetcht1 %0" : : "m"(*(const char *)(super + AHEAD + bytes * i + 64 * l)));
+    }
+}
 
-/* acc[T] after `groups` groups of a strip. x: T rows, x_stride bytes apart. */
-HN_INLINE void tile_q8(const hn_dtype t, const int T, const unsigned char *w, const unsigned char *x, size_t x_stride,
-                       int groups, __m512 *acc) {
-    const int lines = (int)hn_group_bytes(t) / 64;
-    for (int g = 0; g < groups; g++, w += hn_group_bytes(t)) {
-        const size_t x_off = (size_t)g * sizeof(hn_q8_group);
-        HN_UNROLL for (int b = 0; b < 2; b++) {
-            __m512i sum[TILE_ROWS];
-            HN_UNROLL for (int i = 0; i < T; i++) sum[i] = start_sum(t, row_at(x + x_off, x_stride, i), b);
-            HN_UNROLL for (int r = 0; r < 8; r++) {
-                if (prefetches(t, T)) { /* the group's lines spread evenly over its 16 steps */
-                    const int step = 8 * b + r;
-                    HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
-                        _mm_prefetch((const char *)w + AHEAD + 64 * l, _MM_HINT_T1);
-                    }
-                }
-                const __m512i codes = load_codes(t, w + hn_group_head(t), b, r);
-                HN_UNROLL for (int i = 0; i < T; i++) {
-                    const __m512i quad = _mm512_set1_epi32(quad_at(row_at(x + x_off, x_stride, i), b, r));
-                    sum[i] = _mm512_dpbusd_epi32(sum[i], codes, quad);
-                }
-            }
-            const __m512 d = load_half(w + 32 * b), m = t == HN_Q4_1 ? load_half(w + 64 + 32 * b) : d;
-            HN_UNROLL for (int i = 0; i < T; i++) {
-                const hn_q8_group *row = row_at(x + x_off, x_stride, i);
-                const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i]), d);
-                acc[i] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(row->d[b]), acc[i]);
-                if (t == HN_Q4_1) acc[i] = _mm512_fmadd_ps(m, _mm512_set1_ps(row->ds[b]), acc[i]);
-            }
+/* sum[T] with code lines [r0, end) of block b of a group. */
+HN_INLINE void add_lines(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const int r0,
+                         const int end, const rows_at x, __m512i *sum) {
+    const hn_layout l = hn_layout_of(t);
+    const unsigned char *block = super + l.head + hn_block_bytes(l) * (size_t)(2 * i + b);
+    HN_UNROLL for (int r = r0; r < end; r++) {
+        if (prefetches(t, T)) prefetch(t, super, i, 8 * b + r);
+        const __m512i codes = load_codes(t, block, r);
+        HN_UNROLL for (int k = 0; k < T; k++) sum[k] = add_line(sum[k], codes, x, k, b, r);
+    }
+}
+
+/* Sums of 16 inputs of Q2_K and Q3_K fit 16 bits, as their scales do: vpmaddwd and vpdpwssd multiply them where the high
+ * half of the scale is zero. Those of Q6_K need 32. */
+HN_INLINE __m512i word_or_int(const hn_dtype t, __m512i s) {
+    return t == HN_Q3_K ? _mm512_and_si512(s, _mm512_set1_epi32(0xffff)) : s;
+}
+
+/* isum[T] of block b of a group: the exact sum of values and activations, of types with parts times their scales. */
+HN_INLINE void sum_block(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const rows_at x,
+                         __m512i *isum) {
+    HN_UNROLL for (int k = 0; k < T; k++) isum[k] = start_sum(t, x, k, b, 0);
+    add_lines(t, T, super, i, b, 0, hn_has_parts(t) ? 4 : 8, x, isum);
+    if (!hn_has_parts(t)) return;
+    __m512i s = word_or_int(t, part_scale(t, super, i, b, 0)), sum[TILE_ROWS];
+    HN_UNROLL for (int k = 0; k < T; k++) {
+        isum[k] = t == HN_Q6_K ? _mm512_mullo_epi32(isum[k], s) : _mm512_madd_epi16(isum[k], s);
+        sum[k] = start_sum(t, x, k, b, 1);
+    }
+    add_lines(t, T, super, i, b, 4, 8, x, sum);
+    s = word_or_int(t, part_scale(t, super, i, b, 1));
+    HN_UNROLL for (int k = 0; k < T; k++) {
+        isum[k] = t == HN_Q6_K ? _mm512_add_epi32(isum[k], _mm512_mullo_epi32(sum[k], s))
+                               : _mm512_dpwssd_epi32(isum[k], sum[k], s);
+    }
+}
+
+/* Q2_K: acc[T] less the minima of block b; n4 fits 16 bits too. */
+HN_INLINE void take_parts_minimum(const int T, const unsigned char *super, int i, const int b, const rows_at x,
+                                  __m512 *acc) {
+    const __m512i m0 = part_minimum(super, i, b, 0), m1 = part_minimum(super, i, b, 1);
+    const __m512 m = block_minimum(HN_Q2_K, super, i, b);
+    HN_UNROLL for (int k = 0; k < T; k++) {
+        const int32_t *n4 = parts_at(x, k)->n4 + 2 * b;
+        __m512i msum = _mm512_madd_epi16(m0, _mm512_set1_epi32(n4[0]));
+        msum = _mm512_dpwssd_epi32(msum, m1, _mm512_set1_epi32(n4[1]));
+        acc[k] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(msum), m), _mm512_set1_ps(group_at(x, k)->d[b]), acc[k]);
+    }
+}
+
+/* acc[T] after block b of a group. */
+HN_INLINE void add_block(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const rows_at x,
+                         __m512 *acc) {
+    __m512i isum[TILE_ROWS];
+    sum_block(t, T, super, i, b, x, isum);
+    const __m512 d = block_scale(t, super, i, b);
+    HN_UNROLL for (int k = 0; k < T; k++) {
+        const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(isum[k]), d);
+        acc[k] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(group_at(x, k)->d[b]), acc[k]);
+    }
+    if (t == HN_Q2_K) {
+        take_parts_minimum(T, super, i, b, x, acc);
+    } else if (adds_minimum(t) || takes_minimum(t)) {
+        const __m512 m = block_minimum(t, super, i, b);
+        HN_UNROLL for (int k = 0; k < T; k++) {
+            const __m512 ds = _mm512_set1_ps(group_at(x, k)->ds[b]);
+            acc[k] = adds_minimum(t) ? _mm512_fmadd_ps(m, ds, acc[k]) : _mm512_fnmadd_ps(m, ds, acc[k]);
         }
     }
 }
 
-/* Part of a strip for the rows of a tile: c[T][16] from zero where fresh, else continued. */
-typedef void tile_fn(const unsigned char *w, const unsigned char *x, size_t x_stride, int groups, bool fresh, float *c);
+/* Part of a strip, from a superblock on, for the rows of a tile: c[T][16] from zero where fresh, else continued. */
+typedef void tile_fn(const unsigned char *w, const unsigned char *x, const unsigned char *parts, size_t x_stride,
+                     int groups, bool fresh, float *c);
 
-HN_INLINE void run_tile(const hn_dtype t, const int T, const unsigned char *w, const unsigned char *x, size_t x_stride,
-                        int groups, bool fresh, float *c) {
+HN_INLINE void run_tile(const hn_dtype t, const int T, const unsigned char *w, rows_at x, int groups, bool fresh,
+                        float *c) {
     __m512 acc[TILE_ROWS];
-    HN_UNROLL for (int i = 0; i < T; i++) acc[i] = fresh ? _mm512_setzero_ps() : _mm512_load_ps(c + 16 * i);
-    tile_q8(t, T, w, x, x_stride, groups, acc);
-    HN_UNROLL for (int i = 0; i < T; i++) _mm512_store_ps(c + 16 * i, acc[i]);
+    HN_UNROLL for (int k = 0; k < T; k++) acc[k] = fresh ? _mm512_setzero_ps() : _mm512_load_ps(c + 16 * k);
+    for (; groups > 0; groups -= groups_of(t), w += hn_super_bytes(hn_layout_of(t))) {
+        const int here = groups < groups_of(t) ? groups : groups_of(t);
+        for (int i = 0; i < here; i++) {
+            add_block(t, T, w, i, 0, x, acc);
+            add_block(t, T, w, i, 1, x, acc);
+            x.x += sizeof(hn_q8_group);
+            x.parts += sizeof(hn_q8_parts);
+        }
+    }
+    HN_UNROLL for (int k = 0; k < T; k++) _mm512_store_ps(c + 16 * k, acc[k]);
 }
 
 /* Not inlined, so that each tile has its own registers. */
 #define TILE(type, T)                                                                                                 \
     static __attribute__((noinline)) void tile_##type##_##T(const unsigned char *w, const unsigned char *x,           \
-                                                            size_t x_stride, int groups, bool fresh, float *c) {      \
-        run_tile(HN_##type, T, w, x, x_stride, groups, fresh, c);                                                     \
+                                                            const unsigned char *parts, size_t x_stride, int groups,  \
+                                                            bool fresh, float *c) {                                   \
+        run_tile(HN_##type, T, w, (rows_at){x, parts, x_stride}, groups, fresh, c);                                   \
     }
 #define TILES(type)                                                                                                   \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
     static tile_fn *const tiles_##type[TILE_ROWS + 1] = {                                                             \
         NULL,           tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,                           \
         tile_##type##_5, tile_##type##_6, tile_##type##_7, tile_##type##_8};
-TILES(Q4_0)
-TILES(Q4_1)
-TILES(Q8_0)
+HN_BLOCK_TYPES(TILES)
 
 /* Every strip for all rows: in one walk where they fit a tile, else chunk by chunk in tiles of about equal size. */
 static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
+    const hn_layout l = hn_layout_of(t);
     int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
     int step = tiles > 1 ? CHUNK_GROUPS : groups;
     for (int s = 0; s < j->strips; s++) {
-        for (int g = 0; g < groups; g += step) {
+        const unsigned char *w = j->w[s];
+        for (int g = 0; g < groups; g += step, w += hn_super_bytes(l) * (size_t)(CHUNK_GROUPS * HN_GROUP / l.inputs)) {
             for (int part = 0, row = 0; part < tiles; part++) {
                 int rows = j->n * (part + 1) / tiles - row;
-                by_rows[rows](j->w[s] + hn_group_bytes(t) * (size_t)g,
-                              j->x + j->x_stride * (size_t)row + sizeof(hn_q8_group) * (size_t)g, j->x_stride,
+                const unsigned char *x = j->x + j->x_stride * (size_t)row;
+                by_rows[rows](w, x + sizeof(hn_q8_group) * (size_t)g,
+                              x + hn_act_parts_off(j->in) + sizeof(hn_q8_parts) * (size_t)g, j->x_stride,
                               groups - g < step ? groups - g : step, g == 0,
                               j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP);
                 row += rows;
@@ -132,113 +207,148 @@ static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *
     }
 }
 
-static void strips_q8_q4_0(const hn_strips_job *j) { strips_q8(HN_Q4_0, tiles_Q4_0, j); }
-static void strips_q8_q4_1(const hn_strips_job *j) { strips_q8(HN_Q4_1, tiles_Q4_1, j); }
-static void strips_q8_q8_0(const hn_strips_job *j) { strips_q8(HN_Q8_0, tiles_Q8_0, j); }
+#define STRIPS_Q8(type) static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, tiles_##type, j); }
+HN_BLOCK_TYPES(STRIPS_Q8)
 
 /* ---- float rows ---------------------------------------------------------------------------------------------------- */
 
-enum { FLOAT_ROWS = 6 };
+enum { FLOAT_STRIPS = 4, FEW_ROWS = 4 }; /* most strips at once; most rows of a tile of as many */
 
-/* 16 weights of one input of a block type, from its line of four inputs. */
-HN_INLINE __m512 dequantise(const hn_dtype t, __m512i line, const int shift, __m512 d, __m512 m) {
-    __m512i code = _mm512_and_si512(_mm512_srli_epi32(line, (unsigned)shift), _mm512_set1_epi32(t == HN_Q8_0 ? 255 : 15));
-    if (t == HN_Q4_1) return _mm512_add_ps(_mm512_mul_ps(d, _mm512_cvtepi32_ps(code)), m);
-    code = _mm512_sub_epi32(code, _mm512_set1_epi32(t == HN_Q8_0 ? 128 : 8));
-    return _mm512_mul_ps(d, _mm512_cvtepi32_ps(code));
-}
+/* What a tile of S strips and T rows reads, and c[S][T][16] that it continues. */
+typedef struct float_tile {
+    const unsigned char *w[FLOAT_STRIPS];
+    float factor[FLOAT_STRIPS]; /* of F8_E4M3 */
+    const float *x;
+    size_t x_stride, c_stride; /* floats from row to row, from strip to strip */
+    int count;                 /* inputs */
+    float *c;
+} float_tile;
 
-/* Group g of a strip as f32 [64][16]. */
-HN_INLINE void widen_group(const hn_dtype t, const unsigned char *group, float *dst) {
-    for (int b = 0; b < 2; b++, dst += HN_BLOCK * HN_STRIP) {
-        const __m512 d = load_half(group + 32 * b), m = t == HN_Q4_1 ? load_half(group + 64 + 32 * b) : d;
-        const unsigned char *codes = group + hn_group_head(t) + (t == HN_Q8_0 ? 512 : 256) * b;
-        for (int r = 0; r < (t == HN_Q8_0 ? 8 : 4); r++) {
-            const __m512i line = _mm512_load_si512(codes + 64 * r);
-            HN_UNROLL for (int c = 0; c < 4; c++) {
-                _mm512_store_ps(dst + (4 * r + c) * HN_STRIP, dequantise(t, line, 8 * c, d, m));
-                if (t != HN_Q8_0) {
-                    _mm512_store_ps(dst + (16 + 4 * r + c) * HN_STRIP, dequantise(t, line, 8 * c + 4, d, m));
-                }
+/* Where one strip is read at a time, prefetches pay for these types too; where several are, of F8_E4M3 only. */
+HN_INLINE bool float_prefetches(const int t, const int S) { return t != HN_WIDENED && (S == 1 || float_bytes(t) == 1); }
+
+/* acc[S][T] with inputs [k, k + count), count <= 4. */
+HN_INLINE void add_inputs(const int t, const int T, const int S, const float_tile *j, int k, const int count,
+                          __m512 *acc) {
+    const int step = (int)(HN_STRIP * float_bytes(t));
+    HN_UNROLL for (int s = 0; s < S; s++) {
+        const unsigned char *w = j->w[s] + step * k;
+        __m512 v[4];
+        if (float_prefetches(t, S) && count == 4) {
+            HN_UNROLL for (int l = 0; l < 4 * step; l += 64) _mm_prefetch((const char *)w + AHEAD + l, _MM_HINT_T1);
+        }
+        HN_UNROLL for (int i = 0; i < count; i++) v[i] = load_float(t, w + step * i, _mm512_set1_ps(j->factor[s]));
+        HN_UNROLL for (int i = 0; i < count; i++) {
+            HN_UNROLL for (int r = 0; r < T; r++) {
+                const __m512 x = _mm512_set1_ps(j->x[j->x_stride * (size_t)r + (size_t)(k + i)]);
+                acc[s * T + r] = _mm512_fmadd_ps(v[i], x, acc[s * T + r]);
             }
         }
     }
 }
 
-/* Inputs [k, k + count) of a strip as f32 [count][16]; k a multiple of 64. Scratch holds a group. */
-static const float *widen(hn_dtype t, const unsigned char *strip, int k, int count, float *scratch) {
-    const unsigned char *group = strip + (hn_is_block_type(t) ? hn_group_bytes(t) * (size_t)(k / HN_GROUP) : 0);
-    const unsigned char *half = strip + (size_t)k * HN_STRIP * 2;
-    switch (t) {
-    case HN_Q4_0: widen_group(HN_Q4_0, group, scratch); break;
-    case HN_Q4_1: widen_group(HN_Q4_1, group, scratch); break;
-    case HN_Q8_0: widen_group(HN_Q8_0, group, scratch); break;
-    case HN_F16:
-        for (int i = 0; i < count; i++) _mm512_store_ps(scratch + 16 * i, load_half(half + 32 * i));
-        break;
-    case HN_BF16:
-        for (int i = 0; i < count; i++) {
-            __m512i v = _mm512_cvtepu16_epi32(_mm256_load_si256((const __m256i *)(half + 32 * i)));
-            _mm512_store_si512(scratch + 16 * i, _mm512_slli_epi32(v, 16));
-        }
-        break;
-    default: return (const float *)strip + (size_t)k * HN_STRIP;
-    }
-    return scratch;
-}
-
-/* c[S][T] continued with `count` inputs of S widened strips and T rows. */
-HN_INLINE void tile_f32(const int T, const int S, const float *const *w, const float *x, size_t x_stride, int count,
-                        float *c, size_t c_stride) {
-    __m512 acc[4 * FLOAT_ROWS];
+HN_INLINE void tile_f32(const int t, const int T, const int S, const float_tile *j) {
+    __m512 acc[FLOAT_STRIPS * FEW_ROWS];
     HN_UNROLL for (int s = 0; s < S; s++) {
-        HN_UNROLL for (int i = 0; i < T; i++) acc[s * T + i] = _mm512_load_ps(c + c_stride * (size_t)s + 16 * i);
+        HN_UNROLL for (int r = 0; r < T; r++) acc[s * T + r] = _mm512_load_ps(j->c + j->c_stride * (size_t)s + 16 * r);
     }
-    for (int k = 0; k < count; k++) {
-        __m512 v[4];
-        HN_UNROLL for (int s = 0; s < S; s++) v[s] = _mm512_load_ps(w[s] + 16 * k);
-        HN_UNROLL for (int i = 0; i < T; i++) {
-            const __m512 a = _mm512_set1_ps(x[x_stride * (size_t)i + (size_t)k]);
-            HN_UNROLL for (int s = 0; s < S; s++) acc[s * T + i] = _mm512_fmadd_ps(v[s], a, acc[s * T + i]);
-        }
-    }
+    int k = 0;
+    for (; k + 4 <= j->count; k += 4) add_inputs(t, T, S, j, k, 4, acc);
+    for (; k < j->count; k++) add_inputs(t, T, S, j, k, 1, acc);
     HN_UNROLL for (int s = 0; s < S; s++) {
-        HN_UNROLL for (int i = 0; i < T; i++) _mm512_store_ps(c + c_stride * (size_t)s + 16 * i, acc[s * T + i]);
+        HN_UNROLL for (int r = 0; r < T; r++) _mm512_store_ps(j->c + j->c_stride * (size_t)s + 16 * r, acc[s * T + r]);
     }
 }
 
-typedef void float_fn(const float *const *w, const float *x, size_t x_stride, int count, float *c, size_t c_stride);
-#define FLOAT_TILE(T, S)                                                                                              \
-    static __attribute__((noinline)) void float_##T##x##S(const float *const *w, const float *x, size_t x_stride,     \
-                                                          int count, float *c, size_t c_stride) {                     \
-        tile_f32(T, S, w, x, x_stride, count, c, c_stride);                                                           \
+typedef void float_fn(const float_tile *j);
+#define FLOAT_TILE(type, T, S)                                                                                        \
+    static __attribute__((noinline)) void float_##type##_##T##x##S(const float_tile *j) { tile_f32(HN_##type, T, S, j); }
+#define FEW_TILES(type, S)                                                                                            \
+    FLOAT_TILE(type, 1, S) FLOAT_TILE(type, 2, S) FLOAT_TILE(type, 3, S) FLOAT_TILE(type, 4, S)
+#define FEW_NAMES(type, S) NULL, float_##type##_1x##S, float_##type##_2x##S, float_##type##_3x##S, float_##type##_4x##S
+#define FLOAT_TILES(type)                                                                                             \
+    FEW_TILES(type, 1) FEW_TILES(type, 2) FEW_TILES(type, 4)                                                          \
+    FLOAT_TILE(type, 5, 1) FLOAT_TILE(type, 6, 1) FLOAT_TILE(type, 7, 1) FLOAT_TILE(type, 8, 1)                       \
+    static float_fn *const floats_##type[3][TILE_ROWS + 1] = {                                                        \
+        {FEW_NAMES(type, 1), float_##type##_5x1, float_##type##_6x1, float_##type##_7x1, float_##type##_8x1},         \
+        {FEW_NAMES(type, 2)}, {FEW_NAMES(type, 4)}};
+HN_FLOAT_TYPES(FLOAT_TILES)
+FLOAT_TILES(F8_PLAIN)
+FLOAT_TILES(WIDENED)
+#define FLOAT_ENTRY(type) [HN_##type] = floats_##type,
+static float_fn *const (*const float_tiles[HN_WIDENED + 1])[TILE_ROWS + 1] = { /* [type][strips / 2][rows] */
+    HN_FLOAT_TYPES(FLOAT_ENTRY) FLOAT_ENTRY(F8_PLAIN) FLOAT_ENTRY(WIDENED)};
+
+/* Strips [s, s + strips) with the inputs of a tile, from k on, and all rows. */
+static void add_floats(int t, const hn_strips_job *j, int s, int strips, float_tile *tile, int k) {
+    const int tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
+    tile->x_stride = j->x_stride / sizeof(float);
+    tile->c_stride = (size_t)j->n * HN_STRIP;
+    for (int part = 0, row = 0; part < tiles; part++) {
+        const int rows = j->n * (part + 1) / tiles - row;
+        tile->x = (const float *)j->x + tile->x_stride * (size_t)row + k;
+        tile->c = j->c + tile->c_stride * (size_t)s + HN_STRIP * row;
+        float_tiles[t][strips / 2][rows](tile);
+        row += rows;
     }
-#define FLOAT_TILES(T) FLOAT_TILE(T, 1) FLOAT_TILE(T, 2) FLOAT_TILE(T, 3) FLOAT_TILE(T, 4)
-FLOAT_TILES(1)
-FLOAT_TILES(2)
-FLOAT_TILES(3)
-FLOAT_TILES(4)
-FLOAT_TILES(5)
-FLOAT_TILES(6)
-#define FLOAT_ROW(T) {NULL, float_##T##x1, float_##T##x2, float_##T##x3, float_##T##x4}
-static float_fn *const float_tiles[FLOAT_ROWS + 1][HN_CALL_STRIPS + 1] = {
-    {NULL}, FLOAT_ROW(1), FLOAT_ROW(2), FLOAT_ROW(3), FLOAT_ROW(4), FLOAT_ROW(5), FLOAT_ROW(6)};
+}
+
+/* The strips to take at once: 1, 2 or 4. */
+static int strips_at_once(int most, int left) { return left >= most ? most : left >= 2 ? 2 : 1; }
+
+#define WIDEN(type)                                                                                                   \
+    static void widen_##type(const unsigned char *super, int i, float *dst) { widen_group(HN_##type, super, i, dst); }
+HN_BLOCK_TYPES(WIDEN)
+#define WIDEN_ENTRY(type) [HN_##type] = widen_##type,
+static void (*const widen_block_type[HN_WEIGHT_TYPES])(const unsigned char *super, int i, float *dst) = {
+    HN_BLOCK_TYPES(WIDEN_ENTRY)};
+
+
+/* A group of every strip is widened to f32 in the L1 cache, then read by all rows. */
+static void strips_of_blocks(hn_dtype t, const hn_strips_job *j) {
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
+    const hn_layout l = hn_layout_of(t);
+    const int most = j->n == 1 ? 4 : j->n < 4 ? 2 : 1; /* enough for four sums */
+    for (int k = 0; k < j->in; k += HN_GROUP) {
+        for (int s = 0; s < j->strips; s++) {
+            const unsigned char *super = j->w[s] + hn_super_bytes(l) * (size_t)(k / l.inputs);
+            widen_block_type[t](super, k % l.inputs / HN_GROUP, scratch[s]);
+        }
+        float_tile tile = {.count = j->in - k < HN_GROUP ? j->in - k : HN_GROUP};
+        for (int s = 0, run; s < j->strips; s += run) {
+            run = strips_at_once(most, j->strips - s);
+            for (int i = 0; i < run; i++) tile.w[i] = (const unsigned char *)scratch[s + i];
+            add_floats(HN_WIDENED, j, s, run, &tile, k);
+        }
+    }
+}
+
+/* Widened in registers. With few rows several strips at once, which hide the latency of their sums, are faster than one
+ * stream with prefetches: up to which number of rows was measured. */
+static void strips_of_floats(hn_dtype t, const hn_strips_job *j) {
+    const size_t head = t == HN_F8_E4M3 ? hn_f8_head(j->in) : 0, step = HN_STRIP * float_bytes(t);
+    const int few = t == HN_F32 ? FEW_ROWS : t == HN_F8_E4M3 ? 1 : 3;
+    for (int s = 0, run; s < j->strips; s += run) {
+        run = strips_at_once(j->n > few ? 1 : t == HN_F32 && j->n > 2 ? 2 : 4, j->strips - s);
+        for (int k = 0; k < j->in; k += HN_F8_BLOCK) {
+            float_tile tile = {.count = j->in - k < HN_F8_BLOCK ? j->in - k : HN_F8_BLOCK};
+            int as = t == HN_F8_E4M3 ? HN_F8_PLAIN : (int)t;
+            for (int i = 0; i < run; i++) {
+                tile.w[i] = j->w[s + i] + head + step * (size_t)k;
+                tile.factor[i] = head ? ((const float *)j->w[s + i])[k / HN_F8_BLOCK] : 1;
+                if (head && !f8_is_plain(tile.w[i], tile.count, tile.factor[i])) as = HN_F8_E4M3;
+            }
+            add_floats(as, j, s, run, &tile, k);
+        }
+    }
+}
 
 static void strips_f32(hn_dtype t, const hn_strips_job *j) {
-    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
-    size_t x_stride = j->x_stride / sizeof(float), c_stride = (size_t)j->n * HN_STRIP;
-    int parts = (j->n + FLOAT_ROWS - 1) / FLOAT_ROWS;
-    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
-    for (int k = 0; k < j->in; k += HN_GROUP) {
-        int count = j->in - k < HN_GROUP ? j->in - k : HN_GROUP;
-        const float *w[HN_CALL_STRIPS];
-        for (int s = 0; s < j->strips; s++) w[s] = widen(t, j->w[s], k, count, scratch[s]);
-        for (int part = 0, row = 0; part < parts; part++) {
-            int rows = (j->n * (part + 1)) / parts - row;
-            float_tiles[rows][j->strips](w, (const float *)j->x + x_stride * (size_t)row + k, x_stride, count,
-                                         j->c + 16 * row, c_stride);
-            row += rows;
-        }
+    memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
+    if (hn_is_block_type(t)) {
+        strips_of_blocks(t, j);
+    } else {
+        strips_of_floats(t, j);
     }
 }
 

@@ -36,4 +36,17 @@ HN_INLINE float hn_sum_avx2(__m256 low, __m256 high) {
 HN_INLINE __m256i hn_first_avx2(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
+
+/* The first min(8, count) floats at p; other lanes are zero, and stay as they are in memory. Masked stores are slow, on AMD
+ * by ten times: only the end of a row takes them. */
+HN_INLINE __m256 hn_load_avx2(const float *p, int count) {
+    return count >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, hn_first_avx2(count));
+}
+HN_INLINE void hn_store_avx2(float *p, int count, __m256 v) {
+    if (count >= 8) {
+        _mm256_storeu_ps(p, v);
+    } else {
+        _mm256_maskstore_ps(p, hn_first_avx2(count), v);
+    }
+}
 #endif

@@ -19,14 +19,30 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
     }
     HN_UNROLL for (int h = 0; h < 2; h++) {
         if (i + 8 * h >= in) break;
-        const __m256 v = _mm256_maskload_ps(x + i + 8 * h, hn_first_avx2(in - i - 8 * h));
+        const __m256 v = hn_load_avx2(x + i + 8 * h, in - i - 8 * h);
         sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
     }
     const __m256 r = _mm256_set1_ps(1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps));
     for (i = 0; i < in; i += 8) {
-        const __m256i lanes = hn_first_avx2(in - i);
-        const __m256 v = _mm256_mul_ps(_mm256_maskload_ps(x + i, lanes), r);
-        _mm256_maskstore_ps(y + i, lanes, _mm256_mul_ps(v, _mm256_maskload_ps(w + i, lanes)));
+        const __m256 v = _mm256_mul_ps(hn_load_avx2(x + i, in - i), r);
+        hn_store_avx2(y + i, in - i, _mm256_mul_ps(v, hn_load_avx2(w + i, in - i)));
+    }
+}
+
+static void add(float *y, const float *x, int count) {
+    for (int i = 0; i < count; i += 8) {
+        const __m256 sum = _mm256_add_ps(hn_load_avx2(y + i, count - i), hn_load_avx2(x + i, count - i));
+        hn_store_avx2(y + i, count - i, sum);
+    }
+}
+
+static void geglu(float *gate, const float *up, int count) {
+    for (int i = 0; i < count; i += 8) {
+        const __m256 x = hn_load_avx2(gate + i, count - i);
+        const __m256 cube = _mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(HN_GELU_CUBE), x), x);
+        const __m256 t = _mm256_mul_ps(_mm256_set1_ps(HN_GELU_T), _mm256_fmadd_ps(cube, x, x));
+        const __m256 gelu = _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), hn_exp_avx2(t)));
+        hn_store_avx2(gate + i, count - i, _mm256_mul_ps(gelu, hn_load_avx2(up + i, count - i)));
     }
 }
 
@@ -36,14 +52,17 @@ HN_INLINE uint32_t max_u32(__m256i v) {
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(a, _mm_shuffle_epi32(a, 0xb1)));
 }
 
-HN_INLINE int32_t sum_i32(__m256i v) {
-    __m128i a = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    a = _mm_add_epi32(a, _mm_shuffle_epi32(a, 0x4e));
-    return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xb1)));
+/* The sums of the lanes of a, and of b. */
+HN_INLINE void sum_i32(__m256i a, __m256i b, int32_t *sum) {
+    __m256i v = _mm256_hadd_epi32(a, b); /* in each 128-bit half two lanes from a, two from b */
+    v = _mm256_hadd_epi32(v, v);
+    const __m128i both = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    sum[0] = _mm_cvtsi128_si32(both);
+    sum[1] = _mm_extract_epi32(both, 1);
 }
 
 /* 32 values */
-static void quantise_block(const float *x, hn_q8_group *g, int b) {
+static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, int b) {
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
     __m256i top = _mm256_setzero_si256(), q[4];
     HN_UNROLL for (int i = 0; i < 4; i++) {
@@ -57,7 +76,9 @@ static void quantise_block(const float *x, hn_q8_group *g, int b) {
         q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
         q[i] = _mm256_and_si256(q[i], any);
     }
-    const int32_t sum = sum_i32(_mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3])));
+    int32_t part[2];
+    sum_i32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]), part);
+    const int32_t sum = part[0] + part[1];
     /* packs works inside 128-bit halves: dwords come out as 0 4 1 5 2 6 3 7 */
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -66,41 +87,45 @@ static void quantise_block(const float *x, hn_q8_group *g, int b) {
     g->ds[b] = g->d[b] * (float)sum;
     g->n8[b] = -8 * sum;
     g->n128[b] = -128 * sum;
+    for (int p = 0; p < 2; p++) {
+        parts->n4[2 * b + p] = -4 * part[p];
+        parts->n32[2 * b + p] = -32 * part[p];
+    }
 }
 
-static void quantise(const float *x, int count, hn_q8_group *out) {
-    for (; count >= HN_GROUP; count -= HN_GROUP, x += HN_GROUP, out++) {
-        quantise_block(x, out, 0);
-        quantise_block(x + HN_BLOCK, out, 1);
-    }
+static void quantise_group(const float *x, hn_q8_group *g, hn_q8_parts *parts) {
+    quantise_block(x, g, parts, 0);
+    quantise_block(x + HN_BLOCK, g, parts, 1);
+}
+
+static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
+    for (; count >= HN_GROUP; count -= HN_GROUP, x += HN_GROUP) quantise_group(x, out++, parts++);
     if (count > 0) { /* zeros beyond the end change nothing */
         float last[HN_GROUP] = {0};
         memcpy(last, x, (size_t)count * sizeof *x);
-        quantise_block(last, out, 0);
-        quantise_block(last + HN_BLOCK, out, 1);
+        quantise_group(last, out, parts);
     }
 }
 
 static void rope_halves(float *x, const float *cs, int half) {
     for (int i = 0; i < half; i += 8) {
-        const __m256i lanes = hn_first_avx2(half - i);
-        const __m256 c = _mm256_maskload_ps(cs + i, lanes), s = _mm256_maskload_ps(cs + half + i, lanes);
-        const __m256 a = _mm256_maskload_ps(x + i, lanes), b = _mm256_maskload_ps(x + half + i, lanes);
-        _mm256_maskstore_ps(x + i, lanes, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
-        _mm256_maskstore_ps(x + half + i, lanes, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+        const __m256 c = hn_load_avx2(cs + i, half - i), s = hn_load_avx2(cs + half + i, half - i);
+        const __m256 a = hn_load_avx2(x + i, half - i), b = hn_load_avx2(x + half + i, half - i);
+        hn_store_avx2(x + i, half - i, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+        hn_store_avx2(x + half + i, half - i, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
     }
 }
 
 static void rope_pairs(float *x, const float *cs, int half) {
     const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
     for (int i = 0; i < half; i += 4) {
-        const __m256i pairs = hn_first_avx2(half - i < 4 ? half - i : 4), lanes = hn_first_avx2(2 * (half - i));
+        const __m256i pairs = hn_first_avx2(half - i < 4 ? half - i : 4);
         const __m256 c = _mm256_permutevar8x32_ps(_mm256_maskload_ps(cs + i, pairs), twice);
         const __m256 s = _mm256_permutevar8x32_ps(_mm256_maskload_ps(cs + half + i, pairs), twice);
-        const __m256 v = _mm256_maskload_ps(x + 2 * i, lanes);
+        const __m256 v = hn_load_avx2(x + 2 * i, 2 * (half - i));
         const __m256 other = _mm256_permute_ps(v, 0xb1);
         /* even lanes v*c - other*s, odd lanes v*c + other*s */
-        _mm256_maskstore_ps(x + 2 * i, lanes, _mm256_fmaddsub_ps(v, c, _mm256_mul_ps(other, s)));
+        hn_store_avx2(x + 2 * i, 2 * (half - i), _mm256_fmaddsub_ps(v, c, _mm256_mul_ps(other, s)));
     }
 }
 
@@ -170,6 +195,8 @@ static int argmax(const float *x, int cols) {
 
 void hn_kernels_avx2_rows(struct hn_kernels *k) {
     k->rmsnorm = rmsnorm;
+    k->add = add;
+    k->geglu = geglu;
     k->quantise = quantise;
     k->rope = rope;
     k->to_cache = to_cache;

@@ -24,8 +24,17 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
     }
 }
 
+/* The sums of a and of b, in lanes 0 and 1. */
+HN_INLINE __m128i sums_of(__m512i a, __m512i b) {
+    const __m256i a8 = _mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+    const __m256i b8 = _mm256_add_epi32(_mm512_castsi512_si256(b), _mm512_extracti64x4_epi64(b, 1));
+    const __m256i pairs = _mm256_hadd_epi32(a8, b8);
+    const __m128i quads = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    return _mm_hadd_epi32(quads, quads);
+}
+
 /* 32 values, those beyond `count` zero. */
-HN_INLINE void quantise_block(const float *x, int count, hn_q8_group *g, int b) {
+HN_INLINE void quantise_block(const float *x, int count, hn_q8_group *g, hn_q8_parts *parts, int b) {
     const __m512 lo = _mm512_maskz_loadu_ps(lanes_of(count), x);
     const __m512 hi = _mm512_maskz_loadu_ps(count > 16 ? lanes_of(count - 16) : 0, count > 16 ? x + 16 : x);
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
@@ -40,17 +49,20 @@ HN_INLINE void quantise_block(const float *x, int count, hn_q8_group *g, int b) 
     const __m512i q_hi = _mm512_maskz_cvtps_epi32(any, _mm512_mul_ps(hi, scale));
     _mm_storeu_si128((__m128i *)(g->q + HN_BLOCK * b), _mm512_cvtepi32_epi8(q_lo));
     _mm_storeu_si128((__m128i *)(g->q + HN_BLOCK * b + 16), _mm512_cvtepi32_epi8(q_hi));
-    const int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(q_lo, q_hi));
+    const __m128i minus = _mm_sub_epi32(_mm_setzero_si128(), sums_of(q_lo, q_hi));
+    _mm_storel_epi64((__m128i *)(parts->n4 + 2 * b), _mm_slli_epi32(minus, 2));
+    _mm_storel_epi64((__m128i *)(parts->n32 + 2 * b), _mm_slli_epi32(minus, 5));
+    const int32_t sum = -(_mm_cvtsi128_si32(minus) + _mm_extract_epi32(minus, 1));
     g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
     g->ds[b] = g->d[b] * (float)sum;
     g->n8[b] = -8 * sum;
     g->n128[b] = -128 * sum;
 }
 
-static void quantise(const float *x, int count, hn_q8_group *out) {
-    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++) {
-        quantise_block(x, count, out, 0);
-        quantise_block(count > HN_BLOCK ? x + HN_BLOCK : x, count > HN_BLOCK ? count - HN_BLOCK : 0, out, 1);
+static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
+    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++, parts++) {
+        quantise_block(x, count, out, parts, 0);
+        quantise_block(count > HN_BLOCK ? x + HN_BLOCK : x, count > HN_BLOCK ? count - HN_BLOCK : 0, out, parts, 1);
     }
 }
 
@@ -130,8 +142,29 @@ static int argmax(const float *x, int cols) {
     return 0; /* all NaN */
 }
 
+static void add(float *y, const float *x, int count) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, y + i), _mm512_maskz_loadu_ps(lanes, x + i));
+        _mm512_mask_storeu_ps(y + i, lanes, sum);
+    }
+}
+
+static void geglu(float *gate, const float *up, int count) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 x = _mm512_maskz_loadu_ps(lanes, gate + i);
+        const __m512 cube = _mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(HN_GELU_CUBE), x), x);
+        const __m512 t = _mm512_mul_ps(_mm512_set1_ps(HN_GELU_T), _mm512_fmadd_ps(cube, x, x));
+        const __m512 gelu = _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), hn_exp_avx512(t)));
+        _mm512_mask_storeu_ps(gate + i, lanes, _mm512_mul_ps(gelu, _mm512_maskz_loadu_ps(lanes, up + i)));
+    }
+}
+
 void hn_kernels_avx512_rows(struct hn_kernels *k) {
     k->rmsnorm = rmsnorm;
+    k->add = add;
+    k->geglu = geglu;
     k->quantise = quantise;
     k->rope = rope;
     k->to_cache = to_cache;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_extras_test.c - what only some families add to a layer: GeGLU, biases and norms of heads, norms behind branches,
+ * a scaled residual. The kernels at every level against ref, bit for bit; ref against double arithmetic; the operations
+ * against plain loops, with any number of threads. */
+#include "check.h"
+
+static const struct hn_kernels *ref(void) { return hn_kernels_get(HN_ISA_REF); }
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+
+static double gelu(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+static void one_level(const struct hn_kernels *k, const char *name) {
+    const int n = check_int(1, 100);
+    const enum check_kind kind = (enum check_kind)check_int(0, CHECK_KINDS - 1);
+    check_buf b[4];
+    float *x[4];
+    for (int i = 0; i < 4; i++) {
+        b[i] = check_alloc((size_t)n * sizeof(float), 4 * (size_t)check_int(0, 15));
+        x[i] = (float *)b[i].p;
+    }
+    check_fill(x[0], n, kind);
+    check_fill(x[1], n, USUAL);
+    memcpy(x[2], x[0], (size_t)n * sizeof(float));
+    memcpy(x[3], x[0], (size_t)n * sizeof(float));
+    ref()->geglu(x[2], x[1], n);
+    k->geglu(x[3], x[1], n);
+    check_same_row(x[3], x[2], n, name, 0);
+    for (int i = 0; i < n && kind == USUAL; i++) {
+        const double want = gelu(x[0][i]) * x[1][i];
+        assert_true(fabs(x[2][i] - want) <= 1e-5 * fabs(want) + 1e-30);
+    }
+    ref()->add(x[2], x[0], n);
+    k->add(x[3], x[0], n);
+    check_same_row(x[3], x[2], n, name, 1);
+    for (int i = 0; i < 4; i++) check_free(&b[i]);
+}
+
+static void kernels_test(void **state HN_UNUSED) {
+    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+        for (int round = 0; round < 100; round++) one_level(hn_kernels_get((hn_isa)isa), hn_isa_name((hn_isa)isa));
+    }
+}
+
+/* Far from zero GELU is the identity or zero, and what is not a number stays so. */
+static void edges_test(void **state HN_UNUSED) {
+    float gate[5] = {30, -30, INFINITY, NAN, 0}, up[5] = {2, 2, 2, 2, 2};
+    ref()->geglu(gate, up, 5);
+    assert_true(gate[0] == 60 && fabsf(gate[1]) < 1e-30f && gate[2] == INFINITY && isnan(gate[3]) && gate[4] == 0);
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+enum { ROWS = 9, HEADS = 6, KV_HEADS = 2, DIM = 24, LD = HEADS * DIM + 5, COLS = 77 };
+
+/* Heads and a branch, before (x) and after (y) the operations. */
+typedef struct layer {
+    check_ops c;
+    hn_head_fix fix;
+    hn_buf q, k, v, gate, up, branch, residual, scaled, norm;
+    int n;
+} layer;
+
+static void layer_rank(void *arg, int rank, int ranks) {
+    const layer *l = arg;
+    const hn_ops *o = &l->c.o;
+    hn_exec ex = {o, rank, ranks};
+    o->fix_heads(&ex, l->n, &l->fix, HEADS, KV_HEADS, DIM, l->q, l->k, l->v, LD);
+    o->glu(&ex, l->n, HN_GELU, l->gate, (hn_buf){0}, l->up, (hn_buf){0}, LD, COLS);
+    o->norm_add(&ex, l->n, l->branch, LD, l->norm, 1e-5f, l->residual, LD, COLS);
+    o->scale(&ex, l->n, l->scaled, LD, COLS, 0.37f);
+}
+
+static hn_buf random_buf(const hn_ops *o, int n) {
+    hn_buf b = check_mem(o, (size_t)n * sizeof(float));
+    check_fill(hn_host_f32(b), n, USUAL);
+    return b;
+}
+
+/* Each of q, k and v with or without a bias; q and k with or without a norm. */
+static void layer_create(layer *l, hn_isa isa, int with) {
+    l->c = check_open(check_int(1, 4), isa, false);
+    const hn_ops *o = &l->c.o;
+    hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
+    for (int i = 0; i < 8; i++) *rows[i] = random_buf(o, ROWS * LD);
+    l->norm = random_buf(o, COLS);
+    l->n = check_int(1, ROWS);
+    l->fix = (hn_head_fix){.eps = 1e-6f};
+    if (with & 1) l->fix.q_bias = random_buf(o, HEADS * DIM);
+    if (with & 1) l->fix.k_bias = random_buf(o, KV_HEADS * DIM);
+    if (with & 2) l->fix.v_bias = random_buf(o, KV_HEADS * DIM);
+    if (with & 4) l->fix.q_norm = random_buf(o, DIM);
+    if (with & 4) l->fix.k_norm = random_buf(o, DIM);
+}
+
+static void layer_free(layer *l) {
+    const hn_buf all[] = {l->q, l->k, l->v, l->gate, l->up, l->branch, l->residual, l->scaled, l->norm, l->fix.q_bias,
+                          l->fix.k_bias, l->fix.v_bias, l->fix.q_norm, l->fix.k_norm};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->c.o.mem_free(&l->c.o, all[i].mem);
+    check_close(&l->c);
+}
+
+static float *copy_of(hn_buf b) {
+    float *copy = hn_alloc(ROWS * LD * sizeof *copy);
+    memcpy(copy, hn_host(b), ROWS * LD * sizeof *copy);
+    return copy;
+}
+
+/* One row of heads as it was (x), by plain loops, against the row as it is; what lies behind the heads is untouched. */
+static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, hn_buf norm, const char *what) {
+    x += row * LD;
+    for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
+    for (int h = 0; h < heads && norm.mem; h++) {
+        float normed[DIM];
+        ref()->rmsnorm(x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
+        memcpy(x + h * DIM, normed, sizeof normed);
+    }
+    check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
+}
+
+static void check_branch(const layer *l, float *gate, float *branch, float *residual, float *scaled, int row) {
+    const int at = row * LD;
+    float normed[COLS];
+    ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
+    check_same_row(hn_host_f32(l->gate) + at, gate + at, LD, "geglu", row);
+    ref()->rmsnorm(branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
+    for (int k = 0; k < COLS; k++) residual[at + k] += normed[k];
+    check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
+    for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;
+    check_same_row(hn_host_f32(l->scaled) + at, scaled + at, LD, "scale", row);
+}
+
+static void one_layer(hn_isa isa, int with) {
+    layer l;
+    layer_create(&l, isa, with);
+    float *before[] = {copy_of(l.q), copy_of(l.k), copy_of(l.v), copy_of(l.gate), copy_of(l.branch), copy_of(l.residual),
+                       copy_of(l.scaled)};
+    hn_pool_run(l.c.pool, layer_rank, &l);
+    for (int row = 0; row < l.n; row++) {
+        check_heads(before[0], l.q, row, HEADS, l.fix.q_bias, l.fix.q_norm, "q");
+        check_heads(before[1], l.k, row, KV_HEADS, l.fix.k_bias, l.fix.k_norm, "k");
+        check_heads(before[2], l.v, row, KV_HEADS, l.fix.v_bias, (hn_buf){NULL, 0}, "v");
+        check_branch(&l, before[3], before[4], before[5], before[6], row);
+    }
+    for (int i = 0; i < 7; i++) hn_free(before[i]);
+    layer_free(&l);
+}
+
+static void operations_test(void **state HN_UNUSED) {
+    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+        for (int with = 0; with < 8; with++) one_layer((hn_isa)isa, with);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_test),
+        cmocka_unit_test(edges_test),
+        cmocka_unit_test(operations_test),
+    };
+    check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
