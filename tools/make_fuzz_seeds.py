@@ -16,7 +16,8 @@ DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 PACK = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
 GGML = {"F32": (0, 1, 4), "F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144),
-        "Q6_K": (14, 256, 210), "BF16": (30, 1, 2), "IQ2_XXS": (16, 256, 66)}
+        "Q6_K": (14, 256, 210), "BF16": (30, 1, 2), "IQ2_XXS": (16, 256, 66), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24),
+        "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17)}
 
 
 def text(s):
@@ -300,6 +301,8 @@ def main(out):
         put("model", family, model(family))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
     put("model", "q4", model("qwen3", "Q4_0", 32, tied=False))
+    for kind in ("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"):
+        put("model", kind.lower(), model("llama", kind, 32))
     put("model", "f16", model("llama", "F16", tied=False, more=[
         ("llama.rope.scaling.type", STRING, "linear"), ("llama.rope.scaling.factor", F32, 2.0),
         ("general.sampling.temp", F32, 0.7), ("general.sampling.top_k", I32, 3), ("general.sampling.top_p", F32, 0.9)]))

@@ -105,7 +105,7 @@ static void test_strings(void **state) {
     assert_string_equal(json_string_value(json_object_get(json, "a")), "[[[[{{{{,,,,\"[[[[\\");
     assert_int_equal(held, 224 + 112 + 2 * 80 + sizeof text - 1);
     json_decref(json);
-    json = hn_json_parse("{\"a\": 1, \"b\": 123456789012345678901234567890}", 46, &held, &where);
+    json = hn_json_parse("{\"a\": 1, \"b\": 123456789012345678901234567890}", 45, &held, &where);
     assert_true(json_is_real(json_object_get(json, "a")));
     json_decref(json);
     assert_null(hn_json_parse("{\"a\": 1, \"a\": 2}", 16, &held, &where));

@@ -97,7 +97,7 @@ static bool number_text(trun *r, const spec *s, tvalue v, char out[512], bool *n
     *negative = i < 0;
     const char *format = s->kind == 'x' ? "%.*llx" : s->kind == 'X' ? "%.*llX" : s->kind == 'o' ? "%.*llo" : "%.*llu";
     unsigned long long size = i < 0 ? 0 - (unsigned long long)i : (unsigned long long)i;
-    snprintf(out, 512, format, s->precision < 0 ? 1 : s->precision, size);
+    snprintf(out, 512, format, s->precision < 1 ? 1 : s->precision, size);
     return true;
 }
 

@@ -429,15 +429,16 @@ static void glu_test(void **state HN_UNUSED) {
                       put_random(&c.o, GLU_COLS)};
         if (round & 2) w.gate_bias = put_random(&c.o, GLU_COLS);
         if (round & 4) w.up_bias = put_random(&c.o, GLU_COLS);
-        float gate[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
+        float gate[GLU_ROWS * GLU_LD], up[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
         memcpy(gate, hn_host(w.gate), sizeof gate);
+        memcpy(up, hn_host(w.up), sizeof up);
         memcpy(sum, hn_host(w.sum), sizeof sum);
         hn_pool_run(c.pool, glu_rank, &w);
         for (int i = 0; i < GLU_ROWS * GLU_LD; i++) {
             const int k = i % GLU_LD;
             const bool inside = k < GLU_COLS;
             const double x = (double)gate[i] + (inside && w.gate_bias.mem ? (double)hn_host_f32(w.gate_bias)[k] : 0),
-                         y = (double)hn_host_f32(w.up)[i] + (inside && w.up_bias.mem ? (double)hn_host_f32(w.up_bias)[k] : 0),
+                         y = (double)up[i] + (inside && w.up_bias.mem ? (double)hn_host_f32(w.up_bias)[k] : 0),
                          want = inside ? glu_want(w.act, x, y) : (double)gate[i];
             assert_true(fabs((double)hn_host_f32(w.gate)[i] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
             assert_true(hn_host_f32(w.sum)[i] == (inside ? sum[i] + hn_host_f32(w.bias)[k] : sum[i]));
