@@ -2,13 +2,14 @@
 /* linear_avx512.c - matrix products with AVX-512 and VNNI. Results: ref/linear_ref.c, bit for bit.
  *
  * A lane is an output. Quantised rows: vpdpbusd multiplies four unsigned weight codes of each output with four signed
- * activation codes of a row, broadcast from memory; the sum of a block starts at minus offset times the row's block sum,
- * so that it comes out exact. A tile of T rows keeps its sums in registers while a strip streams by once (more than one
- * strip at once was slower: streams in parallel confuse the prefetcher). More rows than a tile: the strip is walked in
+ * activation codes of a row, broadcast from memory; a sum starts at minus offset times the row's sum of codes, so that it
+ * comes out exact. One tile serves all types and 1 to 8 rows: what sets the types apart is in linear_codes_avx512.h. A tile
+ * keeps its sums in registers while a strip streams by once (more than one strip at once was slower: streams in parallel
+ * confuse the prefetcher), and builds a line of codes once for all its rows. More rows than a tile: the strip is walked in
  * chunks that stay in the L1 cache, sums wait in c.
  *
- * Float rows: a chunk of up to 64 inputs of each strip is widened to f32 in the L1 cache (unless it is f32 already),
- * then one fma chain an output, with enough strips at once to hide its latency.
+ * Float rows: one fma chain an output. Float weights are widened in registers, block types a group at a time into the L1
+ * cache.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -52,9 +53,10 @@ HN_INLINE __m512i add_line(__m512i sum, __m512i codes, const rows_at x, const in
 
 /* What the sum of block b, or of its part p, starts at, so that the codes' offset comes out. */
 HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, const int b, const int p) {
+    const __m512i n8 = _mm512_set1_epi32(group_at(x, i)->n8[b]);
     switch (t) {
-    case HN_Q4_0: return _mm512_set1_epi32(group_at(x, i)->n8[b]);
-    case HN_Q5_0: return _mm512_add_epi32(_mm512_set1_epi32(group_at(x, i)->n8[b]), _mm512_set1_epi32(group_at(x, i)->n8[b]));
+    case HN_Q4_0: return n8;
+    case HN_Q5_0: return _mm512_add_epi32(n8, n8);
     case HN_Q3_K: return _mm512_set1_epi32(parts_at(x, i)->n4[2 * b + p]);
     case HN_Q6_K: return _mm512_set1_epi32(parts_at(x, i)->n32[2 * b + p]);
     default: return offset_of(t) ? _mm512_set1_epi32(group_at(x, i)->n128[b]) : _mm512_setzero_si512();
@@ -67,8 +69,7 @@ HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, cons
 HN_INLINE bool prefetches(const hn_dtype t, const int T) {
     switch (t) {
     case HN_Q8_0: return T > 4;
-    case HN_Q4_0: case HN_Q4_1: case HN_IQ4_NL: return T > 2;
-    case HN_Q4_K: case HN_IQ4_XS: case HN_MXFP4: return T > 1;
+    case HN_Q4_0: case HN_Q4_1: case HN_Q4_K: case HN_IQ4_NL: case HN_IQ4_XS: case HN_MXFP4: return T > 1;
     default: return true;
     }
 }
@@ -212,7 +213,7 @@ HN_BLOCK_TYPES(STRIPS_Q8)
 
 /* ---- float rows ---------------------------------------------------------------------------------------------------- */
 
-enum { FLOAT_STRIPS = 4, FEW_ROWS = 4 }; /* most strips at once; most rows of a tile of as many */
+enum { FLOAT_STRIPS = 4, FEW_ROWS = 4 }; /* most strips a tile; most rows of a tile of several strips */
 
 /* What a tile of S strips and T rows reads, and c[S][T][16] that it continues. */
 typedef struct float_tile {
@@ -302,7 +303,6 @@ HN_BLOCK_TYPES(WIDEN)
 #define WIDEN_ENTRY(type) [HN_##type] = widen_##type,
 static void (*const widen_block_type[HN_WEIGHT_TYPES])(const unsigned char *super, int i, float *dst) = {
     HN_BLOCK_TYPES(WIDEN_ENTRY)};
-
 
 /* A group of every strip is widened to f32 in the L1 cache, then read by all rows. */
 static void strips_of_blocks(hn_dtype t, const hn_strips_job *j) {

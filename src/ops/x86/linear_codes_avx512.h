@@ -87,7 +87,8 @@ HN_INLINE __m512i part_scale(const hn_dtype t, const unsigned char *super, int i
     const __m512i low = load_u8(super + 64 + 16 * (2 * i + b)), high = load_u8(super + 192 + 16 * i);
     const int down = 2 * (2 * b + p); /* bits 4 and 5 of the scale lie here in `high` */
     const __m512i four = p ? _mm512_srli_epi32(low, 4) : _mm512_and_si512(low, _mm512_set1_epi32(15));
-    const __m512i two = down < 4 ? _mm512_slli_epi32(high, (unsigned)(4 - down)) : _mm512_srli_epi32(high, (unsigned)(down - 4));
+    const __m512i two = down < 4 ? _mm512_slli_epi32(high, (unsigned)(4 - down))
+                                 : _mm512_srli_epi32(high, (unsigned)(down - 4));
     const __m512i six = _mm512_or_si512(four, _mm512_and_si512(two, _mm512_set1_epi32(48)));
     return _mm512_sub_epi32(six, _mm512_set1_epi32(32));
 }
@@ -113,7 +114,7 @@ HN_INLINE __m512 block_minimum(const hn_dtype t, const unsigned char *super, int
     return _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(load_u8(super + 64 + 32 * (2 * i + b) + 16)));
 }
 
-/* ---- weights as floats -------------------------------------------------------------------------------------------------- */
+/* ---- weights as floats ------------------------------------------------------------------------------------------------ */
 
 /* 16 weights of input c (0..3) of a line of codes or levels. d, m: what hn_dequantise multiplies with, adds or takes. */
 HN_INLINE __m512 dequantise(const hn_dtype t, __m512i line, const int c, __m512 d, __m512 m) {
@@ -148,8 +149,9 @@ HN_INLINE void widen_group(const hn_dtype t, const unsigned char *super, int i, 
 /* Two more types for a kernel: F8_E4M3 where it is plain (f8_is_plain), and f32 that was widened into the L1 cache. */
 enum { HN_F8_PLAIN = HN_WEIGHT_TYPES, HN_WIDENED };
 
-/* One input of F8_E4M3 times its factor. A code's exponent and fraction, moved to the place that f32 has for them, are 2^-120
- * of its value, subnormal ones too. Where it is plain that and the factor are one number; the product is rounded once. */
+/* One input of F8_E4M3 times its factor. A code's exponent and fraction, moved to the place that f32 has for them, are
+ * 2^-120 of its value, subnormal ones too. Where it is plain, 2^120 and the factor are one number; the product is rounded
+ * once either way. */
 HN_INLINE __m512 load_f8(const bool plain, const unsigned char *w, __m512 factor) {
     const __m512i top = _mm512_set1_epi32(0x07f00000);
     __m512i v = _mm512_slli_epi32(load_s8(w), 20);
@@ -161,7 +163,7 @@ HN_INLINE __m512 load_f8(const bool plain, const unsigned char *w, __m512 factor
 }
 
 /* Whether none of `count` inputs of one factor is a NaN, and the factor can be multiplied by 2^120. Reads whole lines. */
-static bool f8_is_plain(const unsigned char *w, int count, float factor) {
+HN_INLINE bool f8_is_plain(const unsigned char *w, int count, float factor) {
     __m512i most[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     for (int i = 0; i < count; i += 8) {
         HN_UNROLL for (int k = 0; k < 2; k++) { /* twice a code, without its sign: 254 where it is a NaN */
