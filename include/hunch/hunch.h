@@ -89,7 +89,6 @@ typedef struct hunch_model_info {
     int layers, hidden, vocab, context;
     uint64_t parameters;
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
-    uint64_t kv_row_elements;/* elements of K and V of one position over all layers */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
     const char *isa;         /* level chosen */
     int threads;
@@ -99,6 +98,8 @@ typedef struct hunch_model_info {
     const char *unused;      /* names of the first of them, "a, b, ..."; owned by the model */
 } hunch_model_info;
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
+/* Numbers of K and V that a row behind `rows` others reads, over all layers: of a layer with a window at most its window. */
+uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
 
 /* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */
 

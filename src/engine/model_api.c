@@ -146,8 +146,6 @@ void hunch_model_close(hunch_model **mp) {
 
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
     const hn_arch *a = &m->target.arch;
-    uint64_t kv = 0;
-    for (int i = 0; i < a->layers; i++) kv += 2 * (uint64_t)a->layer[i].kv_heads * (uint64_t)a->layer[i].head_dim;
     *info = (hunch_model_info){.architecture = a->architecture,
                                .name = a->name,
                                .layers = a->layers,
@@ -156,7 +154,6 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .context = a->context,
                                .parameters = m->target.parameters,
                                .weight_bytes = m->target.weight_bytes,
-                               .kv_row_elements = kv,
                                .macs_per_row = m->target.macs_per_row,
                                .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,
@@ -165,6 +162,17 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
                                .unused = m->unused};
+}
+
+uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
+    const hn_arch *a = &m->target.arch;
+    uint64_t kv = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        const int seen = d->window && d->window < rows ? d->window : rows;
+        kv += 2 * (uint64_t)d->kv_heads * (uint64_t)d->head_dim * (uint64_t)(seen > 0 ? seen : 0);
+    }
+    return kv;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------------ */

@@ -273,6 +273,21 @@ static void test_bad_engines(void **state) {
     }
 }
 
+static void test_what_a_row_reads(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path("goldens/gemma3_text-local"), "best", 1, HUNCH_PRECISION_NATIVE);
+    const hn_arch *a = &m->target.arch;
+    uint64_t all = 0, windows = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        *(d->window ? &windows : &all) += 2 * (uint64_t)d->kv_heads * (uint64_t)d->head_dim;
+    }
+    assert_true(all > 0 && windows > 0);
+    assert_int_equal(hunch_model_kv_elements(m, 3), 3 * (all + windows));
+    assert_int_equal(hunch_model_kv_elements(m, 1000), 1000 * all + (uint64_t)a->layer[0].window * windows);
+    hunch_model_close(&m);
+}
+
 static void test_text_alone(void **state) {
     (void)state;
     hunch_model_options o;
@@ -301,7 +316,7 @@ static void test_text_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone), cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone), cmocka_unit_test(test_what_a_row_reads), cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
                                        cmocka_unit_test(test_limits),          cmocka_unit_test(test_context_end),
                                        cmocka_unit_test(test_end_of_sequence), cmocka_unit_test(test_bad_requests)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -32,6 +32,7 @@ static void set_pair(hn_names *s, unsigned pair) {
 }
 
 bool hn_names_finish(hn_names *s) {
+    if (!s->n) return true;
     s->pairs = hn_zalloc(PAIRS, sizeof *s->pairs);
     if (!s->pairs || !hn_prefix_index_init(&s->index, s->n)) return false;
     for (size_t i = 0; i < s->n; i++) {

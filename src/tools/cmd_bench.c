@@ -84,7 +84,7 @@ static int bench_open(bench *b) {
 /* ---- passes -------------------------------------------------------------------------------------------------- */
 
 static double bytes_of(const bench *b, double context) {
-    return (double)b->info.weight_bytes + context * (double)b->info.kv_row_elements * b->kv_bytes;
+    return (double)b->info.weight_bytes + (double)hunch_model_kv_elements(b->model, (int)context) * b->kv_bytes;
 }
 
 /* Median of a turn: one pass, or as many as fit into a few milliseconds. */
@@ -227,7 +227,7 @@ static int plain_measure(bench *b) {
 /* Share of the read bandwidth that decoding uses; with several sequences the weights are read once for all. */
 static double decode_of_bandwidth(const bench *b) {
     double rounds_s = tool_median(b->decode_tok_s, TURNS) / b->parallel;
-    double kv = b->decode_context * (double)b->info.kv_row_elements * b->kv_bytes;
+    double kv = (double)hunch_model_kv_elements(b->model, b->decode_context) * b->kv_bytes;
     return ((double)b->info.weight_bytes + kv * b->parallel) * rounds_s / (b->machine.read_gb_s * 1e9);
 }
 
