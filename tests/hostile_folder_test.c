@@ -171,7 +171,6 @@ static void test_values_that_lie(void **state) {
         {"generation_config.json", "{\"do_sample\": true, \"top_k\": [1]}", "top_k"},
         {"generation_config.json", "{\"do_sample\": \"yes\"}", "do_sample"},
         {"generation_config.json", "{\"repetition_penalty\": 0}", "repetition_penalty is 0"},
-        {"tokenizer_config.json", "{\"chat_template\": \"{% for %}\"}", "chat template"},
         {"tokenizer.json", "{\"model\": null}", "model"},
         {"tokenizer.json", "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "WordPiece"},
         {"tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"vocab\": [], \"merges\": []}}", "vocab"},
@@ -340,6 +339,21 @@ static void template_ends(const char *what, const char *text) {
     result_free(&r);
 }
 
+/* Who wants to chat is told; the model runs without. */
+static void test_template_that_is_none(void **state) {
+    (void)state;
+    model_whole();
+    model_text("tokenizer_config.json", "{\"chat_template\": \"{% for %}\"}");
+    const char *path = path_of("model");
+    json_t *j = json_of("run", "-m", path, "-p", "ab", "--raw", "-n", "3", "--ignore-eos");
+    assert_int_equal(json_array_size(get(j, "tokens")), 3);
+    json_decref(j);
+    result r = command("run", "-m", path, "-p", "ab", "-n", "3");
+    if (r.code != HUNCH_REFUSED || !strstr(r.err, path) || !strstr(r.err, "chat template") || r.out_len)
+        fail_msg("got %d, \"%s\"", r.code, r.err);
+    result_free(&r);
+}
+
 static void test_templates_that_never_end(void **state) {
     (void)state;
     static const char *const loops[] = {
@@ -434,7 +448,7 @@ int main(void) {
         cmocka_unit_test(test_inspect_is_masked),
         cmocka_unit_test(test_documents_cut),
         cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_templates_that_never_end),
+        cmocka_unit_test(test_template_that_is_none), cmocka_unit_test(test_templates_that_never_end),
         cmocka_unit_test(test_prompt_files),
     };
     return cmocka_run_group_tests(tests, setup, folder_remove);

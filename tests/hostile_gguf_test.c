@@ -108,7 +108,6 @@ static const struct {
     {"tokenizer.ggml.unknown_token_id", F32, 0, INFINITY, NULL, "tokenizer.ggml.unknown_token_id is inf"},
     {"tokenizer.ggml.add_bos_token", U8, 1, 0, NULL, "tokenizer.ggml.add_bos_token is 1"},
     {"tokenizer.chat_template", U32, 1, 0, NULL, "tokenizer.chat_template is 1"},
-    {"tokenizer.chat_template", STRING, 0, 0, "{% for %}", "chat template"},
 };
 
 static void test_keys_that_lie(void **state) {

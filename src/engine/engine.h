@@ -20,6 +20,7 @@ struct hunch_model {
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
+    char *chat_refused;        /* why the file's templates are not used; NULL: they are, or there are none */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;

@@ -20,25 +20,29 @@ void hunch_model_options_defaults(hunch_model_options *o) {
     memset(o, 0, sizeof *o);
 }
 
-static hunch_status parse_chat(hn_template **out, const hn_source *src, const char *text, size_t len,
+/* A text that is no template is said to whoever wants to use it; without it the model runs as any other. */
+static hunch_status parse_chat(hunch_model *m, hn_template **out, const hn_source *src, const char *text, size_t len,
                                hunch_error *err) {
     hn_template_free(*out); /* of two with one name the last counts */
     hunch_status st = hn_template_parse(out, text, len, err);
     if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
-    return st;
+    if (st != HUNCH_REFUSED) return st;
+    hn_free(m->chat_refused);
+    m->chat_refused = hn_strdup(err->message);
+    return m->chat_refused ? HUNCH_OK : hn_fail_memory(err, "a message", strlen(err->message));
 }
 
-static hunch_status chat_of_key(hn_template **out, const hn_source *src, const char *key, hunch_error *err) {
+static hunch_status chat_of_key(hunch_model *m, hn_template **out, const hn_source *src, const char *key, hunch_error *err) {
     const char *text;
     size_t len;
     bool found;
     hunch_status st = hn_source_str(src, key, &text, &len, &found, err);
-    return st || !found ? st : parse_chat(out, src, text, len, err);
+    return st || !found ? st : parse_chat(m, out, src, text, len, err);
 }
 
-static hunch_status chat_of_json(hn_template **out, const hn_source *src, const json_t *text, hunch_error *err) {
+static hunch_status chat_of_json(hunch_model *m, hn_template **out, const hn_source *src, const json_t *text, hunch_error *err) {
     if (!json_is_string(text)) return HUNCH_OK;
-    return parse_chat(out, src, json_string_value(text), json_string_length(text), err);
+    return parse_chat(m, out, src, json_string_value(text), json_string_length(text), err);
 }
 
 /* What chat_template.jinja holds, else what tokenizer_config.json says: one text, or a list of named ones. */
@@ -49,14 +53,14 @@ static hunch_status chat_of_folder(hunch_model *m, const hn_source *src, hunch_e
     hunch_status st = path ? HUNCH_OK : hn_fail_memory(err, "path", 0);
     if (!st && hn_is_file(path)) {
         st = hn_file_read(path, 16 << 20, &text, &len, err);
-        if (!st) st = parse_chat(&m->chat, src, text, len, err);
+        if (!st) st = parse_chat(m, &m->chat, src, text, len, err);
     } else if (!st) {
-        st = chat_of_json(&m->chat, src, said, err);
+        st = chat_of_json(m, &m->chat, src, said, err);
         json_array_foreach (said, i, one) {
             const char *name = json_string_value(json_object_get(one, "name"));
             const json_t *template = json_object_get(one, "template");
-            if (!st && name && !strcmp(name, "default")) st = chat_of_json(&m->chat, src, template, err);
-            if (!st && name && !strcmp(name, "tool_use")) st = chat_of_json(&m->chat_tools, src, template, err);
+            if (!st && name && !strcmp(name, "default")) st = chat_of_json(m, &m->chat, src, template, err);
+            if (!st && name && !strcmp(name, "tool_use")) st = chat_of_json(m, &m->chat_tools, src, template, err);
         }
     }
     hn_free(text);
@@ -66,8 +70,8 @@ static hunch_status chat_of_folder(hunch_model *m, const hn_source *src, hunch_e
 
 static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
     if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return chat_of_folder(m, src, err);
-    hunch_status st = chat_of_key(&m->chat, src, "tokenizer.chat_template", err);
-    return st ? st : chat_of_key(&m->chat_tools, src, "tokenizer.chat_template.tool_use", err);
+    hunch_status st = chat_of_key(m, &m->chat, src, "tokenizer.chat_template", err);
+    return st ? st : chat_of_key(m, &m->chat_tools, src, "tokenizer.chat_template.tool_use", err);
 }
 
 static char *token_name(const hn_tokenizer *t, int32_t id) {
@@ -138,6 +142,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
+    hn_free(m->chat_refused);
     hn_free(m->chat_bos);
     hn_free(m->chat_eos);
     hn_model_close(&m->target);
@@ -158,7 +163,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
-                               .has_chat_template = m->chat != NULL,
+                               .has_chat_template = m->chat || m->chat_refused,
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
                                .unused = m->unused};
@@ -243,6 +248,7 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
     json_t *vars = NULL;
     hn_template *own = NULL;
     *text = NULL;
+    if (!template_text && m->chat_refused) return hn_fail(err, HUNCH_REFUSED, "%s", m->chat_refused);
     if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
     hunch_status st = parse_vars(vars_json, &vars, err);
     if (!st && template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);

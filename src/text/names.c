@@ -84,7 +84,7 @@ static bool is_alone(const char *text, size_t from, size_t to, size_t len) {
 
 bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, bool special, hn_name_match *match) {
     size_t start = at;
-    if (!s->pairs || !s->n) return false;
+    if (!s->pairs) return false;
     while (at < len) {
         unsigned second = at + 1 < len ? (unsigned char)text[at + 1] : 0;
         unsigned pair = (unsigned)(unsigned char)text[at] << 8 | second;

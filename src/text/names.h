@@ -22,8 +22,7 @@ typedef struct hn_names {
     hn_name_entry *entries;
     size_t n, cap;
     hn_prefix_index index; /* of the entry */
-    uint32_t
-        *pairs; /* bit [first byte, second byte]: a name may begin so; NULL before hn_names_finish, or without names */
+    uint32_t *pairs;       /* bit [first byte, second byte]: a name may begin so; NULL: there are none */
 } hn_names;
 
 void hn_names_fini(hn_names *s);
