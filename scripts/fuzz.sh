@@ -47,8 +47,13 @@ for t in "${all[@]}"; do
     mkdir -p "$build/merged/$t" "$build/seeds/$t" "$build/fuzz-corpus/$t" "$build/work/$t" "$build/fixed/$t"
     cp -r "$build/seeds/$t/." "$build/fixed/$t/." "$build/merged/$t/"
     find "$build/fuzz-corpus/$t" -name 'find-*' -exec cp {} "$build/merged/$t/" \;
-    "$build/fuzz_$t" -merge=1 "$build/merged/$t" "$build/fuzz-corpus/$t" "$build/work/$t" 2> /dev/null
+    "$build/fuzz_$t" -merge=1 -artifact_prefix="$build/finds/$t-" "$build/merged/$t" "$build/fuzz-corpus/$t" \
+        "$build/work/$t" 2> /dev/null
 done
+if [ -n "$(ls -A $build/finds)" ]; then
+    echo "fuzz: inputs in $build/finds are not kept: fix what they show and remove them first" >&2
+    exit 1
+fi
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C $build/merged -cf - "${all[@]}" | xz -9e > $build/corpus.tar.xz
 mv $build/corpus.tar.xz tests/data/fuzz/corpus.tar.xz
 echo "kept: $(tar tf tests/data/fuzz/corpus.tar.xz | grep -cv '/$') inputs, $(stat -c %s tests/data/fuzz/corpus.tar.xz) bytes packed"

@@ -20,7 +20,7 @@
 #include "base/random.h"
 #include "fuzz.h"
 
-enum { ROUNDS = 3000, LIGHT_ROUNDS = 400, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
+enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
 
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
