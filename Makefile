@@ -40,6 +40,7 @@ test: deps
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-asan -LE long
 
 test-long: test
+	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
 	$(CTEST) --test-dir build-test -L long
 	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread
 	cmake --build build-tsan -j $(JOBS)
