@@ -78,6 +78,7 @@ static int bench_open(bench *b) {
     b->prompt = context - b->new_tokens < PREFILL ? context - b->new_tokens : PREFILL;
     b->parallel = b->o.parallel == TOOL_UNSET ? 1 : b->o.parallel;
     b->kv_bytes = tool_kv_bytes(&b->o);
+    b->o.no_prefix_reuse = true; /* every turn of a measurement reads the same prompt */
     return tool_engine_open(&b->engine, b->model, &b->o, NULL, context, b->parallel);
 }
 
