@@ -3,6 +3,7 @@
  * tensor names to this description; layer code (layer_*.c) is written once against it. */
 #ifndef HN_ARCH_H
 #define HN_ARCH_H
+#include "format/gguf_writer.h"
 #include "format/source.h"
 
 /* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
@@ -90,7 +91,7 @@ typedef struct hn_dense {
     bool fused;          /* q, k, v lie in one matrix, gate and up in another (of a folder; a GGUF shows it) */
     bool windowed;       /* sliding_window holds for all layers */
     bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
-    bool window_key;     /* a GGUF has a key for windows; without it it cannot say them */
+    bool window_key;     /* programs know a GGUF's key for windows; else it counts beside a list of the layers only */
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
     bool multipliers;    /* a GGUF carries those of embeddings, attention, residual branches and logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
@@ -102,8 +103,8 @@ typedef struct hn_dense {
     const char *activation_key, *activation; /* of a folder; NULL: hidden_act, silu */
     /* Reads what is the family's own into a description that is made otherwise; NULL: nothing. */
     hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
-    /* Can a GGUF say all that this folder says? If not HUNCH_REFUSED, naming it. NULL: it can. */
-    hunch_status (*fits_gguf)(const struct hn_arch *a, const hn_source *src, hunch_error *err);
+    /* Writes the family's own keys of a GGUF; NULL: there are none. */
+    hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
 
 typedef struct hn_arch {
@@ -150,6 +151,8 @@ void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 /* Of a folder: sliding_window where use_sliding_window is on, else 0. */
 hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
+/* Of a GGUF: the layers that the list of flags names have this window, the others none. */
+hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err);
 /* Where layer_types stands in a folder's config.json: gives the sliding layers this window and the others none, and says so
  * in *found. */
 hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err);

@@ -297,6 +297,27 @@ hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *er
     return st || !on ? st : hn_key_int(src, &k, window, err);
 }
 
+hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err) {
+    if (hn_array_is_strings(list) || hn_array_count(list) < (size_t)a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s.attention.sliding_window_pattern, expected %d flags",
+                       hn_source_path(src), a->dense->prefix, a->layers);
+    for (int i = 0; i < a->layers; i++) a->layer[i].window = hn_array_number(list, (size_t)i) != 0 ? window : 0;
+    return HUNCH_OK;
+}
+
+/* What convert writes of a family whose GGUF files have no windows elsewhere: the window, and which layers have it. The
+ * window alone says nothing there. */
+static hunch_status read_written_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hn_dense_key_buf rows, flags;
+    const hn_array *list = NULL;
+    int window;
+    const hn_key *pattern = hn_dense_key_of(&flags, a->dense, "attention.sliding_window_pattern", NULL, 0, 0, 0);
+    hunch_status st = hn_source_array(src, pattern->gguf, &list, err);
+    if (st || !list) return st;
+    st = hn_key_int(src, hn_dense_key_of(&rows, a->dense, "attention.sliding_window", NULL, 1, 1 << 24, NAN), &window, err);
+    return st ? st : hn_dense_listed_windows(a, src, list, window, err);
+}
+
 hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, bool *found, hunch_error *err) {
     static const char full[] = "full_attention", sliding[] = "sliding_attention";
     const json_t *types = hn_source_config(src, "layer_types");
@@ -369,5 +390,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     a->layer = hn_zalloc((size_t)k.layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)k.layers * sizeof *a->layer);
     for (int i = 0; i < k.layers; i++) a->layer[i] = usual;
+    if (!family->window_key) st = read_written_windows(a, src, err);
+    if (st) return st;
     return family->finish ? family->finish(a, src, err) : HUNCH_OK;
 }

@@ -16,15 +16,6 @@ static void mark_period(hn_arch *a, int period, int window) {
     for (int i = 0; i < a->layers; i++) a->layer[i].window = (i + 1) % period ? window : 0;
 }
 
-/* A GGUF may name each layer instead of the period. */
-static hunch_status mark_listed(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err) {
-    if (hn_array_is_strings(list) || hn_array_count(list) < (size_t)a->layers)
-        return hn_fail(err, HUNCH_REFUSED, "%s: gemma3.attention.sliding_window_pattern, expected %d flags",
-                       hn_source_path(src), a->layers);
-    for (int i = 0; i < a->layers; i++) a->layer[i].window = hn_array_number(list, (size_t)i) != 0 ? window : 0;
-    return HUNCH_OK;
-}
-
 /* Which layers are local: layer_types (a GGUF: a list), else all but every sliding_window_pattern-th, by itself the sixth. */
 static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
     const hn_key every = {"gemma3.attention.sliding_window_pattern", "sliding_window_pattern", 1, 1024, USUAL_PATTERN};
@@ -34,7 +25,7 @@ static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hun
     hunch_status st = hn_dense_layer_types(a, src, window, &said, err);
     if (st) return st;
     if (!said && hn_source_array(src, every.gguf, &list, NULL) == HUNCH_OK && list)
-        st = mark_listed(a, src, list, window, err);
+        st = hn_dense_listed_windows(a, src, list, window, err);
     else if (!said) {
         st = hn_key_int(src, &every, &period, err);
         if (!st) mark_period(a, period, window);
@@ -69,8 +60,7 @@ static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_erro
     return st;
 }
 
-/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF, which has no key for
- * it, the size of a head, but in the largest model the width that a head would have. */
+/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF the size of a head, but in the largest model the width that a head would have. */
 static double usual_width(const hn_arch *a, bool gguf) {
     const hn_layer_desc *l = &a->layer[0];
     if (!gguf) return 256;
@@ -81,10 +71,13 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
                  scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};
-    double width = 0;
+    hn_key factor = {"gemma3.attention.scale", NULL, 1e-6, 1e6, 0};
+    double width = 0, scale = 0;
     int rows = 0;
     hunch_status st = hn_key_int(src, &window, &rows, err);
     if (!st) st = hn_key_real(src, &scalar, &width, err);
+    if (!st) factor.dflt = 1 / sqrt(width);
+    if (!st) st = hn_key_real(src, &factor, &scale, err);
     if (!st) st = mark_local(a, src, rows, err);
     if (!st) st = read_local_base(a, src, err);
     if (!st) st = make_local_rope(a, err);
@@ -94,21 +87,29 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     for (int i = 0; i < a->layers; i++) {
         a->layer[i].post_norms = true;
         a->layer[i].ffn = HN_FFN_GEGLU;
-        a->layer[i].attention_scale = (float)(1 / sqrt(width));
+        a->layer[i].attention_scale = (float)scale;
     }
     return HUNCH_OK;
 }
 
-static hunch_status fits_gguf(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    bool usual = fabs((double)a->layer[0].attention_scale * sqrt(usual_width(a, true)) - 1) < 1e-6;
-    for (int i = 0; i < a->layers; i++) usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
-    return usual && a->local_theta == USUAL_LOCAL_BASE
-               ? HUNCH_OK
-               : hn_fail(
-                     err, HUNCH_REFUSED,
-                     "%s: a gemma3 GGUF file has no place that all programs read for another order of layers, local "
-                     "rope base or attention scale than the published ones",
-                     hn_source_path(src));
+/* What published models all have alike is not written: programs take it for granted, and some know no key for it. */
+static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    const float scale = a->layer[0].attention_scale;
+    int32_t *local = hn_alloc((size_t)a->layers * sizeof *local);
+    bool usual = true;
+    if (!local) return hn_fail_memory(err, "a list of layers", (size_t)a->layers * sizeof *local);
+    for (int i = 0; i < a->layers; i++) {
+        local[i] = a->layer[i].local;
+        usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
+    }
+    hunch_status st = HUNCH_OK;
+    if (!usual) st = hn_gguf_put_i32s(w, "gemma3.attention.sliding_window_pattern", local, (size_t)a->layers, err);
+    if (!st && fabs((double)scale * sqrt(usual_width(a, true)) - 1) > 1e-6)
+        st = hn_gguf_put_f32(w, "gemma3.attention.scale", scale, err);
+    if (!st && a->local_theta != USUAL_LOCAL_BASE)
+        st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)a->local_theta, err);
+    hn_free(local);
+    return st;
 }
 
 static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
@@ -123,7 +124,7 @@ static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                     .activation_key = "hidden_activation",
                                     .activation = "gelu_pytorch_tanh",
                                     .finish = read_rest,
-                                    .fits_gguf = fits_gguf};
+                                    .put = put_own};
     return hn_dense_read(a, src, &gemma3, err);
 }
 

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_smollm.c - SmolLM3: the plain dense block, some of whose layers do not rotate. (SmolLM2 is a Llama.) */
+#include "base/mem.h"
 #include "model/arch.h"
 
 enum { USUAL_INTERVAL = 4 };
 
-/* no_rope_layers says 0 of the layers that do not rotate; absent, and in a GGUF, it is every fourth. Where windows are used,
- * these are the layers that slide. */
+/* Of a GGUF: what no_rope_layers says, where it is not every fourth layer. Other programs know no key for it. */
+static const char own_layers[] = "smollm3.hunch.no_rope_layers";
+
+static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_array *list = NULL;
+    hunch_status st = hn_source_array(src, own_layers, &list, err);
+    if (st || !list) return st;
+    if (hn_array_is_strings(list) || hn_array_count(list) != (size_t)a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %d numbers", hn_source_path(src), own_layers, a->layers);
+    for (int i = 0; i < a->layers; i++) a->layer[i].no_rope = hn_array_number(list, (size_t)i) == 0;
+    return HUNCH_OK;
+}
+
+/* no_rope_layers says 0 of the layers that do not rotate; absent it is every fourth. Where windows are used, these are the
+ * layers that slide. */
 static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *list = hn_source_config(src, "no_rope_layers"),
                  *every = hn_source_config(src, "no_rope_layer_interval");
@@ -20,21 +34,28 @@ static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *e
         a->layer[i].no_rope = list ? json_integer_value(json_array_get(list, (size_t)i)) == 0 : (i + 1) % interval == 0;
     int window;
     bool said;
-    hunch_status st = hn_dense_sliding(src, &window, err);
+    hunch_status st = read_own_layers(a, src, err);
+    if (!st) st = hn_dense_sliding(src, &window, err);
     if (st || window == 0) return st;
     st = hn_dense_layer_types(a, src, window, &said, err);
     for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = a->layer[i].no_rope ? window : 0;
     return st;
 }
 
-static hunch_status fits_gguf(const hn_arch *a, const hn_source *src, hunch_error *err) {
+static bool usual_layers(const hn_arch *a) {
     for (int i = 0; i < a->layers; i++)
-        if (a->layer[i].no_rope != ((i + 1) % USUAL_INTERVAL == 0))
-            return hn_fail(
-                err, HUNCH_REFUSED,
-                "%s: no_rope_layers: in a %s GGUF file every fourth layer does not rotate, here layer %d differs",
-                hn_source_path(src), a->architecture, i);
-    return HUNCH_OK;
+        if (a->layer[i].no_rope != ((i + 1) % USUAL_INTERVAL == 0)) return false;
+    return true;
+}
+
+static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    if (usual_layers(a)) return HUNCH_OK;
+    int32_t *turns = hn_alloc((size_t)a->layers * sizeof *turns);
+    if (!turns) return hn_fail_memory(err, "a list of layers", (size_t)a->layers * sizeof *turns);
+    for (int i = 0; i < a->layers; i++) turns[i] = !a->layer[i].no_rope;
+    hunch_status st = hn_gguf_put_i32s(w, own_layers, turns, (size_t)a->layers, err);
+    hn_free(turns);
+    return st;
 }
 
 static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {
@@ -46,7 +67,7 @@ static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                      .theta = 2000000,
                                      .tied = true,
                                      .finish = read_layers,
-                                     .fits_gguf = fits_gguf};
+                                     .put = put_own};
     return hn_dense_read(a, src, &smollm3, err);
 }
 

@@ -103,9 +103,27 @@ static hunch_status file_type_write(conversion *c) {
     return hn_gguf_put_u32(c->w, "general.file_type", type, c->err);
 }
 
+/* Which layers have the window, where other programs know none of the family: they ignore it (docs/targets.md). */
+static hunch_status windows_write(conversion *c) {
+    char key[96];
+    const size_t n = (size_t)c->arch.layers;
+    int32_t *flags = hn_alloc(n * sizeof *flags);
+    if (flags == NULL)
+        return hn_fail_memory(c->err, "a list of layers", n * sizeof *flags);
+    for (size_t i = 0; i < n; i++)
+        flags[i] = c->arch.layer[i].window > 0;
+    hunch_status status = hn_gguf_put_i32s(c->w, key_of(c, "attention.sliding_window_pattern", key), flags, n, c->err);
+    hn_free(flags);
+    return status;
+}
+
 static hunch_status dimensions_write(conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[0];
+    int window = 0;
+    for (int i = 0; i < a->layers; i++)
+        if (a->layer[i].window > 0)
+            window = a->layer[i].window;
     const struct {
         const char *key;
         int value;
@@ -118,7 +136,7 @@ static hunch_status dimensions_write(conversion *c) {
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
         {"rope.dimension_count", a->dense->no_rope_count ? 0 : a->rope_dims},
-        {"attention.sliding_window", l->window},
+        {"attention.sliding_window", window},
         {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
         {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
     };
@@ -127,7 +145,7 @@ static hunch_status dimensions_write(conversion *c) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
         if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
             status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, key), (uint32_t)numbers[i].value, c->err);
-    return status;
+    return status == HUNCH_OK && window > 0 && !a->dense->window_key ? windows_write(c) : status;
 }
 
 static hunch_status rope_write(conversion *c) {
@@ -208,6 +226,8 @@ static hunch_status keys_write(conversion *c) {
         status = rope_write(c);
     if (status == HUNCH_OK)
         status = multipliers_write(c);
+    if (status == HUNCH_OK && c->arch.dense->put)
+        status = c->arch.dense->put(&c->arch, c->w, c->err);
     if (status == HUNCH_OK)
         status = sampling_write(c);
     return status == HUNCH_OK ? hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err) : status;
@@ -426,20 +446,8 @@ static hunch_status tensors_write(conversion *c) {
     return status;
 }
 
-/* What a folder can say of its layers and a GGUF of its family cannot. */
-static hunch_status layers_check(const conversion *c) {
-    const hn_dense *f = c->arch.dense;
-    for (int i = 0; i < c->arch.layers; i++)
-        if (c->arch.layer[i].window > 0 && !f->window_key)
-            return hn_fail(c->err, HUNCH_REFUSED, "%s: sliding_window %d: a %s GGUF file has no place for it",
-                           hn_source_path(c->src), c->arch.layer[i].window, c->arch.architecture);
-    return f->fits_gguf ? f->fits_gguf(&c->arch, c->src, c->err) : HUNCH_OK;
-}
-
 static hunch_status conversion_run(conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
-    if (status == HUNCH_OK)
-        status = layers_check(c);
     if (status == HUNCH_OK)
         status = rope_plan(c);
     if (status == HUNCH_OK)
