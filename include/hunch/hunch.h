@@ -80,7 +80,8 @@ void hunch_model_options_defaults(hunch_model_options *o);
  *                                                  ~/.cache/llama.cpp)
  * Several of one name are HUNCH_REFUSED. The environment is read: not while another thread changes it. The file is not
  * needed once this returns.
- * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read), HUNCH_USAGE, HUNCH_NO_MEMORY. */
+ * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read),
+ * HUNCH_USAGE, HUNCH_NO_MEMORY. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
 

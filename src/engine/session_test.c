@@ -316,8 +316,10 @@ static void test_text_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone), cmocka_unit_test(test_what_a_row_reads), cmocka_unit_test(test_bad_engines), cmocka_unit_test(test_stop_strings),    cmocka_unit_test(test_shown_text_grows),
-                                       cmocka_unit_test(test_limits),          cmocka_unit_test(test_context_end),
-                                       cmocka_unit_test(test_end_of_sequence), cmocka_unit_test(test_bad_requests)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads),
+                                       cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
+                                       cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
+                                       cmocka_unit_test(test_bad_requests)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch.h - what a target is made of, as checked data. One small file an architecture (arch_llama.c, arch_qwen.c) maps a file's keys and
- * tensor names to this description; layer code (layer_*.c) is written once against it. */
+/* arch.h - what a target is made of, as checked data. One small file an architecture (arch_llama.c, arch_qwen.c) maps a
+ * file's keys and tensor names to this description; layer code (layer_*.c) is written once against it. */
 #ifndef HN_ARCH_H
 #define HN_ARCH_H
 #include "format/gguf_writer.h"

@@ -60,7 +60,8 @@ static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_erro
     return st;
 }
 
-/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF the size of a head, but in the largest model the width that a head would have. */
+/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF the size of a head,
+ * but in the largest model the width that a head would have. */
 static double usual_width(const hn_arch *a, bool gguf) {
     const hn_layer_desc *l = &a->layer[0];
     if (!gguf) return 256;

@@ -325,8 +325,10 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     if (role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
-        return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s: a GGUF has no 8-bit floats; expected another type, or run the folder as it is",
-                       hn_source_path(c->src), t->name);
+        return hn_fail(
+            c->err, HUNCH_REFUSED,
+            "%s: tensor %s: a GGUF has no 8-bit floats; expected another type, or run the folder as it is",
+            hn_source_path(c->src), t->name);
     return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
 }
 

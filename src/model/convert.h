@@ -5,8 +5,8 @@
 #include "format/gguf_writer.h"
 #include "format/source.h"
 
-/* Writes a dense family's folder as GGUF v3: weights as stored, norms and biases as F32, the folder's tokenizer if it has one. One tensor is
- * in memory at a time; out_path exists whole at the end, or not at all.
+/* Writes a dense family's folder as GGUF v3: weights as stored, norms and biases as F32, the folder's tokenizer if it has
+ * one. One tensor is in memory at a time; out_path exists whole at the end, or not at all.
  * Errors: HUNCH_USAGE (not a folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that readers of GGUF
  * could not follow exactly), HUNCH_FAILED (cannot read or write), HUNCH_NO_MEMORY. */
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);

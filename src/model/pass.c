@@ -111,9 +111,11 @@ static size_t lay_out(hn_runner *r, int max_context) {
 
 static void bind(hn_runner *r) {
     hn_lanes *l = &r->lanes;
-    hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data, &l->gated.data, &l->qkv,      &l->attended,
-                     &l->hidden, &l->up, &l->branch, &l->rotation, &l->rotation_local, &l->scratch,    &r->out_x,      &r->out_norm, &r->out_act.data,
-                     &r->logits, &r->best,     &r->features,   &r->image_buf};
+    hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data,     &l->gated.data,
+                     &l->qkv,    &l->attended, &l->hidden,         &l->up,
+                     &l->branch, &l->rotation, &l->rotation_local, &l->scratch,
+                     &r->out_x,  &r->out_norm, &r->out_act.data,   &r->logits,
+                     &r->best,   &r->features, &r->image_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     hn_rows *rows = &r->rows[0];
     const struct {
