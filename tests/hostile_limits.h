@@ -5,25 +5,16 @@
 #define HN_HOSTILE_LIMITS_H
 #include <sys/resource.h>
 
-enum { LIMIT_SECONDS = 60, LIMIT_MIB = 1024 }; /* seconds: of a sanitizer's build on a slow machine */
+#include "sanitized.h"
 
-#if defined(__has_feature)
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS_FEATURE(address_sanitizer) ||                 \
-    HAS_FEATURE(thread_sanitizer)
-enum { SANITIZED = true }; /* which takes terabytes of addresses for itself */
-#else
-enum { SANITIZED = false };
-#endif
+enum { LIMIT_SECONDS = 60, LIMIT_MIB = 1024 }; /* seconds: of a sanitizer's build on a slow machine */
 
 /* Commands that are started inherit them, and begin to count anew. */
 static inline void limits_set(void) {
     const struct rlimit memory = {(rlim_t)LIMIT_MIB << 20, (rlim_t)LIMIT_MIB << 20},
                         time = {LIMIT_SECONDS, LIMIT_SECONDS};
-    if (!SANITIZED) assert_int_equal(setrlimit(RLIMIT_AS, &memory), 0);
+    if (!SANITIZED) /* which takes terabytes of addresses for itself */
+        assert_int_equal(setrlimit(RLIMIT_AS, &memory), 0);
     assert_int_equal(setrlimit(RLIMIT_CPU, &time), 0);
     /* which looks at the whole of a long text for each place that is found in it */
     assert_int_equal(setenv("ASAN_OPTIONS", "intercept_memmem=0", 0), 0);

@@ -151,6 +151,10 @@ void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 /* Of a folder: sliding_window where use_sliding_window is on, else 0. */
 hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
+/* A key of a GGUF that lists the layers of which `is` holds: 1 or 0 for each. */
+hunch_status hn_dense_put_layers(const hn_arch *a, hn_gguf_writer *w, const char *key, bool (*is)(const hn_layer_desc *),
+                                 hunch_error *err);
+bool hn_dense_slides(const hn_layer_desc *l); /* has a window */
 /* Of a GGUF: the layers that the list of flags names have this window, the others none. */
 hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err);
 /* Where layer_types stands in a folder's config.json: gives the sliding layers this window and the others none, and says so

@@ -297,6 +297,21 @@ hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *er
     return st || !on ? st : hn_key_int(src, &k, window, err);
 }
 
+bool hn_dense_slides(const hn_layer_desc *l) {
+    return l->window > 0;
+}
+
+hunch_status hn_dense_put_layers(const hn_arch *a, hn_gguf_writer *w, const char *key, bool (*is)(const hn_layer_desc *),
+                                 hunch_error *err) {
+    const size_t n = (size_t)a->layers;
+    int32_t *flags = hn_alloc(n * sizeof *flags);
+    if (!flags) return hn_fail_memory(err, "a list of layers", n * sizeof *flags);
+    for (size_t i = 0; i < n; i++) flags[i] = is(&a->layer[i]);
+    hunch_status st = hn_gguf_put_i32s(w, key, flags, n, err);
+    hn_free(flags);
+    return st;
+}
+
 hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_array *list, int window, hunch_error *err) {
     if (hn_array_is_strings(list) || hn_array_count(list) < (size_t)a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s.attention.sliding_window_pattern, expected %d flags",

@@ -96,20 +96,14 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
 /* What published models all have alike is not written: programs take it for granted, and some know no key for it. */
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const float scale = a->layer[0].attention_scale;
-    int32_t *local = hn_alloc((size_t)a->layers * sizeof *local);
     bool usual = true;
-    if (!local) return hn_fail_memory(err, "a list of layers", (size_t)a->layers * sizeof *local);
-    for (int i = 0; i < a->layers; i++) {
-        local[i] = a->layer[i].local;
-        usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
-    }
+    for (int i = 0; i < a->layers; i++) usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
     hunch_status st = HUNCH_OK;
-    if (!usual) st = hn_gguf_put_i32s(w, "gemma3.attention.sliding_window_pattern", local, (size_t)a->layers, err);
+    if (!usual) st = hn_dense_put_layers(a, w, "gemma3.attention.sliding_window_pattern", hn_dense_slides, err);
     if (!st && fabs((double)scale * sqrt(usual_width(a, true)) - 1) > 1e-6)
         st = hn_gguf_put_f32(w, "gemma3.attention.scale", scale, err);
     if (!st && a->local_theta != USUAL_LOCAL_BASE)
         st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)a->local_theta, err);
-    hn_free(local);
     return st;
 }
 

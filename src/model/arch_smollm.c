@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_smollm.c - SmolLM3: the plain dense block, some of whose layers do not rotate. (SmolLM2 is a Llama.) */
-#include "base/mem.h"
 #include "model/arch.h"
 
 enum { USUAL_INTERVAL = 4 };
@@ -42,6 +41,10 @@ static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *e
     return st;
 }
 
+static bool turns(const hn_layer_desc *l) {
+    return !l->no_rope;
+}
+
 static bool usual_layers(const hn_arch *a) {
     for (int i = 0; i < a->layers; i++)
         if (a->layer[i].no_rope != ((i + 1) % USUAL_INTERVAL == 0)) return false;
@@ -49,13 +52,7 @@ static bool usual_layers(const hn_arch *a) {
 }
 
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    if (usual_layers(a)) return HUNCH_OK;
-    int32_t *turns = hn_alloc((size_t)a->layers * sizeof *turns);
-    if (!turns) return hn_fail_memory(err, "a list of layers", (size_t)a->layers * sizeof *turns);
-    for (int i = 0; i < a->layers; i++) turns[i] = !a->layer[i].no_rope;
-    hunch_status st = hn_gguf_put_i32s(w, own_layers, turns, (size_t)a->layers, err);
-    hn_free(turns);
-    return st;
+    return usual_layers(a) ? HUNCH_OK : hn_dense_put_layers(a, w, own_layers, turns, err);
 }
 
 static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {

@@ -103,20 +103,6 @@ static hunch_status file_type_write(conversion *c) {
     return hn_gguf_put_u32(c->w, "general.file_type", type, c->err);
 }
 
-/* Which layers have the window, where other programs know none of the family: they ignore it (docs/targets.md). */
-static hunch_status windows_write(conversion *c) {
-    char key[96];
-    const size_t n = (size_t)c->arch.layers;
-    int32_t *flags = hn_alloc(n * sizeof *flags);
-    if (flags == NULL)
-        return hn_fail_memory(c->err, "a list of layers", n * sizeof *flags);
-    for (size_t i = 0; i < n; i++)
-        flags[i] = c->arch.layer[i].window > 0;
-    hunch_status status = hn_gguf_put_i32s(c->w, key_of(c, "attention.sliding_window_pattern", key), flags, n, c->err);
-    hn_free(flags);
-    return status;
-}
-
 static hunch_status dimensions_write(conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[0];
@@ -145,7 +131,10 @@ static hunch_status dimensions_write(conversion *c) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
         if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
             status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, key), (uint32_t)numbers[i].value, c->err);
-    return status == HUNCH_OK && window > 0 && !a->dense->window_key ? windows_write(c) : status;
+    /* where other programs know no window of the family, which layers have it: they ignore both (docs/targets.md) */
+    if (status == HUNCH_OK && window > 0 && !a->dense->window_key)
+        status = hn_dense_put_layers(a, c->w, key_of(c, "attention.sliding_window_pattern", key), hn_dense_slides, c->err);
+    return status;
 }
 
 static hunch_status rope_write(conversion *c) {

@@ -94,17 +94,9 @@ static int rows_tokenize(const hunch_model *m, const char *path) {
 
 /* The variables as text of a JSON object; a list alone is the messages. NULL after a message, *code set. */
 static char *vars_read(const char *path, int *code) {
-    char *data;
-    size_t len;
-    json_error_t je;
-    if ((*code = tool_file_read(path, &data, &len)))
+    json_t *vars;
+    if ((*code = tool_json_read(path, JSON_ALLOW_NUL, "not JSON", &vars)))
         return NULL;
-    json_t *vars = json_loadb(data, len, JSON_ALLOW_NUL, &je);
-    free(data);
-    if (!vars) {
-        *code = tool_usage("%s:%d: not JSON: %s", path, je.line, je.text);
-        return NULL;
-    }
     if (json_is_array(vars))
         vars = json_pack("{s:o}", "messages", vars);
     char *dump = json_dumps(vars, 0);

@@ -37,6 +37,18 @@ int tool_file_read(const char *path, char **data, size_t *len) {
     return 0;
 }
 
+int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out) {
+    char *data;
+    size_t len;
+    int code = tool_file_read(path, &data, &len);
+    if (code)
+        return code;
+    json_error_t je;
+    *out = json_loadb(data, len, flags, &je);
+    free(data);
+    return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
+}
+
 /* ids of a JSON array; `where` names it in messages. */
 static int ids_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
     if (!json_is_array(list))
@@ -60,16 +72,10 @@ static int ids_from_json(const json_t *list, const char *where, hunch_token **id
 }
 
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n) {
-    char *data;
-    size_t len;
-    int code = tool_file_read(path, &data, &len);
+    json_t *list;
+    int code = tool_json_read(path, JSON_DECODE_ANY, "expected a JSON array of token ids", &list);
     if (code)
         return code;
-    json_error_t je;
-    json_t *list = json_loadb(data, len, JSON_DECODE_ANY, &je);
-    free(data);
-    if (!list)
-        return tool_usage("%s:%d: expected a JSON array of token ids: %s", path, je.line, je.text);
     code = ids_from_json(list, path, ids, n);
     json_decref(list);
     return code;

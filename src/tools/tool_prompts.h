@@ -31,6 +31,8 @@ typedef struct tool_prompts {
 
 /* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED. */
 int tool_file_read(const char *path, char **data, size_t *len);
+/* The JSON of a file, read with these flags of jansson. Not JSON: HUNCH_USAGE, with the line and `wrong`. */
+int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out);
 /* A JSON array of ids. Not one: HUNCH_USAGE. */
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
 

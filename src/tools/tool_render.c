@@ -30,16 +30,10 @@ static int arg_set(json_t *args, const char *given) {
 
 /* The tools of --tools, a variable like others for the template. */
 static int tools_read(json_t *args, const char *path) {
-    char *data;
-    size_t len;
-    int code = tool_file_read(path, &data, &len);
+    json_t *tools;
+    int code = tool_json_read(path, 0, "not JSON", &tools);
     if (code)
         return code;
-    json_error_t je;
-    json_t *tools = json_loadb(data, len, 0, &je);
-    free(data);
-    if (!tools)
-        return tool_usage("%s:%d: not JSON: %s", path, je.line, je.text);
     if (!json_is_array(tools))
         code = tool_usage("%s: expected a JSON array of tools", path);
     else if (json_object_get(args, "tools"))

@@ -19,20 +19,9 @@
 
 #include "base/random.h"
 #include "fuzz.h"
+#include "sanitized.h"
 
 enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
-
-#if defined(__has_feature)
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS_FEATURE(address_sanitizer) ||                 \
-    HAS_FEATURE(thread_sanitizer)
-enum { SANITIZED = true };
-#else
-enum { SANITIZED = false };
-#endif
 
 /* ---- the corpus ------------------------------------------------------------------------------------------------- */
 
