@@ -228,19 +228,14 @@ static void leave_page(hn_cache *c, hn_block *b, int slot) {
     hn_page_free(c, page);
 }
 
-static void evict_block(hn_cache *c, hn_block *b) {
-    hn_block *parent = b->parent;
-    for (int i = 0; i < c->prefix.n_slots; i++) leave_page(c, b, i);
-    hn_prefix_remove(&c->prefix, b);
-    prune(c, parent);
-}
-
 static bool is_idle(const hn_cache *c, int32_t page) {
     return page != HN_NO_PAGE && c->use[page].tables == 0;
 }
 
-static void evict_page(hn_cache *c, hn_block *b, int slot) {
-    leave_page(c, b, slot);
+/* The page of a slot, or all of the block (slot -1), which goes when it stands for nothing any more. */
+static void evict(hn_cache *c, hn_block *b, int slot) {
+    for (int i = 0; i < c->prefix.n_slots; i++)
+        if (slot < 0 || i == slot) leave_page(c, b, i);
     prune(c, b);
 }
 
@@ -280,16 +275,13 @@ void hn_cache_evict(hn_cache *c) {
     victim v = {NULL, -1, 0};
     for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) look_at_block(c, b, &v);
     if (v.block) {
-        if (v.slot < 0)
-            evict_block(c, v.block);
-        else
-            evict_page(c, v.block, v.slot);
+        evict(c, v.block, v.slot);
         return;
     }
     for (hn_block *b = c->prefix.oldest; b; b = b->newer)
         for (int i = c->prefix.n_slots - 1; i > 0; i--)
             if (is_idle(c, b->page[i])) {
-                evict_page(c, b, i);
+                evict(c, b, i);
                 return;
             }
     assert(!"no idle page");

@@ -93,7 +93,6 @@ typedef struct hn_dense {
     bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
     bool window_key;     /* programs know a GGUF's key for windows; else it counts beside a list of the layers only */
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
-    bool multipliers;    /* a GGUF carries those of embeddings, attention, residual branches and logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
     bool tied;           /* the usual tie_word_embeddings of a folder */
     struct {

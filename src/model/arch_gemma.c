@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "model/arch.h"
 
-enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62 };
-static const double USUAL_LOCAL_BASE = 10000;
+enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
 
 /* Layers but every period-th are local. */
 static void mark_period(hn_arch *a, int period, int window) {
@@ -46,7 +45,7 @@ static hunch_status make_local_rope(hn_arch *a, hunch_error *err) {
 static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_error *err) {
     static const hn_key nested = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
                         older = {"gemma3.rope.local.freq_base", "rope_local_base_freq", 1, 1e12, 0},
-                        usual = {"gemma3.rope.freq_base_swa", NULL, 1, 1e12, 10000};
+                        usual = {"gemma3.rope.freq_base_swa", NULL, 1, 1e12, USUAL_LOCAL_BASE};
     static const hn_key *const places[] = {&nested, &older, &usual};
     const char *type = "default";
     bool found;

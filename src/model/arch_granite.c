@@ -21,13 +21,20 @@ static hunch_status read_multipliers(hn_arch *a, const hn_source *src, hunch_err
     return HUNCH_OK;
 }
 
+static hunch_status put_multipliers(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    hunch_status st = hn_gguf_put_f32(w, "granite.embedding_scale", a->embed_scale, err);
+    if (!st) st = hn_gguf_put_f32(w, "granite.residual_scale", a->residual_scale, err);
+    if (!st) st = hn_gguf_put_f32(w, "granite.logit_scale", 1 / a->logit_scale, err);
+    return st ? st : hn_gguf_put_f32(w, "granite.attention.scale", a->layer[0].attention_scale, err);
+}
+
 static hunch_status granite_read(hn_arch *a, hn_source *src, hunch_error *err) {
     static const hn_dense granite = {.prefix = "granite",
                                      .interleaved = true,
                                      .attention_bias = true,
                                      .mlp_bias = true,
-                                     .multipliers = true,
-                                     .finish = read_multipliers};
+                                     .finish = read_multipliers,
+                                     .put = put_multipliers};
     return hn_dense_read(a, src, &granite, err);
 }
 

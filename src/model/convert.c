@@ -182,22 +182,6 @@ static hunch_status sampling_write(conversion *c) {
     return status;
 }
 
-static hunch_status multipliers_write(conversion *c) {
-    const hn_arch *a = &c->arch;
-    const struct {
-        const char *key;
-        float value;
-    } all[] = {{"embedding_scale", a->embed_scale},
-               {"residual_scale", a->residual_scale},
-               {"logit_scale", 1 / a->logit_scale},
-               {"attention.scale", a->layer[0].attention_scale}};
-    char key[96];
-    hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < sizeof all / sizeof *all && status == HUNCH_OK && a->dense->multipliers; i++)
-        status = hn_gguf_put_f32(c->w, key_of(c, all[i].key, key), all[i].value, c->err);
-    return status;
-}
-
 static hunch_status keys_write(conversion *c) {
     char key[96];
     hunch_status status =
@@ -213,8 +197,6 @@ static hunch_status keys_write(conversion *c) {
                                  c->err);
     if (status == HUNCH_OK)
         status = rope_write(c);
-    if (status == HUNCH_OK)
-        status = multipliers_write(c);
     if (status == HUNCH_OK && c->arch.dense->put)
         status = c->arch.dense->put(&c->arch, c->w, c->err);
     if (status == HUNCH_OK)

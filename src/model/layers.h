@@ -24,7 +24,7 @@ typedef struct hn_lanes {
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                         const hn_lanes *s);
-/* x += down(silu(gate norm x) * up norm x) */
+/* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s);
 bool hn_ffn_in_steps(const hn_layer_desc *d); /* gate and up are products of their own: it needs lanes->up */
 #endif
