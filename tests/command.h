@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/bytes_for_tests.h"
+
 #define STORIES HUNCH_TEST_DATA "/models/stories260K/stories260K.f32.gguf"
 #define STORIES_HF HUNCH_TEST_DATA "/models/stories260K/hf"
 #define NO_TOKENIZER HUNCH_TEST_DATA "/goldens/llama-tied"
@@ -68,14 +70,9 @@ static inline char *file_read(const char *path, size_t *len) {
     return data;
 }
 
-/* A new file: some file systems wait for the disk when an old one is cut and written again. */
 static inline const char *file_write(const char *name, const void *data, size_t len) {
     const char *path = path_of(name);
-    unlink(path);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    fclose(f);
+    test_file_write(path, data, len);
     return path;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/how_run_for_tests.h"
 #include "hunch/hunch.h"
 
 #define FIXTURE __attribute__((unused)) static
@@ -21,11 +22,7 @@
         if ((call) != HUNCH_OK) fail_msg("%s: %s", #call, e_.message);                                                 \
     } while (0)
 
-/* Sanitizer builds run fewer cases of the same tests. */
-FIXTURE bool light(void) {
-    const char *v = getenv("HUNCH_TEST_LIGHT");
-    return v && *v && strcmp(v, "0");
-}
+FIXTURE bool light(void) { return test_light(); }
 
 FIXTURE const char *data_path(const char *name) {
     static char path[4][512];

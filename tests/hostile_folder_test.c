@@ -35,11 +35,7 @@ static const char *model_file(const char *name) {
 }
 
 static void model_write(const char *name, const void *data, size_t len) {
-    unlink(model_file(name)); /* as file_write does */
-    FILE *f = fopen(model_file(name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    fclose(f);
+    test_file_write(model_file(name), data, len);
 }
 
 static void model_text(const char *name, const char *text) {
@@ -97,25 +93,7 @@ static void model_whole(void) {
 }
 
 /* As it is now. */
-static void assert_refused(const char *what, const char *says) {
-    const char *path = path_of("model");
-    result r = command("run", "-m", path, "-p", "ab", "--raw", "-n", "3");
-    const char *end = strchr(r.err, '\n');
-    if (r.code != HUNCH_REFUSED || !strstr(r.err, path) || !strstr(r.err, says) || !end || end[1] || r.out_len)
-        fail_msg("%s: expected 3 and a line that names the file and \"%s\", got %d and \"%s\", output \"%s\"", what,
-                 says, r.code, r.err, r.out);
-    result_free(&r);
-    r = command("inspect", path, "--json");
-    if (r.code != HUNCH_REFUSED && (r.code != HUNCH_OK || !strstr(r.out, "\"runs\"")))
-        fail_msg("%s: inspect gave %d, \"%s\"", what, r.code, r.err);
-    result_free(&r);
-}
-
-static void assert_runs(void) {
-    json_t *j = json_of("run", "-m", path_of("model"), "-p", "ab", "--raw", "-n", "3", "--ignore-eos");
-    assert_int_equal(json_array_size(get(j, "tokens")), 3);
-    json_decref(j);
-}
+static void assert_refused(const char *what, const char *says) { model_refused(path_of("model"), "ab", what, says); }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
@@ -193,7 +171,7 @@ static void test_values_that_lie(void **state) {
          "\"(a\""},
     };
     model_whole();
-    assert_runs();
+    model_runs(path_of("model"), "ab");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         model_whole();
         char *text = file_read(model_file(cases[i].file), NULL);
@@ -345,9 +323,7 @@ static void test_template_that_is_none(void **state) {
     model_whole();
     model_text("tokenizer_config.json", "{\"chat_template\": \"{% for %}\"}");
     const char *path = path_of("model");
-    json_t *j = json_of("run", "-m", path, "-p", "ab", "--raw", "-n", "3", "--ignore-eos");
-    assert_int_equal(json_array_size(get(j, "tokens")), 3);
-    json_decref(j);
+    model_runs(path, "ab");
     result r = command("run", "-m", path, "-p", "ab", "-n", "3");
     if (r.code != HUNCH_REFUSED || !strstr(r.err, path) || !strstr(r.err, "chat template") || r.out_len)
         fail_msg("got %d, \"%s\"", r.code, r.err);
@@ -435,11 +411,6 @@ static void test_prompt_files(void **state) {
     free(list);
 }
 
-static int setup(void **state) {
-    limits_set();
-    return folder_make(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_that_lie),
@@ -451,5 +422,5 @@ int main(void) {
         cmocka_unit_test(test_template_that_is_none), cmocka_unit_test(test_templates_that_never_end),
         cmocka_unit_test(test_prompt_files),
     };
-    return cmocka_run_group_tests(tests, setup, folder_remove);
+    return cmocka_run_group_tests(tests, hostile_setup, folder_remove);
 }

@@ -15,24 +15,8 @@ static const char *tiny_write(const tiny *t) {
     return path;
 }
 
-/* The model is refused, by name. what: the change, for messages. */
 static void assert_refused(const char *path, const char *what, const char *says) {
-    result r = command("run", "-m", path, "-p", "abc", "--raw", "-n", "3");
-    const char *end = strchr(r.err, '\n');
-    if (r.code != HUNCH_REFUSED || !strstr(r.err, path) || !strstr(r.err, says) || !end || end[1] || r.out_len)
-        fail_msg("%s: expected 3 and a line that names the file and \"%s\", got %d and \"%s\", output \"%s\"", what,
-                 says, r.code, r.err, r.out);
-    result_free(&r);
-    r = command("inspect", path, "--json"); /* shows what opens, with the reason */
-    if (r.code != HUNCH_REFUSED && (r.code != HUNCH_OK || !strstr(r.out, "\"runs\"")))
-        fail_msg("%s: inspect gave %d, \"%s\"", what, r.code, r.err);
-    result_free(&r);
-}
-
-static void assert_runs(const char *path) {
-    json_t *j = json_of("run", "-m", path, "-p", "abc", "--raw", "-n", "3", "--ignore-eos");
-    assert_int_equal(json_array_size(get(j, "tokens")), 3);
-    json_decref(j);
+    model_refused(path, "abc", what, says);
 }
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
@@ -114,7 +98,7 @@ static void test_keys_that_lie(void **state) {
     (void)state;
     tiny t;
     tiny_open(&t);
-    assert_runs(tiny_write(&t));
+    model_runs(tiny_write(&t), "abc");
     tiny_close(&t);
     for (size_t i = 0; i < sizeof LIES / sizeof *LIES; i++) {
         char what[200];
@@ -345,11 +329,6 @@ static void test_weights_that_are_no_numbers(void **state) {
     }
 }
 
-static int setup(void **state) {
-    limits_set();
-    return folder_make(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys_that_lie),
@@ -361,5 +340,5 @@ int main(void) {
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_weights_that_are_no_numbers),
     };
-    return cmocka_run_group_tests(tests, setup, folder_remove);
+    return cmocka_run_group_tests(tests, hostile_setup, folder_remove);
 }

@@ -167,10 +167,7 @@ static void test_large(void **state) {
 static void test_unused(void **state) {
     (void)state;
     static const char *const extra[] = {"mm.0.weight", "v.patch_embd.weight", "a.blk.7.weight", "v.post_ln.weight"};
-    const char *path = test_path("more.gguf");
-    char tokens[1200];
-    snprintf(tokens, sizeof tokens, "%s", test_path("tokens.json"));
-    test_file_write(tokens, "[1, 2]", 6);
+    const char *path = test_path("more.gguf"), *tokens = text_write("tokens.json", "[1, 2]");
     for (int n = 0; n <= 4; n += n == 1 ? 3 : 1) {
         hunch_model_info info;
         llama_write(path, (llama){.width = 64, .ffn = 64, .vocab = 40, .layers = 1, .extra = extra, .n_extra = n});
@@ -222,11 +219,9 @@ static void test_refused(void **state) {
 /* Whatever takes a model takes its name: the command, a drafter. */
 static void test_by_name(void **state) {
     (void)state;
-    char tokens[1200];
+    const char *tokens = text_write("ids.json", "[1, 2]");
     const char *old = getenv("HUNCH_CACHE");
     char *kept = old ? strdup(old) : NULL;
-    snprintf(tokens, sizeof tokens, "%s", test_path("ids.json"));
-    test_file_write(tokens, "[1, 2]", 6);
     llama_write(test_path("Named-F32.gguf"), (llama){.width = 64, .ffn = 64, .vocab = 40, .layers = 1});
     setenv("HUNCH_CACHE", test_root, 1);
     result r = command("run", "-m", "named-f32", "--tokens", tokens, "-n", "4", "--draft", "model:Named-F32", "--json");

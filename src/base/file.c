@@ -146,6 +146,11 @@ bool hn_is_file(const char *path) {
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool hn_folder_holds(const char *folder, const char *name) {
+    char path[4096];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && hn_is_file(path);
+}
+
 char *hn_path_join(const char *folder, const char *name) {
     size_t n = strlen(folder), bytes;
     const char *slash = n > 0 && folder[n - 1] != '/' ? "/" : "";

@@ -20,6 +20,7 @@ void hn_map_release(const hn_map *m, size_t off, size_t len); /* these pages wer
 hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *size, hunch_error *err);
 bool hn_is_folder(const char *path);
 bool hn_is_file(const char *path);
+bool hn_folder_holds(const char *folder, const char *name); /* a file of that name */
 bool hn_exists(const char *path);
 char *hn_path_join(const char *folder, const char *name); /* hn_free; NULL: no memory */
 #endif

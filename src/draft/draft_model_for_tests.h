@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "draft/drafter.h"
+#include "base/how_run_for_tests.h"
 #include "model/kv_groups.h"
 
 #define HELPER __attribute__((unused)) static
@@ -30,10 +31,7 @@ HELPER void ok(hunch_status s, const hunch_error *err) {
     if (s) fail_msg("%s", err->message);
 }
 
-HELPER bool light(void) {
-    const char *v = getenv("HUNCH_TEST_LIGHT");
-    return v && *v && strcmp(v, "0") != 0;
-}
+HELPER bool light(void) { return test_light(); }
 
 static uint64_t seed = 20261121;
 HELPER int below(int n) {

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "draft/drafter.h"
+#include "base/how_run_for_tests.h"
 
 #define HELPER __attribute__((unused)) static
 
@@ -20,8 +21,7 @@ static const hn_target_info TARGET = {.vocab = 1000, .hidden = 8, .layers = 2, .
 
 /* Sanitizer builds run fewer cases of the same tests. */
 HELPER int cases(int full) {
-    const char *v = getenv("HUNCH_TEST_LIGHT");
-    return v && *v && strcmp(v, "0") ? (full + 3) / 4 : full;
+    return test_light() ? (full + 3) / 4 : full;
 }
 
 HELPER void open_or_fail(hn_drafter *d, const char *spec, int max_seqs) {

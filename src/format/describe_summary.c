@@ -5,7 +5,6 @@
  *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
  *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,9 +128,8 @@ static bool has_template(const hn_source *s) {
     bool found;
     if (s->kind == HN_SOURCE_GGUF)
         return hn_source_str(s, "tokenizer.chat_template", &text, NULL, &found, NULL) == HUNCH_OK && found;
-    char path[4096];
-    bool fits = snprintf(path, sizeof path, "%s/chat_template.jinja", s->path) < (int)sizeof path;
-    return (fits && hn_is_file(path)) || json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
+    return hn_folder_holds(s->path, "chat_template.jinja") ||
+           json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
 }
 
 json_t *hn_describe_summary(const hn_source *s) {

@@ -4,7 +4,6 @@
 #include "format/find.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
+#include "format/json_text.h"
 
 enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN = 4 };
 
@@ -184,16 +184,11 @@ static hunch_status snapshot_find(finder *f, const char *repository, char **out)
     return status;
 }
 
-static bool folder_holds(const char *folder, const char *name) {
-    char path[4096];
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && hn_is_file(path);
-}
-
 static hunch_status snapshot_take(finder *f, const char *folder) {
     snapshot s = {.f = f, .whole = true};
     size_t before = f->n;
-    bool weights = folder_holds(folder, "config.json") && (folder_holds(folder, "model.safetensors") ||
-                                                           folder_holds(folder, "model.safetensors.index.json"));
+    bool weights = hn_folder_holds(folder, "config.json") && (hn_folder_holds(folder, "model.safetensors") ||
+                                                           hn_folder_holds(folder, "model.safetensors.index.json"));
     if (weights && f->choice == NULL)
         return path_add(f, hn_strdup(folder));
     hunch_status status = hn_folder_each(folder, snapshot_entry, &s, f->err);
@@ -275,12 +270,12 @@ static hunch_status ollama_take(finder *f, const hn_cached *entry) {
                                 !same(f, short_name(entry->name), wanted)))
         return HUNCH_OK;
     char *text;
-    size_t len;
+    size_t len, held = 0; /* alone: no other document is held with it */
     json_error_t why;
     hunch_status status = hn_file_read(entry->path, MANIFEST_MAX, &text, &len, f->err);
     if (status != HUNCH_OK)
         return status;
-    json_t *manifest = json_loadb(text, len, 0, &why);
+    json_t *manifest = hn_json_parse(text, len, &held, &why);
     const char *digest = model_layer(manifest);
     if (digest == NULL)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names no model%s%s", f->name, entry->path, manifest ? "" : ": ",

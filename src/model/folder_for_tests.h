@@ -55,9 +55,19 @@ static inline void folder_write_llama(const json_t *more, int vocab, int hidden)
     folder_write_embedding("model.embed_tokens.weight", vocab, hidden);
 }
 
+/* The weights of a golden folder. */
+static inline void folder_link_weights(const char *folder) {
+    char from[600], to[1400];
+    (void)mkdir(test_path("changed"), 0700);
+    snprintf(from, sizeof from, "%s/goldens/%s/model.safetensors", HUNCH_TEST_DATA, folder);
+    snprintf(to, sizeof to, "%s/model.safetensors", test_path("changed"));
+    (void)unlink(to);
+    assert_int_equal(symlink(from, to), 0);
+}
+
 /* The golden folder with `find` replaced in its config.json. */
 static inline void folder_write_changed(const char *folder, const char *find, const char *replace) {
-    char from[600], to[1400], text[8000];
+    char from[600], text[8000];
     snprintf(from, sizeof from, "%s/goldens/%s/config.json", HUNCH_TEST_DATA, folder);
     bytes config = test_file_read(from);
     bytes_number(&config, 0, 1);
@@ -67,10 +77,7 @@ static inline void folder_write_changed(const char *folder, const char *find, co
              at + strlen(find));
     bytes_free(&config);
     folder_write("config.json", text, strlen(text));
-    snprintf(from, sizeof from, "%s/goldens/%s/model.safetensors", HUNCH_TEST_DATA, folder);
-    snprintf(to, sizeof to, "%s/model.safetensors", test_path("changed"));
-    (void)unlink(to);
-    assert_int_equal(symlink(from, to), 0);
+    folder_link_weights(folder);
 }
 
 static inline hn_source *folder_open(void) {

@@ -78,27 +78,21 @@ size_t hn_cpu_attention_scratch(int max_rows, int heads, int head_dim, int max_p
 
 /* ---- one block ------------------------------------------------------------------------------------------------- */
 
-static size_t element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2; }
-
 static const unsigned char *slot_page(const call *c, int seq, int slot) {
     const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
     assert(pages[slot / c->kv->page_rows] != HN_NO_PAGE);
     return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
 }
 
-static size_t head_off(const hn_kv *kv, int kv_head) {
-    return element_bytes(kv) * (size_t)kv->head_dim * (size_t)kv->page_rows * (size_t)kv_head;
-}
-
 /* First element of K, and of V, at a slot. */
 static const unsigned char *key_at(const call *c, const tile *t, int slot) {
-    return slot_page(c, t->seq, slot) + c->kv->k_off + head_off(c->kv, t->kv_head) +
-           element_bytes(c->kv) * (size_t)(slot % c->kv->page_rows);
+    return slot_page(c, t->seq, slot) + c->kv->k_off + hn_kv_head_bytes(c->kv) * (size_t)t->kv_head +
+           hn_kv_element_bytes(c->kv) * (size_t)(slot % c->kv->page_rows);
 }
 
 static const unsigned char *value_at(const call *c, const tile *t, int slot) {
-    return slot_page(c, t->seq, slot) + c->kv->v_off + head_off(c->kv, t->kv_head) +
-           element_bytes(c->kv) * (size_t)c->kv->head_dim * (size_t)(slot % c->kv->page_rows);
+    return slot_page(c, t->seq, slot) + c->kv->v_off + hn_kv_head_bytes(c->kv) * (size_t)t->kv_head +
+           hn_kv_element_bytes(c->kv) * (size_t)c->kv->head_dim * (size_t)(slot % c->kv->page_rows);
 }
 
 static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
@@ -130,7 +124,7 @@ static int path_slot(const call *c, const tile *t, int row, int position) {
 /* Copies the keys ([dim][16]) or values ([16][dim]) of a row's positions in chunk i; positions that it does not see
  * keep what was there, and are not read. */
 static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys) {
-    size_t size = element_bytes(c->kv), dim = (size_t)c->kv->head_dim;
+    size_t size = hn_kv_element_bytes(c->kv), dim = (size_t)c->kv->head_dim;
     for (int p = 0; p < HN_KEY_CHUNK; p++) {
         int at = i * HN_KEY_CHUNK + p;
         if (at < t->lo[first] || at >= t->hi[first]) continue;

@@ -13,6 +13,12 @@ static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }
 static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
 
+/* Of a cached element, and of one head's K, or V, in a page. */
+static inline size_t hn_kv_element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2; }
+static inline size_t hn_kv_head_bytes(const hn_kv *kv) {
+    return hn_kv_element_bytes(kv) * (size_t)kv->head_dim * (size_t)kv->page_rows;
+}
+
 /* The part [*first, *last) of `count` items that belongs to a rank: contiguous, as equal as it can be. */
 static inline void hn_share(const hn_exec *ex, int count, int *first, int *last) {
     *first = (int)((int64_t)count * ex->rank / ex->ranks);

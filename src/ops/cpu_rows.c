@@ -172,8 +172,6 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-static size_t element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2; }
-
 /* The place of a slot: its page, and its row in it. */
 static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, int *row) {
     *row = slot % kv->page_rows;
@@ -182,7 +180,7 @@ static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, i
 
 /* K of one head: dim rows, page_rows apart; element [d][row]. */
 static void store_key(const hn_kv *kv, unsigned char *k, int row, const void *src) {
-    size_t size = element_bytes(kv), step = size * (size_t)kv->page_rows;
+    size_t size = hn_kv_element_bytes(kv), step = size * (size_t)kv->page_rows;
     const unsigned char *from = src;
     k += size * (size_t)row;
     if (size == 2) {
@@ -190,11 +188,6 @@ static void store_key(const hn_kv *kv, unsigned char *k, int row, const void *sr
     } else {
         for (int d = 0; d < kv->head_dim; d++) memcpy(k + step * (size_t)d, from + 4 * d, 4);
     }
-}
-
-/* Bytes of one head's K, or V, in a page. */
-static size_t head_bytes(const hn_kv *kv) {
-    return element_bytes(kv) * (size_t)kv->head_dim * (size_t)kv->page_rows;
 }
 
 /* Rotates the key of row i, head h, and stores it and the value. */
@@ -206,10 +199,10 @@ static void store_row(const hn_ops *o, const hn_rows *rows, const hn_rope *rope,
     unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
     o->kernels->rope(key, cs, rope->dims, rope->interleaved);
     o->kernels->to_cache(kv->type, key, kv->head_dim, rounded);
-    store_key(kv, page + kv->k_off + head_bytes(kv) * (size_t)h, row, rounded);
+    store_key(kv, page + kv->k_off + hn_kv_head_bytes(kv) * (size_t)h, row, rounded);
     o->kernels->to_cache(kv->type, value, kv->head_dim,
-                         page + kv->v_off + head_bytes(kv) * (size_t)h +
-                             element_bytes(kv) * (size_t)kv->head_dim * (size_t)row);
+                         page + kv->v_off + hn_kv_head_bytes(kv) * (size_t)h +
+                             hn_kv_element_bytes(kv) * (size_t)kv->head_dim * (size_t)row);
 }
 
 /* Items are [kv head][its query heads, then itself][row]: neighbouring rows write the same cache lines of K, so one
@@ -235,10 +228,10 @@ void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
 
 /* Moves K and V of one head from one slot to another. */
 static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, int to) {
-    size_t size = element_bytes(kv), step = size * (size_t)kv->page_rows, width = size * (size_t)kv->head_dim;
+    size_t size = hn_kv_element_bytes(kv), step = size * (size_t)kv->page_rows, width = size * (size_t)kv->head_dim;
     int row_from, row_to;
     unsigned char *src = page_of(kv, pages, from, &row_from), *dst = page_of(kv, pages, to, &row_to);
-    size_t head = head_bytes(kv) * (size_t)h;
+    size_t head = hn_kv_head_bytes(kv) * (size_t)h;
     const unsigned char *k_src = src + kv->k_off + head + size * (size_t)row_from;
     unsigned char *k_dst = dst + kv->k_off + head + size * (size_t)row_to;
     for (int d = 0; d < kv->head_dim; d++) memcpy(k_dst + step * (size_t)d, k_src + step * (size_t)d, size);

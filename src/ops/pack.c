@@ -16,12 +16,10 @@
 
 INLINE int min_int(int a, int b) { return a < b ? a : b; }
 
-static size_t element_bytes(hn_dtype t) { return t == HN_F32 ? 4 : t == HN_F8_E4M3 ? 1 : 2; }
-
 size_t hn_strip_bytes(hn_dtype t, int in) {
     const hn_layout l = hn_layout_of(t);
     if (hn_is_block_type(t)) return hn_super_bytes(l) * (size_t)((in + l.inputs - 1) / l.inputs);
-    return (t == HN_F8_E4M3 ? hn_f8_head(in) : 0) + ((size_t)in * HN_STRIP * element_bytes(t) + 63) / 64 * 64;
+    return (t == HN_F8_E4M3 ? hn_f8_head(in) : 0) + ((size_t)in * HN_STRIP * (size_t)hn_dtype_block_bytes(t) + 63) / 64 * 64;
 }
 
 INLINE uint32_t word_at(const unsigned char *p) {
@@ -327,7 +325,7 @@ static float float_at(hn_dtype t, const unsigned char *p) {
 }
 
 static void float_row(hn_dtype t, int in, const unsigned char *strip, int lane, int k, int count, float *dst) {
-    const size_t size = element_bytes(t);
+    const size_t size = (size_t)hn_dtype_block_bytes(t);
     const unsigned char *values = strip + (t == HN_F8_E4M3 ? hn_f8_head(in) : 0);
     for (int i = k; i < k + count; i++) dst[i - k] = float_at(t, values + size * ((size_t)i * HN_STRIP + (size_t)lane));
     for (int i = k; i < k + count && t == HN_F8_E4M3; i++) {

@@ -24,7 +24,8 @@ static bool is_enclosed_letter(uint32_t cp) {
            (cp >= 0x1F170 && cp <= 0x1F189);
 }
 
-bool hn_char_is_word(uint32_t cp) {
+/* \w: letters, marks, decimal digits, connecting punctuation */
+static bool is_word(uint32_t cp) {
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -68,10 +69,10 @@ bool hn_word_at_end(const char *text, size_t len) {
     uint32_t cp;
     if (len == 0) return false;
     size_t from = last_start(text, len);
-    return hn_utf8_decode(text + from, len - from, &cp) && hn_char_is_word(cp);
+    return hn_utf8_decode(text + from, len - from, &cp) && is_word(cp);
 }
 
 bool hn_word_at_start(const char *text, size_t len) {
     uint32_t cp;
-    return hn_utf8_decode(text, len, &cp) && hn_char_is_word(cp);
+    return hn_utf8_decode(text, len, &cp) && is_word(cp);
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 bool hn_char_is_space(uint32_t cp); /* White_Space */
-bool hn_char_is_word(uint32_t cp);  /* \w: letters, marks, decimal digits, connecting punctuation */
 bool hn_char_is_mark(uint32_t cp);  /* the categories M */
 
 /* Bytes of white space at the end, or at the start, of valid UTF-8. */

@@ -8,9 +8,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/space_mark.h"
 
-static const char SPACE_MARK[] = "\xE2\x96\x81";
-enum { MARK_BYTES = 3 };
 enum { CACHE_SLOTS = 4096, CACHE_WORD = 19, CACHE_IDS = 10, CACHE_FROM = 2048 };
 
 /* Words repeat: what the last ones became, by hash. A line of memory each. */
@@ -64,8 +63,8 @@ hunch_status hn_encoder_put(hn_encoder *e, int32_t id, hunch_error *err) {
 static hunch_status emit_unknown(hn_encoder *e, const char *s, size_t len, hunch_error *err) {
     const hn_tokenizer *t = e->t;
     if (t->spelling == HN_SPELL_MARKS && len == 1 && *s == ' ') { /* as the model was shown it */
-        s = SPACE_MARK;
-        len = MARK_BYTES;
+        s = HN_SPACE_MARK;
+        len = HN_SPACE_MARK_BYTES;
     }
     bool bytes = t->byte_fallback;
     for (size_t i = 0; i < len && bytes; i++) bytes = t->byte_token[(unsigned char)s[i]] >= 0;
@@ -210,23 +209,11 @@ static hunch_status encode_spaced(hn_encoder *e, const char *text, size_t len, h
     return s;
 }
 
-static bool is_mark(const char *text, size_t len) {
-    return len >= MARK_BYTES && memcmp(text, SPACE_MARK, MARK_BYTES) == 0;
-}
-
 /* SentencePiece's view of a text: U+2581 in it is a space, and one goes before it. */
 static hunch_status encode_marked(hn_encoder *e, const char *text, size_t len, bool add, hunch_error *err) {
     if (!hn_grow((void **)&e->spaced, &e->cap_spaced, len + 1, 1)) return fail_memory(err);
-    size_t n = 0;
-    if (add) e->spaced[n++] = ' ';
-    for (size_t i = 0; i < len;) {
-        if (text[i] == SPACE_MARK[0] && is_mark(text + i, len - i)) {
-            e->spaced[n++] = ' ';
-            i += MARK_BYTES;
-        } else {
-            e->spaced[n++] = text[i++];
-        }
-    }
+    if (add) e->spaced[0] = ' ';
+    size_t n = add + hn_marks_to_spaces(text, len, e->spaced + add);
     return encode_spaced(e, e->spaced, n, err);
 }
 
@@ -242,6 +229,6 @@ hunch_status hn_encoder_piece(hn_encoder *e, const char *text, size_t len, bool 
     if (len == 0) return HUNCH_OK;
     if (t->pretok) return hn_pretok_split(t->pretok, e->pretok, text, len, first, put_word, e, err);
     bool add = t->prefix == HN_PREFIX_EACH || (t->prefix == HN_PREFIX_FIRST && first);
-    if (add && t->prefix_unless_space && (text[0] == ' ' || is_mark(text, len))) add = false;
+    if (add && t->prefix_unless_space && (text[0] == ' ' || hn_is_space_mark(text, len))) add = false;
     return t->spelling == HN_SPELL_MARKS ? encode_marked(e, text, len, add, err) : encode_word(e, text, len, err);
 }

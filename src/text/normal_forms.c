@@ -24,6 +24,18 @@ bool hn_text_put(hn_text *t, const char *bytes, size_t len) {
     return true;
 }
 
+bool hn_text_replace(hn_text *t, const char *text, size_t len, const char *from, const char *to) {
+    size_t n = strlen(from), at = 0;
+    while (n && at < len) {
+        const char *found = memmem(text + at, len - at, from, n);
+        if (!found) break;
+        if (!hn_text_put(t, text + at, (size_t)(found - text) - at)) return false;
+        if (!hn_text_put(t, to, strlen(to))) return false;
+        at = (size_t)(found - text) + n;
+    }
+    return hn_text_put(t, text + at, len - at);
+}
+
 void hn_form_work_fini(hn_form_work *w) {
     hn_free(w->points);
     hn_free(w->order);

@@ -16,6 +16,8 @@ typedef struct hn_text {
 
 /* False: no memory, or over. */
 bool hn_text_put(hn_text *t, const char *bytes, size_t len);
+/* Appends the text with `to` for every `from`; an empty `from` is found nowhere. False: as hn_text_put. */
+bool hn_text_replace(hn_text *t, const char *text, size_t len, const char *from, const char *to);
 
 typedef struct hn_form_work { /* code points of the part at hand; zeroed at first */
     int32_t *points;

@@ -23,11 +23,12 @@ typedef struct step {
 
 struct hn_normalizer {
     size_t n;
+    bool patterns; /* some step has one: its searches need a work area */
     step steps[HN_NORMAL_MAX_STEPS];
 };
 
 struct hn_normal_work {
-    hn_pattern_work *patterns;
+    hn_pattern_work *patterns; /* NULL until a normalizer with a pattern comes */
     hn_form_work forms;
     hn_text made[2];
 };
@@ -57,6 +58,7 @@ hunch_status hn_normalizer_open(hn_normalizer **out, const hn_normal_step *steps
     for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
         z->n++; /* closed as far as it was opened */
         s = step_open(&z->steps[i], &steps[i], err);
+        z->patterns |= z->steps[i].pattern != NULL;
     }
     if (s == HUNCH_OK)
         *out = z;
@@ -80,10 +82,7 @@ void hn_normalizer_close(hn_normalizer **z) {
 
 hunch_status hn_normal_work_open(hn_normal_work **out, hunch_error *err) {
     *out = hn_zalloc(1, sizeof **out);
-    if (!*out) return fail_memory(err);
-    hunch_status s = hn_pattern_work_open(&(*out)->patterns, err);
-    if (s != HUNCH_OK) hn_normal_work_close(out);
-    return s;
+    return *out ? HUNCH_OK : fail_memory(err);
 }
 
 void hn_normal_work_close(hn_normal_work **w) {
@@ -135,18 +134,6 @@ static bool each_character(hn_text *out, hn_normal_kind kind, const char *text, 
         }
     }
     return ok;
-}
-
-static bool replace_string(hn_text *out, const step *s, const char *text, size_t len) {
-    size_t n = strlen(s->string), at = 0;
-    while (n && at < len) {
-        const char *found = memmem(text + at, len - at, s->string, n);
-        if (!found) break;
-        if (!hn_text_put(out, text + at, (size_t)(found - text) - at)) return false;
-        if (!hn_text_put(out, s->content, strlen(s->content))) return false;
-        at = (size_t)(found - text) + n;
-    }
-    return hn_text_put(out, text + at, len - at);
 }
 
 /* Why a text did not grow. */
@@ -248,7 +235,7 @@ static hunch_status run_step(const step *s, hn_normal_work *w, hn_text *out, con
     case HN_NORMAL_STRIP: ok = strip(out, s, text, len); break;
     case HN_NORMAL_REPLACE:
         if (s->pattern) return replace_pattern(out, s, w->patterns, text, len, err);
-        ok = replace_string(out, s, text, len);
+        ok = hn_text_replace(out, text, len, s->string, s->content);
         break;
     case HN_NORMAL_PREPEND:
         ok = (len == 0 || hn_text_put(out, s->content, strlen(s->content))) && hn_text_put(out, text, len);
@@ -294,9 +281,18 @@ static hunch_status check_step(const step *s, const char *text, size_t len, hunc
     return hn_fail(err, HUNCH_REFUSED, "the tokenizer's charsmap makes invalid UTF-8 of a text, at byte %zu", valid);
 }
 
+/* Most normalizers have no pattern: they pay for no work area of PCRE2 and for no look at the clock. */
+static hunch_status begin_patterns(const hn_normalizer *z, hn_normal_work *w, size_t len, hunch_error *err) {
+    if (!z->patterns) return HUNCH_OK;
+    hunch_status s = w->patterns ? HUNCH_OK : hn_pattern_work_open(&w->patterns, err);
+    if (s == HUNCH_OK) hn_pattern_work_begin(w->patterns, len);
+    return s;
+}
+
 hunch_status hn_normalize(const hn_normalizer *z, hn_normal_work *w, const char *text, size_t len, hn_normal_text *out,
                           hunch_error *err) {
-    hn_pattern_work_begin(w->patterns, len);
+    hunch_status s = begin_patterns(z, w, len, err);
+    if (s != HUNCH_OK) return s;
     out->lost_start = false;
     size_t most = len < INT32_MAX / (2 * MOST_GROWTH) ? MOST_GROWTH * len + 4096 : INT32_MAX;
     for (size_t i = 0; i < z->n; i++) {
@@ -304,7 +300,7 @@ hunch_status hn_normalize(const hn_normalizer *z, hn_normal_work *w, const char 
         to->len = 0;
         to->most = most;
         out->lost_start |= loses_start(&z->steps[i], w, text, len);
-        hunch_status s = run_step(&z->steps[i], w, to, text, len, err);
+        s = run_step(&z->steps[i], w, to, text, len, err);
         if (s == HUNCH_OK) s = check_step(&z->steps[i], to->bytes, to->len, err);
         if (s != HUNCH_OK) return s;
         text = to->bytes;

@@ -13,7 +13,6 @@
 #include <utf8proc.h>
 
 #include "base/fault.h"
-#include "base/mem.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "text/base64.h"

@@ -12,9 +12,7 @@
 #include "text/byte_letters.h"
 #include "text/pattern.h"
 #include "text/pretokenizer_scan.h"
-
-static const char SPACE_MARK[] = "\xE2\x96\x81"; /* U+2581 */
-enum { MARK_BYTES = 3 };
+#include "text/space_mark.h"
 
 typedef struct step {
     hn_pretok_step_kind kind;
@@ -211,18 +209,14 @@ static hunch_status walk_letters(const walker *w, size_t level, const char *text
     return walk(w, level + 1, made, hn_bytes_to_letters(text, len, made), first, err);
 }
 
-static bool is_mark(const char *text, size_t len) {
-    return len >= MARK_BYTES && memcmp(text, SPACE_MARK, MARK_BYTES) == 0;
-}
-
 /* The text with marks for spaces, and one before it if add. */
 static size_t put_marks(char *out, const char *text, size_t len, bool add) {
     size_t n = 0;
-    if (add) n = MARK_BYTES, memcpy(out, SPACE_MARK, MARK_BYTES);
+    if (add) n = HN_SPACE_MARK_BYTES, memcpy(out, HN_SPACE_MARK, HN_SPACE_MARK_BYTES);
     for (size_t i = 0; i < len; i++) {
         if (text[i] == ' ') {
-            memcpy(out + n, SPACE_MARK, MARK_BYTES);
-            n += MARK_BYTES;
+            memcpy(out + n, HN_SPACE_MARK, HN_SPACE_MARK_BYTES);
+            n += HN_SPACE_MARK_BYTES;
         } else {
             out[n++] = text[i];
         }
@@ -233,14 +227,14 @@ static size_t put_marks(char *out, const char *text, size_t len, bool add) {
 static hunch_status walk_metaspace(const walker *w, size_t level, const char *text, size_t len, bool first,
                                    hunch_error *err) {
     const step *s = &w->p->steps[level];
-    bool starts = text[0] == ' ' || is_mark(text, len);
+    bool starts = text[0] == ' ' || hn_is_space_mark(text, len);
     bool add = !starts && (s->prefix == HN_PREFIX_EACH || (s->prefix == HN_PREFIX_FIRST && first));
-    char *made = room(&w->w->made[level], MARK_BYTES * (len + 1));
+    char *made = room(&w->w->made[level], HN_SPACE_MARK_BYTES * (len + 1));
     if (!made) return fail_room(len, err);
     size_t n = put_marks(made, text, len, add), from = 0;
     hunch_status status = HUNCH_OK;
     for (size_t at = 1; !s->whole && at < n && status == HUNCH_OK; at++) {
-        if (!is_mark(made + at, n - at)) continue;
+        if (!hn_is_space_mark(made + at, n - at)) continue;
         status = walk(w, level + 1, made + from, at - from, first && from == 0, err);
         from = at;
     }

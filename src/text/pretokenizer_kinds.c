@@ -124,15 +124,12 @@ static bool lists(const char *list, const char *word, size_t len) {
     return false;
 }
 
-hunch_status hn_pretok_find(const hn_pretok_kind **out, const char *name, size_t len, hunch_error *err) {
+/* The first name of an entry stands for all of it. */
+static hunch_status fail_unknown(const char *name, size_t len, hunch_error *err) {
     char known[400] = "";
-    size_t used = 0, n_kinds = sizeof kinds / sizeof *kinds;
-    for (size_t i = 0; i < n_kinds; i++) {
-        if (len && lists(kinds[i].names, name, len)) {
-            *out = &kinds[i];
-            return HUNCH_OK;
-        }
-        size_t n = strcspn(kinds[i].names, " "); /* the first of an entry stands for all of it */
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strcspn(kinds[i].names, " ");
         if (used + n + 3 > sizeof known) continue;
         if (used) used += (size_t)(stpcpy(known + used, ", ") - (known + used));
         memcpy(known + used, kinds[i].names, n);
@@ -143,6 +140,15 @@ hunch_status hn_pretok_find(const hn_pretok_kind **out, const char *name, size_t
         err, HUNCH_REFUSED,
         "tokenizer.ggml.pre: unknown pre-tokenizer \"%.*s\", expected one of %s, or another name of the same patterns",
         len < 60 ? (int)len : 60, name, known);
+}
+
+hunch_status hn_pretok_find(const hn_pretok_kind **out, const char *name, size_t len, hunch_error *err) {
+    for (size_t i = 0; len && i < sizeof kinds / sizeof *kinds; i++) {
+        if (!lists(kinds[i].names, name, len)) continue;
+        *out = &kinds[i];
+        return HUNCH_OK;
+    }
+    return fail_unknown(name, len, err);
 }
 
 hunch_status hn_pretok_open_kind(hn_pretok **out, const hn_pretok_kind *kind, hunch_error *err) {

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
-#include "base/mem.h"
 #include "base/random.h"
 #include "text/pretokenizer.h"
 #include "text/vectors_for_tests.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "text/template_private.h"
 
 typedef tvalue filter_call(trun *r, tvalue v, const targs *a, int how);

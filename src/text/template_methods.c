@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_methods.c - the methods of Python's str, dict, list and tuple that templates call, and the global functions
  * that Hugging Face gives them. Methods that would change a value are refused, as in its immutable sandbox. */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/utf8.h"
+#include "base/how_run_for_tests.h"
 #include "text/template.h"
 #include "text/vectors_for_tests.h"
 
@@ -215,9 +216,8 @@ static void test_limits_inside_steps(void **state) {
          "{% set n.b = [n.b, n.b] %}{% set n.d = {1: n.d, 2: n.d} %}{% set n.e = {1: n.e, 2: n.e} %}{% endfor %}",
          others, sizeof others / sizeof *others},
     };
-    const char *few = getenv("HUNCH_TEST_LIGHT");
     for (size_t g = 0; g < 3; g++) {
-        for (size_t i = 0; i < groups[g].n; i += few && *few ? 5 : 1) {
+        for (size_t i = 0; i < groups[g].n; i += test_light() ? 5 : 1) {
             char text[700];
             snprintf(text, sizeof text,
                      "%s{%% for i in range(1000) %%}{%% for j in range(1000) %%}{%% set z = (%s)|string %%}"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "text/tokenizer_private.h"
 
 #define KEY "tokenizer.ggml."

@@ -32,6 +32,8 @@ hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *
 /* "" if absent or no string. */
 const char *hn_hf_string(const json_t *object, const char *key);
 bool hn_hf_bool(const json_t *object, const char *key);
+/* Where a Metaspace adds its mark: "always", "first", "never" or what else the file says; older files have a bool. */
+const char *hn_hf_prepend_scheme(const json_t *metaspace);
 hunch_status hn_hf_refuse(const char *what, const char *type, hunch_error *err);
 /* The parts of a thing: members of its Sequence, or itself; NULL behind the last. */
 const json_t *hn_hf_part(const json_t *thing, const char *members, size_t i);

@@ -8,9 +8,8 @@
 #include "base/mem.h"
 #include "text/byte_letters.h"
 #include "text/normal_forms.h"
+#include "text/space_mark.h"
 #include "text/tokenizer_hf.h"
-
-static const char SPACE_MARK[] = "\xE2\x96\x81";
 
 typedef struct decoder {
     const char *from[HN_NORMAL_MAX_STEPS], *to[HN_NORMAL_MAX_STEPS]; /* replacements in each token */
@@ -23,7 +22,7 @@ static hunch_status read_decoder_replace(decoder *d, const hn_tokenizer *t, cons
     const char *to = hn_hf_string(j, "content");
     if (!from || !*from) return hn_hf_refuse("decoder Replace of a", "Regex", err);
     if (d->fused) return hn_hf_refuse("behind Fuse, the decoder", "Replace", err);
-    if (t->spelling == HN_SPELL_MARKS && strcmp(from, SPACE_MARK) == 0 && strcmp(to, " ") == 0) return HUNCH_OK;
+    if (t->spelling == HN_SPELL_MARKS && strcmp(from, HN_SPACE_MARK) == 0 && strcmp(to, " ") == 0) return HUNCH_OK;
     if (d->n == HN_NORMAL_MAX_STEPS || strlen(to) > HN_NORMAL_MAX_CONTENT)
         return hn_hf_refuse("decoder", "Replace of so much", err);
     d->from[d->n] = from;
@@ -50,8 +49,7 @@ static hunch_status read_decoder_part(decoder *d, hn_tokenizer *t, const json_t 
     } else if (strcmp(type, "ByteLevel") == 0) {
         d->letters = t->spelling != HN_SPELL_BYTES;
     } else if (strcmp(type, "Metaspace") == 0) {
-        bool never = strcmp(hn_hf_string(j, "prepend_scheme"), "never") == 0 ||
-                     (!*hn_hf_string(j, "prepend_scheme") && json_is_false(json_object_get(j, "add_prefix_space")));
+        bool never = strcmp(hn_hf_prepend_scheme(j), "never") == 0;
         t->drops = never ? 0 : HN_MAX_TOKEN_BYTES; /* all of the first token's */
     } else if (strcmp(type, "Replace") == 0) {
         return read_decoder_replace(d, t, j, err);
@@ -65,18 +63,11 @@ static hunch_status read_decoder_part(decoder *d, hn_tokenizer *t, const json_t 
 
 /* All of `from` in the bytes of out behind `start` become `to`. False: as hn_text_put. */
 static bool replace(hn_text *out, size_t start, hn_text *spare, const char *from, const char *to) {
-    size_t n = strlen(from), at = 0;
-    const char *found;
     spare->len = 0;
     if (out->len == start) return true;
     if (!hn_text_put(spare, out->bytes + start, out->len - start)) return false;
     out->len = start;
-    while (at < spare->len && (found = memmem(spare->bytes + at, spare->len - at, from, n))) {
-        size_t place = (size_t)(found - spare->bytes);
-        if (!hn_text_put(out, spare->bytes + at, place - at) || !hn_text_put(out, to, strlen(to))) return false;
-        at = place + n;
-    }
-    return hn_text_put(out, spare->bytes + at, spare->len - at);
+    return hn_text_replace(out, spare->bytes, spare->len, from, to);
 }
 
 /* What a token shows as, and a NUL, appended to out. False: as hn_text_put. */

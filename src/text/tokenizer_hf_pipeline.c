@@ -8,9 +8,8 @@
 
 #include "base/mem.h"
 #include "text/base64.h"
+#include "text/space_mark.h"
 #include "text/tokenizer_hf.h"
-
-static const char SPACE_MARK[] = "\xE2\x96\x81";
 
 /* \w and \p{P} as the `tokenizers` package means them. */
 #define WORD                                                                                                           \
@@ -26,6 +25,12 @@ const char *hn_hf_string(const json_t *object, const char *key) {
 
 bool hn_hf_bool(const json_t *object, const char *key) {
     return json_is_true(json_object_get(object, key));
+}
+
+const char *hn_hf_prepend_scheme(const json_t *metaspace) {
+    const char *scheme = hn_hf_string(metaspace, "prepend_scheme");
+    if (*scheme) return scheme;
+    return json_is_false(json_object_get(metaspace, "add_prefix_space")) ? "never" : "always";
 }
 
 hunch_status hn_hf_refuse(const char *what, const char *type, hunch_error *err) {
@@ -67,11 +72,11 @@ static hunch_status read_pattern(hn_hf_pipeline *p, const json_t *value, const c
 
 static bool is_space_to_mark(const hn_normal_step *s) {
     return s->kind == HN_NORMAL_REPLACE && s->string && strcmp(s->string, " ") == 0 &&
-           strcmp(s->content, SPACE_MARK) == 0;
+           strcmp(s->content, HN_SPACE_MARK) == 0;
 }
 
 static bool is_mark_in_front(const hn_normal_step *s) {
-    return s->kind == HN_NORMAL_PREPEND && strcmp(s->content, SPACE_MARK) == 0;
+    return s->kind == HN_NORMAL_PREPEND && strcmp(s->content, HN_SPACE_MARK) == 0;
 }
 
 static hunch_status read_charsmap(hn_hf_pipeline *p, hn_normal_step *s, const json_t *n, hunch_error *err) {
@@ -199,9 +204,8 @@ static hunch_status read_split(hn_hf_pipeline *p, const json_t *j, hunch_error *
 }
 
 static hunch_status read_metaspace(hn_hf_pipeline *p, const json_t *j, hunch_error *err) {
-    const char *scheme = hn_hf_string(j, "prepend_scheme");
-    if (!*scheme) scheme = json_is_false(json_object_get(j, "add_prefix_space")) ? "never" : "always";
-    if (strcmp(hn_hf_string(j, "replacement"), SPACE_MARK) != 0)
+    const char *scheme = hn_hf_prepend_scheme(j);
+    if (strcmp(hn_hf_string(j, "replacement"), HN_SPACE_MARK) != 0)
         return hn_hf_refuse("Metaspace with the replacement", hn_hf_string(j, "replacement"), err);
     if (p->byte_level) return hn_hf_refuse("behind ByteLevel, the pre-tokenizer", "Metaspace", err);
     hn_pretok_step step = {.kind = HN_PRETOK_METASPACE, .whole = json_is_false(json_object_get(j, "split"))};

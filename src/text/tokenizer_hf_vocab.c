@@ -100,10 +100,6 @@ static hunch_status put_once(hn_tokenizer *t, int32_t id, hn_token_kind kind, co
     return s;
 }
 
-static bool is_byte_name(const char *s) {
-    return strlen(s) == 6 && strncmp(s, "<0x", 3) == 0 && s[5] == '>' && strspn(s + 3, "0123456789ABCDEFabcdef") == 2;
-}
-
 /* Was an added token put by this name? */
 static bool is_added_as(const hn_tokenizer *t, int32_t id, const char *text) {
     hn_token_kind kind = t->kinds[id];
@@ -115,7 +111,8 @@ static hunch_status put_token(void *user, const char *text, int32_t id, double s
     hn_tokenizer *t = f->t;
     if (f->scores) f->scores[id] = score;
     if (is_added_as(t, id, text)) return HUNCH_OK;
-    return put_once(t, id, t->byte_fallback && is_byte_name(text) ? HN_TOKEN_BYTE : HN_TOKEN_NORMAL, text, err);
+    bool byte = t->byte_fallback && hn_vocab_byte_value(text, strlen(text)) >= 0;
+    return put_once(t, id, byte ? HN_TOKEN_BYTE : HN_TOKEN_NORMAL, text, err);
 }
 
 static hunch_status put_added(hn_tokenizer *t, const json_t *added, hunch_error *err) {

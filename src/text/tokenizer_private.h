@@ -49,7 +49,7 @@ struct hn_tokenizer {
     hn_piece *shown;        /* [vocab] into shown_bytes: what decoding gives; NULL: the pieces themselves */
     uint8_t *kinds, *marks; /* [vocab] */
     char *bytes, *shown_bytes;
-    size_t n_bytes, cap_bytes;
+    size_t n_bytes;
     hn_token_map map; /* plain and user tokens */
     hn_bpe merges;
     hn_unigram unigram;
@@ -81,6 +81,8 @@ hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error 
 /* text as the file spells it. Not twice for one id. */
 hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, size_t len,
                           hunch_error *err);
+/* The byte that <0x0A> names; -1: the text is no such name. */
+int hn_vocab_byte_value(const char *text, size_t len);
 /* Is this how a file spells the token that was put? */
 bool hn_vocab_is_spelled(const hn_tokenizer *t, int32_t id, const char *text, size_t len);
 /* After the last token and the settings of the tokenizer: the tables over them. */

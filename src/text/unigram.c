@@ -10,24 +10,22 @@
 static const double UNKNOWN_PENALTY = 10;
 
 bool hn_unigram_init(hn_unigram *u, size_t n) {
-    u->ids = hn_zalloc(n, sizeof *u->ids);
     u->scores = hn_zalloc(n, sizeof *u->scores);
     u->least = DBL_MAX;
-    return u->ids && u->scores && hn_prefix_index_init(&u->index, n);
+    return u->scores && hn_prefix_index_init(&u->index, n);
 }
 
 void hn_unigram_fini(hn_unigram *u) {
     hn_prefix_index_fini(&u->index);
-    hn_free(u->ids);
     hn_free(u->scores);
     *u = (hn_unigram){0};
 }
 
 void hn_unigram_put(hn_unigram *u, hn_piece piece, int32_t id, double score) {
     if (score < u->least) u->least = score;
-    hn_prefix_index_put(&u->index, piece, (uint32_t)u->n);
-    u->ids[u->n] = id;
-    u->scores[u->n++] = score;
+    hn_prefix_index_put(&u->index, piece, (uint32_t)id);
+    u->scores[id] = score;
+    u->n++;
 }
 
 bool hn_unigram_finish(hn_unigram *u) {
@@ -54,7 +52,7 @@ static bool offer_pieces(const hn_unigram *u, hn_unigram_node *nodes, const char
     hn_prefix_walk w;
     hn_prefix_walk_begin(&u->index, &w, word + at, len - at);
     while (hn_prefix_walk_next(&u->index, &w)) {
-        offer(&nodes[at + w.found_len], u->scores[w.value] + score, at, u->ids[w.value]);
+        offer(&nodes[at + w.found_len], u->scores[w.value] + score, at, (int32_t)w.value);
         single |= w.found_len == char_len;
     }
     return single;

@@ -6,15 +6,14 @@
 #include "text/prefix_index.h"
 
 typedef struct hn_unigram {
-    hn_prefix_index index; /* of the entry */
-    int32_t *ids;          /* [n] entries as they were put */
-    double *scores;        /* [n] */
-    size_t n;
+    hn_prefix_index index; /* of the id */
+    double *scores;        /* [id] */
+    size_t n;              /* pieces that were put */
     double unknown_score; /* of a character that no piece is */
     double least;         /* of all scores */
 } hn_unigram;
 
-/* Room for n pieces. False: no memory. */
+/* Room for n pieces of ids below n. False: no memory. */
 bool hn_unigram_init(hn_unigram *u, size_t n);
 void hn_unigram_fini(hn_unigram *u);
 /* Keeps the bytes' address. An empty piece only counts for the least score. At most n calls. */

@@ -4,16 +4,14 @@
  * How a text is cut with them is tokenizer.c's matter; where they come from, tokenizer_gguf.c's and tokenizer_hf.c's.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "text/byte_letters.h"
+#include "text/space_mark.h"
 #include "text/tokenizer_private.h"
-
-static const char SPACE_MARK[] = "\xE2\x96\x81"; /* U+2581, SentencePiece's space */
 
 hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error *err) {
     if (n == 0 || n > HN_MAX_VOCAB) {
@@ -29,34 +27,20 @@ hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error 
     memset(t->kinds, HN_TOKEN_UNUSED, n);
     for (size_t i = 0; i < n; i++) t->pieces[i].bytes = "";
     t->vocab = (int32_t)n;
-    t->cap_bytes = bytes;
     t->bos = t->eos = t->unknown = -1;
     return HUNCH_OK;
-}
-
-static size_t decode_marks(const char *text, size_t len, char *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        if (len - i >= 3 && memcmp(text + i, SPACE_MARK, 3) == 0) {
-            out[n++] = ' ';
-            i += 3;
-        } else {
-            out[n++] = text[i++];
-        }
-    }
-    return n;
 }
 
 /* The bytes that a plain token's spelling stands for. out has room for len. */
 static size_t decode_spelling(const hn_tokenizer *t, const char *text, size_t len, char *out) {
     size_t n;
-    if (t->spelling == HN_SPELL_MARKS) return decode_marks(text, len, out);
+    if (t->spelling == HN_SPELL_MARKS) return hn_marks_to_spaces(text, len, out);
     if (t->spelling == HN_SPELL_BYTES && hn_letters_to_bytes(text, len, out, &n)) return n;
     memcpy(out, text, len); /* some files spell added tokens as they are */
     return len;
 }
 
-static int byte_token_value(const char *text, size_t len) {
+int hn_vocab_byte_value(const char *text, size_t len) {
     char digits[3] = {0};
     if (len != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
     memcpy(digits, text + 3, 2);
@@ -86,7 +70,7 @@ hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const
     }
     char *out = t->bytes + t->n_bytes;
     size_t n = 1;
-    int byte = kind == HN_TOKEN_BYTE ? byte_token_value(text, len) : 0;
+    int byte = kind == HN_TOKEN_BYTE ? hn_vocab_byte_value(text, len) : 0;
     if (byte < 0) {
         return hn_fail(err, HUNCH_REFUSED,
                        "token %d is marked as a byte but spelled \"%.*s\", expected <0x00> to <0xFF>", id,
@@ -221,7 +205,7 @@ static bool is_control(const hn_tokenizer *t, const char *left, size_t n_left, c
     memcpy(both, left, n_left);
     memcpy(both + n_left, right, n_right);
     int32_t id = hn_vocab_find_named(t, both, n_left + n_right);
-    return id >= 0 && (t->kinds[id] == HN_TOKEN_CONTROL || t->kinds[id] == HN_TOKEN_UNKNOWN);
+    return hn_tokenizer_is_special(t, id);
 }
 
 hunch_status hn_vocab_add_merge(hn_tokenizer *t, const char *left, size_t n_left, const char *right, size_t n_right,

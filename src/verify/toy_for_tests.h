@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "draft/tree.h"
+#include "base/how_run_for_tests.h"
 #include "verify/explorer_for_tests.h"
 #include "verify/verify_private.h"
 
@@ -32,11 +33,7 @@ __attribute__((unused)) static int toy_race(const hn_random_key *key, const doub
 enum { TOY_VOCAB = 5, TOY_TEXT = 160, TOY_PROMPT = 3, TOY_DEPTH = 5, TOY_CELLS = 256 };
 static const int32_t toy_prompt[TOY_PROMPT] = {1, 0, 2};
 
-/* Sanitizer builds run fewer cases. */
-static inline bool toy_light(void) {
-    const char *v = getenv("HUNCH_TEST_LIGHT");
-    return v && *v && strcmp(v, "0");
-}
+static inline bool toy_light(void) { return test_light(); }
 
 /* ---- the target -------------------------------------------------------------------------------------------------- */
 

@@ -30,11 +30,6 @@ static inline void check_seed(void) {
     printf("HUNCH_SEED=%llu\n", (unsigned long long)seed);
 }
 
-static inline bool check_light(void) { /* sanitizer builds run fewer cases */
-    const char *v = getenv("HUNCH_TEST_LIGHT");
-    return v && *v && strcmp(v, "0") != 0;
-}
-
 static inline int check_int(int lo, int hi) { /* both included */
     return lo + (int)(hn_splitmix(&check_state) % (uint64_t)(hi - lo + 1));
 }
@@ -64,6 +59,8 @@ static inline float check_value(enum check_kind kind) {
     }
 }
 
+static inline enum check_kind check_any_kind(void) { return (enum check_kind)check_int(0, CHECK_KINDS - 1); }
+
 static inline void check_fill(float *x, int n, enum check_kind kind) {
     for (int i = 0; i < n; i++) x[i] = check_value(kind);
 }
@@ -90,6 +87,20 @@ static inline void check_free(check_buf *b) { /* and looks at the guards */
     for (unsigned char *g = b->raw; g < b->p; g++) assert_int_equal(*g, CHECK_BYTE);
     for (int i = 0; i < CHECK_GUARD; i++) assert_int_equal(b->p[b->size + (size_t)i], CHECK_BYTE);
     hn_free(b->raw);
+}
+
+/* n floats, somewhere in a cache line. */
+static inline float *check_guarded(check_buf *b, int n) {
+    *b = check_alloc((size_t)n * sizeof(float), 4 * (size_t)check_int(0, 15));
+    return (float *)b->p;
+}
+
+/* ---- what results are held against ----------------------------------------------------------------------------------- */
+
+static inline const struct hn_kernels *check_ref(void) { return hn_kernels_get(HN_ISA_REF); }
+
+static inline double check_gelu(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
 /* ---- comparison ------------------------------------------------------------------------------------------------------ */
@@ -128,6 +139,12 @@ static inline hn_buf check_mem(const hn_ops *o, size_t bytes) {
 static inline hn_buf check_put(const hn_ops *o, const void *src, size_t bytes) {
     hn_buf b = check_mem(o, bytes);
     o->write(o, b, src, bytes);
+    return b;
+}
+
+static inline hn_buf check_put_random(const hn_ops *o, int n) {
+    hn_buf b = check_mem(o, (size_t)n * sizeof(float));
+    check_fill(hn_host_f32(b), n, USUAL);
     return b;
 }
 

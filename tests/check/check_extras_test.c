@@ -4,33 +4,26 @@
  * against plain loops, with any number of threads. */
 #include "check.h"
 
-static const struct hn_kernels *ref(void) { return hn_kernels_get(HN_ISA_REF); }
-
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
-
-static double gelu(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
 
 static void one_level(const struct hn_kernels *k, const char *name) {
     const int n = check_int(1, 100);
-    const enum check_kind kind = (enum check_kind)check_int(0, CHECK_KINDS - 1);
+    const enum check_kind kind = check_any_kind();
     check_buf b[4];
     float *x[4];
-    for (int i = 0; i < 4; i++) {
-        b[i] = check_alloc((size_t)n * sizeof(float), 4 * (size_t)check_int(0, 15));
-        x[i] = (float *)b[i].p;
-    }
+    for (int i = 0; i < 4; i++) x[i] = check_guarded(&b[i], n);
     check_fill(x[0], n, kind);
     check_fill(x[1], n, USUAL);
     memcpy(x[2], x[0], (size_t)n * sizeof(float));
     memcpy(x[3], x[0], (size_t)n * sizeof(float));
-    ref()->geglu(x[2], x[1], n);
+    check_ref()->geglu(x[2], x[1], n);
     k->geglu(x[3], x[1], n);
     check_same_row(x[3], x[2], n, name, 0);
     for (int i = 0; i < n && kind == USUAL; i++) {
-        const double want = gelu(x[0][i]) * x[1][i];
+        const double want = check_gelu(x[0][i]) * x[1][i];
         assert_true(fabs(x[2][i] - want) <= 1e-5 * fabs(want) + 1e-30);
     }
-    ref()->add(x[2], x[0], n);
+    check_ref()->add(x[2], x[0], n);
     k->add(x[3], x[0], n);
     check_same_row(x[3], x[2], n, name, 1);
     for (int i = 0; i < 4; i++) check_free(&b[i]);
@@ -45,7 +38,7 @@ static void kernels_test(void **state HN_UNUSED) {
 /* Far from zero GELU is the identity or zero, and what is not a number stays so. */
 static void edges_test(void **state HN_UNUSED) {
     float gate[5] = {30, -30, INFINITY, NAN, 0}, up[5] = {2, 2, 2, 2, 2};
-    ref()->geglu(gate, up, 5);
+    check_ref()->geglu(gate, up, 5);
     assert_true(gate[0] == 60 && fabsf(gate[1]) < 1e-30f && gate[2] == INFINITY && isnan(gate[3]) && gate[4] == 0);
 }
 
@@ -71,26 +64,20 @@ static void layer_rank(void *arg, int rank, int ranks) {
     o->scale(&ex, l->n, l->scaled, LD, COLS, 0.37f);
 }
 
-static hn_buf random_buf(const hn_ops *o, int n) {
-    hn_buf b = check_mem(o, (size_t)n * sizeof(float));
-    check_fill(hn_host_f32(b), n, USUAL);
-    return b;
-}
-
 /* Each of q, k and v with or without a bias; q and k with or without a norm. */
 static void layer_create(layer *l, hn_isa isa, int with) {
     l->c = check_open(check_int(1, 4), isa, false);
     const hn_ops *o = &l->c.o;
     hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
-    for (int i = 0; i < 8; i++) *rows[i] = random_buf(o, ROWS * LD);
-    l->norm = random_buf(o, COLS);
+    for (int i = 0; i < 8; i++) *rows[i] = check_put_random(o, ROWS * LD);
+    l->norm = check_put_random(o, COLS);
     l->n = check_int(1, ROWS);
     l->fix = (hn_head_fix){.eps = 1e-6f};
-    if (with & 1) l->fix.q_bias = random_buf(o, HEADS * DIM);
-    if (with & 1) l->fix.k_bias = random_buf(o, KV_HEADS * DIM);
-    if (with & 2) l->fix.v_bias = random_buf(o, KV_HEADS * DIM);
-    if (with & 4) l->fix.q_norm = random_buf(o, DIM);
-    if (with & 4) l->fix.k_norm = random_buf(o, DIM);
+    if (with & 1) l->fix.q_bias = check_put_random(o, HEADS * DIM);
+    if (with & 1) l->fix.k_bias = check_put_random(o, KV_HEADS * DIM);
+    if (with & 2) l->fix.v_bias = check_put_random(o, KV_HEADS * DIM);
+    if (with & 4) l->fix.q_norm = check_put_random(o, DIM);
+    if (with & 4) l->fix.k_norm = check_put_random(o, DIM);
 }
 
 static void layer_free(layer *l) {
@@ -112,7 +99,7 @@ static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, 
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
     for (int h = 0; h < heads && norm.mem; h++) {
         float normed[DIM];
-        ref()->rmsnorm(x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
+        check_ref()->rmsnorm(x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
         memcpy(x + h * DIM, normed, sizeof normed);
     }
     check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
@@ -121,9 +108,9 @@ static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, 
 static void check_branch(const layer *l, float *gate, float *branch, float *residual, float *scaled, int row) {
     const int at = row * LD;
     float normed[COLS];
-    ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
+    check_ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
     check_same_row(hn_host_f32(l->gate) + at, gate + at, LD, "geglu", row);
-    ref()->rmsnorm(branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
+    check_ref()->rmsnorm(branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
     for (int k = 0; k < COLS; k++) residual[at + k] += normed[k];
     check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
     for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;

@@ -2,6 +2,7 @@
 /* check_linear_test.c - weight packing and matrix products: every level against ref, bit for bit; ref against double
  * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
 #include "check.h"
+#include "base/how_run_for_tests.h"
 
 #define TYPE(type) HN_##type,
 static const hn_dtype all_types[] = {HN_FLOAT_TYPES(TYPE) HN_BLOCK_TYPES(TYPE)};
@@ -208,7 +209,7 @@ static void check_job(hn_dtype t, int strips, int in, int n) {
 static void kernels_test(void **state HN_UNUSED) {
     for (int i = 0; i < TYPES; i++) {
         hn_dtype t = all_types[i];
-        for (int n = 1; n <= HN_MAX_ROWS; n += n < 9 || !check_light() ? 1 : 11) {
+        for (int n = 1; n <= HN_MAX_ROWS; n += n < 9 || !test_light() ? 1 : 11) {
             check_job(t, check_int(1, n > 16 ? 2 : HN_CALL_STRIPS), random_in(t, n > 16 ? 150 : 600), n);
         }
         check_job(t, 3, hn_dtype_block(t), 2);

@@ -3,21 +3,12 @@
  * row operations against plain loops, with any number of threads. */
 #include "check.h"
 
-static const struct hn_kernels *ref(void) { return hn_kernels_get(HN_ISA_REF); }
-
 /* Calls fn for each level, ref included. */
 static void each_level(void (*fn)(const struct hn_kernels *k, const char *name)) {
     for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
         for (int round = 0; round < 60; round++) fn(hn_kernels_get((hn_isa)isa), hn_isa_name((hn_isa)isa));
     }
 }
-
-static float *guarded(check_buf *b, int n) {
-    *b = check_alloc((size_t)n * sizeof(float), 4 * (size_t)check_int(0, 15));
-    return (float *)b->p;
-}
-
-static enum check_kind any_kind(void) { return (enum check_kind)check_int(0, CHECK_KINDS - 1); }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
@@ -37,11 +28,11 @@ static void exp_test(void **state HN_UNUSED) {
 static void one_rmsnorm(const struct hn_kernels *k, const char *name) {
     int in = check_int(1, 300);
     check_buf bx, bw, by, bz;
-    float *x = guarded(&bx, in), *w = guarded(&bw, in), *y = guarded(&by, in), *z = guarded(&bz, in);
-    enum check_kind kind = any_kind();
+    float *x = check_guarded(&bx, in), *w = check_guarded(&bw, in), *y = check_guarded(&by, in), *z = check_guarded(&bz, in);
+    enum check_kind kind = check_any_kind();
     check_fill(x, in, kind);
     check_fill(w, in, USUAL);
-    ref()->rmsnorm(x, w, in, 1e-5f, y);
+    check_ref()->rmsnorm(x, w, in, 1e-5f, y);
     k->rmsnorm(x, w, in, 1e-5f, z);
     check_same_row(z, y, in, name, in);
     double sum = 0;
@@ -91,12 +82,12 @@ static void one_quantise(const struct hn_kernels *k, const char *name) {
                   bb = check_alloc((size_t)groups * sizeof(hn_q8_group), 0),
                   pa = check_alloc((size_t)groups * sizeof(hn_q8_parts), 32 * (size_t)check_int(0, 1)),
                   pb = check_alloc((size_t)groups * sizeof(hn_q8_parts), 32 * (size_t)check_int(0, 1));
-    float *x = guarded(&bx, in);
-    enum check_kind kind = any_kind();
+    float *x = check_guarded(&bx, in);
+    enum check_kind kind = check_any_kind();
     check_fill(x, in, kind);
     hn_q8_group *a = (hn_q8_group *)ba.p, *b = (hn_q8_group *)bb.p;
     hn_q8_parts *parts = (hn_q8_parts *)pa.p;
-    ref()->quantise(x, in, a, parts);
+    check_ref()->quantise(x, in, a, parts);
     k->quantise(x, in, b, (hn_q8_parts *)pb.p);
     for (int g = 0; g < groups; g++) {
         if (!same_group(&b[g], &a[g])) fail_msg("%s: group %d of %d inputs, kind %d", name, g, in, kind);
@@ -116,26 +107,26 @@ static void quantise_test(void **state HN_UNUSED) {
     hn_q8_group g;
     hn_q8_parts parts;
     x[7] = NAN;
-    ref()->quantise(x, 32, &g, &parts);
+    check_ref()->quantise(x, 32, &g, &parts);
     assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0 && parts.n4[0] == 0);
 }
 
 static void one_rope(const struct hn_kernels *k, const char *name) {
     int dims = 2 * check_int(1, 70);
     check_buf bc, bx, by;
-    float *cs = guarded(&bc, dims), *x = guarded(&bx, dims), *y = guarded(&by, dims);
+    float *cs = check_guarded(&bc, dims), *x = check_guarded(&bx, dims), *y = check_guarded(&by, dims);
     bool interleaved = check_int(0, 1);
     for (int i = 0; i < dims / 2; i++) {
         double angle = check_unit() * 100;
         cs[i] = (float)cos(angle);
         cs[dims / 2 + i] = (float)sin(angle);
     }
-    check_fill(x, dims, any_kind());
+    check_fill(x, dims, check_any_kind());
     memcpy(y, x, (size_t)dims * sizeof *x);
     int a = interleaved ? 2 : 0, b = interleaved ? 3 : dims / 2; /* the pair 1, or pair 0 of halves */
     int pair = interleaved ? 1 : 0;
     float before[2] = {x[a % dims], x[b % dims]};
-    ref()->rope(x, cs, dims, interleaved);
+    check_ref()->rope(x, cs, dims, interleaved);
     k->rope(y, cs, dims, interleaved);
     check_same_row(y, x, dims, name, dims);
     if (dims > 2 && isfinite(before[0]) && isfinite(before[1]) && fabsf(before[0]) < 1e30f) {
@@ -157,10 +148,10 @@ static void one_to_cache(const struct hn_kernels *k, const char *name) {
     hn_dtype t = types[check_int(0, 2)];
     size_t bytes = (size_t)n * (t == HN_F32 ? 4 : 2);
     check_buf bx, a = check_alloc(bytes, 2), b = check_alloc(bytes, 2);
-    float *x = guarded(&bx, n);
-    check_fill(x, n, any_kind());
+    float *x = check_guarded(&bx, n);
+    check_fill(x, n, check_any_kind());
     for (int i = 0; i < n; i++) x[i] = isnan(x[i]) ? 0 : x[i]; /* what a NaN becomes may differ in its payload */
-    ref()->to_cache(t, x, n, a.p);
+    check_ref()->to_cache(t, x, n, a.p);
     k->to_cache(t, x, n, b.p);
     if (memcmp(a.p, b.p, bytes) != 0) fail_msg("%s: %d values to %s", name, n, hn_dtype_name(t));
     check_free(&bx);
@@ -178,8 +169,8 @@ static void to_cache_test(void **state HN_UNUSED) { each_level(one_to_cache); }
 static void one_argmax(const struct hn_kernels *k, const char *name) {
     int n = check_int(1, 300), want = -1;
     check_buf bx;
-    float *x = guarded(&bx, n);
-    check_fill(x, n, any_kind());
+    float *x = check_guarded(&bx, n);
+    check_fill(x, n, check_any_kind());
     if (check_int(0, 3) == 0) { /* ties */
         for (int i = 0; i < n; i++) x[i] = (float)check_int(-2, 2);
     }
@@ -223,12 +214,6 @@ static void world_rank(void *arg, int rank, int ranks) {
     o->rope_table(&ex, &w->rows, &w->rope, w->cs);
     o->rope_store(&ex, &w->rows, &w->rope, w->cs, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
     o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
-}
-
-static hn_buf put_random(const hn_ops *o, int n) {
-    hn_buf b = check_mem(o, (size_t)n * sizeof(float));
-    check_fill(hn_host_f32(b), n, USUAL);
-    return b;
 }
 
 static hn_buf put_ints(const hn_ops *o, int n, int lo, int hi) {
@@ -296,11 +281,11 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
     w.x = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
     w.normed = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
     w.gathered = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
-    w.norm = put_random(o, w.in);
+    w.norm = check_put_random(o, w.in);
     w.cs = check_mem(o, (size_t)(n * ROPE_DIMS) * sizeof(float));
-    w.q = put_random(o, n * w.ld);
-    w.k = put_random(o, n * w.ld);
-    w.v = put_random(o, n * w.ld);
+    w.q = check_put_random(o, n * w.ld);
+    w.k = check_put_random(o, n * w.ld);
+    w.v = check_put_random(o, n * w.ld);
     w.index = put_ints(o, n, 0, n - 1);
     w.best = put_ints(o, n, -1, -1);
     return w;
@@ -364,18 +349,18 @@ static void check_world_rows(const world *w) {
         hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
-        ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
+        check_ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
         check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
         const unsigned char *act = hn_host(w->act.data);
         check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);
         hn_q8_group q8[4];
         hn_q8_parts parts[4];
-        ref()->quantise(row, w->in, q8, parts);
+        check_ref()->quantise(row, w->in, q8, parts);
         const unsigned char *have = act + hn_act_q8_off(w->in, i);
         for (int g = 0; g < groups; g++) assert_true(same_group((const hn_q8_group *)have + g, &q8[g]));
         assert_memory_equal(have + hn_act_parts_off(w->in), parts, sizeof *parts * (size_t)groups);
         check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
-        assert_int_equal(ints(w->best)[i], ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
+        assert_int_equal(ints(w->best)[i], check_ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
     }
 }
 
@@ -416,19 +401,18 @@ static void glu_rank(void *arg, int rank, int ranks) {
 }
 
 static double glu_want(hn_glu act, double gate, double up) {
-    const double t = sqrt(2 / M_PI) * (gate + 0.044715 * gate * gate * gate);
-    return act == HN_GELU ? 0.5 * gate * (1 + tanh(t)) * up : gate / (1 + exp(-gate)) * up;
+    return act == HN_GELU ? check_gelu(gate) * up : gate / (1 + exp(-gate)) * up;
 }
 
 static void glu_test(void **state HN_UNUSED) {
     for (int round = 0; round < 24; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
         const hn_buf none = {NULL, 0};
-        glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, put_random(&c.o, GLU_ROWS * GLU_LD),
-                      put_random(&c.o, GLU_ROWS * GLU_LD), none, none, put_random(&c.o, GLU_ROWS * GLU_LD),
-                      put_random(&c.o, GLU_COLS)};
-        if (round & 2) w.gate_bias = put_random(&c.o, GLU_COLS);
-        if (round & 4) w.up_bias = put_random(&c.o, GLU_COLS);
+        glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(&c.o, GLU_ROWS * GLU_LD),
+                      check_put_random(&c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(&c.o, GLU_ROWS * GLU_LD),
+                      check_put_random(&c.o, GLU_COLS)};
+        if (round & 2) w.gate_bias = check_put_random(&c.o, GLU_COLS);
+        if (round & 4) w.up_bias = check_put_random(&c.o, GLU_COLS);
         float gate[GLU_ROWS * GLU_LD], up[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
         memcpy(gate, hn_host(w.gate), sizeof gate);
         memcpy(up, hn_host(w.up), sizeof up);

@@ -19,7 +19,7 @@
 
 #include "base/random.h"
 #include "fuzz.h"
-#include "sanitized.h"
+#include "base/how_run_for_tests.h"
 
 enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
 
@@ -187,8 +187,7 @@ static void mutations_run(long rounds) {
 }
 
 int main(int argc, char **argv) {
-    const char *light = getenv("HUNCH_TEST_LIGHT");
-    long rounds = light && *light && strcmp(light, "0") != 0 ? LIGHT_ROUNDS : ROUNDS;
+    long rounds = test_light() ? LIGHT_ROUNDS : ROUNDS;
     const struct rlimit gigabyte = {1u << 30, 1u << 30};
     if (!SANITIZED) FUZZ_MUST(setrlimit(RLIMIT_AS, &gigabyte) == 0);
     for (int i = 1; i < argc; i++) {

@@ -9,49 +9,23 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/file.h"
-#include "engine/engine.h"
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "fixture.h"
+#include "format/source.h"
 
-/* A tensor of a safetensors file, f32 only. */
+/* A tensor of the file, f32 only. */
 typedef struct golden_tensor {
     const float *data;
     size_t n, cols;
 } golden_tensor;
 
-typedef struct golden_file {
-    hn_map map;
-    json_t *header;
-} golden_file;
-
-static golden_file open_golden(const char *path) {
-    golden_file f;
-    uint64_t len;
-    must(hn_map_open(&f.map, path, err));
-    memcpy(&len, f.map.data, 8);
-    f.header = json_loadb((const char *)f.map.data + 8, len, 0, NULL);
-    assert_non_null(f.header);
-    return f;
-}
-
-static golden_tensor get_golden(const golden_file *f, const char *name) {
-    const json_t *t = json_object_get(f->header, name), *o = json_object_get(t, "data_offsets"),
-                 *shape = json_object_get(t, "shape");
+static golden_tensor get_golden(hn_source *f, const char *name) {
+    const hn_tensor *t = hn_source_take(f, name);
     assert_non_null(t);
-    assert_string_equal(json_string_value(json_object_get(t, "dtype")), "F32");
-    uint64_t len;
-    memcpy(&len, f->map.data, 8);
-    const size_t from = (size_t)json_integer_value(json_array_get(o, 0)),
-                 to = (size_t)json_integer_value(json_array_get(o, 1));
-    return (golden_tensor){(const float *)(const void *)(f->map.data + 8 + len + from), (to - from) / 4,
-                           (size_t)json_integer_value(json_array_get(shape, json_array_size(shape) - 1))};
-}
-
-static void close_golden(golden_file *f) {
-    json_decref(f->header);
-    hn_map_close(&f->map);
+    assert_true(t->known && t->dtype == HN_F32);
+    return (golden_tensor){t->data, t->bytes / sizeof(float), t->dims[0]};
 }
 
 static size_t ids_of(const json_t *a, hunch_token *out) {
@@ -104,7 +78,7 @@ static void check_greedy(hunch_engine *e, hunch_model *m, const hunch_token *ids
 }
 
 /* Every boundary of the residual stream for prompt 3, through the runner that drafters will use. */
-static void check_taps(hunch_model *m, const golden_file *f, const hunch_token *ids, int n) {
+static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int n) {
     const hn_model *t = &m->target;
     hn_cache_group g[HN_MODEL_GROUPS];
     const int groups = hn_kv_groups(&t->arch, HN_F32, g, NULL);
@@ -158,7 +132,8 @@ static void check_golden(const char *folder, const char *isa, bool converted) {
     hunch_model *m = open_golden_model(folder, isa, converted);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 256);
     snprintf(name, sizeof name, "%s/golden.safetensors", folder);
-    golden_file f = open_golden(data_path(name));
+    hn_source *f = NULL;
+    must(hn_source_open_safetensors(&f, data_path(name), err));
     snprintf(name, sizeof name, "%s/golden.json", folder);
     json_t *g = json_load_file(data_path(name), 0, NULL);
     const json_t *prompts = json_object_get(g, "prompts");
@@ -175,7 +150,7 @@ static void check_golden(const char *folder, const char *isa, bool converted) {
             assert_int_equal(argmax(k.logits + i * k.vocab, k.vocab), json_integer_value(json_array_get(best, i)));
         if (p == 2 || p == 4) {
             snprintf(name, sizeof name, "logits.%zu", p);
-            const golden_tensor want = get_golden(&f, name);
+            const golden_tensor want = get_golden(f, name);
             const double d = largest_difference(k.logits, want.data, want.n);
             assert_int_equal(want.n, n * k.vocab);
             if (!(d <= 5e-4 * std))
@@ -183,11 +158,11 @@ static void check_golden(const char *folder, const char *isa, bool converted) {
         }
         const json_t *greedy = json_object_get(q, "greedy");
         check_greedy(e, m, ids, n, greedy, json_array_size(greedy), NULL);
-        if (p == 3) check_taps(m, &f, ids, (int)n);
+        if (p == 3) check_taps(m, f, ids, (int)n);
         free(k.logits);
     }
     json_decref(g);
-    close_golden(&f);
+    hn_source_close(&f);
     hunch_engine_close(&e);
     hunch_model_close(&m);
 }
