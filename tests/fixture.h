@@ -161,7 +161,7 @@ FIXTURE void likelihood_row(void *user, size_t position, const float *logits, in
 /* The instruction levels of this machine. */
 FIXTURE int levels(const char *names[HN_ISA_COUNT]) {
     int n = 0;
-    for (int i = 0; i <= (int)hn_isa_best(); i++) names[n++] = hn_isa_name((hn_isa)i);
+    for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i)) names[n++] = hn_isa_name(i);
     return n;
 }
 #endif

@@ -62,7 +62,8 @@ typedef enum hunch_kv { HUNCH_KV_DEFAULT, HUNCH_KV_BF16, HUNCH_KV_F16, HUNCH_KV_
 
 typedef struct hunch_model_options {
     int threads;               /* 0: the cores this process may use */
-    const char *isa;           /* NULL or "best"; "ref", "avx2", "avx512": one the machine lacks is HUNCH_USAGE */
+    const char *isa;           /* NULL or "best"; "ref", "avx2", "avxvnni", "avx512", "avx512bf16", "amx", "dotprod", "i8mm":
+                                  one the machine lacks is HUNCH_USAGE */
     hunch_precision precision; /* HUNCH_PRECISION_NATIVE */
     /* progress of loading in 0..1; may be NULL; called from the opening thread */
     void (*progress)(void *user, double fraction);

@@ -5,17 +5,42 @@
  */
 #include "base/cpu.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const isa_names[HN_ISA_COUNT] = {"ref", "avx2", "avx512"};
+static const struct {
+    const char *name;
+    hn_isa below;
+} levels[HN_ISA_COUNT] = {
+    [HN_ISA_REF] = {"ref", HN_ISA_REF},
+    [HN_ISA_AVX2] = {"avx2", HN_ISA_REF},
+    [HN_ISA_AVXVNNI] = {"avxvnni", HN_ISA_AVX2},
+    [HN_ISA_AVX512] = {"avx512", HN_ISA_AVX2},
+    [HN_ISA_AVX512BF16] = {"avx512bf16", HN_ISA_AVX512},
+    [HN_ISA_AMX] = {"amx", HN_ISA_AVX512BF16},
+    [HN_ISA_DOTPROD] = {"dotprod", HN_ISA_REF},
+    [HN_ISA_I8MM] = {"i8mm", HN_ISA_DOTPROD},
+};
 
 const char *hn_isa_name(hn_isa isa) {
-    return isa_names[isa];
+    return levels[isa].name;
 }
 
+hn_isa hn_isa_below(hn_isa isa) {
+    return levels[isa].below;
+}
+
+bool hn_isa_includes(hn_isa isa, hn_isa part) {
+    while (isa != part && isa != HN_ISA_REF) isa = levels[isa].below;
+    return isa == part;
+}
+
+/* What the processor says, each level for itself. */
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Register sets that the system saves on a context switch (XCR0). */
 static unsigned long long saved_state(void) {
@@ -24,43 +49,85 @@ static unsigned long long saved_state(void) {
     return (unsigned long long)high << 32 | low;
 }
 
-hn_isa hn_isa_best(void) {
-    enum { YMM = 0x6, ZMM = 0xE6 };
+/* Linux gives a process the registers of tiles only if it asks. */
+static bool tiles_granted(void) {
+    enum { ASK = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+}
+
+static void ask_processor(bool has[HN_ISA_COUNT]) {
+    enum { YMM = 0x6, ZMM = 0xE6, TILES = 0x60000 };
+    enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };                     /* leaf 7, 1: eax */
+    const unsigned amx = 1u << 22 | 1u << 24 | 1u << 25;                /* leaf 7, 0: edx: bf16, tile, int8 */
     const unsigned need1 = bit_FMA | bit_AVX | bit_F16C | bit_OSXSAVE;
     const unsigned need512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need1) != need1) return HN_ISA_REF;
-    unsigned long long saved = saved_state();
-    if ((saved & YMM) != YMM) return HN_ISA_REF;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return HN_ISA_REF;
-    bool zmm = (saved & ZMM) == ZMM && (b & need512) == need512 && (c & bit_AVX512VNNI);
-    return zmm ? HN_ISA_AVX512 : HN_ISA_AVX2;
+    unsigned a, b, c, d, a1 = 0, b1, c1, d1;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & need1) != need1) return;
+    const unsigned long long saved = saved_state();
+    if ((saved & YMM) != YMM || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
+    if (a > 0) __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1);
+    has[HN_ISA_AVX2] = (b & bit_AVX2) != 0;
+    has[HN_ISA_AVXVNNI] = (a1 & AVXVNNI) != 0;
+    has[HN_ISA_AVX512] = (saved & ZMM) == ZMM && (b & need512) == need512 && (c & bit_AVX512VNNI);
+    has[HN_ISA_AVX512BF16] = (a1 & AVX512BF16) != 0;
+    has[HN_ISA_AMX] = (saved & TILES) == TILES && (d & amx) == amx && tiles_granted();
 }
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 
+static void ask_processor(bool has[HN_ISA_COUNT]) {
+    const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
+    has[HN_ISA_DOTPROD] = (one & HWCAP_ASIMDDP) && (one & HWCAP_ASIMDHP);
+    has[HN_ISA_I8MM] = (two & HWCAP2_I8MM) != 0;
+}
 #else
-
-hn_isa hn_isa_best(void) {
-    return HN_ISA_REF;
-}
-
+static void ask_processor(bool has[HN_ISA_COUNT] HN_UNUSED) {}
 #endif
 
+static bool had[HN_ISA_COUNT];
+
+static void look(void) {
+    ask_processor(had);
+    had[HN_ISA_REF] = true;
+    for (int i = 1; i < HN_ISA_COUNT; i++) had[i] = had[i] && had[levels[i].below];
+}
+
+bool hn_isa_has(hn_isa isa) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look);
+    return had[isa];
+}
+
+hn_isa hn_isa_next(hn_isa isa) {
+    do isa++;
+    while (isa < HN_ISA_COUNT && !hn_isa_has(isa));
+    return isa;
+}
+
+hn_isa hn_isa_best(void) {
+    hn_isa best = HN_ISA_REF;
+    for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i)) best = i;
+    return best;
+}
+
 hunch_status hn_isa_parse(const char *name, hn_isa *out, hunch_error *err) {
-    hn_isa best = hn_isa_best();
     if (!name || strcmp(name, "best") == 0) {
-        *out = best;
+        *out = hn_isa_best();
         return HUNCH_OK;
     }
-    for (int i = 0; i <= (int)best; i++) {
-        if (strcmp(name, isa_names[i]) == 0) {
-            *out = (hn_isa)i;
+    char list[128] = "";
+    bool known = false;
+    for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i++) {
+        const bool same = strcmp(name, levels[i].name) == 0;
+        known |= same;
+        if (!hn_isa_has(i)) continue;
+        if (same) {
+            *out = i;
             return HUNCH_OK;
         }
+        strcat(strcat(list, levels[i].name), ", ");
     }
-    char list[64] = "";
-    for (int i = 0; i <= (int)best; i++) strcat(strcat(list, isa_names[i]), ", ");
-    bool known = false;
-    for (int i = (int)best + 1; i < HN_ISA_COUNT; i++) known |= strcmp(name, isa_names[i]) == 0;
     return hn_fail(err, HUNCH_USAGE, "isa '%s' %s, expected %sbest", name,
                    known ? "is more than this processor has" : "is not a level", list);
 }

@@ -11,19 +11,39 @@
 
 #include "base/cpu.h"
 
-static void test_best_agrees_with_the_compiler(void **state) {
+static void test_levels_agree_with_the_compiler(void **state) {
     (void)state;
-    hn_isa expected = HN_ISA_REF;
+    bool expected[HN_ISA_COUNT] = {[HN_ISA_REF] = true};
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) expected = HN_ISA_AVX2;
-    if (expected == HN_ISA_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vnni")) {
-        expected = HN_ISA_AVX512;
-    }
+    expected[HN_ISA_AVX2] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    expected[HN_ISA_AVX512] = expected[HN_ISA_AVX2] && __builtin_cpu_supports("avx512f") &&
+                              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+    expected[HN_ISA_AVX512BF16] = expected[HN_ISA_AVX512] && __builtin_cpu_supports("avx512bf16");
+    assert_int_equal(hn_isa_has(HN_ISA_AVX512BF16), expected[HN_ISA_AVX512BF16]);
+    assert_false(hn_isa_has(HN_ISA_DOTPROD));
 #endif
-    assert_int_equal(hn_isa_best(), expected);
+    assert_int_equal(hn_isa_has(HN_ISA_REF), expected[HN_ISA_REF]);
+    assert_int_equal(hn_isa_has(HN_ISA_AVX2), expected[HN_ISA_AVX2]);
+    assert_int_equal(hn_isa_has(HN_ISA_AVX512), expected[HN_ISA_AVX512]);
+}
+
+static void test_each_level_builds_on_an_earlier_one(void **state) {
+    (void)state;
+    for (hn_isa isa = HN_ISA_AVX2; isa < HN_ISA_COUNT; isa++) {
+        assert_true(hn_isa_below(isa) < isa);
+        assert_true(hn_isa_includes(isa, isa) && hn_isa_includes(isa, HN_ISA_REF));
+        assert_true(hn_isa_includes(isa, hn_isa_below(isa)));
+        if (hn_isa_has(isa)) assert_true(hn_isa_has(hn_isa_below(isa)));
+    }
+    assert_true(hn_isa_includes(HN_ISA_AMX, HN_ISA_AVX512) && !hn_isa_includes(HN_ISA_AMX, HN_ISA_AVXVNNI));
+    assert_false(hn_isa_includes(HN_ISA_AVX2, HN_ISA_AVX512));
+    int n = 0, all = 0;
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) n++;
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa++) all += hn_isa_has(isa);
+    assert_int_equal(n, all);
+    assert_int_equal(hn_isa_next(hn_isa_best()), HN_ISA_COUNT);
 }
 
 static void test_parse(void **state) {
@@ -36,7 +56,7 @@ static void test_parse(void **state) {
     assert_int_equal(isa, best);
     for (int i = 0; i < HN_ISA_COUNT; i++) {
         hunch_status status = hn_isa_parse(hn_isa_name((hn_isa)i), &isa, &err);
-        assert_int_equal(status, i <= (int)best ? HUNCH_OK : HUNCH_USAGE);
+        assert_int_equal(status, hn_isa_has((hn_isa)i) ? HUNCH_OK : HUNCH_USAGE);
         if (status == HUNCH_OK)
             assert_int_equal(isa, i);
         else
@@ -61,7 +81,8 @@ static void test_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_agrees_with_the_compiler),
+        cmocka_unit_test(test_levels_agree_with_the_compiler),
+        cmocka_unit_test(test_each_level_builds_on_an_earlier_one),
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_name),
     };

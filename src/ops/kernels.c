@@ -11,12 +11,12 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
     hn_kernels_ref_norm(k);
     hn_kernels_ref_attention(k);
 #if defined(__x86_64__)
-    if (isa >= HN_ISA_AVX2) {
+    if (hn_isa_includes(isa, HN_ISA_AVX2)) {
         hn_kernels_avx2_linear(k);
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
     }
-    if (isa >= HN_ISA_AVX512) {
+    if (hn_isa_includes(isa, HN_ISA_AVX512)) {
         hn_kernels_avx512_linear(k);
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);

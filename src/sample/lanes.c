@@ -10,8 +10,8 @@
 
 const hn_lanes *hn_lanes_for(hn_isa isa) {
 #ifdef __x86_64__
-    if (isa == HN_ISA_AVX512) return &hn_lanes_avx512;
-    if (isa == HN_ISA_AVX2) return &hn_lanes_avx2;
+    if (hn_isa_includes(isa, HN_ISA_AVX512)) return &hn_lanes_avx512;
+    if (hn_isa_includes(isa, HN_ISA_AVX2)) return &hn_lanes_avx2;
 #endif
     (void)isa;
     return &hn_lanes_ref;

@@ -91,7 +91,7 @@ static const option options[] = {
     {"--now", NULL, TEXT, AT(now), TOOL_TOKENIZE, 0, 0, NULL, NULL, "TIME", "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
     {"--parallel", NULL, INT, AT(parallel), PROMPTED | TOOL_BENCH, 1, 1024, NULL, NULL, "N", "sequences at once, default 1"},
     {"--threads", NULL, INT, AT(threads), ENGINED, 1, 256, NULL, NULL, "N", "default: the cores this process may use"},
-    {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512 or best"},
+    {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512, ... or best"},
     {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},

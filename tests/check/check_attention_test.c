@@ -280,11 +280,11 @@ static void check_scene(const scene *s) {
     way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1};
     scene_run(s, &w, want);
     for (int i = 0; i < 6; i++) check_exact(s, want, check_int(0, s->n - 1), check_int(0, s->kv_heads * s->group - 1));
-    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         char what[100];
-        snprintf(what, sizeof what, "%s %s dim %d group %d window %d", hn_isa_name((hn_isa)isa),
+        snprintf(what, sizeof what, "%s %s dim %d group %d window %d", hn_isa_name(isa),
                  hn_dtype_name(s->type), s->dim, s->group, s->window);
-        w = (way){.isa = (hn_isa)isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
+        w = (way){.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
         for (int no_direct = 0; no_direct < 2; no_direct++) {
             w.no_direct = no_direct;
             scene_run(s, &w, got);
@@ -319,7 +319,7 @@ static void long_context_test(void **state HN_UNUSED) {
 /* The kernels one by one with scores of every kind: infinities and NaN too. */
 static void softmax_test(void **state HN_UNUSED) {
     _Alignas(64) float a[HN_KEY_BLOCK], b[HN_KEY_BLOCK];
-    for (int isa = HN_ISA_REF + 1; isa <= (int)hn_isa_best(); isa++) {
+    for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int round = 0; round < 200; round++) {
             int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK);
             if (round % 2) lo = 0;
@@ -327,8 +327,8 @@ static void softmax_test(void **state HN_UNUSED) {
             memcpy(b, a, sizeof a);
             float m[2], l[2];
             hn_kernels_get(HN_ISA_REF)->softmax(a, lo, hi, &m[0], &l[0]);
-            hn_kernels_get((hn_isa)isa)->softmax(b, lo, hi, &m[1], &l[1]);
-            check_same_row(b, a, HN_KEY_BLOCK, hn_isa_name((hn_isa)isa), round);
+            hn_kernels_get(isa)->softmax(b, lo, hi, &m[1], &l[1]);
+            check_same_row(b, a, HN_KEY_BLOCK, hn_isa_name(isa), round);
             assert_true(m[0] == m[1]);
             check_same_row(&l[1], &l[0], 1, "sum", round);
         }

@@ -193,10 +193,10 @@ static void check_job(hn_dtype t, int strips, int in, int n) {
     for (int f32 = hn_is_block_type(t) ? 0 : 1; f32 < 2; f32++) {
         check_buf ref = job_run(&j, HN_ISA_REF, f32);
         check_against_double(&j, f32, (const float *)ref.p);
-        for (int isa = HN_ISA_REF + 1; isa <= (int)hn_isa_best(); isa++) {
-            check_buf c = job_run(&j, (hn_isa)isa, f32);
+        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            check_buf c = job_run(&j, isa, f32);
             char what[100];
-            snprintf(what, sizeof what, "%s %s %s strips %d in %d n %d", hn_isa_name((hn_isa)isa), hn_dtype_name(t),
+            snprintf(what, sizeof what, "%s %s %s strips %d in %d n %d", hn_isa_name(isa), hn_dtype_name(t),
                      f32 ? "f32" : "q8", strips, in, n);
             check_same_row((float *)c.p, (float *)ref.p, strips * n * HN_STRIP, what, 0);
             check_free(&c);
@@ -242,12 +242,12 @@ static bool damage(hn_dtype t, bool infinite, unsigned char *row, int in) {
 /* The results of two jobs that differ in lane o of the first strip: others are the same, that lane is not finite. */
 static void check_damage(const job *healthy, const job *damaged, int o) {
     for (int f32 = hn_is_block_type(healthy->type) ? 0 : 1; f32 < 2; f32++) {
-        for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
-            check_buf a = job_run(healthy, (hn_isa)isa, f32), b = job_run(damaged, (hn_isa)isa, f32);
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            check_buf a = job_run(healthy, isa, f32), b = job_run(damaged, isa, f32);
             const float *x = (const float *)a.p, *y = (const float *)b.p;
             for (int i = 0; i < healthy->n * HN_STRIP; i++) {
                 if (i % HN_STRIP == o ? isfinite(y[i]) : !check_same(x[i], y[i])) {
-                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", hn_isa_name((hn_isa)isa),
+                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", hn_isa_name(isa),
                              hn_dtype_name(healthy->type), i % HN_STRIP, i / HN_STRIP, y[i], x[i], o);
                 }
             }
@@ -287,8 +287,8 @@ static void damage_test(void **state HN_UNUSED) {
 static void store_test(void **state HN_UNUSED) {
     const struct hn_kernels *ref = hn_kernels_get(HN_ISA_REF);
     _Alignas(64) float c[2][8 * HN_STRIP];
-    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
-        const struct hn_kernels *k = hn_kernels_get((hn_isa)isa);
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        const struct hn_kernels *k = hn_kernels_get(isa);
         for (int cols = 1; cols <= HN_STRIP; cols++) {
             for (int what = 0; what < 3; what++) {
                 int n = check_int(1, 8), ldy = cols + check_int(0, 3);
@@ -303,7 +303,7 @@ static void store_test(void **state HN_UNUSED) {
                     ref->store(c[0], n, (float *)a.p, ldy, cols, what);
                     k->store(c[0], n, (float *)b.p, ldy, cols, what);
                 }
-                check_same_row((float *)b.p, (float *)a.p, ldy * (n - 1) + cols, hn_isa_name((hn_isa)isa), what);
+                check_same_row((float *)b.p, (float *)a.p, ldy * (n - 1) + cols, hn_isa_name(isa), what);
                 check_free(&a);
                 check_free(&b);
             }
@@ -418,10 +418,10 @@ static void check_layer(const layer *l, bool f32, bool glu) {
     check_ops ref = check_open(1, HN_ISA_REF, f32);
     call_run(&ref.o, ref.pool, l, x, n, add, glu, want);
     check_close(&ref);
-    for (int isa = HN_ISA_REF; isa <= (int)hn_isa_best(); isa++) {
-        check_ops c = check_open(check_int(1, 4), (hn_isa)isa, f32);
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        check_ops c = check_open(check_int(1, 4), isa, f32);
         call_run(&c.o, c.pool, l, x, n, add, glu, got);
-        check_same_row(got, want, n * all, hn_isa_name((hn_isa)isa), glu);
+        check_same_row(got, want, n * all, hn_isa_name(isa), glu);
         int row = check_int(0, n - 1), at = 0;
         if (!add) { /* what is added to lies at other places for another n */
             call_run(&c.o, c.pool, l, x + row * l->in, 1, add, glu, got);
