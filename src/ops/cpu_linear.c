@@ -42,11 +42,17 @@ static split split_strips(const hn_exec *ex, int n, const hn_linear_out *outs, i
 /* The kernel of a matrix and the rows it reads. */
 static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, const hn_weight *w, hn_strips_job *j) {
     const unsigned char *base = hn_host(a->data);
+    const int form = hn_cpu_act_forms(o, w->dtype);
     j->in = w->in;
-    if (hn_cpu_act_forms(o, w->dtype) == HN_ACT_Q8) {
+    if (form == HN_ACT_Q8) {
         j->x = base;
         j->x_stride = hn_act_q8_stride(a->in);
         return o->kernels->linear_q8[w->dtype];
+    }
+    if (form == HN_ACT_BF16) {
+        j->x = base + hn_act_bf16_off(a->in, a->max_rows, 0);
+        j->x_stride = hn_act_bf16_stride(a->in);
+        return o->kernels->linear_bf16;
     }
     j->x = base + hn_act_f32_off(a->in, a->max_rows, 0);
     j->x_stride = hn_act_f32_stride(a->in);

@@ -46,7 +46,8 @@ static void pack_strip(const hn_ops *o HN_UNUSED, hn_dtype t, int out, int in, c
 }
 
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight) {
-    return o->f32 || !hn_is_block_type(weight) ? HN_ACT_F32 : HN_ACT_Q8;
+    if (o->f32) return HN_ACT_F32;
+    return hn_is_block_type(weight) ? HN_ACT_Q8 : weight == HN_BF16 ? HN_ACT_BF16 : HN_ACT_F32;
 }
 
 void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {

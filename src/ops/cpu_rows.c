@@ -29,10 +29,14 @@ static float *act_f32(const hn_act *a, int row) {
     return (float *)((unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-/* Inputs [group * 64, group * 64 + count) of a row into its Q8 form. */
-static void quantise_inputs(const struct hn_kernels *k, const float *x, int count, const hn_act *a, int row, int group) {
-    unsigned char *q8 = (unsigned char *)hn_host(a->data) + hn_act_q8_off(a->in, row);
-    k->quantise(x, count, (hn_q8_group *)q8 + group, (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+/* Inputs [group * 64, group * 64 + count) of a row into its forms other than F32. */
+static void round_inputs(const struct hn_kernels *k, const float *x, int count, const hn_act *a, int forms, int row,
+                         int group) {
+    unsigned char *base = hn_host(a->data), *q8 = base + hn_act_q8_off(a->in, row);
+    uint16_t *bf16 = (uint16_t *)(base + hn_act_bf16_off(a->in, a->max_rows, row));
+    if (forms & HN_ACT_Q8)
+        k->quantise(x, count, (hn_q8_group *)q8 + group, (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+    if (forms & HN_ACT_BF16) k->round_bf16(x, count, bf16 + HN_GROUP * group);
 }
 
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
@@ -42,9 +46,9 @@ void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float
     int first, last;
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++) {
-        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where only Q8 is wanted */
+        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where it is not wanted */
         k->rmsnorm(hn_host_f32(x) + (size_t)ldx * (size_t)i, hn_host_f32(w), a.in, eps, normed);
-        if (forms & HN_ACT_Q8) quantise_inputs(k, normed, a.in, &a, i, 0);
+        round_inputs(k, normed, a.in, &a, forms, i, 0);
         if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)i, normed, (size_t)a.in * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -59,7 +63,7 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
     int k = first * HN_GROUP, end = last * HN_GROUP < a.in ? last * HN_GROUP : a.in;
     for (int i = 0; i < n && k < end; i++) {
         const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i + k;
-        if (forms & HN_ACT_Q8) quantise_inputs(ex->ops->kernels, src, end - k, &a, i, first);
+        round_inputs(ex->ops->kernels, src, end - k, &a, forms, i, first);
         if (forms & HN_ACT_F32) memcpy(act_f32(&a, i) + k, src, (size_t)(end - k) * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);

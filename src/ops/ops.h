@@ -11,7 +11,9 @@
  *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of weight code and activation, offset
  *     removed exactly in integers; where weights have a minimum then acc = fmaf(m_w, d_x * (float)sum_x, acc). Types with
  *     a scale for every 16 weights add the two parts of a block, times their integer scales, in isum. ref/linear_ref.c
- *   linear, float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
+ *   linear, BF16 weights (native): the row is rounded to bf16; per output, pairs of inputs ascending:
+ *     acc = fmaf(w0, x0, fmaf(w1, x1, acc)), where every operand and result smaller than 2^-126 is zero.
+ *   linear, other float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
  *   attention: blocks of HN_KEY_BLOCK logical positions from position 0, each from a fresh state, merged left to right.
@@ -54,7 +56,7 @@ typedef struct hn_weight {
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
-enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2 }; /* forms of an activation row; a mask */
+enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2, HN_ACT_BF16 = 4 }; /* forms of an activation row; a mask */
 /* Rows of a matrix input in the forms their consumers want. Layout: ops/act.h. */
 typedef struct hn_act {
     hn_buf data;

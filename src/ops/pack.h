@@ -31,7 +31,9 @@
  *   Q6_K      256     4    2   d: f16; 32 bytes 0; s of each part: s8                                     320  d*s*(code - 32)
  *
  * Float types: per input the 16 outputs next to each other; the strip is padded to whole lines. F8_E4M3 has f32 factors in
- * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor.
+ * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor. BF16 keeps two
+ * neighbouring inputs of an output together, a line being [16 outputs][2]: instructions multiply pairs of them. Where `in` is
+ * odd the last line has zeros.
  */
 #ifndef HN_PACK_H
 #define HN_PACK_H

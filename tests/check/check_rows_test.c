@@ -111,6 +111,30 @@ static void quantise_test(void **state HN_UNUSED) {
     assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0 && parts.n4[0] == 0);
 }
 
+static void one_round_bf16(const struct hn_kernels *k, const char *name) {
+    const int in = check_int(1, 200), padded = (in + 1) / 2 * 2;
+    const enum check_kind kind = check_any_kind();
+    check_buf bx, ba = check_alloc((size_t)padded * 2, 0), bb = check_alloc((size_t)padded * 2, 2 * (size_t)check_int(0, 31));
+    float *x = check_guarded(&bx, in);
+    check_fill(x, in, kind);
+    if (kind == DENORMAL) x[0] = 0x1.fffffep-127f; /* would be rounded up to a number that is none */
+    const uint16_t *a = (uint16_t *)(void *)ba.p, *b = (uint16_t *)(void *)bb.p;
+    check_ref()->round_bf16(x, in, (uint16_t *)(void *)ba.p);
+    k->round_bf16(x, in, (uint16_t *)(void *)bb.p);
+    for (int i = 0; i < padded; i++) {
+        const float have = hn_bf16_to_f32(b[i]), want = i < in ? x[i] : 0;
+        if (!check_same(have, hn_bf16_to_f32(a[i]))) fail_msg("%s: bf16 %d of %d, kind %d", name, i, in, kind);
+        if (isnan(want) ? !isnan(have) : isinf(want) ? have != want : fabsf(want) < 0x1p-126f ? have != 0
+                          : !(fabs((double)have - want) <= 0x1p-8 * fabs((double)want)) && !isinf(have))
+            fail_msg("%s: %a became %a", name, want, have);
+    }
+    check_free(&bx);
+    check_free(&ba);
+    check_free(&bb);
+}
+
+static void round_bf16_test(void **state HN_UNUSED) { each_level(one_round_bf16); }
+
 static void one_rope(const struct hn_kernels *k, const char *name) {
     int dims = 2 * check_int(1, 70);
     check_buf bc, bx, by;
@@ -208,7 +232,8 @@ static void world_rank(void *arg, int rank, int ranks) {
     const hn_ops *o = &w->c.o;
     hn_exec ex = {o, rank, ranks};
     o->embed(&ex, &w->rows, &w->table, 1.5f, w->x, w->ld);
-    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8, w->normed, w->ld);
+    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16,
+               w->normed, w->ld);
     o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->gathered, w->ld, w->in);
     o->argmax(&ex, w->rows.n, w->gathered, w->ld, w->in, w->best);
     o->rope_table(&ex, &w->rows, &w->rope, w->cs);
@@ -359,6 +384,9 @@ static void check_world_rows(const world *w) {
         const unsigned char *have = act + hn_act_q8_off(w->in, i);
         for (int g = 0; g < groups; g++) assert_true(same_group((const hn_q8_group *)have + g, &q8[g]));
         assert_memory_equal(have + hn_act_parts_off(w->in), parts, sizeof *parts * (size_t)groups);
+        uint16_t half[256];
+        check_ref()->round_bf16(row, w->in, half);
+        assert_memory_equal(act + hn_act_bf16_off(w->in, w->act.max_rows, i), half, (size_t)w->in * sizeof *half);
         check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
         assert_int_equal(ints(w->best)[i], check_ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
     }
@@ -436,6 +464,7 @@ static void glu_test(void **state HN_UNUSED) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
+        cmocka_unit_test(round_bf16_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(argmax_test),
         cmocka_unit_test(operations_test), cmocka_unit_test(glu_test),
     };

@@ -230,7 +230,7 @@ static void product_pass(void *arg, int rank, int ranks) {
 static void product_rows(void *arg, int rank, int ranks) {
     product *p = arg;
     hn_exec ex = {&p->o, rank, ranks};
-    p->o.quantise(&ex, HN_MAX_ROWS, p->x, TYPES_IN, p->act, HN_ACT_F32 | HN_ACT_Q8);
+    p->o.quantise(&ex, HN_MAX_ROWS, p->x, TYPES_IN, p->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
 }
 
 /* Seconds to pack the matrix, on this thread, from as many bytes as a file would have of it. */

@@ -89,6 +89,11 @@ static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *p
     }
 }
 
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i++) y[i] = hn_f32_to_bf16(fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i]);
+    if (count % 2) y[count] = 0;
+}
+
 static void rotate_pair(float *a, float *b, float c, float s) {
     float x = *a, y = *b;
     *a = fmaf(x, c, -(y * s));
@@ -129,6 +134,7 @@ void hn_kernels_ref_norm(struct hn_kernels *k) {
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
     k->argmax = argmax;

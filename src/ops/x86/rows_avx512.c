@@ -108,6 +108,16 @@ HN_INLINE __m256i to_bf16(__m512 v) {
     return _mm512_cvtepi32_epi16(r);
 }
 
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i += 16) {
+        __m512 v = _mm512_maskz_loadu_ps(lanes_of(count - i), x + i);
+        const __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MIN));
+        const __mmask16 tiny = _mm512_cmp_ps_mask(_mm512_abs_ps(v), _mm512_set1_ps(0x1p-126f), _CMP_LT_OQ);
+        v = _mm512_mask_mov_ps(v, tiny, _mm512_castsi512_ps(sign));
+        _mm256_mask_storeu_epi16(y + i, lanes_of((count + 1) / 2 * 2 - i), to_bf16(v));
+    }
+}
+
 static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     for (int i = 0; i < count; i += 16) {
         const __mmask16 lanes = lanes_of(count - i);
@@ -166,6 +176,7 @@ void hn_kernels_avx512_rows(struct hn_kernels *k) {
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
     k->argmax = argmax;
