@@ -42,6 +42,8 @@ struct hn_kernels {
     hn_strips_fn *linear_bf16;
     /* y[r][0..cols) = or += c[r][..]; cols 1..16; c [n][16] */
     void (*store)(const float *c, int n, float *y, int ldy, int cols, bool add);
+    /* lanes[r]: bit o is set where c[r][o] >= least[r], o < cols; c [n][16]. Returns them all together. */
+    unsigned (*at_least)(const float *c, int n, int cols, const float *least, uint16_t *lanes);
     /* y[r][0..cols) = silu(gate[r]) * up[r] */
     void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
 
@@ -54,7 +56,6 @@ struct hn_kernels {
     void (*round_bf16)(const float *x, int count, uint16_t *y); /* a BF16 row, or an even beginning of one */
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
-    int (*argmax)(const float *x, int cols);
 
     /* -- attention, on one block -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.

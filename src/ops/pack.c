@@ -278,6 +278,33 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
     packers[t](min_int(out - first, HN_STRIP), in, (const unsigned char *)src + row_bytes * (size_t)first, row_bytes, strip);
 }
 
+/* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
+
+/* `rows` rows of 16 values of `size` bytes: the one of a lane. */
+static void copy_lane(size_t rows, size_t size, const unsigned char *src, int from, unsigned char *dst, int to) {
+    for (size_t i = 0; i < rows; i++)
+        memcpy(dst + size * (HN_STRIP * i + (size_t)to), src + size * (HN_STRIP * i + (size_t)from), size);
+}
+
+void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to) {
+    const hn_layout l = hn_layout_of(t);
+    const unsigned char *src = strip, *end = src + hn_strip_bytes(t, in);
+    unsigned char *dst = other;
+    if (!hn_is_block_type(t)) {
+        const size_t size = t == HN_BF16 ? 4 : (size_t)hn_dtype_block_bytes(t), head = t == HN_F8_E4M3 ? hn_f8_head(in) : 0;
+        memcpy(dst, src, head);
+        copy_lane((size_t)(t == HN_BF16 ? (in + 1) / 2 : in), size, src + head, from, dst + head, to);
+        return;
+    }
+    /* halves first, then bytes; a line of codes is 16 words */
+    const int halves = t == HN_MXFP4 ? 0 : t == HN_Q4_1 || t == HN_Q5_1 ? 4 : 2, codes = (int)hn_super_bytes(l) - l.head;
+    for (; src < end; src += hn_super_bytes(l), dst += hn_super_bytes(l)) {
+        copy_lane((size_t)halves, 2, src, from, dst, to);
+        copy_lane((size_t)(l.head - 32 * halves) / HN_STRIP, 1, src + 32 * halves, from, dst + 32 * halves, to);
+        copy_lane((size_t)codes / 64, 4, src + l.head, from, dst + l.head, to);
+    }
+}
+
 /* ---- reading back ---------------------------------------------------------------------------------------------------------- */
 
 /* What a code of a type stands for. */

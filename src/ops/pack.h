@@ -82,6 +82,9 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
  * factor, of F8_E4M3). */
 void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst);
 
+/* Makes lane `to` of a strip the same as lane `from` of another; factors of F8_E4M3, which all lanes share, are copied too. */
+void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to);
+
 /* 32 weights of one output, of a block type: weight k, in part p = k / 16, is d * s[p] * v[k], where the type has a minimum
  * plus dmin * m[p]. Each product and the sum rounded, in this order. s and m are 1 where the type has none. */
 typedef struct hn_lane_block {

@@ -428,7 +428,7 @@ typedef struct call {
     const layer *l;
     int n;
     bool add, glu;
-    hn_act act;
+    hn_act act, gated;
     hn_buf x, y[MATRICES];
     int ldy[MATRICES];
 } call;
@@ -441,7 +441,7 @@ static void call_rank(void *arg, int rank, int ranks) {
     c->o->quantise(&ex, c->n, c->x, c->l->in, c->act,
                    HN_ACT_F32 | HN_ACT_BF16 | (c->l->in % HN_BLOCK ? 0 : HN_ACT_Q8));
     if (c->glu) {
-        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->y[0], c->ldy[0]);
+        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->gated, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
     } else {
         c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
     }
@@ -453,7 +453,8 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
     call c = {.o = o, .l = l, .n = n, .add = add, .glu = glu};
     c.act = (hn_act){check_mem(o, o->act_bytes(l->in, n)), l->in, n};
     c.x = check_put(o, x, (size_t)(n * l->in) * sizeof *x);
-    int mats = glu ? 1 : l->n_mats;
+    int mats = glu ? 0 : l->n_mats;
+    if (glu) c.gated = (hn_act){check_mem(o, o->act_bytes(l->w[0].out, n)), l->w[0].out, n};
     for (int i = 0; i < mats; i++) {
         c.ldy[i] = l->w[i].out + 5;
         c.y[i] = check_mem(o, (size_t)(n * c.ldy[i]) * sizeof(float));
@@ -470,6 +471,11 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
         }
         o->mem_free(o, c.y[i].mem);
     }
+    for (int r = 0; r < n && glu; r++) {
+        check_forms(&c.gated, r);
+        memcpy(results + r * c.gated.in, act_f32(&c.gated, r), (size_t)c.gated.in * sizeof *results);
+    }
+    o->mem_free(o, c.gated.data.mem);
     o->mem_free(o, c.x.mem);
     o->mem_free(o, c.act.data.mem);
 }

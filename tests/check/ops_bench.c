@@ -5,7 +5,8 @@
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
  *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
- * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1.
+ * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1. BENCH_GREEDY: no row of logits is
+ * written, only its best is found.
  *
  * Not part of the build. From the root of the repository, with the library built in build/:
  *   cc -O2 -D_GNU_SOURCE -Iinclude -Isrc tests/check/ops_bench.c build/libhunch.a -lpthread -lm -o build/ops_bench
@@ -32,11 +33,12 @@ typedef struct bench {
     hn_ops o;
     hn_dtype type; /* of the layers; the head is Q8_0 */
     int n, context;
-    bool products_only;
+    bool products_only, greedy; /* greedy: only the best logit of each row */
     layer layers[LAYERS];
     hn_weight head;
     hn_act act, wide;
-    hn_buf x, qkv, att, ffn, logits, norm, cs, scratch, best;
+    hn_buf x, qkv, att, logits, norm, cs, scratch;
+    hn_top best;
     hn_rows rows;
     hn_rope rope;
     hn_buf weights; /* all of them, so that they lie in huge pages */
@@ -153,10 +155,8 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     mark(b, ex->rank, 0, t);
     if (!b->products_only) o->rmsnorm(ex, n, b->x, HIDDEN, b->norm, 1e-5f, b->act, HN_ACT_Q8, (hn_buf){NULL, 0}, 0);
     mark(b, ex->rank, 5, t);
-    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->ffn, FFN);
+    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->wide, HN_ACT_Q8);
     mark(b, ex->rank, 1, t);
-    if (!b->products_only) o->quantise(ex, n, b->ffn, FFN, b->wide, HN_ACT_Q8);
-    mark(b, ex->rank, 5, t);
     o->linear(ex, n, b->wide, &down, 1, true);
     mark(b, ex->rank, 2, t);
 }
@@ -167,11 +167,8 @@ static void pass(void *arg, int rank, int ranks) {
     double t = now_s();
     if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->rope, b->cs);
     for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
-    hn_linear_out head = {&b->head, b->logits, VOCAB};
-    b->o.linear(&ex, b->n, b->act, &head, 1, false);
+    b->o.linear_top(&ex, b->n, b->act, &b->head, 1, b->logits, VOCAB, b->greedy ? 0 : b->n, &b->best);
     mark(b, rank, 3, &t);
-    if (!b->products_only) b->o.argmax(&ex, b->n, b->logits, VOCAB, VOCAB, b->best);
-    mark(b, rank, 7, &t);
 }
 
 /* Best time of some passes; parts of the last. */
@@ -197,11 +194,11 @@ static void buffers_create(bench *b) {
     b->x = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
     b->qkv = mem(b, 4 * HN_MAX_ROWS * QKV);
     b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
-    b->ffn = mem(b, 4 * HN_MAX_ROWS * FFN);
     b->logits = mem(b, (size_t)4 * HN_MAX_ROWS * VOCAB);
     b->norm = mem(b, 4 * HIDDEN);
     b->cs = mem(b, 4 * HN_MAX_ROWS * DIM);
-    b->best = mem(b, 4 * HN_MAX_ROWS);
+    b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
+                       .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
     b->scratch = mem(b, b->o.attention_scratch(HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));
 }
 
@@ -311,6 +308,7 @@ int main(int argc, char **argv) {
         hn_pool_free(pool);
         return 0;
     }
+    b.greedy = getenv("BENCH_GREEDY") != NULL;
     b.type = getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q8_0") ? HN_Q8_0
              : getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q4_0") ? HN_Q4_0 : HN_Q4_1;
     b.weights = mem(&b, (size_t)256 << 20);
@@ -333,8 +331,8 @@ int main(int argc, char **argv) {
         printf("n %2d  products %7.3f ms %5.1f GB/s x%.2f | all %7.3f ms %5.1f GB/s x%.2f |", n, products * 1e3,
                (double)b.weight_bytes / products * 1e-9, products / one[0], all * 1e3,
                (double)b.weight_bytes / all * 1e-9, all / one[1]);
-        static const char *const names[] = {"qkv+o", "glu", "down", "head", "attention", "norm+quant", "rope", "argmax"};
-        for (int p = 0; p < 8; p++) printf(" %s %.0f", names[p], b.parts[p] * 1e6);
+        static const char *const names[] = {"qkv+o", "glu", "down", "head", "attention", "norm+quant", "rope"};
+        for (int p = 0; p < 7; p++) printf(" %s %.0f", names[p], b.parts[p] * 1e6);
         printf("\n");
     }
     hn_pool_free(pool);

@@ -182,30 +182,16 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-HN_INLINE __m256 load_or(__m256 other, const float *x, int count) {
-    const __m256i lanes = hn_first_avx2(count);
-    return _mm256_blendv_ps(other, _mm256_maskload_ps(x, lanes), _mm256_castsi256_ps(lanes));
-}
-
-/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const __m256 least = _mm256_set1_ps(-INFINITY);
-    __m256 top[4] = {least, least, least, least};
-    int i = 0;
-    for (; i + 32 <= cols; i += 32) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * j), top[j]);
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        const __m256 bound = _mm256_set1_ps(least[r]);
+        const int low = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c), bound, _CMP_GE_OQ));
+        const int high = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c + 8), bound, _CMP_GE_OQ));
+        lanes[r] = (uint16_t)((low | high << 8) & ((1 << cols) - 1));
+        all |= lanes[r];
     }
-    for (; i < cols; i += 8) top[0] = _mm256_max_ps(load_or(least, x + i, cols - i), top[0]);
-    __m256 all = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
-    all = _mm256_max_ps(all, _mm256_permute2f128_ps(all, all, 1));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0x4e));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0xb1));
-    const __m256 none = _mm256_set1_ps(NAN);
-    for (i = 0; i < cols; i += 8) {
-        int same = _mm256_movemask_ps(_mm256_cmp_ps(load_or(none, x + i, cols - i), all, _CMP_EQ_OQ));
-        if (same) return i + __builtin_ctz((unsigned)same);
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 void hn_kernels_avx2_rows(struct hn_kernels *k) {
@@ -216,5 +202,5 @@ void hn_kernels_avx2_rows(struct hn_kernels *k) {
     k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }
