@@ -75,6 +75,12 @@ const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "con
 /* HF: what stands at a dotted path of config.json, found as metadata is (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);
 
+/* The model's chat template for a use, as text: *text is the caller's (hn_free), NULL where there is none. */
+typedef enum hn_chat_use { HN_CHAT_DEFAULT, HN_CHAT_TOOLS } hn_chat_use;
+#define HN_CHAT_KEY "tokenizer.chat_template"
+#define HN_CHAT_TOOLS_KEY "tokenizer.chat_template.tool_use"
+hunch_status hn_source_chat_template(const hn_source *s, hn_chat_use use, char **text, size_t *len, hunch_error *err);
+
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
 hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);
 /* Any bytes as a string of JSON: what is not UTF-8 appears as U+FFFD. NULL: no memory. */
