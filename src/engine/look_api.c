@@ -15,7 +15,7 @@ void hn_look_end_measure(hunch_engine *e) {
 }
 
 /* Rows [first, first + n) of a token sequence as a chain. */
-static void chain_rows(hn_row *rows, const hunch_token *tokens, int n, bool logits) {
+static void chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
     for (int i = 0; i < n; i++) rows[i] = (hn_row){tokens[i], 0, (int16_t)(i - 1), logits, false};
 }
 
@@ -34,7 +34,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     hn_cache_seq_begin(e->cache, id);
     for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
         const int m = n - at < (size_t)e->chunk ? (int)(n - at) : e->chunk;
-        chain_rows(rows, tokens + at, m, true);
+        chain_rows(rows, tokens + at, m, HN_LOGITS_ALL);
         st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
         if (!st) hn_cache_commit(e->cache, id, 0, NULL, m);
@@ -128,7 +128,7 @@ static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err)
     for (int at; (at = hn_cache_committed(e->cache, id, 0)) < context;) {
         const int m = context - at < HN_MAX_ROWS ? context - at : HN_MAX_ROWS;
         for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
-        chain_rows(rows, t, m, false);
+        chain_rows(rows, t, m, HN_LOGITS_NONE);
         hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         if (st) return st;
         hn_cache_commit(e->cache, id, 0, NULL, m);
@@ -152,7 +152,7 @@ hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps
     hunch_token t[HN_MAX_ROWS];
     hunch_status st = prepare_measure(e, rows, context, err);
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
-    chain_rows(row, t, rows, true);
+    chain_rows(row, t, rows, HN_LOGITS_ALL);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
         const double start = hn_now();
         st = hn_pass_run(e->runner, row, rows, &id, 1, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows.c - operations on rows: embedding, norm, quantisation, rotation and cache writes, gather, argmax, cache moves.
+/* cpu_rows.c - operations on rows: embedding, norm, quantisation, rotation and cache writes, gather, cache moves.
  *
  * All are split in fixed shares over the ranks; which rank does what never changes a value.
  */
@@ -29,10 +29,14 @@ static float *act_f32(const hn_act *a, int row) {
     return (float *)((unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-/* Inputs [group * 64, group * 64 + count) of a row into its Q8 form. */
-static void quantise_inputs(const struct hn_kernels *k, const float *x, int count, const hn_act *a, int row, int group) {
-    unsigned char *q8 = (unsigned char *)hn_host(a->data) + hn_act_q8_off(a->in, row);
-    k->quantise(x, count, (hn_q8_group *)q8 + group, (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act *a, int forms, int row, int group) {
+    unsigned char *base = hn_host(a->data), *q8 = base + hn_act_q8_off(a->in, row);
+    uint16_t *bf16 = (uint16_t *)(base + hn_act_bf16_off(a->in, a->max_rows, row));
+    if (forms & HN_ACT_Q8)
+        o->kernels->quantise(x, count, (hn_q8_group *)q8 + group,
+                             (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+    if (forms & HN_ACT_BF16) o->kernels->round_bf16(x, count, bf16 + HN_GROUP * group);
+    if (forms & HN_ACT_F32) memcpy(act_f32(a, row) + HN_GROUP * group, x, (size_t)count * sizeof *x);
 }
 
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
@@ -42,25 +46,31 @@ void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float
     int first, last;
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++) {
-        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where only Q8 is wanted */
+        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where it is not wanted */
         k->rmsnorm(hn_host_f32(x) + (size_t)ldx * (size_t)i, hn_host_f32(w), a.in, eps, normed);
-        if (forms & HN_ACT_Q8) quantise_inputs(k, normed, a.in, &a, i, 0);
+        hn_cpu_put_inputs(ex->ops, normed, a.in, &a, forms & ~HN_ACT_F32, i, 0);
         if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)i, normed, (size_t)a.in * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+/* A rank's inputs [from, to) of a row, whole groups; returns the first. */
+static int share_groups(const hn_exec *ex, int in, int *from, int *to) {
+    int first, last;
+    hn_share(ex, hn_act_groups(in), &first, &last);
+    *from = first * HN_GROUP;
+    *to = last * HN_GROUP < in ? last * HN_GROUP : in;
+    return first;
+}
+
 /* Split by columns: a single row is split too, and a rank takes what it has mostly written itself (products and attention
  * give their ranks neighbouring columns). */
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
+    int k, end, first = share_groups(ex, a.in, &k, &end);
     assert(n <= a.max_rows);
-    int first, last;
-    hn_share(ex, hn_act_groups(a.in), &first, &last);
-    int k = first * HN_GROUP, end = last * HN_GROUP < a.in ? last * HN_GROUP : a.in;
     for (int i = 0; i < n && k < end; i++) {
         const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i + k;
-        if (forms & HN_ACT_Q8) quantise_inputs(ex->ops->kernels, src, end - k, &a, i, first);
-        if (forms & HN_ACT_F32) memcpy(act_f32(&a, i) + k, src, (size_t)(end - k) * sizeof(float));
+        hn_cpu_put_inputs(ex->ops, src, end - k, &a, forms, i, first);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -121,17 +131,19 @@ static void silu_times(float *gate, const float *up, int count) {
 }
 
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                int cols) {
+                float scale, hn_act y, int forms) {
     const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
     const struct hn_kernels *k = ex->ops->kernels;
-    int from, to;
-    share_columns(ex, cols, &from, &to);
-    for (int i = 0; i < n; i++) {
+    int from, to, first = share_groups(ex, y.in, &from, &to);
+    assert(n <= y.max_rows);
+    for (int i = 0; i < n && from < to; i++) {
         const size_t at = (size_t)ld * (size_t)i + (size_t)from;
         float *g = hn_host_f32(gate) + at, *u = hn_host_f32(up) + at;
         if (gb) k->add(g, gb + from, to - from);
         if (ub) k->add(u, ub + from, to - from);
         (act == HN_GELU ? k->geglu : silu_times)(g, u, to - from);
+        if (scale != 1) k->scale(g, g, to - from, scale);
+        hn_cpu_put_inputs(ex->ops, g, to - from, &y, forms, i, first);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -258,15 +270,6 @@ void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, 
     for (int i = first; i < last; i++) {
         memcpy(hn_host_f32(dst) + (size_t)ldd * (size_t)i,
                hn_host_f32(src) + (size_t)lds * (size_t)hn_host_i32(index)[i], (size_t)cols * sizeof(float));
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
-}
-
-void hn_cpu_argmax(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best) {
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        ((int32_t *)hn_host(best))[i] = ex->ops->kernels->argmax(hn_host_f32(x) + (size_t)ldx * (size_t)i, cols);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

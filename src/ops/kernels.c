@@ -21,6 +21,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
     }
+    if (hn_isa_includes(isa, HN_ISA_AVX512BF16)) hn_kernels_avx512bf16_linear(k);
 #else
     (void)isa;
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_table_tmpl.h - how every level enters its products into the kernel table. Included at the end of a level's file,
- * behind its strips_q8_Q4_0(job) and so on for every block type, strips_f32(type, job), store and store_glu;
+ * behind its strips_q8_Q4_0(job) and so on for every block type, strips_f32(type, job), strips_bf16, store and store_glu;
  * LINEAR_TABLE is the name of the function that kernels.h declares. */
 #define STRIPS_F32(type) \
     static void strips_f32_##type(const hn_strips_job *j) { strips_f32(HN_##type, j); }
@@ -13,6 +13,7 @@ void LINEAR_TABLE(struct hn_kernels *k) {
     HN_BLOCK_TYPES(ENTER_Q8)
     HN_BLOCK_TYPES(ENTER_F32)
     HN_FLOAT_TYPES(ENTER_F32)
+    k->linear_bf16 = strips_bf16;
     k->store = store;
     k->store_glu = store_glu;
 }

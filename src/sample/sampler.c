@@ -137,6 +137,8 @@ static bool xtc_acts(const hn_sampler *s, uint64_t position) {
 
 static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint64_t)h->n_path; }
 
+bool hn_sampler_takes_best(const hn_sampler *s) { return s->params.temperature == 0 && !s->processed; }
+
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
     const float *l = hn_processors_apply(s, logits, h);

@@ -62,6 +62,9 @@ void hn_sampler_fini(hn_sampler *s);
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
 bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
+/* Is the token that is drawn always the best of the logits as they are: temperature 0 and nothing that changes them? */
+bool hn_sampler_takes_best(const hn_sampler *s);
+
 /* The token that plain decoding emits behind this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ops/kernels.h"
+#include "ops/x86/flush.h"
 #include "ops/x86/math_avx2.h"
 #include "ops/x86/unroll.h"
 #include "ops/x86/weights_avx2.h"
@@ -276,6 +277,18 @@ HN_INLINE void widen_f8(const unsigned char *src, int count, float factor, const
     }
 }
 
+/* BF16, `count` inputs and a zero where that is odd, each at its place; swap 1: at its neighbour's in a pair. */
+static void widen_pairs(const unsigned char *src, int count, int swap, float *dst) {
+    const __m256i high = _mm256_set1_epi32((int)0xffff0000);
+    for (int i = 0; i < count; i += 2, src += 64, dst += 2 * HN_STRIP) {
+        HN_UNROLL for (int h = 0; h < 2; h++) {
+            const __m256i v = hn_line(src + 32 * h);
+            _mm256_store_si256((__m256i *)(dst + HN_STRIP * swap + 8 * h), _mm256_slli_epi32(v, 16));
+            _mm256_store_si256((__m256i *)(dst + HN_STRIP * (1 - swap) + 8 * h), _mm256_and_si256(v, high));
+        }
+    }
+}
+
 /* Inputs [k, k + count) of a strip as f32 [count][16]; k a multiple of 64. Scratch holds a group. */
 static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k, int count, float *scratch) {
     const unsigned char *half = strip + (size_t)k * HN_STRIP * 2;
@@ -283,12 +296,7 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
     case HN_F16:
         for (int i = 0; i < 2 * count; i++) _mm256_store_ps(scratch + 8 * i, hn_half_avx2(half + 16 * i));
         break;
-    case HN_BF16:
-        for (int i = 0; i < 2 * count; i++) {
-            __m256i v = _mm256_cvtepu16_epi32(_mm_load_si128((const __m128i *)(half + 16 * i)));
-            _mm256_store_si256((__m256i *)(scratch + 8 * i), _mm256_slli_epi32(v, 16));
-        }
-        break;
+    case HN_BF16: widen_pairs(half, count, 0, scratch); break;
     case HN_F8_E4M3: {
         const float factor = ((const float *)strip)[k / HN_F8_BLOCK];
         strip += hn_f8_head(in) + (size_t)k * HN_STRIP;
@@ -374,6 +382,34 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
             row += rows;
         }
     }
+}
+
+/* ---- bf16 rows ------------------------------------------------------------------------------------------------------ */
+
+/* Weights and rows are widened with the two of each pair swapped: one chain in the order of inputs is then the chain of
+ * pairs. */
+static void strips_bf16(const hn_strips_job *j) {
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
+    float rows[FLOAT_ROWS][HN_GROUP];
+    const size_t c_stride = (size_t)j->n * HN_STRIP;
+    const unsigned modes = hn_flush_begin();
+    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
+    for (int k = 0; k < j->in; k += HN_GROUP) {
+        const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
+        const float *w[HN_CALL_STRIPS];
+        for (int s = 0; s < j->strips; s++) {
+            widen_pairs(j->w[s] + (size_t)k * HN_STRIP * 2, count, 1, scratch[s]);
+            w[s] = scratch[s];
+        }
+        for (int r = 0, n; r < j->n; r += n) {
+            n = j->n - r < FLOAT_ROWS ? j->n - r : FLOAT_ROWS;
+            for (int i = 0; i < n; i++) {
+                hn_swapped_bf16((const uint16_t *)(j->x + j->x_stride * (size_t)(r + i)) + k, count, rows[i]);
+            }
+            float_chunk(w, j->strips, n, rows[0], HN_GROUP, count, j->c + HN_STRIP * r, c_stride);
+        }
+    }
+    hn_flush_end(modes);
 }
 
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */

@@ -138,7 +138,7 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
-HN_INLINE __m256i round_bf16(__m256 v) {
+HN_INLINE __m256i nearest_bf16(__m256 v) {
     const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
     const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
     const __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
@@ -148,8 +148,23 @@ HN_INLINE __m256i round_bf16(__m256 v) {
 
 HN_INLINE __m128i to_half(hn_dtype t, __m256 v) {
     if (t == HN_F16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i r = round_bf16(v);
+    const __m256i r = nearest_bf16(v);
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+HN_INLINE __m128i to_bf16_flushed(__m256 v) {
+    const __m256 sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f)), size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+    return to_half(HN_BF16, _mm256_blendv_ps(v, sign, _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-126f), _CMP_LT_OQ)));
+}
+
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    int i = 0;
+    for (; i + 8 <= count; i += 8) _mm_storeu_si128((__m128i *)(y + i), to_bf16_flushed(_mm256_loadu_ps(x + i)));
+    if (i < count) {
+        uint16_t last[8];
+        _mm_storeu_si128((__m128i *)last, to_bf16_flushed(_mm256_maskload_ps(x + i, hn_first_avx2(count - i))));
+        memcpy(y + i, last, (size_t)((count + 1) / 2 * 2 - i) * sizeof *y);
+    }
 }
 
 static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
@@ -167,30 +182,16 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-HN_INLINE __m256 load_or(__m256 other, const float *x, int count) {
-    const __m256i lanes = hn_first_avx2(count);
-    return _mm256_blendv_ps(other, _mm256_maskload_ps(x, lanes), _mm256_castsi256_ps(lanes));
-}
-
-/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const __m256 least = _mm256_set1_ps(-INFINITY);
-    __m256 top[4] = {least, least, least, least};
-    int i = 0;
-    for (; i + 32 <= cols; i += 32) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * j), top[j]);
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        const __m256 bound = _mm256_set1_ps(least[r]);
+        const int low = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c), bound, _CMP_GE_OQ));
+        const int high = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c + 8), bound, _CMP_GE_OQ));
+        lanes[r] = (uint16_t)((low | high << 8) & ((1 << cols) - 1));
+        all |= lanes[r];
     }
-    for (; i < cols; i += 8) top[0] = _mm256_max_ps(load_or(least, x + i, cols - i), top[0]);
-    __m256 all = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
-    all = _mm256_max_ps(all, _mm256_permute2f128_ps(all, all, 1));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0x4e));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0xb1));
-    const __m256 none = _mm256_set1_ps(NAN);
-    for (i = 0; i < cols; i += 8) {
-        int same = _mm256_movemask_ps(_mm256_cmp_ps(load_or(none, x + i, cols - i), all, _CMP_EQ_OQ));
-        if (same) return i + __builtin_ctz((unsigned)same);
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 void hn_kernels_avx2_rows(struct hn_kernels *k) {
@@ -198,7 +199,8 @@ void hn_kernels_avx2_rows(struct hn_kernels *k) {
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }
