@@ -22,7 +22,7 @@ static void test_usage_errors(void **state) {
     refused(2, "-n 0", "run", "-n", "0");
     refused(2, "-n 1e3", "run", "-n", "1e3");
     refused(2, "--threads 0", "run", "--threads=0");
-    refused(2, "--chunk 65", "run", "--chunk", "65");
+    refused(2, "--chunk 0", "run", "--chunk", "0");
     refused(2, "--verify guess", "run", "--verify", "guess");
     refused(2, "not available in this build", "run", "--kv", "q8_0");
     refused(2, "--color pink", "run", "--color", "pink");

@@ -166,7 +166,7 @@ typedef struct hunch_engine_options {
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
-    int chunk;                 /* rows of prefill a pass, 1..64; 64 */
+    int chunk;                 /* rows of prefill a pass, 1 or more; 64. A pass holds 64: larger ones mean the same */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel x context.
                                   With fewer, sessions wait or are preempted and recomputed: their text stays the same */

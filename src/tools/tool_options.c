@@ -95,7 +95,7 @@ static const option options[] = {
     {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
-    {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, 64, NULL, NULL, "N", "rows of prefill a pass, 1 to 64"},
+    {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, INT_MAX, NULL, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
     {"--pool-rows", NULL, INT, AT(pool_rows), GENERATES, 1, INT_MAX, NULL, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},
     {"--no-prefix-reuse", NULL, FLAG, AT(no_prefix_reuse), GENERATES, 0, 0, NULL, NULL, NULL, "read every prompt from its first token on"},
     {"--json", NULL, FLAG, AT(json), ALL & ~TOOL_CHAT, 0, 0, NULL, NULL, NULL, "JSON on standard output, everything else on standard error"},
