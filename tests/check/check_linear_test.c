@@ -2,6 +2,7 @@
 /* check_linear_test.c - weight packing and matrix products: every level against ref, bit for bit; ref against double
  * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
 #include "check.h"
+#include "check_forms.h"
 #include "base/how_run_for_tests.h"
 
 #define TYPE(type) HN_##type,
@@ -133,8 +134,7 @@ static void job_free(job *j) {
 }
 
 /* Result [strips][n][16] in a guarded buffer. */
-static check_buf job_run(const job *j, hn_isa isa, bool f32) {
-    const struct hn_kernels *k = hn_kernels_get(isa);
+static check_buf job_run(const job *j, const struct hn_kernels *k, bool f32) {
     check_buf c = check_alloc((size_t)(j->strips * j->n * HN_STRIP) * sizeof(float), 0);
     hn_strips_job call = {.strips = j->strips, .in = j->in, .n = j->n, .c = (float *)c.p,
                           .x = f32 ? j->f32.p : j->q8.p, .x_stride = f32 ? j->f32_stride : j->q8_stride};
@@ -190,13 +190,15 @@ static void check_against_double(const job *j, bool f32, const float *c) {
 
 static void check_job(hn_dtype t, int strips, int in, int n) {
     job j = job_create(t, strips, in, n);
+    check_form forms[CHECK_FORMS];
+    const int n_forms = check_forms(forms);
     for (int f32 = hn_is_block_type(t) ? 0 : 1; f32 < 2; f32++) {
-        check_buf ref = job_run(&j, HN_ISA_REF, f32);
+        check_buf ref = job_run(&j, check_ref(), f32);
         check_against_double(&j, f32, (const float *)ref.p);
-        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            check_buf c = job_run(&j, isa, f32);
+        for (int i = 1; i < n_forms; i++) {
+            check_buf c = job_run(&j, forms[i].kernels, f32);
             char what[100];
-            snprintf(what, sizeof what, "%s %s %s strips %d in %d n %d", hn_isa_name(isa), hn_dtype_name(t),
+            snprintf(what, sizeof what, "%s %s %s strips %d in %d n %d", forms[i].name, hn_dtype_name(t),
                      f32 ? "f32" : "q8", strips, in, n);
             check_same_row((float *)c.p, (float *)ref.p, strips * n * HN_STRIP, what, 0);
             check_free(&c);
@@ -241,13 +243,16 @@ static bool damage(hn_dtype t, bool infinite, unsigned char *row, int in) {
 
 /* The results of two jobs that differ in lane o of the first strip: others are the same, that lane is not finite. */
 static void check_damage(const job *healthy, const job *damaged, int o) {
+    check_form forms[CHECK_FORMS];
+    const int n_forms = check_forms(forms);
     for (int f32 = hn_is_block_type(healthy->type) ? 0 : 1; f32 < 2; f32++) {
-        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            check_buf a = job_run(healthy, isa, f32), b = job_run(damaged, isa, f32);
+        for (int form = 0; form < n_forms; form++) {
+            const struct hn_kernels *k = forms[form].kernels;
+            check_buf a = job_run(healthy, k, f32), b = job_run(damaged, k, f32);
             const float *x = (const float *)a.p, *y = (const float *)b.p;
             for (int i = 0; i < healthy->n * HN_STRIP; i++) {
                 if (i % HN_STRIP == o ? isfinite(y[i]) : !check_same(x[i], y[i])) {
-                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", hn_isa_name(isa),
+                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", forms[form].name,
                              hn_dtype_name(healthy->type), i % HN_STRIP, i / HN_STRIP, y[i], x[i], o);
                 }
             }
