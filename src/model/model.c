@@ -112,6 +112,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool map
     for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
     if (!st) st = plan_norm(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, whole(a->vocab), false, &m->output, err);
+    p->tables = hn_plan_room(p, 3 * (size_t)a->rope_dims / 2 * sizeof(float));
     return st ? st : check_rest(p, err);
 }
 
@@ -178,9 +179,8 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     hn_ops_cpu(&m->ops, m->pool, load->isa, load->f32);
     st = hn_arch_read(&m->arch, src, err);
     if (!st) st = plan_model(&p, m, src, load->mapped, err);
-    const size_t rope_off = hn_plan_room(&p, 3 * (size_t)m->arch.rope_dims / 2 * sizeof(float));
     if (!st) st = hn_plan_load(&p, load, err);
-    if (!st) st = load_ropes(m, rope_off, err);
+    if (!st) st = load_ropes(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         choose_forms(m);

@@ -207,15 +207,25 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     return HUNCH_OK;
 }
 
-hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
+/* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
+static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
-    const size_t ranks = (size_t)hn_pool_threads(m->pool);
-    const size_t strip_off = hn_plan_room(p, p->mapped ? p->strips * HN_RANK_STRIPS * ranks : 0);
-    hunch_status st = m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
+    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_left();
+    const size_t strips_off = hn_plan_room(p, p->mapped ? p->strips * HN_RANK_STRIPS * ranks : 0);
+    hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
+    if (st == HUNCH_NO_MEMORY)
+        return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
+                       p->bytes, left, p->mapped ? "" : "; --mapped leaves them in the file");
     if (st) return st;
-    if (p->mapped) m->ops.strips = (hn_buf){m->weights, strip_off};
+    if (p->mapped) m->ops.strips = (hn_buf){m->weights, strips_off};
     m->ops.strip_room = p->strips;
     m->bytes = (hn_model_bytes){p->bytes, p->stored};
+    return HUNCH_OK;
+}
+
+hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
+    hunch_status st = take_memory(p, err);
+    if (st) return st;
     size_t done = 0, total = 1;
     for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
     for (int i = 0; i < p->n; i++) {

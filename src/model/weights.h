@@ -24,6 +24,7 @@ typedef struct hn_plan {
     int n;
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
+    size_t tables; /* where those of the rotation begin */
     size_t strips; /* most bytes of strips that a rank packs while it computes */
 } hn_plan;
 
