@@ -68,6 +68,10 @@ typedef struct hunch_model_options {
     /* progress of loading in 0..1; may be NULL; called from the opening thread */
     void (*progress)(void *user, double fraction);
     void *progress_user;
+    /* Matrices stay in the file, mapped read-only, and are packed strip by strip whenever a pass needs them: the same bits,
+     * slower, and memory for little more than the cache. For files larger than memory. The file must then stay as it is until
+     * the model is closed: one that is cut short meanwhile ends the process (SIGBUS). */
+    bool mapped;
     bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
@@ -91,6 +95,8 @@ typedef struct hunch_model_info {
     int layers, hidden, vocab, context;
     uint64_t parameters;
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
+    uint64_t memory_bytes;   /* of weights in memory: packed matrices, vectors */
+    uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
     const char *isa;         /* level chosen */
     int threads;

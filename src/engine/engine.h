@@ -17,6 +17,7 @@
 
 struct hunch_model {
     hn_model target;
+    hn_source *mapped;         /* the files that hold its matrices; NULL: they are in memory */
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */

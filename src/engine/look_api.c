@@ -193,7 +193,7 @@ hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hun
 
 /* Whether the model runs, what it is if so, and what of the file it leaves out. Of one that does not run nobody knows what it
  * would have used. False: no memory. */
-static bool describe_model(json_t *d, const hn_arch *a, hunch_status fits, const char *why) {
+static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *bytes, hunch_status fits, const char *why) {
     const json_t *tensors = json_object_get(d, "tensors");
     json_t *unused = json_array(), *t;
     size_t i;
@@ -209,9 +209,10 @@ static bool describe_model(json_t *d, const hn_arch *a, hunch_status fits, const
         return ok && json_object_set_new(d, "refused", hn_json_text(why, strlen(why))) == 0;
     }
     if (json_object_set_new(d, "unused", unused) != 0) ok = false;
-    json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i}", "architecture", a->architecture, "name",
+    json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:I, s:I}", "architecture", a->architecture, "name",
                               hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
-                              a->vocab, "context", a->context);
+                              a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
+                              "mapped_bytes", (json_int_t)bytes->stored);
     return json_object_set_new(d, "model", model) == 0 && ok;
 }
 
@@ -219,14 +220,15 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hn_source *src = NULL;
     json_t *d = NULL;
     hn_arch arch = {0};
+    hn_model_bytes bytes = {0};
     hunch_error why = {0};
     *json = NULL;
     hunch_status st = hn_source_open(&src, path, err);
     if (st) return st;
-    const hunch_status fits = hn_model_mark(src, &arch, &why);
+    const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
     st = hn_source_describe(src, &d, err);
     if (!st) {
-        *json = describe_model(d, &arch, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
+        *json = describe_model(d, &arch, &bytes, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
         char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
         free(*json);
         *json = copy;

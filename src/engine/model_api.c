@@ -82,6 +82,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     const double start = hn_now();
     hn_model_load load = {.threads = o->threads ? o->threads : hn_cores(),
                           .f32 = o->precision == HUNCH_PRECISION_F32,
+                          .mapped = o->mapped,
                           .progress = o->progress,
                           .progress_user = o->progress_user};
     hn_source *src = NULL;
@@ -96,7 +97,12 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
-    hn_source_close(&src);
+    if (!st && load.mapped && !m->text_only) {
+        hn_source_trim(src);
+        m->mapped = src;
+    } else {
+        hn_source_close(&src);
+    }
     m->load_seconds = hn_now() - start;
     if (st) {
         hunch_model_close(&m);
@@ -117,6 +123,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_free(m->chat_bos);
     hn_free(m->chat_eos);
     hn_model_close(&m->target);
+    hn_source_close(&m->mapped);
     hn_free(m);
 }
 
@@ -130,6 +137,8 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .context = a->context,
                                .parameters = m->target.parameters,
                                .weight_bytes = m->target.weight_bytes,
+                               .memory_bytes = m->target.bytes.memory,
+                               .mapped_bytes = m->mapped ? m->target.bytes.stored : 0,
                                .macs_per_row = m->target.macs_per_row,
                                .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,

@@ -50,6 +50,10 @@ hn_tensor *hn_source_take(hn_source *s, const char *name);
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
 void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */
+/* The same of a run of its bytes, by any thread; pages that it shares with others stay. */
+void hn_source_release_part(hn_source *s, const hn_tensor *t, size_t off, size_t bytes);
+/* Frees what is known of the source but the tensors: the files stay mapped. Metadata and JSON are gone. */
+void hn_source_trim(hn_source *s);
 
 /* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); where a
  * model of several parts describes its language model in text_config, what that says comes first.

@@ -232,7 +232,7 @@ static void check_changed(const char *folder, const char *find, const char *repl
     hn_arch a, b;
     folder_write_changed(folder, find, replace);
     hn_source *made = assert_converts(test_path("changed")), *given = folder_open();
-    assert_int_equal(hn_model_mark(made, &a, NULL), HUNCH_OK);
+    assert_int_equal(hn_model_mark(made, &a, NULL, NULL), HUNCH_OK);
     assert_int_equal(hn_arch_read(&b, given, NULL), HUNCH_OK);
     assert_near((double)a.rope_scale, (double)b.rope_scale);
     assert_int_equal(a.rope_dims, b.rope_dims);
@@ -296,7 +296,7 @@ static void test_unknown_bias(void **state) {
     made = assert_opens(test_path("out.gguf"));
     hn_arch a;
     hunch_error err = {0};
-    assert_int_equal(hn_model_mark(made, &a, &err), HUNCH_REFUSED);
+    assert_int_equal(hn_model_mark(made, &a, NULL, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, other));
     hn_source_close(&made);
 }
@@ -347,7 +347,7 @@ static void test_vision_folder(void **state) {
         hn_arch a;
         hunch_error err = {0};
         hn_source *given = folder_open();
-        if (hn_model_mark(given, &a, &err) != HUNCH_OK) fail_msg("%s", err.message);
+        if (hn_model_mark(given, &a, NULL, &err) != HUNCH_OK) fail_msg("%s", err.message);
         hn_arch_fini(&a);
         for (size_t k = 0; k < hn_source_tensor_count(given); k++) {
             const hn_tensor *t = hn_source_tensor(given, k);

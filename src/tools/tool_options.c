@@ -93,6 +93,7 @@ static const option options[] = {
     {"--threads", NULL, INT, AT(threads), ENGINED, 1, 256, NULL, NULL, "N", "default: the cores this process may use"},
     {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512, ... or best"},
     {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
+    {"--mapped", NULL, FLAG, AT(mapped), ENGINED, 0, 0, NULL, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
     {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, INT_MAX, NULL, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
