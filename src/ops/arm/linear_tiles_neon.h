@@ -70,7 +70,7 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *job) {
             rows.parts[i] = (const hn_q8_parts *)(parts + job->x_stride * (size_t)i);
         }
         HN_UNROLL for (int b = 0; b < 2; b++) {
-            HN_UNROLL for (int j = 0; j < 4; j += Q) block_q8(t, T, Q, j, w, 2 * in_super + b, b, &rows, job->c);
+            for (int j = 0; j < 4; j += Q) block_q8(t, T, Q, j, w, 2 * in_super + b, b, &rows, job->c);
         }
         if (in_super == l.inputs / HN_GROUP - 1) w += hn_super_bytes(l);
     }
