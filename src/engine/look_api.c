@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "model/convert.h"
 #include "ops/machine.h"
+#include "ops/profile.h"
 
 void hn_look_end_measure(hunch_engine *e) {
     if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
@@ -146,18 +147,47 @@ static hunch_status prepare_measure(hunch_engine *e, int rows, int context, hunc
     return fill_context(e, context, err);
 }
 
-hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
+/* One pass over `rows` chain rows, all logits, behind what the inside sequence holds. */
+static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
     hn_row row[HN_MAX_ROWS];
     hunch_token t[HN_MAX_ROWS];
-    hunch_status st = prepare_measure(e, rows, context, err);
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
     chain_rows(row, t, rows, true);
-    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
-        const double start = hn_now();
-        st = hn_pass_run(e->runner, row, rows, &id, 1, err);
-        if (i >= 0) seconds[i] = hn_now() - start;
-    }
+    const double start = hn_now();
+    hunch_status st = hn_pass_run(e->runner, row, rows, &id, 1, err);
+    *seconds = hn_now() - start;
+    return st;
+}
+
+hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
+    double warm;
+    hunch_status st = prepare_measure(e, rows, context, err);
+    if (!st) st = timed_pass(e, rows, &warm, err);
+    for (int i = 0; !st && i < reps; i++) st = timed_pass(e, rows, &seconds[i], err);
+    return st;
+}
+
+_Static_assert((int)HUNCH_PHASES == (int)HN_PHASES, "one list of phases");
+
+hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
+                                   hunch_error *err) {
+    hn_phase_sum sum[HN_PHASES];
+    hn_profile *p = NULL;
+    double seconds;
+    hunch_status st = prepare_measure(e, rows, context, err);
+    if (!st) st = timed_pass(e, rows, &seconds, err); /* warms up */
+    if (!st) st = hn_profile_open(&p, &e->model->target.ops, err);
+    if (st) return st;
+    hn_runner_call(e->runner, hn_profile_ops(p));
+    st = timed_pass(e, rows, &seconds, err);
+    hn_runner_call(e->runner, NULL);
+    hn_profile_take(p, sum);
+    hn_profile_close(&p);
+    for (int i = 0; i < HN_PHASES; i++)
+        phases[i] = (hunch_phase){hn_phase_name((hn_phase)i), sum[i].calls, sum[i].seconds,
+                                  sum[i].waited, sum[i].bytes, sum[i].macs};
+    if (pass_s) *pass_s = seconds;
     return st;
 }
 
