@@ -393,13 +393,13 @@ enum { HUNCH_PHASES = 11 };
 hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
                                    hunch_error *err);
 
-/* What a pass of `rows` rows (all logits) behind `context` committed rows must read and compute, nothing twice. Its limit is the
+/* What a pass of `rows` rows, `logits` of them with logits, behind `context` committed rows must read and compute, nothing twice. Its limit is the
  * larger of bytes / bandwidth and the sum of MACs / their peak. */
 typedef struct hunch_work {
     double weight_bytes, kv_bytes;
     double macs_int8, macs_bf16, macs_f32; /* by the arithmetic that their operands allow; attention is of the last two */
 } hunch_work;
-void hunch_engine_work(const hunch_engine *e, int rows, int context, hunch_work *out);
+void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out);
 
 #ifdef __cplusplus
 }

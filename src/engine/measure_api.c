@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "ops/machine.h"
+#include "ops/pack.h"
 #include "ops/profile.h"
 
 void hn_look_end_measure(hunch_engine *e) {
@@ -152,11 +153,12 @@ static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_w
     *to += rows * w->out * w->in;
 }
 
-void hunch_engine_work(const hunch_engine *e, int rows, int context, hunch_work *out) {
+void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
     const hn_model *m = &e->model->target;
-    *out = (hunch_work){.weight_bytes = (double)m->weight_bytes};
+    const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
+    *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes)};
     double *attention = e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32;
-    add_matrix(&m->ops, &m->output, rows, out);
+    add_matrix(&m->ops, &m->output, logits, out);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_layer *l = &m->layer[i];
         const hn_layer_desc *d = &m->arch.layer[i];

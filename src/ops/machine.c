@@ -119,7 +119,7 @@ static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
     const size_t part = r->bytes / (size_t)r->threads / 256 * 256;
     const int sums = (int)((read_least + r->bytes - 1) / r->bytes);
     const unsigned char *mine = r->m->memory + part * (size_t)rank;
-    for (int i = -1; i < r->n; i++) { /* the first brings into the caches what they can hold */
+    for (int i = sums > 1 ? -1 : 0; i < r->n; i++) { /* -1: brings into the caches what they can hold */
         mark_begin(r->m, rank);
         for (int k = 0; k < sums && rank < r->threads; k++) r->m->mark[rank].sum += read(mine, part);
         const double s = mark_end(r->m, rank);
