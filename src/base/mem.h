@@ -16,6 +16,8 @@ char *hn_strdup(const char *s);
  * Touched lazily. NULL on failure. Freed with hn_pages_free(p, size). */
 void *hn_pages_alloc(size_t size);
 void hn_pages_free(void *p, size_t size);
+/* Before they are touched: these in the smallest pages there are, 4 KiB as a rule. */
+void hn_pages_keep_small(void *p, size_t size);
 /* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
 void hn_pages_release(void *p, size_t size);
 

@@ -70,10 +70,10 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     const double start = hn_now();
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < 3 && (i == 0 || hn_now() - start < seconds); i++) {
-        double t = 0;
+        double t[2];
         if (widths[i] > e->context) break;
-        st = hunch_measure_pass(e, widths[i], 0, 1, &t, err);
-        if (!st) hn_cost_pass(c, widths[i], 0, t);
+        st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
+        if (!st) hn_cost_pass(c, widths[i], 0, t[1]);
     }
     hn_look_end_measure(e);
     return st;
