@@ -387,14 +387,14 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
 
 /* Where the time of one such pass goes, after one that warms up. */
 typedef struct hunch_phase {
-    const char *name; /* embed, norm, qkv, rope, attention, o, gate up, down, output, argmax, other: a kind of operation */
+    const char *name; /* embed, norm, qkv, rope, attention, o, gate up, down, output, other: a kind of operation */
     int calls;
     double seconds; /* from entering its operations to leaving them, the barrier at their end included */
     double waited;  /* of it, waiting for other threads: mean over all */
     double bytes;   /* of weights, keys and values that it reads */
     double macs;    /* multiply-accumulates of its products */
 } hunch_phase;
-enum { HUNCH_PHASES = 11 };
+enum { HUNCH_PHASES = 10 };
 /* pass_s (may be NULL): seconds of that whole pass; phases leave out what lies between operations. */
 hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
                                    hunch_error *err);

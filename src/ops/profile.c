@@ -76,21 +76,28 @@ static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
     span_end(&s);
 }
 
-static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_buf y,
-                       int ldy) {
+static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     s.notes->next_product = HN_PHASE_DOWN;
     note_product(&s, n, gate);
     note_product(&s, n, up);
-    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, ldy);
+    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, forms);
+    span_end(&s);
+}
+
+static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
+                       const hn_top *top) {
+    const span s = span_begin(ex, HN_PHASE_OUTPUT);
+    note_product(&s, n, w);
+    s.ex.ops->linear_top(&s.ex, n, a, w, scale, y, ldy, n_written, top);
     span_end(&s);
 }
 
 static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                int cols) {
+                float scale, hn_act y, int forms) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     s.notes->next_product = HN_PHASE_DOWN;
-    s.ex.ops->glu(&s.ex, n, act, gate, gate_bias, up, up_bias, ld, cols);
+    s.ex.ops->glu(&s.ex, n, act, gate, gate_bias, up, up_bias, ld, scale, y, forms);
     span_end(&s);
 }
 
@@ -174,12 +181,6 @@ static void gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, 
     span_end(&s);
 }
 
-static void argmax(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best) {
-    const span s = span_begin(ex, HN_PHASE_ARGMAX);
-    s.ex.ops->argmax(&s.ex, n, x, ldx, cols, best);
-    span_end(&s);
-}
-
 static void add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->add_bias(&s.ex, n, x, ldx, cols, bias);
@@ -211,7 +212,7 @@ static void wrap(hn_ops *o) {
     o->rope_store = rope_store;
     o->attention = attention;
     o->gather = gather;
-    o->argmax = argmax;
+    o->linear_top = linear_top;
     o->norm_add = norm_add;
     o->glu = glu;
     o->add_bias = add_bias;
@@ -252,7 +253,7 @@ const hn_ops *hn_profile_ops(const hn_profile *p) {
 
 const char *hn_phase_name(hn_phase phase) {
     static const char *const names[HN_PHASES] = {"embed", "norm", "qkv",  "rope",   "attention", "o",
-                                                 "gate up", "down", "output", "argmax", "other"};
+                                                 "gate up", "down", "output", "other"};
     return names[phase];
 }
 

@@ -16,8 +16,7 @@ typedef enum hn_phase {
     HN_PHASE_O,
     HN_PHASE_GATE_UP,
     HN_PHASE_DOWN,
-    HN_PHASE_OUTPUT,
-    HN_PHASE_ARGMAX,
+    HN_PHASE_OUTPUT, /* logits, and the best of them */
     HN_PHASE_OTHER,
     HN_PHASES
 } hn_phase;

@@ -53,11 +53,8 @@ typedef struct tool_options {
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
-<<<<<<< HEAD
-    bool raw, ignore_eos, json, json_lines, csv, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse;
-=======
-    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, logprobs, why, no_prefix_reuse, machine, profile, requests, quick;
->>>>>>> w-bench
+    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse, machine, profile,
+        requests, quick;
     int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;

@@ -477,7 +477,7 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
         o->mem_free(o, c.y[i].mem);
     }
     for (int r = 0; r < n && glu; r++) {
-        check_forms(&c.gated, r);
+        check_act_forms(&c.gated, r);
         memcpy(results + r * c.gated.in, act_f32(&c.gated, r), (size_t)c.gated.in * sizeof *results);
     }
     o->mem_free(o, c.gated.data.mem);

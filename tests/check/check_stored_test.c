@@ -43,18 +43,18 @@ typedef struct call {
     const hn_ops *o;
     const hn_weight *w[MATRICES];
     int n;
-    hn_act act;
+    hn_act act, glu;
     hn_rows rows;
-    hn_buf x, y[MATRICES], glu, embedded;
+    hn_buf x, y[MATRICES], embedded;
 } call;
 
 static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
     const hn_exec ex = {c->o, rank, ranks};
     const hn_linear_out outs[MATRICES] = {{c->w[0], c->y[0], LD}, {c->w[1], c->y[1], LD}};
-    c->o->quantise(&ex, c->n, c->x, c->w[0]->in, c->act, HN_ACT_F32 | (c->w[0]->in % HN_BLOCK ? 0 : HN_ACT_Q8));
+    c->o->quantise(&ex, c->n, c->x, c->w[0]->in, c->act, HN_ACT_F32 | HN_ACT_BF16 | (c->w[0]->in % HN_BLOCK ? 0 : HN_ACT_Q8));
     c->o->linear(&ex, c->n, c->act, outs, MATRICES, true);
-    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], c->glu, LD);
+    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], c->glu, HN_ACT_F32);
     c->o->embed(&ex, &c->rows, c->w[0], 1.5f, c->embedded, LD);
 }
 
@@ -66,13 +66,18 @@ static void call_run(const hn_ops *o, const twin *w, bool stored, const float *x
     for (int i = 0; i < MATRICES; i++) c.w[i] = stored ? &w[i].stored : &w[i].packed;
     c.act = (hn_act){check_mem(o, o->act_bytes(in, n)), in, n};
     c.x = check_put(o, x, (size_t)(n * in) * sizeof *x);
-    hn_buf *const out[] = {&c.y[0], &c.y[1], &c.glu, &c.embedded};
-    for (int i = 0; i < 4; i++) *out[i] = check_mem(o, each * sizeof(float));
+    c.glu = (hn_act){check_mem(o, o->act_bytes(w[0].packed.out, n)), w[0].packed.out, n};
+    hn_buf *const out[] = {&c.y[0], &c.y[1], &c.embedded};
+    for (int i = 0; i < 3; i++) *out[i] = check_mem(o, each * sizeof(float));
     hn_pool_run(o->pool, call_rank, &c);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         o->read(o, results + each * (size_t)i, *out[i], each * sizeof(float));
         o->mem_free(o, out[i]->mem);
     }
+    memset(results + each * 3, 0, each * sizeof *results);
+    for (int i = 0; i < n; i++)
+        memcpy(results + each * 3 + LD * i, act_f32(&c.glu, i), (size_t)c.glu.in * sizeof *results);
+    o->mem_free(o, c.glu.data.mem);
     o->mem_free(o, c.x.mem);
     o->mem_free(o, c.act.data.mem);
     o->mem_free(o, c.rows.token.mem);
