@@ -51,17 +51,38 @@ void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act 
     if (forms & HN_ACT_F32) memcpy(act_f32(a, row) + HN_GROUP * group, x, (size_t)count * sizeof *x);
 }
 
+/* A rank's share of n rows, as whole groups: part of its first row, whole rows, part of its last one. So that one row is
+ * shared too: what the whole of it is needed for is cheap, and each rank does that for itself. */
+typedef struct piece {
+    int row, from, count; /* inputs [from, from + count) */
+    int next;             /* group, of those of all rows; 0 at first */
+} piece;
+
+static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
+    const int groups = hn_act_groups(in);
+    int first, last;
+    hn_share(ex, n * groups, &first, &last);
+    if (p->next < first) p->next = first;
+    if (p->next >= last) return false;
+    const int group = p->next % groups, left = last - p->next, end = group + left < groups ? group + left : groups;
+    p->row = p->next / groups;
+    p->from = group * HN_GROUP;
+    p->count = (end * HN_GROUP < in ? end * HN_GROUP : in) - p->from;
+    p->next += end - group;
+    return true;
+}
+
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
                     int ldy) {
     assert(n <= a.max_rows || forms == 0);
     const struct hn_kernels *k = ex->ops->kernels;
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where it is not wanted */
-        k->rmsnorm(hn_host_f32(x) + (size_t)ldx * (size_t)i, hn_host_f32(w), a.in, eps, normed);
-        hn_cpu_put_inputs(ex->ops, normed, a.in, &a, forms & ~HN_ACT_F32, i, 0);
-        if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)i, normed, (size_t)a.in * sizeof(float));
+    piece p = {0};
+    while (next_piece(ex, n, a.in, &p)) {
+        const float *row = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
+        float *normed = act_f32(&a, p.row) + p.from; /* the F32 row also serves as scratch where it is not wanted */
+        k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
+        hn_cpu_put_inputs(ex->ops, normed, p.count, &a, forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
+        if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)p.row + p.from, normed, (size_t)p.count * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -90,7 +111,7 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
 /* One head of one row: bias, then norm. */
 static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, int dim, float eps) {
     if (bias) k->add(x, bias, dim);
-    if (norm) k->rmsnorm(x, norm, dim, eps, x);
+    if (norm) hn_rmsnorm(k, x, norm, dim, eps, x);
 }
 
 static const float *or_none(hn_buf b) {
@@ -127,12 +148,17 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
 }
 
 void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)i, *sum = hn_host_f32(y) + (size_t)ldy * (size_t)i;
-        ex->ops->kernels->rmsnorm(branch, hn_host_f32(w), cols, eps, branch);
-        ex->ops->kernels->add(sum, branch, cols);
+    const struct hn_kernels *k = ex->ops->kernels;
+    piece p = {0};
+    while (next_piece(ex, n, cols, &p)) {
+        const float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
+        float *sum = hn_host_f32(y) + (size_t)ldy * (size_t)p.row, normed[HN_GROUP];
+        const float r = k->inverse_rms(branch, cols, eps);
+        for (int i = p.from; i < p.from + p.count; i += HN_GROUP) {
+            const int left = p.from + p.count - i, count = left < HN_GROUP ? left : HN_GROUP;
+            k->normalise(branch + i, hn_host_f32(w) + i, count, r, normed);
+            k->add(sum + i, normed, count);
+        }
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

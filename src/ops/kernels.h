@@ -48,7 +48,8 @@ struct hn_kernels {
     void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
 
     /* -- rows -- */
-    void (*rmsnorm)(const float *x, const float *w, int in, float eps, float *y); /* y may be x */
+    float (*inverse_rms)(const float *x, int in, float eps); /* 1 / sqrt(mean of squares + eps) */
+    void (*normalise)(const float *x, const float *w, int count, float r, float *y); /* y = x * r * w; y may be x */
     void (*add)(float *y, const float *x, int count);        /* y += x */
     void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
     /* Inputs [0, count) of a row, from where a group begins: ceil(count / 64) groups and as many parts. */
@@ -72,6 +73,11 @@ struct hn_kernels {
     /* y[d] = x[d] * a */
     void (*scale)(float *y, const float *x, int dim, float a);
 };
+
+/* y = x * w over the root of the mean of squares; y may be x. */
+static inline void hn_rmsnorm(const struct hn_kernels *k, const float *x, const float *w, int in, float eps, float *y) {
+    k->normalise(x, w, in, k->inverse_rms(x, in, eps), y);
+}
 
 /* The table of a level that this machine has. */
 const struct hn_kernels *hn_kernels_get(hn_isa isa);

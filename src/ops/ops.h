@@ -213,7 +213,7 @@ struct hn_ops {
     size_t (*attention_scratch)(int max_rows, int heads, int head_dim, int max_positions);
     /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
-    /* y[i][0..cols) += rmsnorm(x[i]) * w; x is used up. */
+    /* y[i][0..cols) += rmsnorm(x[i]) * w. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
     /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both used up;
      * biases f32 [y.in], mem NULL: none. */

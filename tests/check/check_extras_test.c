@@ -101,7 +101,7 @@ static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, 
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
     for (int h = 0; h < heads && norm.mem; h++) {
         float normed[DIM];
-        check_ref()->rmsnorm(x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
+        hn_rmsnorm(check_ref(), x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
         memcpy(x + h * DIM, normed, sizeof normed);
     }
     check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
@@ -112,7 +112,7 @@ static void check_branch(const layer *l, float *gate, float *branch, float *resi
     float normed[COLS];
     check_ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
     check_same_row(act_f32(&l->gated, row), gate + at, COLS, "geglu", row);
-    check_ref()->rmsnorm(branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
+    hn_rmsnorm(check_ref(), branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
     for (int k = 0; k < COLS; k++) residual[at + k] += normed[k];
     check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
     for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;

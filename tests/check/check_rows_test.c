@@ -32,8 +32,8 @@ static void one_rmsnorm(const struct hn_kernels *k, const char *name) {
     enum check_kind kind = check_any_kind();
     check_fill(x, in, kind);
     check_fill(w, in, USUAL);
-    check_ref()->rmsnorm(x, w, in, 1e-5f, y);
-    k->rmsnorm(x, w, in, 1e-5f, z);
+    hn_rmsnorm(check_ref(), x, w, in, 1e-5f, y);
+    hn_rmsnorm(k, x, w, in, 1e-5f, z);
     check_same_row(z, y, in, name, in);
     double sum = 0;
     for (int i = 0; i < in; i++) sum += (double)x[i] * x[i];
@@ -374,7 +374,7 @@ static void check_world_rows(const world *w) {
         hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
-        check_ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
+        hn_rmsnorm(check_ref(), row, hn_host_f32(w->norm), w->in, 1e-5f, row);
         check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
         const unsigned char *act = hn_host(w->act.data);
         check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);

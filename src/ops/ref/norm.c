@@ -2,7 +2,7 @@
 /* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding, comparison,
  * exp.
  *
- * The sum of squares of rmsnorm: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
+ * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
  * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
  */
 #include <math.h>
@@ -33,9 +33,10 @@ static float sum_squares(const float *x, int in) {
     return lane[0];
 }
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
-    float r = 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps);
-    for (int i = 0; i < in; i++) y[i] = x[i] * r * w[i];
+static float inverse_rms(const float *x, int in, float eps) { return 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps); }
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i++) y[i] = x[i] * r * w[i];
 }
 
 static void add(float *y, const float *x, int count) {
@@ -132,7 +133,8 @@ static unsigned at_least(const float *c, int n, int cols, const float *least, ui
 }
 
 void hn_kernels_ref_norm(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;

@@ -295,4 +295,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
 }
 
 #define LINEAR_TABLE hn_kernels_avx2_linear
+#define LINEAR_BF16 strips_bf16
 #include "ops/linear_table_tmpl.h"

@@ -8,7 +8,7 @@
 #include "ops/x86/math_avx2.h"
 #include "ops/x86/unroll.h"
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     int i = 0;
     for (; i + 16 <= in; i += 16) {
@@ -22,10 +22,13 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
         const __m256 v = hn_load_avx2(x + i + 8 * h, in - i - 8 * h);
         sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
     }
-    const __m256 r = _mm256_set1_ps(1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps));
-    for (i = 0; i < in; i += 8) {
-        const __m256 v = _mm256_mul_ps(hn_load_avx2(x + i, in - i), r);
-        hn_store_avx2(y + i, in - i, _mm256_mul_ps(v, hn_load_avx2(w + i, in - i)));
+    return 1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 8) {
+        const __m256 v = _mm256_mul_ps(hn_load_avx2(x + i, count - i), _mm256_set1_ps(r));
+        hn_store_avx2(y + i, count - i, _mm256_mul_ps(v, hn_load_avx2(w + i, count - i)));
     }
 }
 
@@ -195,7 +198,8 @@ static unsigned at_least(const float *c, int n, int cols, const float *least, ui
 }
 
 void hn_kernels_avx2_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;

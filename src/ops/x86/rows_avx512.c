@@ -10,16 +10,19 @@
 /* The first min(16, left) lanes. */
 HN_INLINE __mmask16 lanes_of(int left) { return left >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << left) - 1); }
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     __m512 sum = _mm512_setzero_ps();
     for (int i = 0; i < in; i += 16) {
         const __m512 v = _mm512_maskz_loadu_ps(lanes_of(in - i), x + i);
         sum = _mm512_fmadd_ps(v, v, sum);
     }
-    const __m512 r = _mm512_set1_ps(1.0f / sqrtf(hn_sum_avx512(sum) / (float)in + eps));
-    for (int i = 0; i < in; i += 16) {
-        const __mmask16 lanes = lanes_of(in - i);
-        const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + i), r);
+    return 1.0f / sqrtf(hn_sum_avx512(sum) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + i), _mm512_set1_ps(r));
         _mm512_mask_storeu_ps(y + i, lanes, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(lanes, w + i)));
     }
 }
@@ -160,7 +163,8 @@ static void geglu(float *gate, const float *up, int count) {
 }
 
 void hn_kernels_avx512_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
