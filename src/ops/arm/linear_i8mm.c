@@ -14,24 +14,20 @@ HN_INLINE uint8x16x2_t weave(uint8x16_t a, uint8x16_t b) {
     return (uint8x16x2_t){{vreinterpretq_u8_u32(vzip1q_u32(x, y)), vreinterpretq_u8_u32(vzip2q_u32(x, y))}};
 }
 
-/* The piece of `bits` bits of code lines r and r + 1 (r even) at `to`. A stored line of single bits is woven with itself,
- * moved so that the bits of both lines come to one place. */
-HN_INLINE uint8x16x2_t piece_pair(const unsigned char *lines, const int bits, const int r, const int to) {
-    const uint8x16_t first = vld1q_u8(lines + 64 * (r % bits));
-    uint8x16x2_t v = weave(first, bits > 1 ? vld1q_u8(lines + 64 * (r % bits + 1)) : first >> 1);
-    HN_UNROLL for (int h = 0; h < 2; h++) v.val[h] = hn_bits_neon(v.val[h], bits * (r / bits), bits, to);
-    return v;
+/* The stored lines of code lines r and r + 1 (r even) of a piece of `bits` bits. One of single bits is woven with itself, moved
+ * so that the bits of both code lines come to one place. */
+HN_INLINE uint8x16x2_t stored_pair(const unsigned char *lines, const int bits, const int r) {
+    const uint8x16_t first = hn_stored_neon(lines, bits, r);
+    return weave(first, bits > 1 ? hn_stored_neon(lines, bits, r + 1) : first >> 1);
 }
 
 /* A quarter of code lines r and r + 1 (r even): eight codes (or levels) of outputs 0 and 1, of 2 and 3. */
 HN_INLINE uint8x16x2_t line_pair(const hn_dtype t, const unsigned char *codes, const int r) {
     const hn_layout l = hn_layout_of(t);
-    uint8x16x2_t v = piece_pair(codes, l.low, r, 0);
-    if (l.high) {
-        const uint8x16x2_t high = piece_pair(codes + 64 * l.low, l.high, r, l.low);
-        HN_UNROLL for (int h = 0; h < 2; h++) v.val[h] = vorrq_u8(v.val[h], high.val[h]);
-    }
-    HN_UNROLL for (int h = 0; h < 2; h++) v.val[h] = hn_levels_neon(t, v.val[h]);
+    const uint8x16x2_t low = stored_pair(codes, l.low, r);
+    const uint8x16x2_t high = l.high ? stored_pair(codes + 64 * l.low, l.high, r) : low;
+    uint8x16x2_t v;
+    HN_UNROLL for (int h = 0; h < 2; h++) v.val[h] = hn_levels_neon(t, hn_code_neon(t, low.val[h], high.val[h], r));
     return v;
 }
 
