@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK_SUMS hn_block_dots_neon
+#define BY_PAIRS(T) false
+#define PAIRS(...) ((void)0)
 #include "ops/arm/linear_tiles_neon.h"
 
 /* ---- float rows: widening ------------------------------------------------------------------------------------------ */

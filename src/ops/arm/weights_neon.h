@@ -31,17 +31,20 @@ HN_INLINE int hn_offset_of(const hn_dtype t) {
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-/* Bits [from, from + bits) of every byte, moved to `to`; the others are zero. */
-HN_INLINE uint8x16_t hn_bits_neon(uint8x16_t v, const int from, const int bits, const int to) {
-    if (from > to) v = v >> (from - to);
-    if (from < to) v = v << (to - from);
-    const bool alone = (from > to && from + bits == 8 && to == 0) || (from < to && from == 0 && to + bits == 8) || bits == 8;
-    return alone ? v : vandq_u8(v, vdupq_n_u8((unsigned char)(((1 << bits) - 1) << to)));
+/* Bytes whose bits from `from` on are moved to `to`; the other bits are anything. */
+HN_INLINE uint8x16_t hn_moved_neon(uint8x16_t v, const int from, const int to) {
+    return from > to ? v >> (from - to) : from < to ? v << (to - from) : v;
 }
 
-/* The piece of `bits` bits of code line r at `to`. lines: the stored lines of the piece, at the quarter. */
-HN_INLINE uint8x16_t hn_piece_neon(const unsigned char *lines, const int bits, const int r, const int to) {
-    return hn_bits_neon(vld1q_u8(lines + 64 * (r % bits)), bits * (r / bits), bits, to);
+/* Code line r from its stored lines: of the low bits and, where the type has more, of the high ones. */
+HN_INLINE uint8x16_t hn_code_neon(const hn_dtype t, uint8x16_t low, uint8x16_t high, const int r) {
+    const hn_layout l = hn_layout_of(t);
+    const int at = l.low * (r / l.low), high_at = l.high ? l.high * (r / l.high) : 0;
+    uint8x16_t v = hn_moved_neon(low, at, 0);
+    if (at + l.low < 8) v = vandq_u8(v, vdupq_n_u8((unsigned char)((1 << l.low) - 1)));
+    if (!l.high) return v;
+    const uint8x16_t mask = vdupq_n_u8((unsigned char)(((1 << l.high) - 1) << l.low));
+    return vbslq_u8(mask, hn_moved_neon(high, high_at, l.low), v);
 }
 
 /* Codes as what is multiplied: signed levels, else as they are, unsigned. */
@@ -50,12 +53,17 @@ HN_INLINE uint8x16_t hn_levels_neon(const hn_dtype t, uint8x16_t codes) {
     return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(t == HN_MXFP4 ? hn_mxfp4_levels : hn_iq4_levels), codes));
 }
 
+/* The stored line of code line r in a piece of `bits` bits. */
+HN_INLINE uint8x16_t hn_stored_neon(const unsigned char *lines, const int bits, const int r) {
+    return vld1q_u8(lines + 64 * (r % bits));
+}
+
 /* A quarter of code line r of a block: four codes (or levels) of each of 4 outputs. codes: the block's, at the quarter. */
 HN_INLINE uint8x16_t hn_line_neon(const hn_dtype t, const unsigned char *codes, const int r) {
     const hn_layout l = hn_layout_of(t);
-    uint8x16_t v = hn_piece_neon(codes, l.low, r, 0);
-    if (l.high) v = vorrq_u8(v, hn_piece_neon(codes + 64 * l.low, l.high, r, l.low));
-    return hn_levels_neon(t, v);
+    const uint8x16_t low = hn_stored_neon(codes, l.low, r);
+    const uint8x16_t high = l.high ? hn_stored_neon(codes + 64 * l.low, l.high, r) : low;
+    return hn_levels_neon(t, hn_code_neon(t, low, high, r));
 }
 
 HN_INLINE const unsigned char *hn_codes_neon(const hn_dtype t, const unsigned char *super, int b, const int j) {
