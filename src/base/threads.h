@@ -26,7 +26,7 @@ void hn_barrier(hn_pool *p, int rank);
 
 /* Whether the time that ranks wait in barriers is counted: off at first. Outside fn. */
 void hn_pool_count_waits(hn_pool *p, bool on);
-/* Nanoseconds so far. Inside fn, of the own rank; outside, of any. */
+/* Nanoseconds so far. Inside fn, by the rank itself. */
 int64_t hn_pool_waited(const hn_pool *p, int rank);
 
 /* Splits items [0, count) into one contiguous range a rank; a rank that is done claims single items from the tail of

@@ -191,10 +191,7 @@ hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hun
     hunch_meter *t = hn_zalloc(1, sizeof *t);
     if (!t) return hn_fail_memory(err, "a meter", sizeof *t);
     if (!m) st = hn_pool_create(&t->pool, o->threads ? o->threads : hn_cores(), err);
-    if (m)
-        t->ops = m->target.ops;
-    else if (!st)
-        hn_ops_cpu(&t->ops, t->pool, isa, false);
+    if (!st) hn_ops_cpu(&t->ops, m ? m->target.pool : t->pool, m ? m->target.ops.isa : isa, false);
     if (!st) st = hn_machine_open(&t->machine, &t->ops, err);
     if (st) {
         hunch_meter_close(&t);
