@@ -78,8 +78,8 @@ static hunch_status judge(const hn_walk *k, int row, hn_residual *r) {
         p->min_p = p->top_n_sigma = p->typical_p = p->xtc_probability = 0;
     }
     hunch_status st = hn_residual_push(k, row, r);
+    if (!st) hn_residual_keep(k, r); /* under the parameters that it was asked for with */
     *p = asked;
-    if (!st) hn_residual_keep(k, r);
     return st;
 }
 

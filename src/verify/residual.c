@@ -38,7 +38,7 @@ hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     int32_t path[HN_TREE_ROWS];
     const hn_history h = hn_row_history(k, row, path);
     *r = (hn_residual){.row = row, .at = w->used};
-    hn_sampler_law(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
+    hn_sampler_look(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
     if (r->law.n == 0)
         return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
                        h.n + h.n_path);
@@ -54,6 +54,8 @@ hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
 
 void hn_residual_keep(const hn_walk *k, hn_residual *r) {
     if (r->kept) return;
+    hn_law_fill(k->v->sampler, &r->law);
+    r->n = r->law.n;
     memcpy(k->w->id + r->at, r->law.id, (size_t)r->n * sizeof *r->law.id);
     for (int i = 0; i < r->n; i++) k->w->p[r->at + (size_t)i] = (double)r->law.weight[i];
     r->kept = true;
@@ -64,18 +66,10 @@ void hn_residual_pop(const hn_walk *k, const hn_residual *r) {
     k->w->used = r->at;
 }
 
-static int index_of(const hn_walk *k, const hn_residual *r, int32_t token) {
-    const int32_t *id = r->kept ? k->w->id + r->at : r->law.id;
-    if (token < r->n && id[token] == token) return token; /* the whole vocabulary, in its own order */
-    for (int i = 0; i < r->n; i++)
-        if (id[i] == token) return i;
-    return -1;
-}
-
 double hn_residual_p(const hn_walk *k, const hn_residual *r, int32_t token) {
-    const int i = index_of(k, r, token);
-    if (i < 0) return 0;
-    return (r->kept ? k->w->p[r->at + (size_t)i] : (double)r->law.weight[i]) / r->p_sum;
+    if (!r->kept) return (double)hn_law_weight(k->v->sampler, &r->law, token) / r->p_sum;
+    const int i = hn_law_find(k->w->id + r->at, r->n, token);
+    return i < 0 ? 0 : k->w->p[r->at + (size_t)i] / r->p_sum;
 }
 
 /* ---- proposal laws ----------------------------------------------------------------------------------------------- */
@@ -156,7 +150,7 @@ void hn_residual_exclude(const hn_walk *k, hn_residual *r, const int16_t *child,
     double *p = k->w->p + r->at, kept[HN_TREE_ROWS], sum = 0;
     int at[HN_TREE_ROWS];
     for (int c = 0; c < n; c++) {
-        at[c] = index_of(k, r, k->t->token[child[c]]);
+        at[c] = hn_law_find(k->w->id + r->at, r->n, k->t->token[child[c]]);
         if (at[c] < 0) continue;
         kept[c] = p[at[c]];
         p[at[c]] = 0;
