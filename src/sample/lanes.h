@@ -48,12 +48,12 @@ typedef struct hn_lanes {
     int (*keep)(float *key, int n, float least, int32_t *id, float *value);
     /* Of the numbers among l: how many, and sum and sum of squares of max - l, each 16 lanes by position. max < inf. */
     void (*spread)(const float *l, int n, float max, double *count, double *sum, double *squares);
-    /* The weights of tokens first .. first+63, and which of them (bit i) might have -log(u) < time * w, u being
-     * hn_random_uniform of the key with that token. A bit that is clear is sure. w is written only if some bit is set.
-     * most: no weight of the block is above this, up to rounding. */
-    uint64_t (*race)(const float l[HN_LANES_BLOCK], float max, float scale, float most, float time, const hn_random_key *key,
-                     uint32_t first, float w[HN_LANES_BLOCK]);
-    /* The same for tokens anywhere, whose weights are known. */
+    /* The first block from `block` on in which some token might have -log(u) < time * its weight, u being hn_random_uniform of
+     * the key with that token; hn_lanes_blocks(n): none. Then bit i of *may says it of the block's token i, and w has the
+     * weights. A bit that is clear is sure. most: of each block the largest weight. */
+    int (*race)(const float *l, int n, const float *most, int block, float max, float scale, float time,
+                const hn_random_key *key, uint64_t *may, float w[HN_LANES_BLOCK]);
+    /* The bits of tokens anywhere, whose weights are known. */
     uint64_t (*race_ids)(const int32_t id[HN_LANES_BLOCK], const float w[HN_LANES_BLOCK], float time,
                          const hn_random_key *key);
 } hn_lanes;

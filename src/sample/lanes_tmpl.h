@@ -21,6 +21,7 @@ typedef int32_t vi __attribute__((vector_size(LANES_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(LANES_BYTES)));
 typedef uint64_t vq __attribute__((vector_size(LANES_BYTES)));
 typedef double vd __attribute__((vector_size(LANES_BYTES)));
+#define ALWAYS_INLINE static inline __attribute__((always_inline)) /* for a loop that is compiled twice, by a constant */
 enum { LANES = LANES_BYTES / 4, VECTORS = HN_LANES_BLOCK / LANES };
 
 static inline vf vf_all(float x) { return x - (vf){0}; }
@@ -174,7 +175,7 @@ static inline vf weights_vector(vf l, float max, float scale, bool infinite) {
     return infinite ? vf_if(l == vf_all(max), vf_all(1), w) : w;
 }
 
-static inline void weights_loop(const float *l, int n, float max, float scale, bool infinite, float *w) {
+ALWAYS_INLINE void weights_loop(const float *l, int n, float max, float scale, bool infinite, float *w) {
     int i = 0;
     for (; i + LANES <= n; i += LANES) {
         vf v = weights_vector(vf_load(l + i), max, scale, infinite);
@@ -239,7 +240,7 @@ static double lanes_sum(const float *w, int n) {
     return sums_end(sum);
 }
 
-static inline hn_tally weigh_loop(const float *l, int n, const float *block, float floor, float max, float scale,
+ALWAYS_INLINE hn_tally weigh_loop(const float *l, int n, const float *block, float floor, float max, float scale,
                                   bool infinite) {
     vd sum[PARTS] = {{0}};
     vq mass = {0};
@@ -266,7 +267,7 @@ static hn_tally lanes_weigh(const float *l, int n, const float *block, float flo
                            : weigh_loop(l, n, block, floor, max, scale, false);
 }
 
-static inline hn_tally tally_loop(const float *key, const float *w, int n, float least, bool weighs) {
+ALWAYS_INLINE hn_tally tally_loop(const float *key, const float *w, int n, float least, bool weighs) {
     vi count = {0};
     vq mass = {0};
     int i = 0;
@@ -352,7 +353,7 @@ static int lanes_gather(const float *l, int n, const float *block, float least, 
     return kept;
 }
 
-static inline int keep_loop(float *key, int n, float least, int32_t *id, float *value, bool own_key) {
+ALWAYS_INLINE int keep_loop(float *key, int n, float least, int32_t *id, float *value, bool own_key) {
     int kept = 0, i = 0;
     for (; i + LANES <= n; i += LANES) {
         const vf k = vf_load(key + i), v = own_key ? vf_load(value + i) : k;
@@ -443,26 +444,34 @@ static inline vi rest_of(const noise *s, vq even, vq odd) {
 /* Which lanes may have -log(u) < time * w; time carries the margin for rounding. */
 static inline vi may_win(vi rest, vf w, float time) { return __builtin_convertvector(rest, vf) * 0x1p-31f < w * time; }
 
-static uint64_t lanes_race(const float l[HN_LANES_BLOCK], float max, float scale, float most, float time,
-                           const hn_random_key *key, uint32_t first, float w[HN_LANES_BLOCK]) {
+static int lanes_race(const float *l, int n, const float *most, int block, float max, float scale, float time,
+                      const hn_random_key *key, uint64_t *may, float w[HN_LANES_BLOCK]) {
     const noise s = noise_begin(key);
-    const float bound = most * time * 1.002f; /* of time * w; rest is rounded down */
-    const int32_t limit = bound < 1 ? (int32_t)(bound * 0x1p31f) : INT32_MAX;
-    vq even;
-    vi rest[VECTORS], any = {0};
-    uint64_t mask = 0;
-    for (int i = 0; i < LANES / 2; i++) even[i] = first + 2 * (uint32_t)i;
-    for (int i = 0; i < VECTORS; i++, even += LANES) {
-        rest[i] = rest_of(&s, even, even + 1);
-        any |= rest[i] <= limit;
+    const int blocks = hn_lanes_blocks(n);
+    vq tokens;
+    for (int i = 0; i < LANES / 2; i++) tokens[i] = 2 * (uint64_t)i;
+    for (; block < blocks; block++) {
+        const float bound = most[block] * time * 1.002f; /* of time * w; rest is rounded down */
+        if (bound < 0x1p-54f) continue;                  /* e >= 2^-53 */
+        const int32_t limit = bound < 1 ? (int32_t)(bound * 0x1p31f) : INT32_MAX;
+        vq even = tokens + (uint64_t)block * HN_LANES_BLOCK;
+        vi rest[VECTORS], any = {0};
+        for (int i = 0; i < VECTORS; i++, even += LANES) {
+            rest[i] = rest_of(&s, even, even + 1);
+            any |= rest[i] <= limit;
+        }
+        if (!bits_of(any)) continue;
+        float room[HN_LANES_BLOCK];
+        const float *p = block_at(l, block * HN_LANES_BLOCK, n, -INFINITY, room); /* weighs nothing: no bit */
+        *may = 0;
+        for (int i = 0; i < VECTORS; i++) {
+            const vf weights = weights_vector(vf_load(p + i * LANES), max, scale, true);
+            memcpy(w + i * LANES, &weights, sizeof weights);
+            *may |= (uint64_t)bits_of(may_win(rest[i], weights, time * 1.001f)) << (i * LANES);
+        }
+        if (*may) break;
     }
-    if (!bits_of(any)) return 0;
-    for (int i = 0; i < VECTORS; i++) {
-        const vf weights = weights_vector(vf_load(l + i * LANES), max, scale, true);
-        memcpy(w + i * LANES, &weights, sizeof weights);
-        mask |= (uint64_t)bits_of(may_win(rest[i], weights, time * 1.001f)) << (i * LANES);
-    }
-    return mask;
+    return block;
 }
 
 static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[HN_LANES_BLOCK], float time,

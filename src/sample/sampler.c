@@ -82,19 +82,15 @@ static void race_all(race *r, const float *l, float max, int32_t best) {
     const int blocks = hn_lanes_blocks(s->vocab);
     s->lanes->weights(s->block, blocks, max, scale, s->block);
     race_enter(r, best, 1.0f); /* first: it makes most others impossible */
-    for (int b = 0; b < blocks; b++) {
-        if (r->time * (double)s->block[b] < 0x1p-54) continue; /* e >= 2^-53, and a margin for rounding */
-        const int first = b * HN_LANES_BLOCK, n = s->vocab - first < HN_LANES_BLOCK ? s->vocab - first : HN_LANES_BLOCK;
-        float w[HN_LANES_BLOCK], tail[HN_LANES_BLOCK];
-        const float *block = l + first;
-        if (n < HN_LANES_BLOCK) {
-            memcpy(tail, block, (size_t)n * sizeof *l);
-            for (int i = n; i < HN_LANES_BLOCK; i++) tail[i] = -INFINITY; /* weighs nothing: no bit */
-            block = tail;
+    for (int b = 0;; b++) {
+        float w[HN_LANES_BLOCK];
+        uint64_t may;
+        b = s->lanes->race(l, s->vocab, s->block, b, max, scale, (float)r->time, &r->key, &may, w);
+        if (b == blocks) return;
+        for (; may; may &= may - 1) {
+            const int i = __builtin_ctzll(may);
+            if (b * HN_LANES_BLOCK + i != best) race_enter(r, b * HN_LANES_BLOCK + i, w[i]);
         }
-        uint64_t may = s->lanes->race(block, max, scale, s->block[b], (float)r->time, &r->key, (uint32_t)first, w);
-        for (; may; may &= may - 1)
-            if (first + __builtin_ctzll(may) != best) race_enter(r, first + __builtin_ctzll(may), w[__builtin_ctzll(may)]);
     }
 }
 
