@@ -42,6 +42,8 @@ typedef struct hn_lanes {
     /* Count, and mass of the weights, where key >= least. w in [0, 1]; NULL: no mass. No sum. */
     hn_tally (*tally)(const float *key, const float *w, int n, float least);
     double (*sum)(const float *w, int n);
+    /* Sum of (of_p p - of_q q)+, 16 lanes by position; each into out unless that is NULL. out may be p. */
+    double (*excess)(const double *p, const float *q, int n, double of_p, double of_q, double *out);
     /* Indices and values where l >= least, in order; returns how many. Room for n; value may be l. */
     int (*gather)(const float *l, int n, const float *block, float least, int32_t *id, float *value);
     /* The same of id[i], value[i] and key[i] where key[i] >= least, in place. key may be value. */

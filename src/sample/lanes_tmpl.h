@@ -289,6 +289,33 @@ static hn_tally lanes_tally(const float *key, const float *w, int n, float least
     return w ? tally_loop(key, w, n, least, true) : tally_loop(key, w, n, least, false);
 }
 
+static double lanes_excess(const double *p, const float *q, int n, double of_p, double of_q, double *out) {
+    vd sum[PARTS] = {{0}};
+    double lane[SUMS], tail[SUMS] = {0};
+    int i = 0;
+    for (; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS / LANES; k++) {
+            const vf v = vf_load(q + i + k * LANES);
+            vd part[2];
+            memcpy(part, p + i + k * LANES, sizeof part);
+            for (int h = 0; h < 2; h++) {
+                const vd left = of_p * part[h] - of_q * (h ? vd_high(v) : vd_low(v));
+                part[h] = (vd)((vq)left & (vq)(left > 0));
+                sum[2 * k + h] += part[h];
+            }
+            if (out) memcpy(out + i + k * LANES, part, sizeof part);
+        }
+    for (int j = 0; i < n; i++, j++) {
+        const double left = of_p * p[i] - of_q * (double)q[i];
+        tail[j] = left > 0 ? left : 0;
+        if (out) out[i] = tail[j];
+    }
+    double all = 0;
+    memcpy(lane, sum, sizeof lane);
+    for (int j = 0; j < SUMS; j++) all += lane[j] + tail[j];
+    return all;
+}
+
 static void lanes_spread(const float *l, int n, float max, double *count, double *sum, double *squares) {
     vd sums[PARTS] = {{0}}, square[PARTS] = {{0}};
     vi numbers = {0};
@@ -487,5 +514,7 @@ static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[H
     return mask;
 }
 
-const hn_lanes LANES_TABLE = {lanes_maxima, lanes_argmax, lanes_weights, lanes_weigh,  lanes_tally, lanes_sum,
-                              lanes_gather, lanes_keep,   lanes_spread,  lanes_race, lanes_race_ids};
+const hn_lanes LANES_TABLE = {
+    .maxima = lanes_maxima, .argmax = lanes_argmax, .weights = lanes_weights, .weigh = lanes_weigh,
+    .tally = lanes_tally,   .sum = lanes_sum,       .excess = lanes_excess,   .gather = lanes_gather,
+    .keep = lanes_keep,     .spread = lanes_spread, .race = lanes_race,       .race_ids = lanes_race_ids};

@@ -210,14 +210,39 @@ int hn_law_find(const int32_t *id, int n, int32_t token) {
     return low < n && id[low] == token ? low : -1;
 }
 
+void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w) {
+    s->lanes->weights(law->logits + first, n, law->max, hn_sampler_scale(s), w);
+}
+
 float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token) {
     if (law->id) {
         const int i = hn_law_find(law->id, law->n, token);
         return i < 0 ? 0 : law->weight[i];
     }
     float w;
-    s->lanes->weights(law->logits + token, 1, law->max, hn_sampler_scale(s), &w);
+    hn_law_weights(s, law, token, 1, &w);
     return w;
+}
+
+int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
+    float w[HN_LANES_BLOCK];
+    double before = 0, passed = 0;
+    int block = 0;
+    int32_t last = -1;
+    for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* where that is, or the last with weight */
+        const int n = law->n - i < HN_LANES_BLOCK ? law->n - i : HN_LANES_BLOCK;
+        const double more = s->lanes->weigh(law->logits + i, n, NULL, 0, law->max, hn_sampler_scale(s)).sum;
+        if (!(more > 0)) continue;
+        block = i;
+        before = passed;
+        passed += more;
+    }
+    const int n = law->n - block < HN_LANES_BLOCK ? law->n - block : HN_LANES_BLOCK;
+    hn_law_weights(s, law, block, n, w);
+    passed = before;
+    for (int i = 0; i < n && passed <= law->sum * u; i++)
+        if (w[i] > 0) passed += (double)w[i], last = block + i;
+    return last;
 }
 
 double hn_logprob(const float *logits, int vocab, int32_t token) {

@@ -75,8 +75,13 @@ void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_
  * are read until the list is made. */
 void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
 void hn_law_fill(hn_sampler *s, hn_law *law); /* makes the list */
-float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token); /* 0: not in the support */
+/* Of any law: the weight of a token, 0 if it is not in the support. */
+float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
 int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among rising ids, -1: it is not there */
+/* Of a law that is not listed: the weights of tokens first..first+n-1; the token at which their running sum passes u of
+ * the whole. */
+void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w);
+int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u);
 
 /* Natural log of softmax(logits)[token], before any processing: what is reported as a log-probability. -inf for a token
  * of logit -inf; NaN if nothing is drawable. */
