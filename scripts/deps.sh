@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for.
+# is, nothing is done and no root is asked for. "arm" as argument: also what make test-arm needs.
 set -euo pipefail
 
 missing=()
@@ -35,6 +35,11 @@ library libcmocka-dev cmocka
 need python3 python3 --version
 need python3-pip python3 -m pip --version
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+if [ "${1:-}" = arm ]; then
+    need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
+    need qemu-user qemu-aarch64 --version
+fi
 
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0

@@ -190,7 +190,7 @@ static void test_headers_stand_alone(void **state) {
     for (int i = 0; i < n_files; i++) {
         bool public = strncmp(files[i], "include/", 8) == 0;
         bool internal = strncmp(files[i], "src/", 4) == 0 && strncmp(files[i], "src/tools/", 10) != 0;
-        if (strstr(files[i], "/x86/")) continue;       /* need the flags of their level */
+        if (strstr(files[i], "/x86/") || strstr(files[i], "/arm/")) continue; /* need the flags of their level */
         if (has_suffix(files[i], "_tmpl.h")) continue; /* bodies that a .c file gives types to */
         if (has_suffix(files[i], "_for_tests.h")) continue; /* come after cmocka */
         if (!has_suffix(files[i], ".h") || !(public || internal)) continue;

@@ -22,6 +22,7 @@ typedef struct row_image {
 
 struct hn_runner {
     const hn_model *m;
+    const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
     hn_cache *cache;
     int first_group, n_groups, owner; /* of the cache */
     hn_layer_place *place;            /* [layers] among these groups */
@@ -173,6 +174,7 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
+    r->ops = &m->ops;
     r->cache = cache;
     r->rope = hn_model_rope(m, max_context);
     if (features) r->set = *features;
@@ -187,6 +189,10 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     bind(r);
     *out = r;
     return HUNCH_OK;
+}
+
+void hn_runner_call(hn_runner *r, const hn_ops *o) {
+    r->ops = o ? o : &r->m->ops;
 }
 
 void hn_runner_close(hn_runner **rp) {
@@ -326,7 +332,7 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_model *m = r->m;
     const hn_lanes *l = &r->lanes;
-    const hn_ops *o = &m->ops;
+    const hn_ops *o = r->ops;
     const hn_exec ex = {o, rank, ranks};
     o->embed(&ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
     o->rope_table(&ex, l->rows, r->rope, l->rotation);

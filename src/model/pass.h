@@ -34,6 +34,8 @@ typedef struct hn_runner hn_runner;
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
+/* From here on passes call the operations of this table, one that hands on to the model's (ops/profile.h); NULL: the model's. */
+void hn_runner_call(hn_runner *r, const hn_ops *o);
 
 /* Runs n rows (1..HN_MAX_ROWS) of n_seqs sequences; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
  * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.

@@ -60,8 +60,19 @@ static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, const hn_weight *w
     return o->kernels->linear_f32[w->dtype];
 }
 
-static const unsigned char *strip_at(const hn_weight *w, int strip) {
-    return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)strip;
+/* A stored one is packed first, into the rank's place number `place`, which stays in its L2 cache. */
+static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int strip, int place) {
+    if (!w->stored.rows) return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)strip;
+    const hn_ops *o = ex->ops;
+    unsigned char *to = (unsigned char *)hn_host(o->strips) + o->strip_room * (size_t)(ex->rank * HN_RANK_STRIPS + place);
+    assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= o->strip_room);
+    hn_pack_strip(w->dtype, w->out, w->in, w->stored.rows, w->stored.row_bytes,
+                  hn_stored_factors(&w->stored, w->in, strip * HN_STRIP), strip * HN_STRIP, to);
+    return to;
+}
+
+static int most_strips(const hn_weight *w) {
+    return w->stored.rows ? HN_RANK_STRIPS : HN_CALL_STRIPS;
 }
 
 static int columns(const hn_weight *w, int strip) {
@@ -70,14 +81,16 @@ static int columns(const hn_weight *w, int strip) {
 }
 
 /* Strips [s, end) of one matrix. */
-static void run_strips(const hn_ops *o, int n, const hn_act *a, const hn_linear_out *out, int s, int end, bool add) {
+static void run_strips(const hn_exec *ex, int n, const hn_act *a, const hn_linear_out *out, int s, int end, bool add) {
     _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
     hn_strips_job j = {.n = n, .c = c};
+    const hn_ops *o = ex->ops;
     hn_strips_fn *fn = choose(o, a, out->w, &j);
+    const int most = most_strips(out->w);
     float *y = hn_host_f32(out->y);
     for (; s < end; s += j.strips) {
-        j.strips = end - s < HN_CALL_STRIPS ? end - s : HN_CALL_STRIPS;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(out->w, s + i);
+        j.strips = end - s < most ? end - s : most;
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
         fn(&j);
         for (int i = 0; i < j.strips; i++) {
             o->kernels->store(c + i * n * HN_STRIP, n, y + (s + i) * HN_STRIP, out->ldy, columns(out->w, s + i), add);
@@ -94,7 +107,7 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
         while (unit >= s.first_unit[m + 1]) m++;
         int first = (unit - s.first_unit[m]) * s.unit, strips = hn_strips(outs[m].w->out);
         int end = first + s.unit < strips ? first + s.unit : strips;
-        run_strips(ex->ops, n, &a, &outs[m], first, end, add);
+        run_strips(ex, n, &a, &outs[m], first, end, add);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -102,16 +115,17 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
 enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
 
 /* Strip pairs [s, end) of gate and up, at most a group of outputs; y [n][64]. */
-static void run_pairs(const hn_ops *o, int n, const hn_act *a, const hn_weight *gate, const hn_weight *up, int s, int end,
+static void run_pairs(const hn_exec *ex, int n, const hn_act *a, const hn_weight *gate, const hn_weight *up, int s, int end,
                       float *y) {
+    const hn_ops *o = ex->ops;
     _Alignas(64) float c[2 * HN_MAX_ROWS * HN_STRIP];
     bool same = gate->dtype == up->dtype;
     hn_strips_job jg = {.n = n, .c = c, .strips = same ? 2 : 1};
     hn_strips_job ju = {.n = n, .c = c + n * HN_STRIP, .strips = 1};
     hn_strips_fn *fg = choose(o, a, gate, &jg), *fu = choose(o, a, up, &ju);
     for (; s < end; s++, y += HN_STRIP) {
-        jg.w[0] = strip_at(gate, s);
-        jg.w[1] = ju.w[0] = strip_at(up, s);
+        jg.w[0] = strip_at(ex, gate, s, 0);
+        jg.w[1] = ju.w[0] = strip_at(ex, up, s, 1);
         fg(&jg);
         if (!same) fu(&ju);
         o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));
@@ -128,7 +142,7 @@ void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) {
             const int left = y.in - g * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
-            run_pairs(ex->ops, n, &a, gate, up, g * GROUP_STRIPS, g * GROUP_STRIPS + hn_strips(count), hidden);
+            run_pairs(ex, n, &a, gate, up, g * GROUP_STRIPS, g * GROUP_STRIPS + hn_strips(count), hidden);
             for (int r = 0; r < n; r++) hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, &y, forms, r, g);
         }
     }
@@ -194,14 +208,16 @@ static void see_strip(const hn_ops *o, const seen *s, const float *c, int first,
 }
 
 /* Strips [s, end): scaled, seen, and of the first n_written rows written. */
-static void run_top(const hn_ops *o, const hn_act *a, const hn_linear_out *out, float scale, int n_written, const seen *top,
+static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, int n_written, const seen *top,
                     const int32_t *map, int s, int end) {
+    const hn_ops *o = ex->ops;
     _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
     hn_strips_job j = {.n = top->n, .c = c};
     hn_strips_fn *fn = choose(o, a, out->w, &j);
+    const int most = most_strips(out->w);
     for (; s < end; s += j.strips) {
-        j.strips = end - s < HN_CALL_STRIPS ? end - s : HN_CALL_STRIPS;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(out->w, s + i);
+        j.strips = end - s < most ? end - s : most;
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
         fn(&j);
         if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
         for (int i = 0; i < j.strips; i++) {
@@ -241,7 +257,7 @@ void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
-        run_top(ex->ops, &a, &out, scale, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
+        run_top(ex, &a, &out, scale, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
                 first + s.unit < strips ? first + s.unit : strips);
     }
     hn_barrier(ex->ops->pool, ex->rank);

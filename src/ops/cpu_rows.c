@@ -10,16 +10,28 @@
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
+/* Row `token` of a table, which has the same bits packed and stored. */
+static void table_row(const hn_weight *table, int token, float *dst) {
+    const hn_stored *s = &table->stored;
+    if (!s->rows) {
+        hn_strip_row(table->dtype, table->in,
+                     (const unsigned char *)hn_host(table->data) + table->strip_stride * (size_t)(token / HN_STRIP),
+                     token % HN_STRIP, 0, table->in, dst);
+        return;
+    }
+    const float *factors = hn_stored_factors(s, table->in, token);
+    hn_dequantise(table->dtype, (const unsigned char *)s->rows + s->row_bytes * (size_t)token, (size_t)table->in, dst);
+    for (int k = 0; k < table->in && factors; k++) dst[k] *= factors[k / HN_F8_BLOCK];
+}
+
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
     const int32_t *token = hn_host_i32(rows->token);
     int first, last;
     hn_share(ex, rows->n, &first, &last);
     for (int i = first; i < last; i++) {
         assert(token[i] >= 0 && token[i] < table->out);
-        const unsigned char *base = hn_host(table->data);
         float *dst = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        hn_strip_row(table->dtype, table->in, base + table->strip_stride * (size_t)(token[i] / HN_STRIP),
-                     token[i] % HN_STRIP, 0, table->in, dst);
+        table_row(table, token[i], dst);
         for (int k = 0; k < table->in && scale != 1.0f; k++) dst[k] *= scale;
     }
     hn_barrier(ex->ops->pool, ex->rank);

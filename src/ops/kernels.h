@@ -89,10 +89,16 @@ void hn_kernels_ref_attention(struct hn_kernels *k);
 void hn_kernels_avx2_linear(struct hn_kernels *k);
 void hn_kernels_avx2_rows(struct hn_kernels *k);
 void hn_kernels_avx2_attention(struct hn_kernels *k);
+void hn_kernels_avxvnni_linear(struct hn_kernels *k);
 void hn_kernels_avx512_linear(struct hn_kernels *k);
 void hn_kernels_avx512_rows(struct hn_kernels *k);
 void hn_kernels_avx512_attention(struct hn_kernels *k);
 void hn_kernels_avx512bf16_linear(struct hn_kernels *k);
+void hn_kernels_amx_linear(struct hn_kernels *k);
+void hn_kernels_dotprod_linear(struct hn_kernels *k);
+void hn_kernels_dotprod_rows(struct hn_kernels *k);
+void hn_kernels_dotprod_attention(struct hn_kernels *k);
+void hn_kernels_i8mm_linear(struct hn_kernels *k);
 
 /* exp as every kernel computes it: within 2 ulp of e^x on [-87, 88], clamped outside, NaN for NaN. */
 float hn_exp(float x);

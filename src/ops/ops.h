@@ -42,17 +42,34 @@ enum {
     HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
     HN_MAX_HEAD_DIM = 512, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 3,   /* matrices that share an input in one call */
-    HN_MAX_TOP = 64      /* best outputs of a row that linear_top gives */
+    HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
+    HN_RANK_STRIPS = 2   /* strips of stored weights that a rank has packed at a time */
 };
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h). */
+/* A matrix as its file stores it, in memory of the host (of a mapped file, as a rule). */
+typedef struct hn_stored {
+    const void *rows;     /* row 0 of the matrix, at any alignment; NULL: it is not there */
+    size_t row_bytes;
+    const float *factors; /* of F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
+    int first;            /* the matrix's row 0 in that tensor */
+} hn_stored;
+
+/* Those of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_BLOCK inputs. */
+static inline const float *hn_stored_factors(const hn_stored *s, int in, int row) {
+    const size_t across = (size_t)(in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
+    return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_BLOCK) : NULL;
+}
+
+/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is stored:
+ * then whoever needs a strip packs it, into hn_ops.strips, and computes the same bits. */
 typedef struct hn_weight {
     hn_dtype dtype;
     int out, in;
     hn_buf data;         /* first strip */
     size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
+    hn_stored stored;    /* rows NULL: packed, at data */
 } hn_weight;
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
@@ -215,6 +232,8 @@ struct hn_ops {
     bool f32; /* precision f32 */
     hn_pool *pool;
     const struct hn_kernels *kernels;
+    hn_buf strips; /* where stored weights are packed: [ranks][HN_RANK_STRIPS] strips; mem NULL: there are none */
+    size_t strip_room; /* bytes of each, whole cache lines */
 };
 
 /* The CPU backend at one level. o is filled; the pool is borrowed. */

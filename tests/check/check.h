@@ -154,7 +154,7 @@ static inline const float *act_f32(const hn_act *a, int row) {
 }
 
 /* The other forms of a row are what its F32 form gives. */
-static inline void check_forms(const hn_act *a, int row) {
+static inline void check_act_forms(const hn_act *a, int row) {
     const size_t groups = (size_t)hn_act_groups(a->in);
     hn_q8_group *q8 = hn_zalloc(groups, sizeof *q8);
     hn_q8_parts *parts = hn_zalloc(groups, sizeof *parts);

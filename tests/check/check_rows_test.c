@@ -458,7 +458,7 @@ static void glu_test(void **state HN_UNUSED) {
             if (inside) assert_true(fabs((double)act_f32(&w.y, i / GLU_LD)[k] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
             assert_true(hn_host_f32(w.sum)[i] == (inside ? sum[i] + hn_host_f32(w.bias)[k] : sum[i]));
         }
-        for (int i = 0; i < GLU_ROWS; i++) check_forms(&w.y, i);
+        for (int i = 0; i < GLU_ROWS; i++) check_act_forms(&w.y, i);
         const hn_buf all[] = {w.gate, w.up, w.sum, w.bias, w.gate_bias, w.up_bias, w.y.data};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
         check_close(&c);

@@ -29,7 +29,7 @@ static void work_rank(void *arg, int rank, int ranks) {
 
 static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in) {
     const size_t row = check_row_bytes(t, in), stride = hn_strip_bytes(t, in);
-    hn_weight w = {t, out, in, check_mem(o, stride * (size_t)hn_strips(out)), stride};
+    hn_weight w = {.dtype = t, .out = out, .in = in, .data = check_mem(o, stride * (size_t)hn_strips(out)), .strip_stride = stride};
     unsigned char *rows = hn_alloc(row * (size_t)out);
     float *factors = check_factors(t, in);
     for (int i = 0; i < out; i++) {

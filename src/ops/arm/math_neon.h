@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* math_neon.h - hn_exp, sums over lanes, multiply-adds by a lane and loads of a few lanes, 4 at a time. Included by files
+ * compiled for an ARM level only. */
+#ifndef HN_MATH_NEON_H
+#define HN_MATH_NEON_H
+#include <arm_neon.h>
+#include <string.h>
+
+#include "ops/exp_poly.h"
+#include "ops/x86/unroll.h"
+
+HN_INLINE float32x4_t hn_exp_neon(float32x4_t x) {
+    /* NaN stays NaN to the end; as an integer it is 0 */
+    x = vminq_f32(vmaxq_f32(x, vdupq_n_f32(HN_EXP_LO)), vdupq_n_f32(HN_EXP_HI));
+    const float32x4_t k = vrndnq_f32(vmulq_f32(x, vdupq_n_f32(HN_EXP_LOG2E)));
+    float32x4_t r = vfmaq_f32(x, k, vdupq_n_f32(-HN_EXP_LN2_HI));
+    r = vfmaq_f32(r, k, vdupq_n_f32(-HN_EXP_LN2_LO));
+    float32x4_t p = vfmaq_f32(vdupq_n_f32(HN_EXP_P3), vdupq_n_f32(HN_EXP_P4), r);
+    p = vfmaq_f32(vdupq_n_f32(HN_EXP_P2), p, r);
+    p = vfmaq_f32(vdupq_n_f32(HN_EXP_P1), p, r);
+    p = vfmaq_f32(vdupq_n_f32(HN_EXP_P0), p, r);
+    p = vaddq_f32(vdupq_n_f32(1.0f), vfmaq_f32(r, p, vmulq_f32(r, r)));
+    const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(k), vdupq_n_s32(127)), 23);
+    return vmulq_f32(p, vreinterpretq_f32_s32(power));
+}
+
+/* 16 lanes of a sum: the tree of ref/norm.c, halves are added, 8, 4, 2, 1. */
+HN_INLINE float hn_sum_neon(const float32x4_t *lanes) {
+    const float32x4_t a = vaddq_f32(vaddq_f32(lanes[0], lanes[2]), vaddq_f32(lanes[1], lanes[3]));
+    const float32x2_t b = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+    return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
+}
+
+/* acc + a * v[lane], rounded once. The lane is a constant wherever this is used; clang wants to see it as one. */
+HN_INLINE float32x4_t hn_fma_lane_neon(float32x4_t acc, float32x4_t a, float32x4_t v, const int lane) {
+    switch (lane) {
+    case 0: return vfmaq_laneq_f32(acc, a, v, 0);
+    case 1: return vfmaq_laneq_f32(acc, a, v, 1);
+    case 2: return vfmaq_laneq_f32(acc, a, v, 2);
+    default: return vfmaq_laneq_f32(acc, a, v, 3);
+    }
+}
+
+/* The first min(4, count) floats at p; other lanes are zero, and stay as they are in memory. count > 0. */
+HN_INLINE float32x4_t hn_load_neon(const float *p, int count) {
+    if (count >= 4) return vld1q_f32(p);
+    float v[4] = {0};
+    memcpy(v, p, (size_t)count * sizeof *p);
+    return vld1q_f32(v);
+}
+HN_INLINE void hn_store_neon(float *p, int count, float32x4_t v) {
+    if (count >= 4) {
+        vst1q_f32(p, v);
+    } else {
+        float some[4];
+        vst1q_f32(some, v);
+        memcpy(p, some, (size_t)count * sizeof *p);
+    }
+}
+
+/* f16 and bf16 as f32: all of them are exact. */
+HN_INLINE float32x4_t hn_f16_neon(uint16x4_t v) { return vcvt_f32_f16(vreinterpret_f16_u16(v)); }
+HN_INLINE float32x4_t hn_bf16_neon(uint16x4_t v) { return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(v), 16)); }
+#endif

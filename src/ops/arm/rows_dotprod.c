@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows_dotprod.c - the row kernels with NEON. Results: ref/norm.c, bit for bit. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/arm/math_neon.h"
+#include "ops/kernels.h"
+
+static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+    float32x4_t sum[4] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
+    int i = 0;
+    for (; i + 16 <= in; i += 16) {
+        HN_UNROLL for (int j = 0; j < 4; j++) {
+            const float32x4_t v = vld1q_f32(x + i + 4 * j);
+            sum[j] = vfmaq_f32(sum[j], v, v);
+        }
+    }
+    for (int j = 0; i + 4 * j < in; j++) {
+        const float32x4_t v = hn_load_neon(x + i + 4 * j, in - i - 4 * j);
+        sum[j] = vfmaq_f32(sum[j], v, v);
+    }
+    const float32x4_t r = vdupq_n_f32(1.0f / sqrtf(hn_sum_neon(sum) / (float)in + eps));
+    for (i = 0; i < in; i += 4) {
+        const float32x4_t v = vmulq_f32(hn_load_neon(x + i, in - i), r);
+        hn_store_neon(y + i, in - i, vmulq_f32(v, hn_load_neon(w + i, in - i)));
+    }
+}
+
+static void add(float *y, const float *x, int count) {
+    for (int i = 0; i < count; i += 4) {
+        hn_store_neon(y + i, count - i, vaddq_f32(hn_load_neon(y + i, count - i), hn_load_neon(x + i, count - i)));
+    }
+}
+
+static void geglu(float *gate, const float *up, int count) {
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t x = hn_load_neon(gate + i, count - i);
+        const float32x4_t cube = vmulq_f32(vmulq_f32(vdupq_n_f32(HN_GELU_CUBE), x), x);
+        const float32x4_t t = vmulq_f32(vdupq_n_f32(HN_GELU_T), vfmaq_f32(x, cube, x));
+        const float32x4_t gelu = vdivq_f32(x, vaddq_f32(vdupq_n_f32(1.0f), hn_exp_neon(t)));
+        hn_store_neon(gate + i, count - i, vmulq_f32(gelu, hn_load_neon(up + i, count - i)));
+    }
+}
+
+/* 32 values. Where the scale is not a number or zero, all codes are zero: what is not finite times 0 is a NaN, and a NaN
+ * as an integer 0. */
+static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, int b) {
+    uint32x4_t top = vdupq_n_u32(0);
+    HN_UNROLL for (int i = 0; i < 8; i++) top = vmaxq_u32(top, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + 4 * i))));
+    const union { uint32_t u; float f; } amax = {vmaxvq_u32(top)};
+    const bool finite = amax.u < 0x7f800000u, tiny = amax.f < 0x1p-100f;
+    const float32x4_t inverse = vdupq_n_f32(finite && !tiny ? 127.0f / amax.f : 0.0f);
+    int32_t part[2];
+    HN_UNROLL for (int p = 0; p < 2; p++) {
+        int32x4_t q[4];
+        HN_UNROLL for (int i = 0; i < 4; i++) {
+            q[i] = vcvtnq_s32_f32(vmulq_f32(vld1q_f32(x + HN_PART * p + 4 * i), inverse));
+        }
+        part[p] = vaddvq_s32(vaddq_s32(vaddq_s32(q[0], q[1]), vaddq_s32(q[2], q[3])));
+        const int16x8_t low = vcombine_s16(vmovn_s32(q[0]), vmovn_s32(q[1]));
+        const int16x8_t high = vcombine_s16(vmovn_s32(q[2]), vmovn_s32(q[3]));
+        vst1q_s8(g->q + HN_BLOCK * b + HN_PART * p, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+        parts->n4[2 * b + p] = -4 * part[p];
+        parts->n32[2 * b + p] = -32 * part[p];
+    }
+    const int32_t sum = part[0] + part[1];
+    g->d[b] = !finite ? NAN : tiny ? 0.0f : amax.f / 127.0f;
+    g->ds[b] = g->d[b] * (float)sum;
+    g->n8[b] = -8 * sum;
+    g->n128[b] = -128 * sum;
+}
+
+static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
+    for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++, parts++) {
+        float last[HN_GROUP] = {0}; /* zeros beyond the end change nothing */
+        const float *from = x;
+        if (count < HN_GROUP) from = memcpy(last, x, (size_t)count * sizeof *x);
+        quantise_block(from, out, parts, 0);
+        quantise_block(from + HN_BLOCK, out, parts, 1);
+    }
+}
+
+/* Rotates a by b: fma(a, c, -(b s)), fma(b, c, a s). */
+HN_INLINE void rotate(float32x4_t *a, float32x4_t *b, float32x4_t c, float32x4_t s) {
+    const float32x4_t x = *a, y = *b;
+    *a = vfmaq_f32(vnegq_f32(vmulq_f32(y, s)), x, c);
+    *b = vfmaq_f32(vmulq_f32(x, s), y, c);
+}
+
+static void rope_halves(float *x, const float *cs, int half) {
+    for (int i = 0; i < half; i += 4) {
+        const int left = half - i;
+        float32x4_t a = hn_load_neon(x + i, left), b = hn_load_neon(x + half + i, left);
+        rotate(&a, &b, hn_load_neon(cs + i, left), hn_load_neon(cs + half + i, left));
+        hn_store_neon(x + i, left, a);
+        hn_store_neon(x + half + i, left, b);
+    }
+}
+
+static void rope_pairs(float *x, const float *cs, int half) {
+    for (int i = 0; i < half; i += 4) {
+        const int left = half - i, here = left < 4 ? left : 4;
+        float pairs[8] = {0};
+        memcpy(pairs, x + 2 * i, 2 * (size_t)here * sizeof *x);
+        float32x4x2_t v = vld2q_f32(pairs);
+        rotate(&v.val[0], &v.val[1], hn_load_neon(cs + i, left), hn_load_neon(cs + half + i, left));
+        vst2q_f32(pairs, v);
+        memcpy(x + 2 * i, pairs, 2 * (size_t)here * sizeof *x);
+    }
+}
+
+static void rope(float *x, const float *cs, int dims, bool interleaved) {
+    if (interleaved) {
+        rope_pairs(x, cs, dims / 2);
+    } else {
+        rope_halves(x, cs, dims / 2);
+    }
+}
+
+/* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
+HN_INLINE uint16x4_t round_bf16(float32x4_t v) {
+    const uint32x4_t u = vreinterpretq_u32_f32(v), high = vshrq_n_u32(u, 16);
+    const uint32x4_t r = vaddq_u32(vaddq_u32(u, vdupq_n_u32(0x7fff)), vandq_u32(high, vdupq_n_u32(1)));
+    const uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
+    return vmovn_u32(vbslq_u32(vceqq_f32(v, v), vshrq_n_u32(r, 16), quiet));
+}
+
+static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
+    if (t == HN_F32) {
+        memcpy(dst, x, (size_t)count * sizeof *x);
+        return;
+    }
+    uint16_t *half = dst;
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = hn_load_neon(x + i, count - i);
+        uint16_t four[4];
+        vst1_u16(four, t == HN_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : round_bf16(v));
+        memcpy(half + i, four, (size_t)(count - i < 4 ? count - i : 4) * sizeof *four);
+    }
+}
+
+/* The larger of both; a where b is a NaN. */
+HN_INLINE float32x4_t larger(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(b, a), b, a); }
+
+/* The largest value first, then the first place that has it. */
+static int argmax(const float *x, int cols) {
+    const float32x4_t least = vdupq_n_f32(-INFINITY);
+    float32x4_t top[4] = {least, least, least, least};
+    float most;
+    int i = 0;
+    for (; i + 16 <= cols; i += 16) {
+        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = larger(top[j], vld1q_f32(x + i + 4 * j));
+    }
+    most = vmaxvq_f32(larger(larger(top[0], top[1]), larger(top[2], top[3])));
+    for (; i < cols; i++) most = x[i] > most ? x[i] : most;
+    for (i = 0; i + 16 <= cols; i += 16) {
+        uint32x4_t same = vdupq_n_u32(0);
+        HN_UNROLL for (int j = 0; j < 4; j++) same = vorrq_u32(same, vceqq_f32(vld1q_f32(x + i + 4 * j), vdupq_n_f32(most)));
+        if (vmaxvq_u32(same)) break;
+    }
+    for (; i < cols; i++) {
+        if (x[i] == most) return i;
+    }
+    return 0; /* all NaN */
+}
+
+void hn_kernels_dotprod_rows(struct hn_kernels *k) {
+    k->rmsnorm = rmsnorm;
+    k->add = add;
+    k->geglu = geglu;
+    k->quantise = quantise;
+    k->rope = rope;
+    k->to_cache = to_cache;
+    k->argmax = argmax;
+}
