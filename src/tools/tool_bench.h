@@ -55,6 +55,7 @@ typedef struct bench {
     hunch_meter *meter;
     hunch_model_info info;
     hunch_machine machine; /* the best that was seen */
+    double busy; /* share of the processors that others used before it began; NAN: unknown */
     double load_s;
     int turns, parallel;
     bench_read *reads; /* --machine */
@@ -70,6 +71,7 @@ typedef struct bench {
 
 /* ---- tool_bench_machine.c ---- */
 
+double bench_busy(void);             /* waits a moment */
 int bench_machine_reads(bench *b);   /* threads, pages and sizes */
 int bench_machine_peaks(bench *b);   /* the short version: b->machine becomes the best of it and what it was */
 int bench_machine_turn(bench *b, double *gb_s); /* the bandwidth of these seconds */
