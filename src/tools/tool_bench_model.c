@@ -127,9 +127,7 @@ int bench_passes_measure(bench *b) {
         code = context_measure(b, first, end, &bar);
     }
     tool_progress_end(&bar);
-    if (!code && !b->o.quick)
-        code = rollbacks_measure(b);
-    return code;
+    return code ? code : rollbacks_measure(b);
 }
 
 /* ---- plain generation ---------------------------------------------------------------------------------------- */
