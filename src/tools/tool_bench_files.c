@@ -65,9 +65,8 @@ static json_t *rollbacks_json(const bench *b) {
     json_t *list = json_array();
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
-        if (isfinite(p->commit_s))
-            json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
-                                                  p->context, "ms", tool_json_real(p->commit_s * 1e3)));
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
+                                              p->context, "ms", tool_json_real(p->commit_s * 1e3)));
     }
     return list;
 }
