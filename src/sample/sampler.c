@@ -130,16 +130,10 @@ static bool xtc_acts(const hn_sampler *s, uint64_t position) {
 
 static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint64_t)h->n_path; }
 
-/* A row whose largest logit is a hint, or has to be looked for. */
-static int32_t best_of(const hn_sampler *s, const float *l, int32_t hint) {
-    const int32_t best = hint >= 0 ? hint : s->lanes->argmax(l, s->vocab);
-    return best >= 0 && l[best] > -INFINITY ? best : -1; /* the hint for a row that holds no number */
-}
-
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
+    if (s->params.temperature == 0) return hn_processors_best(s, logits, h, greedy_hint);
     const float *l = hn_processors_apply(s, logits, h);
-    if (s->params.temperature == 0) return best_of(s, l, l == logits ? greedy_hint : -1);
     const float max = hn_support_look(s, l);
     if (max == -INFINITY) return -1;
     race r = {.s = s, .time = INFINITY, .winner = -1,
