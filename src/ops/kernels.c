@@ -15,12 +15,15 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx2_linear(k);
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
+        hn_kernels_avx2_attention_bf16(k);
     }
     if (hn_isa_includes(isa, HN_ISA_AVX512)) {
         hn_kernels_avx512_linear(k);
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
+        hn_kernels_avx512_attention_bf16(k);
     }
+    if (hn_isa_includes(isa, HN_ISA_AVX512BF16)) hn_kernels_avx512bf16_attention(k);
 #else
     (void)isa;
 #endif

@@ -32,7 +32,8 @@ typedef struct bench {
     hunch_machine machine;
     double load_s;
     pass *passes;
-    int n_passes, parallel, kv_bytes;
+    int n_passes, parallel;
+    double kv_bytes;
     /* plain generation */
     double prefill_tok_s[TURNS], decode_tok_s[TURNS];
     int prompt, new_tokens, decode_context;

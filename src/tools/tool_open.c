@@ -177,7 +177,7 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     tool_sampling_set(&r->sampling, o);
 }
 
-int tool_kv_bytes(const tool_options *o) {
+double tool_kv_bytes(const tool_options *o) {
     bool f32 = o->kv == HUNCH_KV_F32 || (o->kv == TOOL_UNSET && o->precision == HUNCH_PRECISION_F32);
-    return f32 ? 4 : 2;
+    return f32 ? 4 : o->kv == HUNCH_KV_Q8_0 ? 1.125 : 2; /* q8_0: a byte, and four for every 32 */
 }

@@ -99,15 +99,6 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
-HN_INLINE __m256i to_bf16(__m512 v) {
-    const __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
-    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    r = _mm512_srli_epi32(r, 16);
-    r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
-    return _mm512_cvtepi32_epi16(r);
-}
-
 static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     for (int i = 0; i < count; i += 16) {
         const __mmask16 lanes = lanes_of(count - i);
@@ -115,7 +106,8 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
         if (t == HN_F32) {
             _mm512_mask_storeu_ps((float *)dst + i, lanes, v);
         } else {
-            __m256i h = t == HN_F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : to_bf16(v);
+            const __m256i h = t == HN_F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+                                          : _mm512_cvtepi32_epi16(hn_bf16_avx512(v));
             _mm256_mask_storeu_epi16((uint16_t *)dst + i, lanes, h);
         }
     }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_ahead.h - what score kernels of AVX-512 ask memory for while they compute: keys of the chunks to come, and
+ * values of those at hand. */
+#ifndef HN_ATTENTION_AHEAD_H
+#define HN_ATTENTION_AHEAD_H
+#include <immintrin.h>
+
+#include "ops/kernels.h"
+#include "ops/x86/unroll.h"
+
+/* The share of step d (a dim, or a pair of them) in asking for the keys of the P chunks after those at c, and the values of
+ * those at c. Chunks usually lie next to each other in a page, so that some share a line. */
+HN_INLINE void hn_ask_ahead(const hn_dtype t, const int P, const hn_keys *keys, int c, int c1, int d) {
+    const int each = 4 / (int)hn_kv_lane_bytes(t); /* chunks a line */
+    HN_UNROLL for (int p = 0; p < P; p += each) {
+        const int next = c + P + p < c1 ? c + P + p : c1 - 1, of = c + p + (p + d % each < P ? d % each : 0);
+        const size_t step = (size_t)keys->k_stride[next] * hn_kv_lane_bytes(t);
+        _mm_prefetch((const char *)keys->k[next] + step * (size_t)d, _MM_HINT_T1);
+        _mm_prefetch((const char *)keys->v[of] + (size_t)(d - d % each) * HN_KEY_CHUNK * hn_kv_lane_bytes(t), _MM_HINT_T1);
+    }
+}
+#endif

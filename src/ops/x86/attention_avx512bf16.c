@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_avx512bf16.c - attention over a BF16 cache with the instruction that multiplies pairs of bf16. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "ops/x86/unroll.h"
+
+#define SCORE_CHUNKS 4
+#define VALUE_VECTORS 4
+
+typedef __m512bh pairs;
+
+HN_INLINE pairs of_line(__m512i line) { return (pairs)line; }
+
+HN_INLINE pairs of_one(const void *pair) {
+    int bits;
+    memcpy(&bits, pair, sizeof bits);
+    return (pairs)_mm512_set1_epi32(bits);
+}
+
+HN_INLINE __m512 add_pairs(__m512 sum, pairs x, pairs y) { return _mm512_dpbf16_ps(sum, y, x); }
+
+#include "ops/x86/attention_bf16_tmpl.h"
+
+void hn_kernels_avx512bf16_attention(struct hn_kernels *k) {
+    k->scores_bf16 = scores;
+    k->values_bf16 = values;
+    k->value_rows = VALUE_ROWS;
+}
