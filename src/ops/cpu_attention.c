@@ -334,7 +334,7 @@ static void merge_block(const call *c, merged *g, int i, float m, float l, const
         return;
     }
     float top = m > g->m[i] ? m : g->m[i];
-    float a = hn_exp(g->m[i] - top), b = hn_exp(m - top);
+    float a = top == g->m[i] ? 1 : hn_exp(g->m[i] - top), b = top == m ? 1 : hn_exp(m - top); /* e^0 is 1 */
     g->m[i] = top;
     g->l[i] = fmaf(l, b, g->l[i] * a);
     c->kernels->merge(to, o, dim, a, b);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/exp_poly.h"
 #include "ops/kernels.h"
 
 static float element(hn_dtype t, const void *p, size_t i) {
@@ -109,13 +110,20 @@ static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *con
     }
 }
 
+/* e^x for x <= 0, close enough for bf16. */
+static float exp_bf16(float x) {
+    if (isnan(x)) return x;
+    const float t = fmaxf(x * HN_EXP_LOG2E, HN_EXP2_LO), k = rintf(t), f = t - k;
+    return ldexpf(fmaf(fmaf(fmaf(HN_EXP2_P2, f, HN_EXP2_P1), f, HN_EXP2_P0), f, 1.0f), (int)k);
+}
+
 static void softmax_bf16(const float *s, int lo, int hi, float *m, float *l, uint16_t *e) {
     float lane[16] = {0};
     *m = largest(s, lo, hi);
     for (int p = lo / HN_KEY_CHUNK * HN_KEY_CHUNK; p % HN_KEY_CHUNK || p < hi; p++) {
         e[p] = 0;
         if (p < lo || p >= hi) continue;
-        e[p] = hn_f32_to_bf16(hn_exp(s[p] - *m));
+        e[p] = hn_f32_to_bf16(exp_bf16(s[p] - *m));
         lane[p % 16] += hn_bf16_to_f32(e[p]);
     }
     *l = sum_lanes(lane);

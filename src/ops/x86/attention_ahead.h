@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_ahead.h - what score kernels of AVX-512 ask memory for while they compute: keys of the chunks to come, and
- * values of those at hand. */
+/* attention_ahead.h - what attention kernels of AVX-512 share: which lanes of a chunk are seen, and what scores ask memory
+ * for while they are computed: keys of the chunks to come, and values of those at hand. */
 #ifndef HN_ATTENTION_AHEAD_H
 #define HN_ATTENTION_AHEAD_H
 #include <immintrin.h>
 
 #include "ops/kernels.h"
 #include "ops/x86/unroll.h"
+
+/* Lanes of chunk c that lie in [lo, hi). */
+HN_INLINE __mmask16 hn_chunk_lanes(int c, int lo, int hi) {
+    unsigned from = lo > 16 * c ? (unsigned)(lo - 16 * c) : 0, to = hi < 16 * c + 16 ? (unsigned)(hi - 16 * c) : 16;
+    return (__mmask16)((1u << to) - (1u << from));
+}
 
 /* The share of step d (a dim, or a pair of them) in asking for the keys of the P chunks after those at c, and the values of
  * those at c. Chunks usually lie next to each other in a page, so that some share a line. */

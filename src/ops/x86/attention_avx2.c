@@ -112,7 +112,8 @@ HN_INLINE void softmax_to(const float *s, int lo, int hi, float *m, float *l, fl
     top = _mm256_max_ps(top, _mm256_permute_ps(top, 0xb1));
     for (int p = first; p < last; p += 8) {
         const __m256i lanes = lanes_at(p, lo, hi);
-        __m256 e = hn_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + p), top));
+        const __m256 x = _mm256_sub_ps(_mm256_loadu_ps(s + p), top);
+        __m256 e = rounded ? hn_exp_bf16_avx2(x) : hn_exp_avx2(x);
         if (rounded) {
             const __m256i half = _mm256_and_si256(hn_bf16_avx2(e), lanes);
             const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));

@@ -131,50 +131,22 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
-/* Lanes of chunk c that lie in [lo, hi). */
-HN_INLINE __mmask16 chunk_lanes(int c, int lo, int hi) {
-    unsigned from = lo > 16 * c ? (unsigned)(lo - 16 * c) : 0, to = hi < 16 * c + 16 ? (unsigned)(hi - 16 * c) : 16;
-    return (__mmask16)((1u << to) - (1u << from));
-}
-
-/* To `same` as they are, or rounded to `rounded`. */
-HN_INLINE void softmax_to(const float *s, int lo, int hi, float *m, float *l, float *same, uint16_t *rounded) {
+static void softmax(float *s, int lo, int hi, float *m, float *l) {
     const int c0 = lo / 16, c1 = (hi + 15) / 16;
     const __m512 least = _mm512_set1_ps(-INFINITY);
     __m512 top = least, sum = _mm512_setzero_ps();
-    for (int c = c0; c < c1; c++) top = _mm512_max_ps(_mm512_mask_loadu_ps(least, chunk_lanes(c, lo, hi), s + 16 * c), top);
+    for (int c = c0; c < c1; c++) {
+        top = _mm512_max_ps(_mm512_mask_loadu_ps(least, hn_chunk_lanes(c, lo, hi), s + 16 * c), top);
+    }
     *m = _mm512_reduce_max_ps(top);
     for (int c = c0; c < c1; c++) {
-        const __mmask16 lanes = chunk_lanes(c, lo, hi);
+        const __mmask16 lanes = hn_chunk_lanes(c, lo, hi);
         const __m512 v = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, s + 16 * c), _mm512_set1_ps(*m));
-        __m512 e = hn_exp_avx512(v);
-        if (rounded) {
-            const __m512i half = _mm512_maskz_mov_epi32(lanes, hn_bf16_avx512(e));
-            _mm256_storeu_si256((__m256i *)(rounded + 16 * c), _mm512_cvtepi32_epi16(half));
-            e = _mm512_castsi512_ps(_mm512_slli_epi32(half, 16));
-        } else {
-            _mm512_mask_storeu_ps(same + 16 * c, lanes, e);
-        }
+        const __m512 e = hn_exp_avx512(v);
+        _mm512_mask_storeu_ps(s + 16 * c, lanes, e);
         sum = _mm512_mask_add_ps(sum, lanes, sum, e);
     }
     *l = hn_sum_avx512(sum);
-}
-
-static void softmax(float *s, int lo, int hi, float *m, float *l) { softmax_to(s, lo, hi, m, l, s, NULL); }
-
-static void softmax_bf16(const float *s, int lo, int hi, float *m, float *l, uint16_t *e) {
-    softmax_to(s, lo, hi, m, l, NULL, e);
-}
-
-static void round_bf16(const float *x, int count, uint16_t *out) {
-    for (int i = 0; i < count; i += 16) {
-        const __mmask16 lanes = count - i >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (count - i)) - 1);
-        const __m512 v = _mm512_maskz_loadu_ps(lanes, x + i);
-        const __mmask16 small = _mm512_cmp_ps_mask(_mm512_abs_ps(v), _mm512_set1_ps(0x1p-126f), _CMP_LT_OQ);
-        const __m512i half = _mm512_mask_srli_epi32(hn_bf16_avx512(v), small, _mm512_and_si512(_mm512_castps_si512(v),
-                             _mm512_set1_epi32((int)0x80000000)), 16);
-        _mm256_mask_storeu_epi16(out + i, lanes, _mm512_cvtepi32_epi16(half));
-    }
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
@@ -267,8 +239,6 @@ static void scale_row(float *y, const float *x, int dim, float a) {
 void hn_kernels_avx512_attention(struct hn_kernels *k) {
     k->scores = scores;
     k->softmax = softmax;
-    k->softmax_bf16 = softmax_bf16;
-    k->round_bf16 = round_bf16;
     k->values = values;
     k->value_rows = VALUE_ROWS;
     k->merge = merge;

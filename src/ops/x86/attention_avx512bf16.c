@@ -20,10 +20,14 @@ HN_INLINE pairs of_one(const void *pair) {
 
 HN_INLINE __m512 add_pairs(__m512 sum, pairs x, pairs y) { return _mm512_dpbf16_ps(sum, y, x); }
 
+HN_INLINE __m256i round_16(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
+
 #include "ops/x86/attention_bf16_tmpl.h"
 
 void hn_kernels_avx512bf16_attention(struct hn_kernels *k) {
+    k->round_bf16 = round_row;
     k->scores_bf16 = scores;
+    k->softmax_bf16 = softmax;
     k->values_bf16 = values;
     k->value_rows = VALUE_ROWS;
 }

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "ops/x86/math_avx512.h"
 #include "ops/x86/unroll.h"
 
 #define SCORE_CHUNKS 2
@@ -27,9 +28,17 @@ HN_INLINE __m512 add_pairs(__m512 sum, pairs x, pairs y) {
     return _mm512_fmadd_ps(x.first, y.first, _mm512_fmadd_ps(x.second, y.second, sum));
 }
 
+HN_INLINE __m256i round_16(__m512 v) {
+    const __mmask16 small = _mm512_cmp_ps_mask(_mm512_abs_ps(v), _mm512_set1_ps(0x1p-126f), _CMP_LT_OQ);
+    const __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32((int)0x80000000));
+    return _mm512_cvtepi32_epi16(_mm512_mask_srli_epi32(hn_bf16_avx512(v), small, sign, 16));
+}
+
 #include "ops/x86/attention_bf16_tmpl.h"
 
 void hn_kernels_avx512_attention_bf16(struct hn_kernels *k) {
+    k->round_bf16 = round_row;
     k->scores_bf16 = scores;
+    k->softmax_bf16 = softmax;
     k->values_bf16 = values;
 }

@@ -6,15 +6,18 @@
  *   pairs of_line(__m512i)                16 pairs, each of a lane
  *   pairs of_one(const void *)            one pair in all lanes
  *   __m512 add_pairs(__m512, pairs, pairs)
+ *   __m256i round_16(__m512)              to bf16, denormals to zero
  *   SCORE_CHUNKS, VALUE_VECTORS           4 or less: how wide a tile is, by the registers that pairs take
  *
  * Scores: a lane is a position; a tile is T queries x P chunks of 16. Values: a lane is a dim; a tile is T queries x D
  * vectors of 16. Denormals are zero everywhere here, as for the instruction that has these products.
  */
 #include <immintrin.h>
+#include <math.h>
 
 #include "ops/kernels.h"
 #include "ops/x86/attention_ahead.h"
+#include "ops/x86/math_avx512.h"
 #include "ops/x86/unroll.h"
 
 enum { SCORE_ROWS = 6, VALUE_ROWS = 6, FLUSH = 0x8040 /* of MXCSR: denormal inputs and results are zero */ };
@@ -88,6 +91,38 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
         c += 1 << wide;
     }
     _mm_setcsr(csr);
+}
+
+/* ---- rounding: softmax, queries ------------------------------------------------------------------------------------ */
+
+HN_INLINE void round_chunk(const float *s, __mmask16 lanes, __m512 top, __m512 *sum, uint16_t *e) {
+    const __m512 v = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, s), top);
+    const __m256i half = _mm256_maskz_mov_epi16(lanes, round_16(hn_exp_bf16_avx512(v)));
+    _mm256_storeu_si256((__m256i *)e, half);
+    *sum = _mm512_mask_add_ps(*sum, lanes, *sum, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16)));
+}
+
+static void softmax(const float *s, int lo, int hi, float *m, float *l, uint16_t *e) {
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    const int c0 = lo / 16, c1 = (hi - 1) / 16; /* the ends, where lanes may be hidden */
+    __m512 top = _mm512_mask_loadu_ps(least, hn_chunk_lanes(c0, lo, hi), s + 16 * c0), sum = _mm512_setzero_ps();
+    top = _mm512_max_ps(top, least);
+    for (int c = c0 + 1; c < c1; c++) top = _mm512_max_ps(_mm512_loadu_ps(s + 16 * c), top);
+    top = _mm512_max_ps(_mm512_mask_loadu_ps(least, hn_chunk_lanes(c1, lo, hi), s + 16 * c1), top);
+    *m = _mm512_reduce_max_ps(top);
+    top = _mm512_set1_ps(*m);
+    round_chunk(s + 16 * c0, hn_chunk_lanes(c0, lo, hi), top, &sum, e + 16 * c0);
+    for (int c = c0 + 1; c < c1; c++) round_chunk(s + 16 * c, 0xffff, top, &sum, e + 16 * c);
+    if (c1 > c0) round_chunk(s + 16 * c1, hn_chunk_lanes(c1, lo, hi), top, &sum, e + 16 * c1);
+    *l = hn_sum_avx512(sum);
+}
+
+static void round_row(const float *x, int count, uint16_t *out) {
+    int i = 0;
+    for (; i + 16 <= count; i += 16) _mm256_storeu_si256((__m256i *)(out + i), round_16(_mm512_loadu_ps(x + i)));
+    if (i == count) return;
+    const __mmask16 lanes = (__mmask16)((1u << (count - i)) - 1);
+    _mm256_mask_storeu_epi16(out + i, lanes, round_16(_mm512_maskz_loadu_ps(lanes, x + i)));
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */

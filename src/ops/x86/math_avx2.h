@@ -24,6 +24,16 @@ HN_INLINE __m256 hn_exp_avx2(__m256 x) {
     return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
 }
 
+/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+HN_INLINE __m256 hn_exp_bf16_avx2(__m256 x) {
+    const __m256 t = _mm256_max_ps(_mm256_set1_ps(HN_EXP2_LO), _mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)));
+    const __m256 k = _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm256_sub_ps(t, k);
+    __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(HN_EXP2_P2), f, _mm256_set1_ps(HN_EXP2_P1));
+    p = _mm256_fmadd_ps(_mm256_fmadd_ps(p, f, _mm256_set1_ps(HN_EXP2_P0)), f, _mm256_set1_ps(1.0f));
+    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
 HN_INLINE __m256i hn_bf16_avx2(__m256 v) {
     const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);

@@ -22,6 +22,15 @@ HN_INLINE __m512 hn_exp_avx512(__m512 x) {
     return _mm512_scalef_ps(p, k);
 }
 
+/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+HN_INLINE __m512 hn_exp_bf16_avx512(__m512 x) {
+    const __m512 t = _mm512_max_ps(_mm512_set1_ps(HN_EXP2_LO), _mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)));
+    const __m512 k = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(t, k);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(HN_EXP2_P2), f, _mm512_set1_ps(HN_EXP2_P1));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(HN_EXP2_P0));
+    return _mm512_scalef_ps(_mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f)), k);
+}
+
 /* Rounded to bf16, in the low half of each lane; NaN stays NaN. */
 HN_INLINE __m512i hn_bf16_avx512(__m512 v) {
     const __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
