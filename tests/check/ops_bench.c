@@ -3,7 +3,8 @@
  * on distinct weights, then the other operations of a layer, beside what the machine allows in the same seconds.
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
- *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM]]]]]    attention alone; 16 heads, 8 kv heads of 128
+ *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT]]]]]]
+ *                                                     attention alone; 16 heads, 8 kv heads of 128; one context
  *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
  * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1.
@@ -256,7 +257,7 @@ static void attention_cache(attention *a, hn_dtype type, int kv_heads, int dim) 
 }
 
 /* One line for each type of cache and context: microseconds a layer, and what part of t(1) more rows cost. */
-static void time_attention(bench *b, int heads, int kv_heads, int dim) {
+static void time_attention(bench *b, int heads, int kv_heads, int dim, int only_context) {
     static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0};
     static const int contexts[] = {256, 2048, 8128}, rows[] = {1, 2, 4, 8, 16, 32};
     attention a = {.b = b, .how = {.heads = heads, .scale = 0.1f}};
@@ -269,6 +270,7 @@ static void time_attention(bench *b, int heads, int kv_heads, int dim) {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         attention_cache(&a, types[t], kv_heads, dim);
         for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+            if (only_context && contexts[c] != only_context) continue;
             printf("%d/%d heads of %d, %-4s context %4d: us a layer", heads, kv_heads, dim, hn_dtype_name(types[t]), contexts[c]);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 const double s = attention_time(&a, rows[i], contexts[c]);
@@ -391,7 +393,7 @@ int main(int argc, char **argv) {
     if (alone) {
         const int shape[3] = {argc > 3 ? atoi(argv[3]) : 16, argc > 4 ? atoi(argv[4]) : 8, argc > 5 ? atoi(argv[5]) : 128};
         rows_create(&b);
-        time_attention(&b, shape[0], shape[1], shape[2]);
+        time_attention(&b, shape[0], shape[1], shape[2], argc > 6 ? atoi(argv[6]) : 0);
         hn_pool_free(pool);
         return 0;
     }
