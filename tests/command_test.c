@@ -24,7 +24,7 @@ static void test_usage_errors(void **state) {
     refused(2, "--threads 0", "run", "--threads=0");
     refused(2, "--chunk 0", "run", "--chunk", "0");
     refused(2, "--verify guess", "run", "--verify", "guess");
-    refused(2, "not available in this build", "run", "--kv", "q8_0");
+    refused(2, "--kv q4_0", "run", "--kv", "q4_0");
     refused(2, "--color pink", "run", "--color", "pink");
     refused(2, "--raw takes no value", "run", "--raw=yes");
     refused(2, "--rows", "bench", "--rows", "1,,2");

@@ -58,7 +58,7 @@ typedef enum hunch_precision {
     HUNCH_PRECISION_F32     /* as the published reference computes: weights as stored, the rest float32 */
 } hunch_precision;
 
-typedef enum hunch_kv { HUNCH_KV_DEFAULT, HUNCH_KV_BF16, HUNCH_KV_F16, HUNCH_KV_F32 } hunch_kv;
+typedef enum hunch_kv { HUNCH_KV_DEFAULT, HUNCH_KV_BF16, HUNCH_KV_F16, HUNCH_KV_F32, HUNCH_KV_Q8_0 } hunch_kv;
 
 typedef struct hunch_model_options {
     int threads;               /* 0: the cores this process may use */

@@ -7,13 +7,17 @@
 
 #include "base/mem.h"
 #include "cache/cache_private.h"
+#include "ops/kv.h"
 
 enum { MIN_PAGE_ROWS = 16 }; /* of the ops (hn_kv) */
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
-static size_t element_bytes(hn_dtype t) {
-    return (size_t)hn_dtype_block_bytes(t);
+static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
+    const int multiple = hn_kv_multiple(d->type);
+    if (d->head_dim % multiple == 0) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED, "a cache of %s takes heads of a multiple of %d, not of %d: expected another --kv",
+                   hn_dtype_name(d->type), multiple, d->head_dim);
 }
 
 /* A page is what the first group asks for, and holds at least MIN_PAGE_ROWS of every other. */
@@ -24,7 +28,9 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         assert(d->owner >= 0 && d->owner < HN_MAX_OWNERS && (g ? d->owner >= groups[g - 1].owner : d->owner == 0));
         assert(d->window >= 0 && d->back >= 0 && (d->owner || d->window || g == 0 || !groups[g - 1].window));
         c->windows |= d->window > 0;
-        d->row_bytes = 2 * (size_t)d->layers * (size_t)d->kv_heads * (size_t)d->head_dim * element_bytes(d->type);
+        hunch_status st = check_heads(d, err);
+        if (st) return st;
+        d->row_bytes = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
         if (g == 0 &&
             (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1))))
             return hn_fail(err, HUNCH_USAGE, "page rows %d: expected a power of two from %d to %d", d->page_rows,
@@ -177,7 +183,7 @@ int hn_cache_pages_for(const hn_cache *c, int rows) {
 
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
     const hn_cache_group *g = &c->group[group];
-    const size_t half = (size_t)g->kv_heads * (size_t)g->head_dim * (size_t)g->page_rows * element_bytes(g->type);
+    const size_t half = (size_t)g->kv_heads * hn_kv_bytes(g->type, g->head_dim, g->page_rows);
     return (hn_kv){.type = g->type,
                    .pool = {c->pool, 0},
                    .page_bytes = c->page_bytes,
@@ -185,7 +191,8 @@ hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
                    .v_off = 2 * half * (size_t)layer + half,
                    .page_rows = g->page_rows,
                    .kv_heads = g->kv_heads,
-                   .head_dim = g->head_dim};
+                   .head_dim = g->head_dim,
+                   .v_dim = g->head_dim};
 }
 
 int hn_cache_owner(const hn_cache *c, int group) {

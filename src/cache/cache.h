@@ -30,7 +30,7 @@
 typedef struct hn_cache_group {
     const char *name;
     int layers, kv_heads, head_dim; /* equal over the group */
-    hn_dtype type;                  /* HN_BF16, HN_F16 or HN_F32 */
+    hn_dtype type;                  /* HN_BF16, HN_F16, HN_F32 or HN_Q8_0 */
     int page_rows;                  /* set by hn_cache_open for every group but the first, which names it */
     int owner;                      /* 0..HN_MAX_OWNERS-1; groups stand in order of owners, group 0 is the target's */
     int window; /* 0: all rows are kept, else those that a row of its layers sees, itself included. A full group of the

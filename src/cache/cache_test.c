@@ -12,14 +12,15 @@
 #include "base/mem.h"
 #include "cache/rows_for_tests.h"
 
-enum { KV_HEADS = 2, DIM = 4, ROWS = 200, SEQS = 3, OWNERS = 2, GROUPS = 3 };
+enum { KV_HEADS = 2, DIM = 4, SCALED_DIM = 64, ROWS = 200, SEQS = 3, OWNERS = 2, GROUPS = 3 };
 static const int layers[GROUPS] = {2, 1, 4}, owner_of[GROUPS] = {0, 0, 1};
 
 static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seqs, int rows, int pool_rows,
                              hunch_error *err) {
-    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, DIM, type, page_rows, 0, 0, 0, 0},
-                                      {"narrow", 1, 1, DIM, type, 0, 0, 0, 0, 0},
-                                      {"draft", 4, KV_HEADS, DIM, type, 0, 1, 0, 0, 0}};
+    const int dim = type == HN_Q8_0 ? SCALED_DIM : DIM;
+    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, dim, type, page_rows, 0, 0, 0, 0},
+                                      {"narrow", 1, 1, dim, type, 0, 0, 0, 0, 0},
+                                      {"draft", 4, KV_HEADS, dim, type, 0, 1, 0, 0, 0}};
     return hn_cache_open(c, &ops, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
@@ -96,6 +97,7 @@ static void test_commit_keeps_paths(void **state) {
     check_rounds(16, HN_BF16);
     check_rounds(64, HN_BF16);
     check_rounds(32, HN_F32);
+    check_rounds(32, HN_Q8_0);
 }
 
 static void test_chain_commit_moves_nothing(void **state) {
@@ -166,6 +168,16 @@ static void test_limits(void **state) {
     hunch_error err;
     assert_int_equal(try_open(&c, 48, HN_BF16, 1, ROWS, 0, &err), HUNCH_USAGE);
     assert_null(c);
+    static const struct {
+        hn_dtype type;
+        int dim;
+    } uneven[] = {{HN_Q8_0, 48}, {HN_BF16, 7}}; /* scales are for 32 dims, pairs for two */
+    for (int i = 0; i < 2; i++) {
+        const hn_cache_group g = {"uneven", 1, 1, uneven[i].dim, uneven[i].type, 16, 0, 0, 0, 0};
+        assert_int_equal(hn_cache_open(&c, &ops, &g, 1, 1, ROWS, 0, &err), HUNCH_REFUSED);
+        assert_non_null(strstr(err.message, hn_dtype_name(uneven[i].type)));
+        assert_null(c);
+    }
     c = open_cache(16, HN_BF16);
     for (int s = 0; s < SEQS; s++) { /* all the planned rows fit, and a pass behind them */
         hn_cache_seq_begin(c, s);

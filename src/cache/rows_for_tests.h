@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "cache/cache.h"
+#include "ops/kv.h"
 
 #define HELPER __attribute__((unused)) static
 
@@ -27,19 +28,22 @@ HELPER int rows_teardown(void **state) {
     return 0;
 }
 
-/* Byte address of element (slot, head, dim) of K or V; the formula of hn_kv's comment. */
-HELPER char *element(const hn_cache *c, int seq, int group, const hn_kv *kv, bool value, int slot, int head, int dim) {
-    const size_t e = (size_t)hn_dtype_block_bytes(kv->type);
+/* Where a slot's K or V of one head lies: the page, and in it the row. */
+HELPER unsigned char *row_of(const hn_cache *c, int seq, int group, const hn_kv *kv, bool value, int slot, int head,
+                             hn_kv_row *row) {
     int pages;
     const int32_t *table = hn_cache_pages(c, seq, group, &pages);
     assert_true(slot / kv->page_rows < pages && table[slot / kv->page_rows] != HN_NO_PAGE);
-    const size_t page = (size_t)table[slot / kv->page_rows] * kv->page_bytes, row = (size_t)(slot % kv->page_rows),
-                 at = value
-                          ? kv->v_off +
-                                (((size_t)head * (size_t)kv->page_rows + row) * (size_t)kv->head_dim + (size_t)dim) * e
-                          : kv->k_off +
-                                (((size_t)head * (size_t)kv->head_dim + (size_t)dim) * (size_t)kv->page_rows + row) * e;
-    return (char *)(uintptr_t)ops.view(&ops, hn_at(kv->pool, page + at));
+    *row = (value ? hn_kv_value_row : hn_kv_key_row)(kv, head, slot % kv->page_rows);
+    const size_t page = (size_t)table[slot / kv->page_rows] * kv->page_bytes;
+    return (unsigned char *)(uintptr_t)ops.view(&ops, hn_at(kv->pool, page));
+}
+
+/* Writes two bytes of an element (one where it has no more), or says whether they differ. */
+HELPER int mark_element(unsigned char *p, size_t size, uint16_t mark, bool write) {
+    const size_t bytes = size < sizeof mark ? size : sizeof mark;
+    if (write) memcpy(p, &mark, bytes);
+    return memcmp(p, &mark, bytes) != 0;
 }
 
 /* Writes the row's elements of one group, or counts those that differ. */
@@ -48,16 +52,17 @@ HELPER int group_row(const hn_cache *c, int seq, int group, int layers, int slot
     for (int l = 0; l < layers; l++) {
         const hn_kv kv = hn_cache_kv(c, group, l);
         for (int v = 0; v < 2; v++)
-            for (int h = 0; h < kv.kv_heads; h++)
-                for (int d = 0; d < kv.head_dim; d++) {
-                    const uint16_t want =
-                        (uint16_t)((mark * 2654435761u >> 16) ^ (unsigned)(group * 512 + l * 64 + v * 32 + h * 16 + d));
-                    char *p = element(c, seq, group, &kv, v, slot, h, d);
-                    if (write)
-                        memcpy(p, &want, 2);
-                    else
-                        wrong += memcmp(p, &want, 2) != 0;
-                }
+            for (int h = 0; h < kv.kv_heads; h++) {
+                hn_kv_row row;
+                unsigned char *page = row_of(c, seq, group, &kv, v, slot, h, &row);
+                const uint16_t base = (uint16_t)((mark * 2654435761u >> 16) ^ (unsigned)(group * 512 + l * 64 + v * 32 + h * 16));
+                for (int d = 0; d < (v ? kv.v_dim : kv.head_dim); d++)
+                    wrong += mark_element(page + hn_kv_element(&kv, &row, d), hn_kv_element_bytes(kv.type),
+                                          (uint16_t)(base ^ d), write);
+                for (int i = 0; i < row.scales; i++)
+                    wrong += mark_element(page + row.scale_at + row.scale_step * (size_t)i, sizeof(float),
+                                          (uint16_t)(base + 7 * i), write);
+            }
     }
     return wrong;
 }

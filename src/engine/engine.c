@@ -27,7 +27,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
 
 static hn_dtype kv_type(const hunch_model *m, hunch_kv kv) {
     if (kv == HUNCH_KV_DEFAULT) kv = m->precision == HUNCH_PRECISION_F32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
-    return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : HN_BF16;
+    return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : kv == HUNCH_KV_Q8_0 ? HN_Q8_0 : HN_BF16;
 }
 
 /* ---- drafters ---------------------------------------------------------------------------------------------------------- */

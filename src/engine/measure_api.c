@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "ops/kv.h"
 #include "ops/machine.h"
 #include "ops/pack.h"
 #include "ops/profile.h"
@@ -27,7 +28,7 @@ static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logi
         const int m = upto - at < chunk ? upto - at : chunk;
         for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
         hn_chain_rows(rows, t, m, HN_LOGITS_NONE);
-        rows[m - 1].logits = last_logits && at + m == upto;
+        if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
         hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         if (st) return st;
         hn_cache_commit(e->cache, id, 0, NULL, m);
@@ -91,7 +92,7 @@ hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, h
 hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err) {
     const int id = e->parallel;
     hunch_status st = prepare_measure(e, rows, e->context, context, err);
-    hn_row row = {.token = 1 % e->model->target.arch.vocab, .parent = -1, .logits = true};
+    hn_row row = {.token = 1 % e->model->target.arch.vocab, .parent = -1, .logits = HN_LOGITS_BEST};
     const double start = hn_now();
     for (int i = 0; !st && i < rows; i++) {
         st = hn_pass_run(e->runner, &row, 1, &id, 1, err);
@@ -165,7 +166,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
         const int most = d->window ? d->window + rows - 1 : context + rows, read = context + rows < most ? context + rows : most;
-        out->kv_bytes += 2.0 * d->kv_heads * d->head_dim * read * (e->kv == HN_F32 ? 4 : 2);
+        out->kv_bytes += 2.0 * d->kv_heads * (double)hn_kv_bytes(e->kv, d->head_dim, read);
         for (int r = 1; r <= rows; r++) {
             const int seen = d->window && d->window < context + r ? d->window : context + r;
             *attention += 2.0 * d->heads * d->head_dim * seen;

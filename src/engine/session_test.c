@@ -245,17 +245,19 @@ static void test_bad_engines(void **state) {
         hunch_lossy lossy;
         hunch_status want;
         const char *word;
+        hunch_kv kv;
     } bad[] = {
-        {{"ngram", NULL}, HUNCH_VERIFY_BLOCK, {0}, HUNCH_USAGE, "ngram"},
-        {{"suffix", NULL}, HUNCH_VERIFY_TRAVERSAL, {0}, HUNCH_USAGE, "suffix"},
-        {{self, "ngram"}, HUNCH_VERIFY_RATIO, {0}, HUNCH_USAGE, "ngram"},
-        {{"ngram", NULL}, HUNCH_VERIFY_MATCH, {HUNCH_LOSSY_TOP_M, 2, 0}, HUNCH_USAGE, "lossy"},
-        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_LENIENCE, 0, 0}, HUNCH_USAGE, "lenience"},
-        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_TOP_M, 0, 0}, HUNCH_USAGE, "top-m"},
-        {{other, NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "105"},
-        {{"model", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "model"},
-        {{"model:/nowhere/x.gguf", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "/nowhere/x.gguf"},
-        {{"oracle", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "suffix"},
+        {{"ngram", NULL}, HUNCH_VERIFY_BLOCK, {0}, HUNCH_USAGE, "ngram", HUNCH_KV_DEFAULT},
+        {{"suffix", NULL}, HUNCH_VERIFY_TRAVERSAL, {0}, HUNCH_USAGE, "suffix", HUNCH_KV_DEFAULT},
+        {{self, "ngram"}, HUNCH_VERIFY_RATIO, {0}, HUNCH_USAGE, "ngram", HUNCH_KV_DEFAULT},
+        {{"ngram", NULL}, HUNCH_VERIFY_MATCH, {HUNCH_LOSSY_TOP_M, 2, 0}, HUNCH_USAGE, "lossy", HUNCH_KV_DEFAULT},
+        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_LENIENCE, 0, 0}, HUNCH_USAGE, "lenience", HUNCH_KV_DEFAULT},
+        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_TOP_M, 0, 0}, HUNCH_USAGE, "top-m", HUNCH_KV_DEFAULT},
+        {{other, NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "105", HUNCH_KV_DEFAULT},
+        {{"model", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "model", HUNCH_KV_DEFAULT},
+        {{"model:/nowhere/x.gguf", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "/nowhere/x.gguf", HUNCH_KV_DEFAULT},
+        {{"oracle", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_USAGE, "suffix", HUNCH_KV_DEFAULT},
+        {{"ngram", NULL}, HUNCH_VERIFY_DEFAULT, {0}, HUNCH_REFUSED, "multiple of 32, not of 8", HUNCH_KV_Q8_0},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hunch_engine_options o;
@@ -266,6 +268,7 @@ static void test_bad_engines(void **state) {
         o.n_drafts = bad[i].drafts[1] ? 2 : 1;
         o.verify = bad[i].verify;
         o.lossy = bad[i].lossy;
+        o.kv = bad[i].kv;
         o.context = 64;
         if (hunch_engine_open(&e, model, &o, &err) != bad[i].want || !strstr(err.message, bad[i].word))
             fail_msg("case %zu: status %d, '%s'", i, err.status, err.message);

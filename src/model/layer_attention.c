@@ -20,10 +20,13 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     hn_rope rope = d->local ? m->rope_local : m->rope;
     if (d->no_rope) rope.dims = 0; /* only stores */
     o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    o->attention(ex, rows, kv, d->heads, d->attention_scale, d->window, q, s->ldqkv, s->attended, s->ldattended,
-                 s->scratch);
-    if (m->arch.residual_scale != 1) o->scale(ex, n, s->attended, s->ldattended, (int)q_width, m->arch.residual_scale);
-    o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
+    const hn_attention_how how = {.heads = d->heads, .scale = d->attention_scale, .window = d->window};
+    const bool scaled = m->arch.residual_scale != 1;
+    o->attention(ex, rows, kv, &how, q, s->ldqkv, s->attended, s->ldattended, s->mixed, scaled ? 0 : l->o_forms, s->scratch);
+    if (scaled) {
+        o->scale(ex, n, s->attended, s->ldattended, (int)q_width, m->arch.residual_scale);
+        o->quantise(ex, n, s->attended, s->ldattended, s->mixed, l->o_forms);
+    }
     o->linear(ex, n, s->mixed, &out, 1, !d->post_norms);
     if (d->o_bias) o->add_bias(ex, n, out.y, s->ldx, m->arch.hidden, l->o_bias);
     if (d->post_norms)

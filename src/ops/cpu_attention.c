@@ -10,6 +10,9 @@
  * Inside a block, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
  * the item together. Chunks that hold positions of a draft tree differ from row to row: they are copied together slot
  * by slot, one chunk at a time, for the row's own queries.
+ *
+ * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
+ * of positions are cut between pairs only, so that no pair is ever halved but by the range that its row sees.
  */
 #include <assert.h>
 #include <math.h>
@@ -31,16 +34,20 @@ typedef struct call {
     const hn_rows *rows;
     const hn_kv *kv;
     const struct hn_kernels *kernels;
-    int heads, group; /* query heads, and those that share a kv head */
-    int window, blocks;
-    float scale;
+    const hn_attention_how *how;
+    const float *sinks;
+    bool bf16; /* products of pairs */
+    int group; /* query heads that share a kv head */
+    int blocks;
+    const hn_act *act; /* takes the rows too, in these forms */
+    int forms;
     const float *q;
     int ldq;
     float *out;
     int ldo;
     int queries; /* most queries an item, up to HN_QUERIES */
     bool split;  /* items are single blocks */
-    float *part; /* [row][head][blocks][STATS + dim], where split */
+    float *part; /* [row][head][blocks][STATS + v_dim], where split */
     int first_item[HN_MAX_ROWS + 1];
 } call;
 
@@ -51,9 +58,12 @@ typedef struct tile {
     int row[HN_QUERIES], head[HN_QUERIES];
     int lo[HN_QUERIES], hi[HN_QUERIES]; /* positions seen, counted from the block's first */
     const float *q[HN_QUERIES];
+    const uint16_t *q16[HN_QUERIES];
     float m[HN_QUERIES], l[HN_QUERIES];
     _Alignas(64) float s[HN_QUERIES * HN_KEY_BLOCK];
-    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][dim] */
+    _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_BLOCK];
+    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
+    _Alignas(64) uint16_t rounded[HN_QUERIES * HN_MAX_HEAD_DIM]; /* queries of the item */
     _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* positions copied together */
 } tile;
 
@@ -71,8 +81,8 @@ static size_t part_bytes(int rows, int heads, int dim, int positions) {
     return (size_t)rows * (size_t)heads * blocks * part_stride(dim) * sizeof(float);
 }
 
-size_t hn_cpu_attention_scratch(int max_rows, int heads, int head_dim, int max_positions) {
-    size_t bytes = part_bytes(max_rows, heads, head_dim, max_positions);
+size_t hn_cpu_attention_scratch(int max_rows, int heads, int v_dim, int max_positions) {
+    size_t bytes = part_bytes(max_rows, heads, v_dim, max_positions);
     return bytes < scratch_cap ? bytes : scratch_cap; /* calls that would need more do not split blocks */
 }
 
@@ -84,17 +94,8 @@ static const unsigned char *slot_page(const call *c, int seq, int slot) {
     return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
 }
 
-/* First element of K, and of V, at a slot. */
-static const unsigned char *key_at(const call *c, const tile *t, int slot) {
-    return slot_page(c, t->seq, slot) + c->kv->k_off + hn_kv_head_bytes(c->kv) * (size_t)t->kv_head +
-           hn_kv_element_bytes(c->kv) * (size_t)(slot % c->kv->page_rows);
-}
-
-static const unsigned char *value_at(const call *c, const tile *t, int slot) {
-    return slot_page(c, t->seq, slot) + c->kv->v_off + hn_kv_head_bytes(c->kv) * (size_t)t->kv_head +
-           hn_kv_element_bytes(c->kv) * (size_t)c->kv->head_dim * (size_t)(slot % c->kv->page_rows);
-}
-
+static int least(int a, int b) { return a < b ? a : b; }
+static int most(int a, int b) { return a > b ? a : b; }
 static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
 
 /* Chunks [0, result) of the block lie at slot = position for every row of the sequence. */
@@ -105,12 +106,20 @@ static int shared_chunks(const call *c, const tile *t) {
     return below >= HN_KEY_BLOCK ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
 }
 
+/* Chunk i from row `row` on of a page, or of chunks put together. */
+static void enter_chunk(const hn_kv *kv, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
+    const hn_kv_row k = hn_kv_key_row(kv, head, row), v = hn_kv_value_row(kv, head, row);
+    keys->k[i] = page + k.at;
+    keys->v[i] = page + v.at;
+    keys->k_scale[i] = (const float *)(const void *)(page + k.scale_at);
+    keys->v_scale[i] = (const float *)(const void *)(page + v.scale_at);
+    keys->k_stride[i] = kv->page_rows;
+}
+
 static void keys_in_place(const call *c, const tile *t, int c0, int c1, hn_keys *keys) {
     for (int i = c0; i < c1; i++) {
         int slot = t->block * HN_KEY_BLOCK + i * HN_KEY_CHUNK;
-        keys->k[i] = key_at(c, t, slot);
-        keys->v[i] = value_at(c, t, slot);
-        keys->k_stride[i] = c->kv->page_rows;
+        enter_chunk(c->kv, slot_page(c, t->seq, slot), t->kv_head, slot % c->kv->page_rows, keys, i);
     }
 }
 
@@ -121,22 +130,42 @@ static int path_slot(const call *c, const tile *t, int row, int position) {
     return hn_host_i32(c->rows->path_slots)[hn_host_i32(c->rows->path_start)[row] + beyond];
 }
 
-/* Copies the keys ([dim][16]) or values ([16][dim]) of a row's positions in chunk i; positions that it does not see
- * keep what was there, and are not read. */
-static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys) {
-    size_t size = hn_kv_element_bytes(c->kv), dim = (size_t)c->kv->head_dim;
+/* Copies the keys or the values of a row's positions in chunk i together, as in a page of 16 rows; positions that it does
+ * not see keep what was there, and are not read. */
+static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, hn_keys *keys) {
+    hn_kv own = *c->kv;
+    own.page_rows = HN_KEY_CHUNK;
+    own.k_off = own.v_off = 0;
     for (int p = 0; p < HN_KEY_CHUNK; p++) {
         int at = i * HN_KEY_CHUNK + p;
         if (at < t->lo[first] || at >= t->hi[first]) continue;
-        int slot = path_slot(c, t, t->row[first], t->block * HN_KEY_BLOCK + at);
-        if (of_keys) {
-            const unsigned char *k = key_at(c, t, slot);
-            for (size_t d = 0; d < dim; d++) {
-                memcpy(t->chunk + size * (d * HN_KEY_CHUNK + (size_t)p), k + size * d * (size_t)c->kv->page_rows, size);
-            }
-        } else {
-            memcpy(t->chunk + size * dim * (size_t)p, value_at(c, t, slot), size * dim);
-        }
+        int slot = path_slot(c, t, t->row[first], t->block * HN_KEY_BLOCK + at), row = slot % c->kv->page_rows;
+        const hn_kv_row from = of_keys ? hn_kv_key_row(c->kv, t->kv_head, row) : hn_kv_value_row(c->kv, t->kv_head, row),
+                        to = of_keys ? hn_kv_key_row(&own, 0, p) : hn_kv_value_row(&own, 0, p);
+        hn_kv_copy(t->chunk, &to, slot_page(c, t->seq, slot), &from);
+    }
+    enter_chunk(&own, t->chunk, 0, 0, keys, i);
+}
+
+/* Scores of queries [i, end) with chunks [c0, c1). */
+static void scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int i, int end) {
+    float *s = t->s + i * HN_KEY_BLOCK;
+    const int dim = c->kv->head_dim;
+    if (c->bf16) {
+        c->kernels->scores_bf16(keys, c0, c1, t->q16 + i, end - i, dim, c->how->scale, s);
+    } else {
+        c->kernels->scores(c->kv->type, keys, c0, c1, t->q + i, end - i, dim, c->how->scale, s);
+    }
+}
+
+/* Adds values of positions [lo, hi) to the results of queries [i, end). */
+static void values(const call *c, tile *t, const hn_keys *keys, int lo, int hi, int i, int end) {
+    const int dim = c->kv->v_dim, at = i * HN_KEY_BLOCK;
+    if (lo >= hi) return;
+    if (c->bf16) {
+        c->kernels->values_bf16(keys, lo, hi, t->e + at, end - i, dim, t->o + i * dim, dim);
+    } else {
+        c->kernels->values(c->kv->type, keys, lo, hi, t->s + at, end - i, dim, t->o + i * dim, dim);
     }
 }
 
@@ -147,62 +176,54 @@ static int row_end(const tile *t, int i) {
     return end;
 }
 
-static void tile_scores(const call *c, tile *t, const hn_keys *keys, int shared) {
-    int lo = t->lo[0], hi = t->hi[0], dim = c->kv->head_dim;
-    for (int i = 1; i < t->n; i++) {
-        lo = t->lo[i] < lo ? t->lo[i] : lo;
-        hi = t->hi[i] > hi ? t->hi[i] : hi;
-    }
-    int c0 = lo / HN_KEY_CHUNK, c1 = chunks_to(hi) < shared ? chunks_to(hi) : shared;
-    if (c0 < c1) c->kernels->scores(c->kv->type, keys, c0, c1, t->q, t->n, dim, c->scale, t->s);
+/* Of all queries of the tile: with chunks [c0, c1) in place, and from `shared` on with what each row sees there. */
+static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int shared) {
+    if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
     for (int i = 0, end; i < t->n; i = end) {
         end = row_end(t, i);
-        hn_keys own = {.k_stride = {0}};
-        int j = t->lo[i] / HN_KEY_CHUNK;
-        for (j = j > shared ? j : shared; j < chunks_to(t->hi[i]); j++) {
-            copy_chunk(c, t, i, j, true);
-            own.k[j] = t->chunk;
-            own.k_stride[j] = HN_KEY_CHUNK;
-            c->kernels->scores(c->kv->type, &own, j, j + 1, t->q + i, end - i, dim, c->scale,
-                               t->s + i * HN_KEY_BLOCK);
+        for (int j = most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
+            hn_keys own;
+            copy_chunk(c, t, i, j, true, &own);
+            scores(c, t, &own, j, j + 1, i, end);
         }
     }
 }
 
 /* Values of chunks in place for queries [i, end), whose ranges may differ: what they have in common together. */
 static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, int end, int limit) {
-    int dim = c->kv->head_dim, lo = 0, hi = limit;
-    hn_dtype type = c->kv->type;
+    int lo = 0, hi = limit;
     for (int x = i; x < end; x++) {
-        lo = t->lo[x] > lo ? t->lo[x] : lo;
-        hi = t->hi[x] < hi ? t->hi[x] : hi;
+        lo = most(lo, t->lo[x]);
+        hi = least(hi, t->hi[x]);
     }
-    if (hi < lo) hi = lo;
-    for (int x = i; x < end; x++) { /* what comes before */
-        int stop = lo < t->hi[x] ? lo : t->hi[x];
-        stop = stop < limit ? stop : limit;
-        if (t->lo[x] < stop) {
-            c->kernels->values(type, keys, t->lo[x], stop, t->s + x * HN_KEY_BLOCK, 1, dim, t->o + x * dim, dim);
-        }
+    lo += lo % 2;
+    hi = most(hi - hi % 2, lo);
+    for (int x = i, next; x < end; x = next) { /* what comes before */
+        next = least(row_end(t, x), end);
+        values(c, t, keys, t->lo[x], least(least(lo, t->hi[x]), limit), x, next);
     }
-    if (lo < hi) c->kernels->values(type, keys, lo, hi, t->s + i * HN_KEY_BLOCK, end - i, dim, t->o + i * dim, dim);
-    for (int x = i; x < end; x++) { /* what comes after */
-        int start = hi > t->lo[x] ? hi : t->lo[x], stop = t->hi[x] < limit ? t->hi[x] : limit;
-        if (start < stop) {
-            c->kernels->values(type, keys, start, stop, t->s + x * HN_KEY_BLOCK, 1, dim, t->o + x * dim, dim);
-        }
+    values(c, t, keys, lo, hi, i, end);
+    for (int x = i, next; x < end; x = next) { /* what comes after */
+        next = least(row_end(t, x), end);
+        values(c, t, keys, most(hi, t->lo[x]), least(t->hi[x], limit), x, next);
     }
 }
 
 static void own_values(const call *c, tile *t, int i, int end, int shared) {
-    int dim = c->kv->head_dim, j = t->lo[i] / HN_KEY_CHUNK;
-    for (j = j > shared ? j : shared; j < chunks_to(t->hi[i]); j++) {
-        hn_keys own = {.k_stride = {0}};
-        int lo = j * HN_KEY_CHUNK, hi = lo + HN_KEY_CHUNK;
-        copy_chunk(c, t, i, j, false);
-        own.v[j] = t->chunk;
-        c->kernels->values(c->kv->type, &own, lo > t->lo[i] ? lo : t->lo[i], hi < t->hi[i] ? hi : t->hi[i],
-                           t->s + i * HN_KEY_BLOCK, end - i, dim, t->o + i * dim, dim);
+    for (int j = most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
+        hn_keys own;
+        const int lo = j * HN_KEY_CHUNK;
+        copy_chunk(c, t, i, j, false, &own);
+        values(c, t, &own, most(lo, t->lo[i]), least(lo + HN_KEY_CHUNK, t->hi[i]), i, end);
+    }
+}
+
+static void tile_softmax(const call *c, tile *t, int i) {
+    float *s = t->s + i * HN_KEY_BLOCK;
+    if (c->bf16) {
+        c->kernels->softmax_bf16(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i], t->e + i * HN_KEY_BLOCK);
+    } else {
+        c->kernels->softmax(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i]);
     }
 }
 
@@ -211,19 +232,16 @@ static void tile_block(const call *c, tile *t) {
     hn_keys keys;
     int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_BLOCK;
     for (int i = 0; i < t->n; i++) {
-        hi = t->hi[i] > hi ? t->hi[i] : hi;
-        lo = t->lo[i] < lo ? t->lo[i] : lo;
+        hi = most(hi, t->hi[i]);
+        lo = least(lo, t->lo[i]);
     }
-    int in_place = chunks_to(hi) < shared ? chunks_to(hi) : shared;
+    int in_place = least(chunks_to(hi), shared), tiles = (t->n + c->kernels->value_rows - 1) / c->kernels->value_rows;
     keys_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
-    tile_scores(c, t, &keys, shared);
-    for (int i = 0; i < t->n; i++) {
-        c->kernels->softmax(t->s + i * HN_KEY_BLOCK, t->lo[i], t->hi[i], &t->m[i], &t->l[i]);
-    }
-    memset(t->o, 0, (size_t)(t->n * c->kv->head_dim) * sizeof(float));
-    for (int i = 0; i < t->n; i += c->kernels->value_rows) {
-        int end = i + c->kernels->value_rows < t->n ? i + c->kernels->value_rows : t->n;
-        shared_values(c, t, &keys, i, end, in_place * HN_KEY_CHUNK);
+    tile_scores(c, t, &keys, lo / HN_KEY_CHUNK, in_place, shared);
+    for (int i = 0; i < t->n; i++) tile_softmax(c, t, i);
+    memset(t->o, 0, (size_t)(t->n * c->kv->v_dim) * sizeof(float));
+    for (int part = 0; part < tiles; part++) {
+        shared_values(c, t, &keys, t->n * part / tiles, t->n * (part + 1) / tiles, in_place * HN_KEY_CHUNK);
     }
     for (int i = 0, end; i < t->n; i = end) {
         end = row_end(t, i);
@@ -237,7 +255,7 @@ static void tile_block(const call *c, tile *t) {
 static bool sees(const call *c, int row, int block, int *lo, int *hi) {
     int position = hn_host_i32(c->rows->position)[row], base = block * HN_KEY_BLOCK;
     *hi = position + 1 - base < HN_KEY_BLOCK ? position + 1 - base : HN_KEY_BLOCK;
-    *lo = c->window > 0 && position - c->window + 1 > base ? position - c->window + 1 - base : 0;
+    *lo = c->how->window > 0 && position - c->how->window + 1 > base ? position - c->how->window + 1 - base : 0;
     return *lo < *hi;
 }
 
@@ -245,16 +263,44 @@ static int seq_row(const call *c, int seq) { return hn_host_i32(c->rows->seq_fir
 static int seq_queries(const call *c, int seq) { return (seq_row(c, seq + 1) - seq_row(c, seq)) * c->group; }
 static int seq_tiles(const call *c, int seq) { return (seq_queries(c, seq) + c->queries - 1) / c->queries; }
 
+/* Queries [first, end) of a sequence are tile number `part`. */
+static void tile_queries(const call *c, const tile *t, int part, int *first, int *end) {
+    *first = part * c->queries;
+    *end = least(*first + c->queries, seq_queries(c, t->seq));
+}
+
+/* The row and head of query i of a sequence. */
+static void query_of(const call *c, const tile *t, int i, int *row, int *head) {
+    *row = seq_row(c, t->seq) + i / c->group;
+    *head = t->kv_head * c->group + i % c->group;
+}
+
+static const float *query(const call *c, int row, int head) {
+    return c->q + (size_t)c->ldq * (size_t)row + head * c->kv->head_dim;
+}
+
+/* Once an item: rounds its queries. */
+static void tile_round(const call *c, tile *t, int part) {
+    int first, end, row, head;
+    tile_queries(c, t, part, &first, &end);
+    for (int i = first; c->bf16 && i < end; i++) {
+        query_of(c, t, i, &row, &head);
+        c->kernels->round_bf16(query(c, row, head), c->kv->head_dim, t->rounded + (i - first) * c->kv->head_dim);
+    }
+}
+
 /* Queries of tile number `part` of a sequence that see something of the block. */
 static void tile_fill(const call *c, tile *t, int part) {
-    int first = part * c->queries, end = first + c->queries, all = seq_queries(c, t->seq);
+    int first, end, row, head;
+    tile_queries(c, t, part, &first, &end);
     t->n = 0;
-    for (int i = first; i < end && i < all; i++) {
-        int row = seq_row(c, t->seq) + i / c->group, head = t->kv_head * c->group + i % c->group;
+    for (int i = first; i < end; i++) {
+        query_of(c, t, i, &row, &head);
         if (!sees(c, row, t->block, &t->lo[t->n], &t->hi[t->n])) continue;
         t->row[t->n] = row;
         t->head[t->n] = head;
-        t->q[t->n] = c->q + (size_t)c->ldq * (size_t)row + head * c->kv->head_dim;
+        t->q[t->n] = query(c, row, head);
+        t->q16[t->n] = t->rounded + (i - first) * c->kv->head_dim;
         t->n++;
     }
 }
@@ -267,18 +313,18 @@ static void seq_blocks(const call *c, int seq, int *first, int *last) {
         min = position[row] < min ? position[row] : min;
         max = position[row] > max ? position[row] : max;
     }
-    *first = c->window > 0 && min - c->window + 1 > 0 ? (min - c->window + 1) / HN_KEY_BLOCK : 0;
+    *first = c->how->window > 0 && min - c->how->window + 1 > 0 ? (min - c->how->window + 1) / HN_KEY_BLOCK : 0;
     *last = max / HN_KEY_BLOCK;
 }
 
 static float *part_at(const call *c, int row, int head, int block) {
-    size_t i = ((size_t)row * (size_t)c->heads + (size_t)head) * (size_t)c->blocks + (size_t)block;
-    return c->part + i * part_stride(c->kv->head_dim);
+    size_t i = ((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)c->blocks + (size_t)block;
+    return c->part + i * part_stride(c->kv->v_dim);
 }
 
 /* Adds one block's result to query i of a merged state. */
 static void merge_block(const call *c, merged *g, int i, float m, float l, const float *o) {
-    int dim = c->kv->head_dim;
+    int dim = c->kv->v_dim;
     float *to = g->o + i * dim;
     if (!g->any[i]) {
         g->any[i] = true;
@@ -288,34 +334,46 @@ static void merge_block(const call *c, merged *g, int i, float m, float l, const
         return;
     }
     float top = m > g->m[i] ? m : g->m[i];
-    float a = hn_exp(g->m[i] - top), b = hn_exp(m - top);
+    float a = top == g->m[i] ? 1 : hn_exp(g->m[i] - top), b = top == m ? 1 : hn_exp(m - top); /* e^0 is 1 */
     g->m[i] = top;
     g->l[i] = fmaf(l, b, g->l[i] * a);
     c->kernels->merge(to, o, dim, a, b);
 }
 
+/* What the merged values are multiplied with: 1 / l, the head's sink in it. */
+static float factor(const call *c, const merged *g, int i, int head) {
+    if (!c->sinks) return 1.0f / g->l[i];
+    float sink = c->sinks[head], top = sink > g->m[i] ? sink : g->m[i], a = hn_exp(g->m[i] - top);
+    return a / fmaf(g->l[i], a, hn_exp(sink - top));
+}
+
 static void write_out(const call *c, const merged *g, int i, int row, int head) {
-    int dim = c->kv->head_dim;
-    c->kernels->scale(c->out + (size_t)c->ldo * (size_t)row + head * dim, g->o + i * dim, dim, 1.0f / g->l[i]);
+    int dim = c->kv->v_dim;
+    float *out = c->out + (size_t)c->ldo * (size_t)row + head * dim;
+    c->kernels->scale(out, g->o + i * dim, dim, factor(c, g, i, head));
+    if (c->forms) hn_cpu_put_inputs(c->ex->ops, out, dim, c->act, c->forms, row, head * dim / HN_GROUP);
 }
 
 /* An item of one block: partial results to scratch. */
 static void run_block(const call *c, tile *t, int part) {
     tile_fill(c, t, part);
     if (t->n == 0) return;
+    tile_round(c, t, part);
     tile_block(c, t);
     for (int i = 0; i < t->n; i++) {
         float *p = part_at(c, t->row[i], t->head[i], t->block);
         p[0] = t->m[i];
         p[1] = t->l[i];
-        memcpy(p + STATS, t->o + i * c->kv->head_dim, (size_t)c->kv->head_dim * sizeof(float));
+        memcpy(p + STATS, t->o + i * c->kv->v_dim, (size_t)c->kv->v_dim * sizeof(float));
     }
 }
 
 /* An item of all blocks: merged at once. A tile's queries are numbered as in the item by row and head. */
 static void run_all_blocks(const call *c, tile *t, int part) {
     merged g;
-    int first, last, base = part * c->queries, row0 = seq_row(c, t->seq);
+    int first, last, base, end, row, head, row0 = seq_row(c, t->seq);
+    tile_queries(c, t, part, &base, &end);
+    tile_round(c, t, part);
     memset(g.any, 0, sizeof g.any);
     seq_blocks(c, t->seq, &first, &last);
     for (t->block = first; t->block <= last; t->block++) {
@@ -323,12 +381,13 @@ static void run_all_blocks(const call *c, tile *t, int part) {
         if (t->n == 0) continue;
         tile_block(c, t);
         for (int i = 0; i < t->n; i++) {
-            int query = (t->row[i] - row0) * c->group + t->head[i] % c->group - base;
-            merge_block(c, &g, query, t->m[i], t->l[i], t->o + i * c->kv->head_dim);
+            int at = (t->row[i] - row0) * c->group + t->head[i] % c->group - base;
+            merge_block(c, &g, at, t->m[i], t->l[i], t->o + i * c->kv->v_dim);
         }
     }
-    for (int i = 0; i < c->queries && base + i < seq_queries(c, t->seq); i++) {
-        write_out(c, &g, i, row0 + (base + i) / c->group, t->kv_head * c->group + (base + i) % c->group);
+    for (int i = base; i < end; i++) {
+        query_of(c, t, i, &row, &head);
+        write_out(c, &g, i - base, row, head);
     }
 }
 
@@ -337,7 +396,7 @@ static void run_all_blocks(const call *c, tile *t, int part) {
 static void merge_parts(const call *c) {
     merged g;
     int first, last;
-    hn_share(c->ex, c->rows->n * c->heads, &first, &last);
+    hn_share(c->ex, c->rows->n * c->how->heads, &first, &last);
     for (int i = first; i < last; i++) {
         int row = i % c->rows->n, head = i / c->rows->n, lo, hi;
         g.any[0] = false;
@@ -370,7 +429,7 @@ static int number_items(call *c) {
 static int plan_items(call *c) {
     int wanted = ITEMS_A_RANK * c->ex->ranks, items = number_items(c);
     if (items >= wanted) return items;
-    size_t bytes = part_bytes(c->rows->n, c->heads, c->kv->head_dim, c->rows->max_position + 1);
+    size_t bytes = part_bytes(c->rows->n, c->how->heads, c->kv->v_dim, c->rows->max_position + 1);
     if (c->blocks > 1 && bytes <= scratch_cap) {
         c->split = true;
         int split_items = number_items(c);
@@ -379,12 +438,9 @@ static int plan_items(call *c) {
     }
     int full = c->split ? items * (c->blocks - 1) / c->blocks : items; /* the last block is often nearly empty */
     if (c->ex->ranks > 1 && full < wanted) {
-        int tiles = full > 0 ? (wanted + full - 1) / full : wanted, most = 0;
-        for (int seq = 0; seq < c->rows->n_seqs; seq++) {
-            most = seq_queries(c, seq) > most ? seq_queries(c, seq) : most;
-        }
-        most = most < HN_QUERIES ? most : HN_QUERIES;
-        c->queries = (most + tiles - 1) / tiles;
+        int tiles = full > 0 ? (wanted + full - 1) / full : wanted, queries = 0;
+        for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = most(queries, seq_queries(c, seq));
+        c->queries = (least(queries, HN_QUERIES) + tiles - 1) / tiles;
         items = number_items(c);
     }
     return items;
@@ -407,13 +463,16 @@ static void run_item(const call *c, tile *t, int item) {
     run_block(c, t, item % tiles);
 }
 
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
-                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch) {
-    assert(kv->head_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0 && rows->n_seqs <= HN_MAX_ROWS);
-    call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .heads = heads,
-              .group = heads / kv->kv_heads, .window = window, .blocks = rows->max_position / HN_KEY_BLOCK + 1,
-              .scale = scale, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out), .ldo = ldo,
-              .part = hn_host_f32(scratch)};
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
+    assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
+    assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
+    const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are groups of their own: who finishes one can quantise it */
+    call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
+              .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
+              .group = how->heads / kv->kv_heads, .blocks = rows->max_position / HN_KEY_BLOCK + 1, .act = &a,
+              .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
+              .ldo = ldo, .part = hn_host_f32(scratch)};
     int items = plan_items(&c);
     tile t;
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
@@ -423,4 +482,5 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, i
         merge_parts(&c);
     }
     hn_barrier(ex->ops->pool, ex->rank);
+    if (forms && !whole) hn_cpu_quantise(ex, rows->n, out, ldo, a, forms);
 }

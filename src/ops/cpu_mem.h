@@ -2,7 +2,7 @@
 /* cpu_mem.h - what a handle of the CPU backend points at. For files of this folder only. */
 #ifndef HN_CPU_MEM_H
 #define HN_CPU_MEM_H
-#include "ops/ops.h"
+#include "ops/kv.h"
 
 struct hn_mem {
     unsigned char *base; /* 2 MiB aligned, huge pages */
@@ -12,12 +12,6 @@ struct hn_mem {
 static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }
 static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
-
-/* Of a cached element, and of one head's K, or V, in a page. */
-static inline size_t hn_kv_element_bytes(const hn_kv *kv) { return kv->type == HN_F32 ? 4 : 2; }
-static inline size_t hn_kv_head_bytes(const hn_kv *kv) {
-    return hn_kv_element_bytes(kv) * (size_t)kv->head_dim * (size_t)kv->page_rows;
-}
 
 /* The part [*first, *last) of `count` items that belongs to a rank: contiguous, as equal as it can be. */
 static inline void hn_share(const hn_exec *ex, int count, int *first, int *last) {
@@ -45,9 +39,9 @@ size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
                        const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq);
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
-                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch);
-size_t hn_cpu_attention_scratch(int max_rows, int heads, int head_dim, int max_positions);
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
+size_t hn_cpu_attention_scratch(int max_rows, int heads, int v_dim, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight);

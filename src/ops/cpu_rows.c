@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows.c - operations on rows: embedding, norm, quantisation, rotation and cache writes, gather, cache moves.
+/* cpu_rows.c - operations on rows: embedding, norm, quantisation, angles of the rotation, gather.
  *
  * All are split in fixed shares over the ranks; which rank does what never changes a value.
  */
@@ -206,8 +206,6 @@ void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* ---- rotation and the cache ------------------------------------------------------------------------------------- */
-
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs) {
     const int32_t *position = hn_host_i32(rows->position);
     const float *freq = hn_host_f32(rope->freq);
@@ -218,84 +216,6 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
         float angle = (float)position[i / half] * freq[i % half]; /* rounded to f32, as the reference does */
         row[i % half] = cosf(angle) * rope->scale;
         row[half + i % half] = sinf(angle) * rope->scale;
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
-}
-
-/* The place of a slot: its page, and its row in it. */
-static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, int *row) {
-    *row = slot % kv->page_rows;
-    return (unsigned char *)hn_host(kv->pool) + kv->page_bytes * (size_t)pages[slot / kv->page_rows];
-}
-
-/* K of one head: dim rows, page_rows apart; element [d][row]. */
-static void store_key(const hn_kv *kv, unsigned char *k, int row, const void *src) {
-    size_t size = hn_kv_element_bytes(kv), step = size * (size_t)kv->page_rows;
-    const unsigned char *from = src;
-    k += size * (size_t)row;
-    if (size == 2) {
-        for (int d = 0; d < kv->head_dim; d++) memcpy(k + step * (size_t)d, from + 2 * d, 2);
-    } else {
-        for (int d = 0; d < kv->head_dim; d++) memcpy(k + step * (size_t)d, from + 4 * d, 4);
-    }
-}
-
-/* Rotates the key of row i, head h, and stores it and the value. */
-static void store_row(const hn_ops *o, const hn_rows *rows, const hn_rope *rope, const float *cs, const hn_kv *kv,
-                      int i, int h, float *key, const float *value) {
-    _Alignas(64) unsigned char rounded[HN_MAX_HEAD_DIM * sizeof(float)];
-    int seq = hn_host_i32(rows->seq)[i], row;
-    const int32_t *pages = hn_host_i32(rows->page_table) + (size_t)rows->page_stride * (size_t)seq;
-    unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
-    o->kernels->rope(key, cs, rope->dims, rope->interleaved);
-    o->kernels->to_cache(kv->type, key, kv->head_dim, rounded);
-    store_key(kv, page + kv->k_off + hn_kv_head_bytes(kv) * (size_t)h, row, rounded);
-    o->kernels->to_cache(kv->type, value, kv->head_dim,
-                         page + kv->v_off + hn_kv_head_bytes(kv) * (size_t)h +
-                             hn_kv_element_bytes(kv) * (size_t)kv->head_dim * (size_t)row);
-}
-
-/* Items are [kv head][its query heads, then itself][row]: neighbouring rows write the same cache lines of K, so one
- * rank takes all rows of a head. */
-void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
-                       const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq) {
-    assert(kv->head_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0);
-    int n = rows->n, group = heads / kv->kv_heads, dim = kv->head_dim, first, last;
-    hn_share(ex, (heads + kv->kv_heads) * n, &first, &last);
-    for (int item = first; item < last; item++) {
-        int i = item % n, h = item / n / (group + 1), j = item / n % (group + 1);
-        const float *row_cs = hn_host_f32(cs) + (size_t)rope->dims * (size_t)i;
-        size_t row = (size_t)ldq * (size_t)i;
-        if (j < group) {
-            ex->ops->kernels->rope(hn_host_f32(q) + row + (h * group + j) * dim, row_cs, rope->dims, rope->interleaved);
-        } else {
-            store_row(ex->ops, rows, rope, row_cs, kv, i, h, hn_host_f32(k) + row + h * dim,
-                      hn_host_f32(v) + row + h * dim);
-        }
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
-}
-
-/* Moves K and V of one head from one slot to another. */
-static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, int to) {
-    size_t size = hn_kv_element_bytes(kv), step = size * (size_t)kv->page_rows, width = size * (size_t)kv->head_dim;
-    int row_from, row_to;
-    unsigned char *src = page_of(kv, pages, from, &row_from), *dst = page_of(kv, pages, to, &row_to);
-    size_t head = hn_kv_head_bytes(kv) * (size_t)h;
-    const unsigned char *k_src = src + kv->k_off + head + size * (size_t)row_from;
-    unsigned char *k_dst = dst + kv->k_off + head + size * (size_t)row_to;
-    for (int d = 0; d < kv->head_dim; d++) memcpy(k_dst + step * (size_t)d, k_src + step * (size_t)d, size);
-    memcpy(dst + kv->v_off + head + width * (size_t)row_to, src + kv->v_off + head + width * (size_t)row_from, width);
-}
-
-void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
-    int first, last;
-    hn_share(ex, kv->kv_heads, &first, &last);
-    for (int h = first; h < last; h++) {
-        for (int i = 0; i < n; i++) {
-            int f = hn_host_i32(from)[i], t = hn_host_i32(to)[i];
-            if (f != t) move_head(kv, hn_host_i32(pages), h, f, t);
-        }
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

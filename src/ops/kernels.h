@@ -8,6 +8,7 @@
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
 #include "ops/act.h"
+#include "ops/kv.h"
 #include "ops/pack.h"
 
 enum {
@@ -27,11 +28,14 @@ typedef struct hn_strips_job {
 } hn_strips_job;
 typedef void hn_strips_fn(const hn_strips_job *j);
 
-/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may lie anywhere.
- * k[i]: dim rows of 16 positions, k_stride[i] elements apart; v[i]: 16 rows of dim elements. */
+/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may lie anywhere, as ops/kv.h
+ * draws them: k[i] with k_stride[i] positions for page_rows, v[i] with 16 rows of v_dim elements. k_scale and v_scale: of
+ * Q8_0. */
 typedef struct hn_keys {
     const void *k[HN_KEY_CHUNKS];
     const void *v[HN_KEY_CHUNKS];
+    const float *k_scale[HN_KEY_CHUNKS];
+    const float *v_scale[HN_KEY_CHUNKS];
     int k_stride[HN_KEY_CHUNKS];
 } hn_keys;
 
@@ -54,20 +58,28 @@ struct hn_kernels {
     void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
     /* Inputs [0, count) of a row, from where a group begins: ceil(count / 64) groups and as many parts. */
     void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);
-    void (*round_bf16)(const float *x, int count, uint16_t *y); /* a BF16 row, or an even beginning of one */
+    void (*round_bf16)(const float *x, int count, uint16_t *y); /* to nearest even, denormals to zero: a BF16 row, or an even
+                                                                   beginning of one */
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
 
-    /* -- attention, on one block -- */
+    /* -- attention, on one block: products of f32, of every type of cache -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
      * s: [nq][HN_KEY_BLOCK] */
     void (*scores)(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s);
     /* Turns s[lo..hi) into e = exp(s - m), m their maximum, l the sum of e; 0 <= lo < hi <= HN_KEY_BLOCK. */
     void (*softmax)(float *s, int lo, int hi, float *m, float *l);
-    /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_BLOCK], o: ldo floats apart */
+    /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_BLOCK], o: ldo floats apart; dim: of v */
     void (*values)(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo);
-    int value_rows; /* rows that `values` takes best at once */
+    /* -- and products of bf16, of a BF16 cache: pairs of dims, pairs of positions; docs/kernels.md -- */
+    void (*scores_bf16)(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,
+                        float *s);
+    /* As softmax, but e is rounded to bf16, before the sum: e[lo..hi), and zeros to the ends of chunks. s stays. */
+    void (*softmax_bf16)(const float *s, int lo, int hi, float *m, float *l, uint16_t *e);
+    /* Nothing of v outside of [lo, hi) reaches a result; of e the halves of pairs there are zero. */
+    void (*values_bf16)(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo);
+    int value_rows; /* rows that `values` and `values_bf16` take best at once */
     /* O[d] = fma(o[d], b, O[d] * a) */
     void (*merge)(float *O, const float *o, int dim, float a, float b);
     /* y[d] = x[d] * a */
@@ -99,6 +111,9 @@ void hn_kernels_dotprod_linear(struct hn_kernels *k);
 void hn_kernels_dotprod_rows(struct hn_kernels *k);
 void hn_kernels_dotprod_attention(struct hn_kernels *k);
 void hn_kernels_i8mm_linear(struct hn_kernels *k);
+void hn_kernels_avx2_attention_bf16(struct hn_kernels *k);
+void hn_kernels_avx512_attention_bf16(struct hn_kernels *k);
+void hn_kernels_avx512bf16_attention(struct hn_kernels *k);
 
 /* exp as every kernel computes it: within 2 ulp of e^x on [-87, 88], clamped outside, NaN for NaN. */
 float hn_exp(float x);

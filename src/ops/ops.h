@@ -17,6 +17,7 @@
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
  *   attention: blocks of HN_KEY_BLOCK logical positions from position 0, each from a fresh state, merged left to right.
+ *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; else all is f32.
  * ref/ defines these results; every level gives the same bits, of every operation (NaN payloads aside). docs/kernels.md
  */
 #ifndef HN_OPS_H
@@ -40,7 +41,7 @@ enum {
     HN_STRIP = 16,       /* outputs a weight strip */
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
     HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
-    HN_MAX_HEAD_DIM = 512, /* of attention; heads must be a multiple of kv_heads */
+    HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 3,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
     HN_RANK_STRIPS = 2   /* strips of stored weights that a rank has packed at a time */
@@ -108,14 +109,16 @@ typedef struct hn_rows {
 
 /* ---- keys and values ---------------------------------------------------------------------------------------------- */
 
-/* Where one layer's K and V lie in the pages of a cache group. Page p starts at pool + p * page_bytes. In it
- * K of a layer is [kv_head][dim][page_rows], at k_off; V is [kv_head][page_rows][dim], at v_off. */
+/* Where one layer's K and V lie in the pages of a cache group. Page p starts at pool + p * page_bytes. In it K of a
+ * layer lies at k_off and V at v_off, kv head after kv head; how the elements of one lie: ops/kv.h. */
 typedef struct hn_kv {
-    hn_dtype type; /* HN_BF16, HN_F16, HN_F32 */
+    hn_dtype type; /* HN_BF16 (head_dim and v_dim even), HN_F16, HN_F32, HN_Q8_0 (multiples of 32) */
     hn_buf pool;
     size_t page_bytes, k_off, v_off;
     int page_rows; /* power of two, 16..HN_KEY_BLOCK */
-    int kv_heads, head_dim;
+    int kv_heads;
+    int head_dim, v_dim; /* of a query and its keys; of a value and the result. Latent attention: V is the first v_dim dims
+                            of K, stored again */
 } hn_kv;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
@@ -157,6 +160,14 @@ typedef struct hn_head_fix {
     hn_buf q_norm, k_norm;         /* f32 [head_dim]: RMSNorm over each head, after the bias */
     float eps;
 } hn_head_fix;
+
+/* How an attention weighs what its rows see. */
+typedef struct hn_attention_how {
+    int heads;    /* of queries */
+    float scale;  /* of the scores */
+    int window;   /* 0, or positions a row sees, itself included */
+    hn_buf sinks; /* f32 [heads]: a score each that takes part in the softmax and has no value; mem NULL: none */
+} hn_attention_how;
 
 struct hn_ops {
     /* -- setup, rank 0 only, outside a pool run -- */
@@ -206,11 +217,11 @@ struct hn_ops {
      * ldq apart) in the cache type at each row's slot. cs: rope_table of the same rows and rope. */
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
                        hn_buf q, hn_buf k, hn_buf v, int ldq);
-    /* Attention of q [n][ldq] over each row's path; out f32 [n][ldo] (heads * head_dim). window: 0, or positions a row
-     * sees, itself included. scratch: attention_scratch bytes. */
-    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
-                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch);
-    size_t (*attention_scratch)(int max_rows, int heads, int head_dim, int max_positions);
+    /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
+     * (forms 0: not asked for). scratch: attention_scratch bytes. */
+    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
+    size_t (*attention_scratch)(int max_rows, int heads, int v_dim, int max_positions);
     /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
     /* y[i][0..cols) += rmsnorm(x[i]) * w. */

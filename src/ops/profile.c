@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "ops/kv.h"
 #include "ops/pack.h"
 
 typedef struct note {
@@ -76,20 +77,13 @@ static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
     span_end(&s);
 }
 
-static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
+static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y,
+                       int forms) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     s.notes->next_product = HN_PHASE_DOWN;
     note_product(&s, n, gate);
     note_product(&s, n, up);
     s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, forms);
-    span_end(&s);
-}
-
-static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
-                       const hn_top *top) {
-    const span s = span_begin(ex, HN_PHASE_OUTPUT);
-    note_product(&s, n, w);
-    s.ex.ops->linear_top(&s.ex, n, a, w, scale, y, ldy, n_written, top);
     span_end(&s);
 }
 
@@ -101,29 +95,38 @@ static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_b
     span_end(&s);
 }
 
+static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy,
+                       int n_written, const hn_top *top) {
+    const span s = span_begin(ex, HN_PHASE_OUTPUT);
+    note_product(&s, n, w);
+    s.ex.ops->linear_top(&s.ex, n, a, w, scale, y, ldy, n_written, top);
+    span_end(&s);
+}
+
 /* Positions that a pass reads of each sequence's keys, once for all its rows and heads; and what its rows see, one by one. */
-static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, int heads, int window) {
+static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
     const int32_t *position = o->view(o, rows->position);
     if (!first || !committed || !position) return;
-    const double element = kv->type == HN_F32 ? 4 : 2;
+    const int window = how->window;
     for (int i = 0; i < rows->n_seqs; i++) {
         const int n = first[i + 1] - first[i], all = committed[i] + n, most = window ? window + n - 1 : all;
-        s->to->bytes += 2 * element * kv->kv_heads * kv->head_dim * (all < most ? all : most);
+        const int read = all < most ? all : most;
+        s->to->bytes += (double)kv->kv_heads * (double)(hn_kv_bytes(kv->type, kv->head_dim, read) + hn_kv_bytes(kv->type, kv->v_dim, read));
     }
     for (int i = 0; i < rows->n; i++) {
         const int seen = position[i] + 1;
-        s->to->macs += 2.0 * heads * kv->head_dim * (window && seen > window ? window : seen);
+        s->to->macs += (double)how->heads * (kv->head_dim + kv->v_dim) * (window && seen > window ? window : seen);
     }
 }
 
-static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
-                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch) {
+static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
     s.notes->next_product = HN_PHASE_O;
-    note_attention(&s, rows, kv, heads, window);
-    s.ex.ops->attention(&s.ex, rows, kv, heads, scale, window, q, ldq, out, ldo, scratch);
+    note_attention(&s, rows, kv, how);
+    s.ex.ops->attention(&s.ex, rows, kv, how, q, ldq, out, ldo, a, forms, scratch);
     span_end(&s);
 }
 

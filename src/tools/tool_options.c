@@ -22,8 +22,7 @@ typedef struct option {
     const char *value, *help;
 } option;
 
-static const char *const kv_names[] = {"default", "bf16", "f16", "f32", NULL}; /* in the order of hunch_kv */
-static const char *const kv_later[] = {"q8_0", NULL};
+static const char *const kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
 static const char *const precision_names[] = {"native", "f32", NULL};
 static const char *const verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
 static const char *const color_names[] = {"auto", "always", "never", NULL};
@@ -99,7 +98,7 @@ static const option options[] = {
     {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512, ... or best"},
     {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
     {"--mapped", NULL, FLAG, AT(mapped), ENGINED, 0, 0, NULL, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
-    {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
+    {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, NULL, "TYPE", "bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
     {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, INT_MAX, NULL, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
     {"--pool-rows", NULL, INT, AT(pool_rows), GENERATES, 1, INT_MAX, NULL, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_attention_test.c - attention over random caches, chains and trees: ref against double arithmetic; every level,
- * number of threads, page size and neighbourhood of a row against ref, bit for bit (C2). What no row may see is NaN. */
+/* check_attention_test.c - attention over random caches, chains and trees, in every type of cache, with sinks and with
+ * values narrower than keys: ref against double arithmetic; every level, number of threads, page size and neighbourhood of a
+ * row against ref, bit for bit (C2). What no row may see is NaN. */
 #include "check.h"
 
 enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
@@ -9,18 +10,19 @@ enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
  * The K and V of a slot are drawn once; row i of a sequence writes slot committed + i. */
 typedef struct scene {
     hn_dtype type;
-    int kv_heads, group, dim, window, seqs, n;
-    float scale;
+    bool f32; /* the precision */
+    int kv_heads, group, dim, v_dim, window, seqs, n;
+    float scale, *sinks; /* NULL: none */
     int committed[SEQS], first[SEQS + 1], parent[ROWS]; /* parent: row, -1: the committed context */
     bool chain[SEQS];
-    float *k[SEQS], *v[SEQS]; /* [slot][kv_head][dim], rounded to the type */
+    float *k[SEQS], *v[SEQS]; /* [slot][kv_head][dim or v_dim], rounded to the type */
+    float *k_scale[SEQS], *v_scale[SEQS]; /* of Q8_0: one for each 32 of them */
     float *q;                 /* [n][kv_heads * group * dim] */
 } scene;
 
-static int width(const scene *s) { return s->kv_heads * s->group * s->dim; }
+static int q_width(const scene *s) { return s->kv_heads * s->group * s->dim; }
+static int width(const scene *s) { return s->kv_heads * s->group * s->v_dim; }
 static int slots(const scene *s, int seq) { return s->committed[seq] + s->first[seq + 1] - s->first[seq]; }
-static size_t element_bytes(hn_dtype t) { return t == HN_F32 ? 4 : 2; }
-
 static float round_to(hn_dtype t, float x) {
     if (t == HN_F16) return hn_f16_to_f32(hn_f32_to_f16(x));
     return t == HN_BF16 ? hn_bf16_to_f32(hn_f32_to_bf16(x)) : x;
@@ -32,26 +34,69 @@ static float *random_rows(const scene *s, int rows, int columns) {
     return x;
 }
 
-static scene scene_create(int longest) {
-    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_F32};
-    static const int dims[] = {8, 12, 16, 20, 64, 64, 80, 128};
-    scene s = {.type = types[check_int(0, 2)], .kv_heads = check_int(1, 3), .group = check_int(1, 4),
-               .dim = dims[check_int(0, 7)], .seqs = check_int(1, SEQS)};
-    s.window = check_int(0, 2) ? 0 : check_int(1, 300);
-    s.scale = 1.0f / sqrtf((float)s.dim);
-    for (int seq = 0; seq < s.seqs; seq++) {
-        int rows = check_int(0, 3) ? check_int(1, 9) : check_int(1, (ROWS - s.n - (s.seqs - 1 - seq) * 10) / 2);
-        s.first[seq] = s.n;
-        s.committed[seq] = check_int(0, 4) ? check_int(0, longest) : 0;
-        s.chain[seq] = check_int(0, 1);
-        for (int i = 0; i < rows && i < SEQ_ROWS; i++, s.n++) {
-            s.parent[s.n] = i == 0 ? -1 : s.chain[seq] || check_int(0, 2) ? s.n - 1 : s.first[seq] + check_int(0, i - 1);
-        }
-        s.first[seq + 1] = s.n;
-        s.k[seq] = random_rows(&s, slots(&s, seq), s.kv_heads * s.dim);
-        s.v[seq] = random_rows(&s, slots(&s, seq), s.kv_heads * s.dim);
+/* Rounds x to bytes times a scale, by 32; the scales. */
+static float *scaled_rows(float *x, int count) {
+    float *scales = hn_zalloc((size_t)count / 32 + 1, sizeof *scales);
+    for (int b = 0; b < count / 32; b++) {
+        float most = 0;
+        for (int i = 0; i < 32; i++) most = fmaxf(most, fabsf(x[32 * b + i]));
+        scales[b] = most / 127;
+        for (int i = 0; i < 32; i++) x[32 * b + i] = rintf(x[32 * b + i] / scales[b]) * scales[b];
     }
-    s.q = random_rows(&s, s.n, width(&s));
+    return scales;
+}
+
+static void draw_slots(scene *s, int seq) {
+    const int n = slots(s, seq);
+    s->k[seq] = random_rows(s, n, s->kv_heads * s->dim);
+    s->v[seq] = random_rows(s, n, s->kv_heads * s->v_dim);
+    if (s->type != HN_Q8_0) return;
+    s->k_scale[seq] = scaled_rows(s->k[seq], n * s->kv_heads * s->dim);
+    s->v_scale[seq] = scaled_rows(s->v[seq], n * s->kv_heads * s->v_dim);
+}
+
+/* Sequences of random length, and rows on them. */
+static void draw_rows(scene *s, int longest) {
+    s->scale = 1.0f / sqrtf((float)s->dim);
+    if (check_int(0, 1)) {
+        s->sinks = hn_alloc((size_t)(s->kv_heads * s->group) * sizeof *s->sinks);
+        for (int i = 0; i < s->kv_heads * s->group; i++) s->sinks[i] = check_normal() * 3;
+    }
+    for (int seq = 0; seq < s->seqs; seq++) {
+        int rows = check_int(0, 3) ? check_int(1, 9) : check_int(1, (ROWS - s->n - (s->seqs - 1 - seq) * 10) / 2);
+        s->first[seq] = s->n;
+        s->committed[seq] = check_int(0, 4) ? check_int(0, longest) : 0;
+        s->chain[seq] = check_int(0, 1);
+        for (int i = 0; i < rows && i < SEQ_ROWS; i++, s->n++) {
+            bool next = i == 0 || s->chain[seq] || check_int(0, 2);
+            s->parent[s->n] = i == 0 ? -1 : next ? s->n - 1 : s->first[seq] + check_int(0, i - 1);
+        }
+        s->first[seq + 1] = s->n;
+        draw_slots(s, seq);
+    }
+    s->q = random_rows(s, s->n, q_width(s));
+}
+
+static scene scene_create(int longest) {
+    static const hn_dtype types[] = {HN_BF16, HN_BF16, HN_F16, HN_F32, HN_Q8_0};
+    static const int dims[] = {8, 12, 16, 20, 64, 64, 80, 128};
+    scene s = {.type = types[check_int(0, 4)], .f32 = check_int(0, 2) == 0, .kv_heads = check_int(1, 3),
+               .group = check_int(1, 4), .dim = dims[check_int(0, 7)], .seqs = check_int(1, SEQS)};
+    if (s.type == HN_Q8_0) s.dim = 32 * check_int(1, 4);
+    s.v_dim = check_int(0, 3) ? s.dim : s.type == HN_Q8_0 ? 32 * check_int(1, 4) : dims[check_int(0, 7)];
+    s.window = check_int(0, 2) ? 0 : check_int(1, 300);
+    draw_rows(&s, longest);
+    return s;
+}
+
+/* Latent attention: one kv head for all, values that are the first dims of keys. */
+static scene latent_create(hn_dtype type) {
+    scene s = {.type = type, .kv_heads = 1, .group = check_int(5, 30), .dim = 576, .v_dim = 512, .seqs = 1};
+    draw_rows(&s, 300);
+    for (int slot = 0; slot < slots(&s, 0); slot++) {
+        memcpy(s.v[0] + slot * 512, s.k[0] + slot * 576, 512 * sizeof(float));
+        if (type == HN_Q8_0) memcpy(s.v_scale[0] + slot * 16, s.k_scale[0] + slot * 18, 16 * sizeof(float));
+    }
     return s;
 }
 
@@ -59,7 +104,10 @@ static void scene_free(scene *s) {
     for (int seq = 0; seq < s->seqs; seq++) {
         hn_free(s->k[seq]);
         hn_free(s->v[seq]);
+        hn_free(s->k_scale[seq]);
+        hn_free(s->v_scale[seq]);
     }
+    hn_free(s->sinks);
     hn_free(s->q);
 }
 
@@ -99,7 +147,8 @@ typedef struct pass {
     check_ops c;
     hn_rows rows;
     hn_kv kv;
-    hn_buf q, out, scratch;
+    hn_buf q, out, scratch, sinks;
+    hn_act act; /* what the products behind attention read */
     int ldq, ldo;
 } pass;
 
@@ -140,27 +189,32 @@ static void add_seq(const scene *s, const way *w, arrays *a, int seq, int *next_
     a->seq_first[++a->n_seqs] = a->n;
 }
 
-static void write_element(hn_dtype t, unsigned char *p, float x) {
-    uint16_t h = t == HN_F16 ? hn_f32_to_f16(x) : hn_f32_to_bf16(x);
-    memcpy(p, t == HN_F32 ? (const void *)&x : (const void *)&h, element_bytes(t));
+/* Writes K or V of one head and slot: in `scales` of 32 where there are any. */
+static void write_row(const pass *p, const hn_kv_row *r, unsigned char *page, const float *x, int dim, const float *scales) {
+    const hn_dtype t = p->s->type;
+    for (int d = 0; d < dim; d++) {
+        const uint16_t half = t == HN_F16 ? hn_f32_to_f16(x[d]) : hn_f32_to_bf16(x[d]);
+        const int8_t code = t == HN_Q8_0 ? (int8_t)lrintf(x[d] / scales[d / 32]) : 0;
+        const void *from = t == HN_F32 ? (const void *)&x[d] : t == HN_Q8_0 ? (const void *)&code : &half;
+        memcpy(page + hn_kv_element(&p->kv, r, d), from, hn_kv_element_bytes(t));
+    }
+    for (int i = 0; i < r->scales; i++) memcpy(page + r->scale_at + r->scale_step * (size_t)i, scales + i, sizeof *scales);
 }
 
 /* Writes every slot that a row sees; the rest of the pool stays NaN. */
 static void fill_cache(const pass *p, const arrays *a, int seq, int index) {
     const scene *s = p->s;
-    size_t size = element_bytes(s->type), head = size * (size_t)(s->dim * p->w->page_rows);
+    const bool scaled = s->type == HN_Q8_0;
     for (int slot = 0; slot < slots(s, seq); slot++) {
         int at = slot % p->w->page_rows;
         unsigned char *page = (unsigned char *)hn_host(p->kv.pool) +
                               p->kv.page_bytes * (size_t)a->pages[a->page_stride * index + slot / p->w->page_rows];
         for (int h = 0; h < s->kv_heads; h++) {
-            for (int d = 0; d < s->dim; d++) {
-                size_t from = (size_t)((slot * s->kv_heads + h) * s->dim + d);
-                write_element(s->type, page + p->kv.k_off + head * (size_t)h + size * (size_t)(d * p->w->page_rows + at),
-                              s->k[seq][from]);
-                write_element(s->type, page + p->kv.v_off + head * (size_t)h + size * (size_t)(at * s->dim + d),
-                              s->v[seq][from]);
-            }
+            const hn_kv_row k = hn_kv_key_row(&p->kv, h, at), v = hn_kv_value_row(&p->kv, h, at);
+            const int head = slot * s->kv_heads + h;
+            write_row(p, &k, page, s->k[seq] + head * s->dim, s->dim, scaled ? s->k_scale[seq] + head * s->dim / 32 : NULL);
+            write_row(p, &v, page, s->v[seq] + head * s->v_dim, s->v_dim,
+                      scaled ? s->v_scale[seq] + head * s->v_dim / 32 : NULL);
         }
     }
 }
@@ -180,8 +234,8 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
-    p->c.o.attention(&ex, &p->rows, &p->kv, p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->q, p->ldq,
-                     p->out, p->ldo, p->scratch);
+    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks};
+    p->c.o.attention(&ex, &p->rows, &p->kv, &how, p->q, p->ldq, p->out, p->ldo, p->act, HN_ACT_F32 | HN_ACT_Q8, p->scratch);
 }
 
 static void pass_buffers(pass *p, const arrays *a) {
@@ -197,41 +251,60 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->rows.committed = check_put(o, a->committed, sizeof a->committed);
     p->rows.direct = check_put(o, a->direct, sizeof a->direct);
     p->rows.page_table = check_put(o, a->pages, (size_t)(a->page_stride * a->n_seqs) * sizeof *a->pages);
-    p->ldq = width(s) + 3;
+    p->ldq = q_width(s) + 3;
     p->ldo = width(s) + 2;
     p->q = check_mem(o, (size_t)(a->n * p->ldq) * sizeof(float));
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
-    p->scratch = check_mem(o, o->attention_scratch(a->n, heads, s->dim, a->max_position + 1));
+    p->scratch = check_mem(o, o->attention_scratch(a->n, heads, s->v_dim, a->max_position + 1));
+    p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n};
+    if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {
         int row = p->w->only < 0 ? i : p->w->only;
-        memcpy(hn_host_f32(p->q) + i * p->ldq, s->q + row * width(s), (size_t)width(s) * sizeof(float));
+        memcpy(hn_host_f32(p->q) + i * p->ldq, s->q + row * q_width(s), (size_t)q_width(s) * sizeof(float));
     }
 }
 
 static void pass_free(pass *p) {
     hn_buf all[] = {p->rows.position, p->rows.slot, p->rows.seq, p->rows.path_start, p->rows.path_slots,
                     p->rows.seq_first, p->rows.committed, p->rows.direct, p->rows.page_table, p->q, p->out, p->scratch,
-                    p->kv.pool};
+                    p->kv.pool, p->sinks, p->act.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) p->c.o.mem_free(&p->c.o, all[i].mem);
     check_close(&p->c);
 }
 
+/* The rows in the forms asked for are what `quantise` makes of them. */
+static void check_act(const pass *p, int row) {
+    const float *x = hn_host_f32(p->out) + row * p->ldo;
+    const unsigned char *act = hn_host(p->act.data), *q8 = act + hn_act_q8_off(p->act.in, row);
+    check_same_row((const float *)(const void *)(act + hn_act_f32_off(p->act.in, p->act.max_rows, row)), x, p->act.in,
+                   "its form in f32", row);
+    const int groups = hn_act_groups(p->act.in);
+    hn_q8_group *want = hn_zalloc((size_t)groups, sizeof *want);
+    hn_q8_parts *parts = hn_zalloc((size_t)groups, sizeof *parts);
+    check_ref()->quantise(x, p->act.in, want, parts);
+    assert_memory_equal(q8, want, (size_t)groups * sizeof *want);
+    assert_memory_equal(q8 + hn_act_parts_off(p->act.in), parts, (size_t)groups * sizeof *parts);
+    hn_free(want);
+    hn_free(parts);
+}
+
 /* out: [rows run][width] */
 static void scene_run(const scene *s, const way *w, float *out) {
-    pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, false)};
+    pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32)};
     arrays *a = hn_zalloc(1, sizeof *a);
     for (int seq = 0; seq < s->seqs; seq++) {
         int pages = (slots(s, seq) + w->page_rows - 1) / w->page_rows;
         if (pages > a->page_stride) a->page_stride = pages;
     }
     a->pages = hn_zalloc((size_t)(SEQS * a->page_stride), sizeof *a->pages);
-    size_t plane = element_bytes(s->type) * (size_t)(s->kv_heads * s->dim * w->page_rows);
-    p.kv = (hn_kv){.type = s->type, .page_bytes = 2 * plane + 192, .k_off = 64, .v_off = plane + 128,
-                   .page_rows = w->page_rows, .kv_heads = s->kv_heads, .head_dim = s->dim};
+    size_t keys = hn_kv_bytes(s->type, s->dim, w->page_rows) * (size_t)s->kv_heads,
+           values = hn_kv_bytes(s->type, s->v_dim, w->page_rows) * (size_t)s->kv_heads;
+    p.kv = (hn_kv){.type = s->type, .page_bytes = keys + values + 192, .k_off = 64, .v_off = keys + 128,
+                   .page_rows = w->page_rows, .kv_heads = s->kv_heads, .head_dim = s->dim, .v_dim = s->v_dim};
     size_t pool = p.kv.page_bytes * (size_t)(SEQS * a->page_stride);
     p.kv.pool = check_mem(&p.c.o, pool);
-    memset(hn_host(p.kv.pool), 0xff, pool); /* NaN in every type */
+    memset(hn_host(p.kv.pool), 0xff, pool); /* NaN in every type: of bytes their scales */
     for (int seq = 0, next_page = 0; seq < s->seqs; seq++) {
         if (w->only >= 0 && seq_of(s, w->only) != seq) continue;
         add_seq(s, w, a, seq, &next_page);
@@ -243,6 +316,7 @@ static void scene_run(const scene *s, const way *w, float *out) {
     for (int i = 0; i < a->n; i++) {
         memcpy(out + i * width(s), hn_host_f32(p.out) + i * p.ldo, (size_t)width(s) * sizeof(float));
         for (int k = width(s); k < p.ldo; k++) assert_true(hn_host_f32(p.out)[i * p.ldo + k] == 0);
+        check_act(&p, i);
     }
     pass_free(&p);
     hn_free(a->pages);
@@ -251,25 +325,27 @@ static void scene_run(const scene *s, const way *w, float *out) {
 
 /* ---- the checks ----------------------------------------------------------------------------------------------------------- */
 
-/* One output row and head by the definition, in double. */
+/* One output row and head by the definition, in double. Products of bf16 round the weights of values. */
 static void check_exact(const scene *s, const float *out, int row, int head) {
     int seq = seq_of(s, row), position = s->committed[seq] + depth(s, row), kv_head = head / s->group;
     int lo = s->window > 0 && position - s->window + 1 > 0 ? position - s->window + 1 : 0;
     double *e = hn_zalloc((size_t)position + 1, sizeof *e), max = -INFINITY, sum = 0;
+    double most = s->type == HN_BF16 && !s->f32 ? 2e-2 : 1e-5;
     for (int p = lo; p <= position; p++) {
         const float *k = s->k[seq] + (slot_at(s, row, p) * s->kv_heads + kv_head) * s->dim;
-        for (int d = 0; d < s->dim; d++) e[p] += (double)s->q[row * width(s) + head * s->dim + d] * k[d];
+        for (int d = 0; d < s->dim; d++) e[p] += (double)s->q[row * q_width(s) + head * s->dim + d] * k[d];
         e[p] *= s->scale;
         max = fmax(max, e[p]);
     }
     for (int p = lo; p <= position; p++) sum += e[p] = exp(e[p] - max);
-    for (int d = 0; d < s->dim; d++) {
+    if (s->sinks) sum += exp(s->sinks[head] - max);
+    for (int d = 0; d < s->v_dim; d++) {
         double want = 0;
         for (int p = lo; p <= position; p++) {
-            want += e[p] / sum * s->v[seq][(slot_at(s, row, p) * s->kv_heads + kv_head) * s->dim + d];
+            want += e[p] / sum * s->v[seq][(slot_at(s, row, p) * s->kv_heads + kv_head) * s->v_dim + d];
         }
-        double got = out[row * width(s) + head * s->dim + d];
-        if (!(fabs(got - want) < 1e-5)) fail_msg("row %d head %d dim %d: %g, expected %g", row, head, d, got, want);
+        double got = out[row * width(s) + head * s->v_dim + d];
+        if (!(fabs(got - want) < most)) fail_msg("row %d head %d dim %d: %g, expected %g", row, head, d, got, want);
     }
     hn_free(e);
 }
@@ -281,9 +357,9 @@ static void check_scene(const scene *s) {
     scene_run(s, &w, want);
     for (int i = 0; i < 6; i++) check_exact(s, want, check_int(0, s->n - 1), check_int(0, s->kv_heads * s->group - 1));
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        char what[100];
-        snprintf(what, sizeof what, "%s %s dim %d group %d window %d", hn_isa_name(isa),
-                 hn_dtype_name(s->type), s->dim, s->group, s->window);
+        char what[120];
+        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d", hn_isa_name(isa), hn_dtype_name(s->type),
+                 s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window);
         w = (way){.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
         for (int no_direct = 0; no_direct < 2; no_direct++) {
             w.no_direct = no_direct;
@@ -335,11 +411,109 @@ static void softmax_test(void **state HN_UNUSED) {
     }
 }
 
+static void latent_test(void **state HN_UNUSED) {
+    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0};
+    for (int i = 0; i < 3; i++) {
+        scene s = latent_create(types[i]);
+        check_scene(&s);
+        scene_free(&s);
+    }
+}
+
+/* ---- products of bf16: numbers of every kind --------------------------------------------------------------------- */
+
+enum { DIM = 44, QUERIES = 7 };
+
+typedef struct block {
+    uint16_t k[HN_KEY_CHUNKS][DIM / 2][HN_KEY_CHUNK][2], v[HN_KEY_CHUNKS][HN_KEY_CHUNK / 2][DIM][2];
+    uint16_t q[QUERIES][DIM], e[QUERIES][HN_KEY_BLOCK];
+    float s[QUERIES][HN_KEY_BLOCK], o[QUERIES][DIM];
+    hn_keys keys;
+    const uint16_t *rows[QUERIES];
+} block;
+
+static void fill_bf16(uint16_t *x, size_t n, enum check_kind kind) {
+    for (size_t i = 0; i < n; i++) x[i] = hn_f32_to_bf16(check_value(kind));
+}
+
+static void block_draw(block *b, enum check_kind kind) {
+    fill_bf16(&b->k[0][0][0][0], sizeof b->k / 2, kind);
+    fill_bf16(&b->v[0][0][0][0], sizeof b->v / 2, kind);
+    fill_bf16(&b->q[0][0], sizeof b->q / 2, kind);
+    for (int i = 0; i < QUERIES; i++) {
+        check_fill(b->o[i], DIM, check_int(0, 1) ? ZERO : kind == DENORMAL ? TINY : kind);
+        check_fill(b->s[i], HN_KEY_BLOCK, kind);
+        for (int p = 0; p < HN_KEY_BLOCK; p++) b->e[i][p] = hn_f32_to_bf16((float)exp(-check_unit() * 90));
+    }
+}
+
+static void block_point(block *b) {
+    for (int c = 0; c < HN_KEY_CHUNKS; c++) {
+        b->keys.k[c] = b->k[c];
+        b->keys.v[c] = b->v[c];
+        b->keys.k_stride[c] = HN_KEY_CHUNK;
+    }
+    for (int i = 0; i < QUERIES; i++) b->rows[i] = b->q[i];
+}
+
+/* Scores of some chunks, softmax of some positions, values of others. */
+static void block_run(block *b, hn_isa isa, int lo, int hi, int nq, float m[QUERIES], float l[QUERIES]) {
+    const struct hn_kernels *k = hn_kernels_get(isa);
+    const int c1 = (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK;
+    block_point(b);
+    k->values_bf16(&b->keys, lo, hi, b->e[0], nq, DIM, b->o[0], DIM); /* e as drawn, in pairs that [lo, hi) may halve */
+    k->scores_bf16(&b->keys, lo / HN_KEY_CHUNK, c1, b->rows, nq, DIM, 0.3f, b->s[0]);
+    for (int i = 0; i < nq; i++) k->softmax_bf16(b->s[i], lo, hi, &m[i], &l[i], b->e[i]);
+}
+
+static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
+    for (int i = 0; i < n; i++) assert_true(check_same(hn_bf16_to_f32(a[i]), hn_bf16_to_f32(b[i])));
+}
+
+static void bf16_test(void **state HN_UNUSED) {
+    block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
+    for (int round = 0; round < 40; round++) {
+        const int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK), nq = check_int(1, QUERIES);
+        float m[2][QUERIES] = {{0}}, l[2][QUERIES] = {{0}};
+        block_draw(drawn, check_any_kind());
+        *want = *drawn;
+        block_run(want, HN_ISA_REF, lo, hi, nq, m[0], l[0]);
+        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            *got = *drawn;
+            block_run(got, isa, lo, hi, nq, m[1], l[1]);
+            check_same_row(got->o[0], want->o[0], QUERIES * DIM, hn_isa_name(isa), round);
+            check_same_row(got->s[0], want->s[0], QUERIES * HN_KEY_BLOCK, hn_isa_name(isa), round);
+            for (int i = 0; i < nq; i++) assert_true(m[1][i] == m[0][i]); /* zeros of either sign */
+            check_same_row(l[1], l[0], nq, "sum", round);
+            for (int i = 0; i < QUERIES; i++) check_same_halves(got->e[i], want->e[i], HN_KEY_BLOCK);
+        }
+    }
+    hn_free(want);
+    hn_free(got);
+    hn_free(drawn);
+}
+
+static void round_test(void **state HN_UNUSED) {
+    for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        for (int round = 0; round < 100; round++) {
+            const int n = 2 * check_int(1, 40);
+            check_buf x_buf, got_buf = check_alloc((size_t)n * 2, 2 * (size_t)check_int(0, 31));
+            float *x = check_guarded(&x_buf, n);
+            uint16_t want[80];
+            check_fill(x, n, check_any_kind());
+            check_ref()->round_bf16(x, n, want);
+            hn_kernels_get(isa)->round_bf16(x, n, (uint16_t *)(void *)got_buf.p);
+            assert_memory_equal(got_buf.p, want, (size_t)n * 2);
+            check_free(&x_buf);
+            check_free(&got_buf);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_test),
-        cmocka_unit_test(long_context_test),
-        cmocka_unit_test(softmax_test),
+        cmocka_unit_test(short_test),   cmocka_unit_test(long_context_test), cmocka_unit_test(latent_test),
+        cmocka_unit_test(softmax_test), cmocka_unit_test(bf16_test),         cmocka_unit_test(round_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,7 @@ static void at_least_test(void **state HN_UNUSED) { each_level(one_at_least); }
 
 /* ---- operations ---------------------------------------------------------------------------------------------------------------- */
 
-enum { ROWS = 40, HEADS = 6, KV_HEADS = 2, DIM = 24, ROPE_DIMS = 20, PAGE_ROWS = 16, PAGES = 8, VOCAB = 105 };
+enum { ROWS = 40, HEADS = 4, KV_HEADS = 2, DIM = 32, ROPE_DIMS = 20, PAGE_ROWS = 16, PAGES = 8, VOCAB = 105 };
 
 /* One small model's worth of buffers. */
 typedef struct world {
@@ -264,9 +264,9 @@ static void world_rows(world *w, int n) {
 
 static void world_cache(world *w, hn_dtype type) {
     const hn_ops *o = &w->c.o;
-    size_t plane = (size_t)(KV_HEADS * DIM * PAGE_ROWS) * (type == HN_F32 ? 4 : 2);
+    size_t plane = hn_kv_bytes(type, DIM, PAGE_ROWS) * KV_HEADS;
     w->kv = (hn_kv){.type = type, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
-                    .kv_heads = KV_HEADS, .head_dim = DIM};
+                    .kv_heads = KV_HEADS, .head_dim = DIM, .v_dim = DIM};
     w->kv.pool = check_mem(o, w->kv.page_bytes * PAGES);
     w->n_moves = 5;
     w->from = put_ints(o, w->n_moves, 0, 0);
@@ -328,10 +328,14 @@ static void world_free(world *w) {
 static float cached(const world *w, bool key, int slot, int head, int d) {
     const unsigned char *page = (unsigned char *)hn_host(w->kv.pool) +
                                 w->kv.page_bytes * (size_t)ints(w->rows.page_table)[slot / PAGE_ROWS];
-    int row = slot % PAGE_ROWS, at = head * DIM * PAGE_ROWS + (key ? d * PAGE_ROWS + row : row * DIM + d);
-    const unsigned char *plane = page + (key ? w->kv.k_off : w->kv.v_off);
-    if (w->kv.type == HN_F32) return ((const float *)plane)[at];
-    uint16_t h = ((const uint16_t *)plane)[at];
+    const hn_kv_row row = (key ? hn_kv_key_row : hn_kv_value_row)(&w->kv, head, slot % PAGE_ROWS);
+    const unsigned char *at = page + hn_kv_element(&w->kv, &row, d);
+    if (w->kv.type == HN_F32) return *(const float *)(const void *)at;
+    if (w->kv.type == HN_Q8_0) {
+        const float *scale = (const float *)(const void *)(page + row.scale_at + row.scale_step * (size_t)(d / 32));
+        return (float)*(const int8_t *)at * *scale;
+    }
+    const uint16_t h = *(const uint16_t *)(const void *)at;
     return w->kv.type == HN_F16 ? hn_f16_to_f32(h) : hn_bf16_to_f32(h);
 }
 
@@ -392,10 +396,10 @@ static void check_world_rows(const world *w) {
 }
 
 static void operations_test(void **state HN_UNUSED) {
-    static const hn_dtype caches[] = {HN_BF16, HN_F16, HN_F32};
+    static const hn_dtype caches[] = {HN_BF16, HN_F16, HN_F32, HN_Q8_0};
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int table = 0; table < HN_WEIGHT_TYPES; table++) {
-            world w = world_create(isa, check_int(1, 4), (hn_dtype)table, caches[table % 3], check_int(0, 1));
+            world w = world_create(isa, check_int(1, 4), (hn_dtype)table, caches[table % 4], check_int(0, 1));
             size_t bytes = (size_t)(w.rows.n * w.ld) * sizeof(float);
             float *before[3] = {hn_alloc(bytes), hn_alloc(bytes), hn_alloc(bytes)};
             memcpy(before[0], hn_host(w.q), bytes);

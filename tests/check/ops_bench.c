@@ -3,6 +3,8 @@
  * on distinct weights, then the other operations of a layer, beside what the machine allows in the same seconds.
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
+ *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT]]]]]]
+ *                                                     attention alone; 16 heads, 8 kv heads of 128; one context
  *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
  * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1. BENCH_GREEDY: no row of logits is
@@ -91,9 +93,9 @@ static void layer_create(bench *b, layer *l) {
     l->gate.strip_stride *= 2;
     l->up.strip_stride *= 2;
     l->down = weight(b, b->type, HIDDEN, FFN);
-    size_t plane = (size_t)KV_HEADS * DIM * PAGE_ROWS * 2;
+    size_t plane = hn_kv_bytes(HN_BF16, DIM, PAGE_ROWS) * KV_HEADS;
     l->kv = (hn_kv){.type = HN_BF16, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
-                    .kv_heads = KV_HEADS, .head_dim = DIM};
+                    .kv_heads = KV_HEADS, .head_dim = DIM, .v_dim = DIM};
     l->kv.pool = mem(b, l->kv.page_bytes * (MAX_CONTEXT / PAGE_ROWS + 2));
     memset(hn_host(l->kv.pool), 0, l->kv.pool.mem->size);
 }
@@ -148,10 +150,9 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     if (!b->products_only) {
         o->rope_store(ex, &b->rows, &b->rope, b->cs, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
         mark(b, ex->rank, 6, t);
-        o->attention(ex, &b->rows, &l->kv, HEADS, 0.125f, 0, b->qkv, QKV, b->att, HIDDEN, b->scratch);
+        const hn_attention_how how = {.heads = HEADS, .scale = 0.125f};
+        o->attention(ex, &b->rows, &l->kv, &how, b->qkv, QKV, b->att, HIDDEN, b->act, HN_ACT_Q8, b->scratch);
         mark(b, ex->rank, 4, t);
-        o->quantise(ex, n, b->att, HIDDEN, b->act, HN_ACT_Q8);
-        mark(b, ex->rank, 5, t);
     }
     hn_linear_out out = {&l->o, b->x, HIDDEN}, down = {&l->down, b->x, HIDDEN};
     o->linear(ex, n, b->act, &out, 1, true);
@@ -206,6 +207,84 @@ static void buffers_create(bench *b) {
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
                        .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
     b->scratch = mem(b, b->o.attention_scratch(HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));
+}
+
+/* ---- attention alone: shapes of models, types of cache ------------------------------------------------------------------ */
+
+enum { ATTENTION_LAYERS = 8, ATTENTION_CONTEXT = 8192, ATTENTION_REPEATS = 9 };
+
+typedef struct attention {
+    bench *b;
+    hn_attention_how how;
+    hn_kv kv[ATTENTION_LAYERS];
+    hn_buf q, out;
+    hn_act act;
+    double seconds; /* of the last pass, a layer, on rank 0: its own time where it is alone */
+} attention;
+
+static void attention_pass(void *arg, int rank, int ranks) {
+    attention *a = arg;
+    const hn_exec ex = {&a->b->o, rank, ranks};
+    const int heads = a->how.heads, dim = a->kv[0].head_dim;
+    double start = ranks == 1 ? thread_s() : now_s();
+    for (int i = 0; i < ATTENTION_LAYERS; i++) {
+        a->b->o.attention(&ex, &a->b->rows, &a->kv[i], &a->how, a->q, heads * dim, a->out, heads * dim, a->act, HN_ACT_Q8,
+                          a->b->scratch);
+    }
+    if (rank == 0) a->seconds = ((ranks == 1 ? thread_s() : now_s()) - start) / ATTENTION_LAYERS;
+}
+
+static double attention_time(attention *a, int n, int context) {
+    double best = 1e9;
+    a->b->n = n;
+    a->b->context = context;
+    rows_set(a->b);
+    for (int i = 0; i < ATTENTION_REPEATS; i++) {
+        hn_pool_run(a->b->o.pool, attention_pass, a);
+        best = a->seconds < best ? a->seconds : best;
+    }
+    return best;
+}
+
+/* Pages of all layers side by side, as in a cache; elements of every type stay small. */
+static void attention_cache(attention *a, hn_dtype type, int kv_heads, int dim) {
+    const size_t plane = hn_kv_bytes(type, dim, PAGE_ROWS) * (size_t)kv_heads;
+    const hn_buf pool = mem(a->b, 2 * plane * ATTENTION_LAYERS * (ATTENTION_CONTEXT / PAGE_ROWS + 2));
+    for (int i = 0; i < ATTENTION_LAYERS; i++) {
+        a->kv[i] = (hn_kv){.type = type, .pool = pool, .page_bytes = 2 * plane * ATTENTION_LAYERS, .k_off = 2 * plane * (size_t)i,
+                           .v_off = 2 * plane * (size_t)i + plane, .page_rows = PAGE_ROWS, .kv_heads = kv_heads,
+                           .head_dim = dim, .v_dim = dim};
+    }
+    uint64_t *p = hn_host(pool);
+    for (size_t i = 0; i < pool.mem->size / 8; i++) p[i] = (hn_splitmix(&seed) & 0x83ff83ff83ff83ffu) | 0x3000300030003000u;
+}
+
+/* One line for each type of cache and context: microseconds a layer, and what part of t(1) more rows cost. */
+static void time_attention(bench *b, int heads, int kv_heads, int dim, int only_context) {
+    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0};
+    static const int contexts[] = {256, 2048, 8128}, rows[] = {1, 2, 4, 8, 16, 32};
+    attention a = {.b = b, .how = {.heads = heads, .scale = 0.1f}};
+    const int wide = heads * dim;
+    a.q = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
+    a.out = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
+    a.act = (hn_act){mem(b, b->o.act_bytes(wide, HN_MAX_ROWS)), wide, HN_MAX_ROWS};
+    b->scratch = mem(b, b->o.attention_scratch(HN_MAX_ROWS, heads, dim, ATTENTION_CONTEXT + HN_MAX_ROWS));
+    for (int i = 0; i < HN_MAX_ROWS * wide; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        attention_cache(&a, types[t], kv_heads, dim);
+        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+            if (only_context && contexts[c] != only_context) continue;
+            printf("%d/%d heads of %d, %-4s context %4d: us a layer", heads, kv_heads, dim, hn_dtype_name(types[t]), contexts[c]);
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+                const double s = attention_time(&a, rows[i], contexts[c]);
+                const double macs = 2.0 * rows[i] * heads * dim * (contexts[c] + rows[i] / 2.0);
+                printf(" | %2d %7.1f (%.0f G)", rows[i], s * 1e6, macs / s * 1e-9);
+            }
+            printf("\n");
+            fflush(stdout);
+        }
+        b->o.mem_free(&b->o, a.kv[0].pool.mem);
+    }
 }
 
 /* ---- types: one product over more weights than the caches hold -------------------------------------------------------- */
@@ -299,8 +378,8 @@ int main(int argc, char **argv) {
     hn_isa isa;
     hunch_error err = {.status = HUNCH_OK};
     hn_pool *pool;
-    const bool types = argc > 1 && !strcmp(argv[1], "types");
-    if (types) argv++, argc--;
+    const bool types = argc > 1 && !strcmp(argv[1], "types"), alone = argc > 1 && !strcmp(argv[1], "attention");
+    if (types || alone) argv++, argc--;
     int threads = argc > 2 ? atoi(argv[2]) : hn_cores();
     b.context = argc > 3 ? atoi(argv[3]) : 256;
     if (hn_isa_parse(argc > 1 ? argv[1] : "best", &isa, &err) != HUNCH_OK ||
@@ -315,6 +394,13 @@ int main(int argc, char **argv) {
         return 0;
     }
     b.greedy = getenv("BENCH_GREEDY") != NULL;
+    if (alone) {
+        const int shape[3] = {argc > 3 ? atoi(argv[3]) : 16, argc > 4 ? atoi(argv[4]) : 8, argc > 5 ? atoi(argv[5]) : 128};
+        rows_create(&b);
+        time_attention(&b, shape[0], shape[1], shape[2], argc > 6 ? atoi(argv[6]) : 0);
+        hn_pool_free(pool);
+        return 0;
+    }
     b.type = getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q8_0") ? HN_Q8_0
              : getenv("BENCH_TYPE") && !strcmp(getenv("BENCH_TYPE"), "q4_0") ? HN_Q4_0 : HN_Q4_1;
     b.weights = mem(&b, (size_t)256 << 20);

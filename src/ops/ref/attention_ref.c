@@ -3,10 +3,14 @@
  *
  * Which positions a row sees in a block is always one range, because lane = logical position: what lies outside it is
  * never touched, so that nothing of an unwritten cache slot can reach a result. Who calls this: ops/cpu_attention.c.
+ *
+ * Products of bf16 are those of the instruction that has them: of a pair the second product first, each added by one
+ * fma, denormal inputs and results zero.
  */
 #include <math.h>
 #include <string.h>
 
+#include "ops/exp_poly.h"
 #include "ops/kernels.h"
 
 static float element(hn_dtype t, const void *p, size_t i) {
@@ -15,15 +19,28 @@ static float element(hn_dtype t, const void *p, size_t i) {
     return t == HN_F16 ? hn_f16_to_f32(half[i]) : hn_bf16_to_f32(half[i]);
 }
 
+static float key(hn_dtype t, const hn_keys *keys, int c, int p, int d) {
+    const size_t stride = (size_t)keys->k_stride[c], pair = (size_t)hn_kv_pair(t), at = (size_t)d;
+    const size_t i = (at / pair * stride + (size_t)p) * pair + at % pair;
+    if (t != HN_Q8_0) return element(t, keys->k[c], i);
+    return (float)((const int8_t *)keys->k[c])[i] * keys->k_scale[c][at / HN_KV_SCALED * stride + (size_t)p];
+}
+
+static float value(hn_dtype t, const hn_keys *keys, int p, int d, int dim) {
+    const int c = p / HN_KEY_CHUNK, pair = hn_kv_pair(t);
+    p %= HN_KEY_CHUNK;
+    const size_t i = (size_t)((p / pair * dim + d) * pair + p % pair);
+    if (t != HN_Q8_0) return element(t, keys->v[c], i);
+    return (float)((const int8_t *)keys->v[c])[i] * keys->v_scale[c][p * (dim / HN_KV_SCALED) + d / HN_KV_SCALED];
+}
+
 static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s) {
     for (int i = 0; i < nq; i++, s += HN_KEY_BLOCK) {
         for (int c = c0; c < c1; c++) {
             for (int p = 0; p < HN_KEY_CHUNK; p++) {
                 float acc = 0;
-                for (int d = 0; d < dim; d++) {
-                    acc = fmaf(q[i][d], element(t, keys->k[c], (size_t)d * (size_t)keys->k_stride[c] + (size_t)p), acc);
-                }
+                for (int d = 0; d < dim; d++) acc = fmaf(q[i][d], key(t, keys, c, p, d), acc);
                 s[c * HN_KEY_CHUNK + p] = acc * scale;
             }
         }
@@ -31,29 +48,97 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
 }
 
 /* The sum: lane i (0..15) sums e[p], p = i mod 16, p ascending; then the tree of norm.c. */
-static void softmax(float *s, int lo, int hi, float *m, float *l) {
-    float max = -INFINITY, lane[16] = {0};
-    for (int p = lo; p < hi; p++) max = s[p] > max ? s[p] : max;
-    for (int p = lo; p < hi; p++) {
-        s[p] = hn_exp(s[p] - max);
-        lane[p % 16] += s[p];
-    }
+static float sum_lanes(float lane[16]) {
     for (int half = 8; half > 0; half /= 2) {
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     }
-    *m = max;
-    *l = lane[0];
+    return lane[0];
+}
+
+static float largest(const float *s, int lo, int hi) {
+    float max = -INFINITY;
+    for (int p = lo; p < hi; p++) max = s[p] > max ? s[p] : max;
+    return max;
+}
+
+static void softmax(float *s, int lo, int hi, float *m, float *l) {
+    float lane[16] = {0};
+    *m = largest(s, lo, hi);
+    for (int p = lo; p < hi; p++) {
+        s[p] = hn_exp(s[p] - *m);
+        lane[p % 16] += s[p];
+    }
+    *l = sum_lanes(lane);
 }
 
 static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo) {
     for (int i = 0; i < nq; i++, e += HN_KEY_BLOCK, o += ldo) {
         for (int p = lo; p < hi; p++) {
-            const void *v = keys->v[p / HN_KEY_CHUNK];
-            size_t row = (size_t)(p % HN_KEY_CHUNK) * (size_t)dim;
-            for (int d = 0; d < dim; d++) o[d] = fmaf(e[p], element(t, v, row + (size_t)d), o[d]);
+            for (int d = 0; d < dim; d++) o[d] = fmaf(e[p], value(t, keys, p, d, dim), o[d]);
         }
     }
 }
+
+/* ---- products of bf16 ------------------------------------------------------------------------------------------ */
+
+static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+
+static float add_pair(const float x[2], const float y[2], float sum) {
+    return flush(fmaf(x[0], y[0], flush(fmaf(x[1], y[1], sum))));
+}
+
+static float half(uint16_t x) { return flush(hn_bf16_to_f32(x)); }
+
+static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,
+                        float *s) {
+    for (int i = 0; i < nq; i++, s += HN_KEY_BLOCK) {
+        for (int c = c0; c < c1; c++) {
+            for (int p = 0; p < HN_KEY_CHUNK; p++) {
+                float acc = 0;
+                for (int d = 0; d < dim; d += 2) {
+                    const float x[2] = {half(q[i][d]), half(q[i][d + 1])},
+                                y[2] = {flush(key(HN_BF16, keys, c, p, d)), flush(key(HN_BF16, keys, c, p, d + 1))};
+                    acc = add_pair(x, y, acc);
+                }
+                s[c * HN_KEY_CHUNK + p] = flush(acc * scale);
+            }
+        }
+    }
+}
+
+/* e^x for x <= 0, close enough for bf16. */
+static float exp_bf16(float x) {
+    if (isnan(x)) return x;
+    const float t = fmaxf(x * HN_EXP_LOG2E, HN_EXP2_LO), k = rintf(t), f = t - k;
+    return ldexpf(fmaf(fmaf(fmaf(HN_EXP2_P2, f, HN_EXP2_P1), f, HN_EXP2_P0), f, 1.0f), (int)k);
+}
+
+static void softmax_bf16(const float *s, int lo, int hi, float *m, float *l, uint16_t *e) {
+    float lane[16] = {0};
+    *m = largest(s, lo, hi);
+    for (int p = lo / HN_KEY_CHUNK * HN_KEY_CHUNK; p % HN_KEY_CHUNK || p < hi; p++) {
+        e[p] = 0;
+        if (p < lo || p >= hi) continue;
+        e[p] = hn_f32_to_bf16(exp_bf16(s[p] - *m));
+        lane[p % 16] += hn_bf16_to_f32(e[p]);
+    }
+    *l = sum_lanes(lane);
+}
+
+static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
+    for (int i = 0; i < nq; i++, e += HN_KEY_BLOCK, o += ldo) {
+        for (int p = lo / 2 * 2; p < hi; p += 2) {
+            const float x[2] = {half(e[p]), half(e[p + 1])};
+            for (int d = 0; d < dim; d++) {
+                const float y[2] = {p >= lo ? flush(value(HN_BF16, keys, p, d, dim)) : 0,
+                                    p + 1 < hi ? flush(value(HN_BF16, keys, p + 1, d, dim)) : 0};
+                o[d] = add_pair(x, y, o[d]);
+            }
+        }
+    }
+}
+
+/* ---- blocks together ------------------------------------------------------------------------------------------- */
 
 static void merge(float *O, const float *o, int dim, float a, float b) {
     for (int d = 0; d < dim; d++) O[d] = fmaf(o[d], b, O[d] * a);
@@ -67,6 +152,9 @@ void hn_kernels_ref_attention(struct hn_kernels *k) {
     k->scores = scores;
     k->softmax = softmax;
     k->values = values;
+    k->scores_bf16 = scores_bf16;
+    k->softmax_bf16 = softmax_bf16;
+    k->values_bf16 = values_bf16;
     k->value_rows = 4;
     k->merge = merge;
     k->scale = scale_row;

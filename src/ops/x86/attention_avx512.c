@@ -8,65 +8,75 @@
 #include <math.h>
 
 #include "ops/kernels.h"
+#include "ops/x86/attention_ahead.h"
 #include "ops/x86/math_avx512.h"
 #include "ops/x86/unroll.h"
 
 enum { SCORE_ROWS = 6, SCORE_CHUNKS = 4, VALUE_ROWS = 6, VALUE_VECTORS = 4 };
 
-HN_INLINE size_t element_bytes(const hn_dtype t) { return t == HN_F32 ? 4 : 2; }
-
-/* 16 elements, those outside `lanes` zero and not touched. */
-HN_INLINE __m512 load_lanes(const hn_dtype t, const unsigned char *p, __mmask16 lanes) {
-    if (t == HN_F32) return _mm512_maskz_loadu_ps(lanes, p);
-    const __m256i half = _mm256_maskz_loadu_epi16(lanes, p);
-    if (t == HN_F16) return _mm512_cvtph_ps(half);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+/* Of a line of pairs, widened: the first of each, or the second. */
+HN_INLINE __m512 of_pairs(__m512i line, unsigned second) {
+    const __m512i at_top = _mm512_sll_epi32(line, _mm_cvtsi32_si128(second ? 0 : 16));
+    return _mm512_castsi512_ps(_mm512_and_si512(at_top, _mm512_set1_epi32((int)0xffff0000)));
 }
 
-HN_INLINE __m512 load_all(const hn_dtype t, const unsigned char *p) {
+HN_INLINE __m512 of_bytes(__m128i codes, __m512 scale) {
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)), scale);
+}
+
+/* 16 elements, those outside `lanes` zero and not touched. Of pairs one half; scale: of Q8_0. */
+HN_INLINE __m512 load_lanes(const hn_dtype t, const unsigned char *p, unsigned second, __m512 scale, __mmask16 lanes) {
+    if (t == HN_F32) return _mm512_maskz_loadu_ps(lanes, p);
+    if (t == HN_BF16) return of_pairs(_mm512_maskz_loadu_epi32(lanes, p), second);
+    if (t == HN_Q8_0) return of_bytes(_mm_maskz_loadu_epi8(lanes, p), scale);
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, p));
+}
+
+HN_INLINE __m512 load_all(const hn_dtype t, const unsigned char *p, unsigned second, __m512 scale) {
     if (t == HN_F32) return _mm512_loadu_ps(p);
-    const __m256i half = _mm256_loadu_si256((const __m256i *)p);
-    if (t == HN_F16) return _mm512_cvtph_ps(half);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    if (t == HN_BF16) return of_pairs(_mm512_loadu_si512(p), second);
+    if (t == HN_Q8_0) return of_bytes(_mm_loadu_si128((const __m128i *)p), scale);
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-/* Asks for what comes next, a line or two for each dim: keys of the P chunks after those at c, and the values of those
- * at c. Chunks usually lie next to each other in a page, so two of 16-bit elements share a line. */
-HN_INLINE void prefetch_ahead(const hn_dtype t, const int P, const hn_keys *keys, int c, int c1, int d) {
-    const int each = t == HN_F32 ? 1 : 2;
-    HN_UNROLL for (int p = 0; p < P; p += each) {
-        const int next = c + P + p < c1 ? c + P + p : c1 - 1, of = c + p + (p + d % each < P ? d % each : 0);
-        const size_t step = (size_t)keys->k_stride[next] * element_bytes(t);
-        _mm_prefetch((const char *)keys->k[next] + step * (size_t)d, _MM_HINT_T1);
-        _mm_prefetch((const char *)keys->v[of] + (size_t)(d - d % each) * HN_KEY_CHUNK * element_bytes(t), _MM_HINT_T1);
+/* One dim: of all T queries x P chunks. */
+HN_INLINE void score_dim(const int T, const int P, const float *const *row, int d, const __m512 *v, __m512 *acc) {
+    HN_UNROLL for (int i = 0; i < T; i++) {
+        const __m512 x = _mm512_set1_ps(row[i][d]);
+        HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = _mm512_fmadd_ps(x, v[p], acc[i * P + p]);
     }
 }
 
 HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, int c, int c1, bool ahead,
                           const float *const *q, int dim, float scale, float *s) {
+    const int pair = hn_kv_pair(t);
     const unsigned char *k[SCORE_CHUNKS];
     const float *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
-        step[p] = (size_t)keys->k_stride[c + p] * element_bytes(t);
+        step[p] = (size_t)keys->k_stride[c + p] * hn_kv_lane_bytes(t);
     }
     HN_UNROLL for (int i = 0; i < T; i++) row[i] = q[i];
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
-    for (int d = 0; d < dim; d++) {
-        __m512 v[SCORE_CHUNKS];
-        if (ahead) prefetch_ahead(t, P, keys, c, c1, d);
-        HN_UNROLL for (int p = 0; p < P; p++) {
-            v[p] = load_all(t, k[p]);
-            k[p] += step[p];
+    for (int d = 0; d < dim / pair; d++) {
+        if (ahead) hn_ask_ahead(t, P, keys, c, c1, d);
+        HN_UNROLL for (int u = 0; u < pair; u++) {
+            __m512 v[SCORE_CHUNKS];
+            HN_UNROLL for (int p = 0; p < P; p++) {
+                __m512 by = _mm512_setzero_ps();
+                if (t == HN_Q8_0) {
+                    const size_t block = (size_t)(d / HN_KV_SCALED) * (size_t)keys->k_stride[c + p];
+                    by = _mm512_loadu_ps(keys->k_scale[c + p] + block);
+                }
+                v[p] = load_all(t, k[p], (unsigned)u, by);
+            }
+            score_dim(T, P, row, d * pair + u, v, acc);
         }
-        HN_UNROLL for (int i = 0; i < T; i++) {
-            const __m512 x = _mm512_set1_ps(row[i][d]);
-            HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = _mm512_fmadd_ps(x, v[p], acc[i * P + p]);
-        }
+        HN_UNROLL for (int p = 0; p < P; p++) k[p] += step[p];
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int p = 0; p < P; p++) {
@@ -98,10 +108,14 @@ typedef void score_fn(const hn_keys *keys, int c, int c1, bool ahead, const floa
 SCORES(F32)
 SCORES(F16)
 SCORES(BF16)
+SCORES(Q8_0)
+
+HN_INLINE int numbered(hn_dtype t) { return t == HN_F32 ? 0 : t == HN_F16 ? 1 : t == HN_BF16 ? 2 : 3; }
 
 static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s) {
-    score_fn *const(*fn)[SCORE_ROWS + 1] = t == HN_F32 ? scores_F32 : t == HN_F16 ? scores_F16 : scores_BF16;
+    static score_fn *const(*const of_type[])[SCORE_ROWS + 1] = {scores_F32, scores_F16, scores_BF16, scores_Q8_0};
+    score_fn *const(*fn)[SCORE_ROWS + 1] = of_type[numbered(t)];
     int tiles = (nq + SCORE_ROWS - 1) / SCORE_ROWS;
     for (int c = c0; c < c1;) {
         int wide = 2; /* log2 of the chunks at once */
@@ -117,20 +131,16 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
-/* Lanes of chunk c that lie in [lo, hi). */
-HN_INLINE __mmask16 chunk_lanes(int c, int lo, int hi) {
-    unsigned from = lo > 16 * c ? (unsigned)(lo - 16 * c) : 0, to = hi < 16 * c + 16 ? (unsigned)(hi - 16 * c) : 16;
-    return (__mmask16)((1u << to) - (1u << from));
-}
-
 static void softmax(float *s, int lo, int hi, float *m, float *l) {
     const int c0 = lo / 16, c1 = (hi + 15) / 16;
     const __m512 least = _mm512_set1_ps(-INFINITY);
     __m512 top = least, sum = _mm512_setzero_ps();
-    for (int c = c0; c < c1; c++) top = _mm512_max_ps(_mm512_mask_loadu_ps(least, chunk_lanes(c, lo, hi), s + 16 * c), top);
+    for (int c = c0; c < c1; c++) {
+        top = _mm512_max_ps(_mm512_mask_loadu_ps(least, hn_chunk_lanes(c, lo, hi), s + 16 * c), top);
+    }
     *m = _mm512_reduce_max_ps(top);
     for (int c = c0; c < c1; c++) {
-        const __mmask16 lanes = chunk_lanes(c, lo, hi);
+        const __mmask16 lanes = hn_chunk_lanes(c, lo, hi);
         const __m512 v = _mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, s + 16 * c), _mm512_set1_ps(*m));
         const __m512 e = hn_exp_avx512(v);
         _mm512_mask_storeu_ps(s + 16 * c, lanes, e);
@@ -144,19 +154,26 @@ static void softmax(float *s, int lo, int hi, float *m, float *l) {
 HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_keys *keys, int lo, int hi, const float *e,
                           int dim, int d0, float *o, int ldo) {
     const __mmask16 lanes = D > 1 || dim - d0 >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d0)) - 1);
-    const size_t row = (size_t)dim * element_bytes(t);
+    const size_t row = (size_t)dim * hn_kv_lane_bytes(t);
     __m512 acc[VALUE_ROWS * VALUE_VECTORS];
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = _mm512_maskz_loadu_ps(lanes, o + i * ldo + d0 + 16 * j);
     }
     for (int p = lo; p < hi;) {
         const int c = p / HN_KEY_CHUNK, end = hi < (c + 1) * HN_KEY_CHUNK ? hi : (c + 1) * HN_KEY_CHUNK;
-        const unsigned char *v = (const unsigned char *)keys->v[c] + row * (size_t)(p % HN_KEY_CHUNK) +
-                                 (size_t)d0 * element_bytes(t);
-        for (; p < end; p++, v += row) {
+        const unsigned char *base = (const unsigned char *)keys->v[c] + (size_t)d0 * hn_kv_lane_bytes(t);
+        for (; p < end; p++) {
+            const unsigned at = (unsigned)p % HN_KEY_CHUNK, second = at % (unsigned)hn_kv_pair(t);
+            const unsigned char *v = base + row * (at / (unsigned)hn_kv_pair(t));
             __m512 x[VALUE_VECTORS];
             HN_UNROLL for (int j = 0; j < D; j++) {
-                x[j] = D > 1 ? load_all(t, v + 16 * (size_t)j * element_bytes(t)) : load_lanes(t, v, lanes);
+                const size_t to = 16 * (size_t)j * hn_kv_lane_bytes(t);
+                __m512 by = _mm512_setzero_ps();
+                if (t == HN_Q8_0) {
+                    const int block = (int)at * (dim / HN_KV_SCALED) + (d0 + 16 * j) / HN_KV_SCALED;
+                    by = _mm512_set1_ps(keys->v_scale[c][block]);
+                }
+                x[j] = D > 1 ? load_all(t, v + to, second, by) : load_lanes(t, v, second, by, lanes);
             }
             HN_UNROLL for (int i = 0; i < T; i++) {
                 const __m512 w = _mm512_set1_ps(e[i * HN_KEY_BLOCK + p]);
@@ -187,9 +204,11 @@ typedef void value_fn(const hn_keys *keys, int lo, int hi, const float *e, int d
 VALUES(F32)
 VALUES(F16)
 VALUES(BF16)
+VALUES(Q8_0)
 
 static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo) {
-    value_fn *const(*fn)[VALUE_ROWS + 1] = t == HN_F32 ? values_F32 : t == HN_F16 ? values_F16 : values_BF16;
+    static value_fn *const(*const of_type[])[VALUE_ROWS + 1] = {values_F32, values_F16, values_BF16, values_Q8_0};
+    value_fn *const(*fn)[VALUE_ROWS + 1] = of_type[numbered(t)];
     for (int i = 0; i < nq;) {
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
         const float *ei = e + i * HN_KEY_BLOCK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_avx2.h - hn_exp, sums over lanes and loads of a few lanes, 8 at a time. Included by files compiled for that
+/* math_avx2.h - hn_exp, rounding to bf16, sums over lanes and loads of a few lanes, 8 at a time. Included by files compiled for that
  * level only. */
 #ifndef HN_MATH_AVX2_H
 #define HN_MATH_AVX2_H
@@ -22,6 +22,25 @@ HN_INLINE __m256 hn_exp_avx2(__m256 x) {
     p = _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r));
     const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
     return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+HN_INLINE __m256 hn_exp_bf16_avx2(__m256 x) {
+    const __m256 t = _mm256_max_ps(_mm256_set1_ps(HN_EXP2_LO), _mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)));
+    const __m256 k = _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm256_sub_ps(t, k);
+    __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(HN_EXP2_P2), f, _mm256_set1_ps(HN_EXP2_P1));
+    p = _mm256_fmadd_ps(_mm256_fmadd_ps(p, f, _mm256_set1_ps(HN_EXP2_P0)), f, _mm256_set1_ps(1.0f));
+    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+}
+
+/* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
+HN_INLINE __m256i hn_bf16_avx2(__m256 v) {
+    const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(r, 16), quiet, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
 }
 
 /* Lanes 0..7 and 8..15 of a sum: the tree of ref/norm.c, halves are added, 8, 4, 2, 1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_avx512.h - hn_exp and sums over lanes, 16 at a time. Included by files compiled for that level only. */
+/* math_avx512.h - hn_exp, rounding to bf16, and sums over lanes, 16 at a time. Included by files compiled for that level only. */
 #ifndef HN_MATH_AVX512_H
 #define HN_MATH_AVX512_H
 #include <immintrin.h>
@@ -20,6 +20,24 @@ HN_INLINE __m512 hn_exp_avx512(__m512 x) {
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P0));
     p = _mm512_add_ps(_mm512_set1_ps(1.0f), _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r));
     return _mm512_scalef_ps(p, k);
+}
+
+/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+HN_INLINE __m512 hn_exp_bf16_avx512(__m512 x) {
+    const __m512 t = _mm512_max_ps(_mm512_set1_ps(HN_EXP2_LO), _mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)));
+    const __m512 k = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(t, k);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(HN_EXP2_P2), f, _mm512_set1_ps(HN_EXP2_P1));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(HN_EXP2_P0));
+    return _mm512_scalef_ps(_mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f)), k);
+}
+
+/* Rounded to bf16, in the low half of each lane; NaN stays NaN. */
+HN_INLINE __m512i hn_bf16_avx512(__m512 v) {
+    const __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm512_mask_or_epi32(_mm512_srli_epi32(r, 16), _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high,
+                                _mm512_set1_epi32(0x40));
 }
 
 /* The tree of ref/norm.c: halves are added, 8, 4, 2, 1. */

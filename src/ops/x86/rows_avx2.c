@@ -140,18 +140,9 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
     }
 }
 
-/* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
-HN_INLINE __m256i nearest_bf16(__m256 v) {
-    const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
-    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-    const __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
-    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    return _mm256_blendv_epi8(_mm256_srli_epi32(r, 16), quiet, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
-}
-
 HN_INLINE __m128i to_half(hn_dtype t, __m256 v) {
     if (t == HN_F16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i r = nearest_bf16(v);
+    const __m256i r = hn_bf16_avx2(v);
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
 }
 

@@ -102,22 +102,13 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
-HN_INLINE __m256i to_bf16(__m512 v) {
-    const __m512i u = _mm512_castps_si512(v), high = _mm512_srli_epi32(u, 16);
-    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
-    r = _mm512_srli_epi32(r, 16);
-    r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
-    return _mm512_cvtepi32_epi16(r);
-}
-
 static void round_bf16(const float *x, int count, uint16_t *y) {
     for (int i = 0; i < count; i += 16) {
         __m512 v = _mm512_maskz_loadu_ps(lanes_of(count - i), x + i);
         const __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MIN));
         const __mmask16 tiny = _mm512_cmp_ps_mask(_mm512_abs_ps(v), _mm512_set1_ps(0x1p-126f), _CMP_LT_OQ);
         v = _mm512_mask_mov_ps(v, tiny, _mm512_castsi512_ps(sign));
-        _mm256_mask_storeu_epi16(y + i, lanes_of((count + 1) / 2 * 2 - i), to_bf16(v));
+        _mm256_mask_storeu_epi16(y + i, lanes_of((count + 1) / 2 * 2 - i), _mm512_cvtepi32_epi16(hn_bf16_avx512(v)));
     }
 }
 
@@ -128,7 +119,8 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
         if (t == HN_F32) {
             _mm512_mask_storeu_ps((float *)dst + i, lanes, v);
         } else {
-            __m256i h = t == HN_F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : to_bf16(v);
+            const __m256i h = t == HN_F16 ? _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+                                          : _mm512_cvtepi32_epi16(hn_bf16_avx512(v));
             _mm256_mask_storeu_epi16((uint16_t *)dst + i, lanes, h);
         }
     }

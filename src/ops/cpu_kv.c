@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_kv.c - rows of the cache: rotated and stored, copied, moved. Where their elements lie: kv.h. Which rank does what
+ * never changes a value. */
+#include <assert.h>
+#include <string.h>
+
+#include "ops/cpu_mem.h"
+#include "ops/kernels.h"
+
+/* `count` pieces of `size` bytes, some bytes apart on both sides. */
+static void copy_apart(unsigned char *to, size_t to_step, const unsigned char *from, size_t from_step, size_t size,
+                       int count) {
+    if (to_step == size && from_step == size) {
+        memcpy(to, from, size * (size_t)count);
+        return;
+    }
+    assert(size == 1 || size == 2 || size == 4); /* each a size that the compiler knows */
+    if (size == 1) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 1);
+    if (size == 2) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 2);
+    if (size == 4) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 4);
+}
+
+void hn_kv_copy(unsigned char *to, const hn_kv_row *t, const unsigned char *from, const hn_kv_row *f) {
+    copy_apart(to + t->at, t->step, from + f->at, f->step, t->size, t->count);
+    if (t->scales) {
+        copy_apart(to + t->scale_at, t->scale_step, from + f->scale_at, f->scale_step, sizeof(float), t->scales);
+    }
+}
+
+/* The place of a slot: its page, and its row in it. */
+static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, int *row) {
+    *row = slot % kv->page_rows;
+    return (unsigned char *)hn_host(kv->pool) + kv->page_bytes * (size_t)pages[slot / kv->page_rows];
+}
+
+/* A head's codes, and behind them their scales, rounded as the inputs of products are. */
+static void to_codes(const struct hn_kernels *k, const float *x, int dim, unsigned char *out) {
+    for (int d = 0; d < dim; d += HN_GROUP) {
+        hn_q8_group g;
+        hn_q8_parts parts;
+        const size_t count = (size_t)(dim - d < HN_GROUP ? dim - d : HN_GROUP), block = (size_t)d / HN_KV_SCALED;
+        k->quantise(x + d, (int)count, &g, &parts);
+        memcpy(out + d, g.q, count);
+        memcpy(out + (size_t)dim + block * sizeof(float), g.d, count / HN_KV_SCALED * sizeof(float));
+    }
+}
+
+/* K or V of one head in the cache's type. */
+static void store(const struct hn_kernels *k, const hn_kv *kv, unsigned char *page, const hn_kv_row *r, const float *x,
+                  int dim) {
+    _Alignas(64) unsigned char rounded[HN_MAX_HEAD_DIM * sizeof(float)];
+    const hn_kv_row packed = hn_kv_packed(*r);
+    if (kv->type == HN_Q8_0) {
+        to_codes(k, x, dim, rounded);
+    } else {
+        k->to_cache(kv->type, x, dim, rounded);
+    }
+    hn_kv_copy(page, r, rounded, &packed);
+}
+
+/* Rotates the key of row i, head h, and stores it and the value. */
+static void store_row(const hn_ops *o, const hn_rows *rows, const hn_rope *rope, const float *cs, const hn_kv *kv,
+                      int i, int h, float *key, const float *value) {
+    int seq = hn_host_i32(rows->seq)[i], row;
+    const int32_t *pages = hn_host_i32(rows->page_table) + (size_t)rows->page_stride * (size_t)seq;
+    unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
+    const hn_kv_row k = hn_kv_key_row(kv, h, row), v = hn_kv_value_row(kv, h, row);
+    o->kernels->rope(key, cs, rope->dims, rope->interleaved);
+    store(o->kernels, kv, page, &k, key, kv->head_dim);
+    store(o->kernels, kv, page, &v, value, kv->v_dim);
+}
+
+/* Items are [kv head][its query heads, then itself][row]: neighbouring rows write the same cache lines of K, so one
+ * rank takes all rows of a head. */
+void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
+                       const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq) {
+    assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0);
+    int n = rows->n, group = heads / kv->kv_heads, dim = kv->head_dim, first, last;
+    hn_share(ex, (heads + kv->kv_heads) * n, &first, &last);
+    for (int item = first; item < last; item++) {
+        int i = item % n, h = item / n / (group + 1), j = item / n % (group + 1);
+        const float *row_cs = hn_host_f32(cs) + (size_t)rope->dims * (size_t)i;
+        size_t row = (size_t)ldq * (size_t)i;
+        if (j < group) {
+            ex->ops->kernels->rope(hn_host_f32(q) + row + (h * group + j) * dim, row_cs, rope->dims, rope->interleaved);
+        } else {
+            store_row(ex->ops, rows, rope, row_cs, kv, i, h, hn_host_f32(k) + row + h * dim,
+                      hn_host_f32(v) + row + h * kv->v_dim);
+        }
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* Moves K and V of one head from one slot to another. */
+static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, int to) {
+    int row_from, row_to;
+    const unsigned char *src = page_of(kv, pages, from, &row_from);
+    unsigned char *dst = page_of(kv, pages, to, &row_to);
+    const hn_kv_row k_from = hn_kv_key_row(kv, h, row_from), k_to = hn_kv_key_row(kv, h, row_to),
+                    v_from = hn_kv_value_row(kv, h, row_from), v_to = hn_kv_value_row(kv, h, row_to);
+    hn_kv_copy(dst, &k_to, src, &k_from);
+    hn_kv_copy(dst, &v_to, src, &v_from);
+}
+
+void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
+    int first, last;
+    hn_share(ex, kv->kv_heads, &first, &last);
+    for (int h = first; h < last; h++) {
+        for (int i = 0; i < n; i++) {
+            int f = hn_host_i32(from)[i], t = hn_host_i32(to)[i];
+            if (f != t) move_head(kv, hn_host_i32(pages), h, f, t);
+        }
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
