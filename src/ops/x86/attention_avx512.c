@@ -49,12 +49,13 @@ HN_INLINE void score_dim(const int T, const int P, const float *const *row, int 
     }
 }
 
-HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, int c, int c1, bool ahead,
-                          const float *const *q, int dim, float scale, float *s) {
+HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, int c, int c1, int part,
+                          int parts, const float *const *q, int dim, float scale, float *s) {
     const int pair = hn_kv_pair(t);
     const unsigned char *k[SCORE_CHUNKS];
     const float *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
+    int ask = part; /* each tile asks for its part of what comes */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -63,7 +64,10 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     HN_UNROLL for (int i = 0; i < T; i++) row[i] = q[i];
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / pair; d++) {
-        if (ahead) hn_ask_ahead(t, P, keys, c, c1, d);
+        if (d == ask) {
+            hn_ask_ahead(t, P, keys, c, c1, d);
+            ask += parts;
+        }
         HN_UNROLL for (int u = 0; u < pair; u++) {
             __m512 v[SCORE_CHUNKS];
             HN_UNROLL for (int p = 0; p < P; p++) {
@@ -86,13 +90,13 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     }
 }
 
-typedef void score_fn(const hn_keys *keys, int c, int c1, bool ahead, const float *const *q, int dim, float scale,
+typedef void score_fn(const hn_keys *keys, int c, int c1, int part, int parts, const float *const *q, int dim, float scale,
                       float *s);
 #define SCORE(type, T, P)                                                                                              \
-    static __attribute__((noinline)) void score_##type##_##T##x##P(const hn_keys *keys, int c, int c1,          \
-                                                                   bool ahead, const float *const *q, int dim,        \
+    static __attribute__((noinline)) void score_##type##_##T##x##P(const hn_keys *keys, int c, int c1, int part,       \
+                                                                   int parts, const float *const *q, int dim,        \
                                                                    float scale, float *s) {                           \
-        score_tile(HN_##type, T, P, keys, c, c1, ahead, q, dim, scale, s);                                                       \
+        score_tile(HN_##type, T, P, keys, c, c1, part, parts, q, dim, scale, s);                                       \
     }
 #define SCORES(type)                                                                                                  \
     SCORE(type, 1, 1) SCORE(type, 2, 1) SCORE(type, 3, 1) SCORE(type, 4, 1) SCORE(type, 5, 1) SCORE(type, 6, 1)       \
@@ -122,7 +126,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            fn[wide][rows](keys, c, c1, part == 0, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            fn[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_BLOCK);
             i += rows;
         }
         c += 1 << wide;

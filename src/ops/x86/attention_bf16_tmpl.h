@@ -24,11 +24,12 @@ enum { SCORE_ROWS = 6, VALUE_ROWS = 6, FLUSH = 0x8040 /* of MXCSR: denormal inpu
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, int c1, bool ahead,
+HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, int c1, int part, int parts,
                           const uint16_t *const *q, int dim, float scale, float *s) {
     const unsigned char *k[SCORE_CHUNKS];
     const uint16_t *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
+    int ask = part; /* each tile asks for its part of what comes */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -38,7 +39,10 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / 2; d++) {
         pairs v[SCORE_CHUNKS];
-        if (ahead) hn_ask_ahead(HN_BF16, P, keys, c, c1, d);
+        if (d == ask) {
+            hn_ask_ahead(HN_BF16, P, keys, c, c1, d);
+            ask += parts;
+        }
         HN_UNROLL for (int p = 0; p < P; p++) {
             v[p] = of_line(_mm512_loadu_si512(k[p]));
             k[p] += step[p];
@@ -56,12 +60,12 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     }
 }
 
-typedef void score_fn(const hn_keys *keys, int c, int c1, bool ahead, const uint16_t *const *q, int dim, float scale,
+typedef void score_fn(const hn_keys *keys, int c, int c1, int part, int parts, const uint16_t *const *q, int dim, float scale,
                       float *s);
 #define SCORE(T, P)                                                                                                   \
-    static __attribute__((noinline)) void score_##T##x##P(const hn_keys *keys, int c, int c1, bool ahead,             \
+    static __attribute__((noinline)) void score_##T##x##P(const hn_keys *keys, int c, int c1, int part, int parts,             \
                                                           const uint16_t *const *q, int dim, float scale, float *s) { \
-        score_tile(T, P, keys, c, c1, ahead, q, dim, scale, s);                                                       \
+        score_tile(T, P, keys, c, c1, part, parts, q, dim, scale, s);                                                       \
     }
 SCORE(1, 1) SCORE(2, 1) SCORE(3, 1) SCORE(4, 1) SCORE(5, 1) SCORE(6, 1)
 SCORE(1, 2) SCORE(2, 2) SCORE(3, 2) SCORE(4, 2) SCORE(5, 2) SCORE(6, 2)
@@ -85,7 +89,7 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            score_fns[wide][rows](keys, c, c1, part == 0, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            score_fns[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_BLOCK);
             i += rows;
         }
         c += 1 << wide;
