@@ -133,8 +133,13 @@ typedef struct hn_arch {
 /* Finds the architecture and describes it. Unknown: HUNCH_REFUSED, naming it and those we know. */
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err);
 void hn_arch_fini(hn_arch *a);
-/* The tensor name of a role. layer is ignored where the role has none. */
+/* The tensor of a role: its name, whether a model of this description has it, its shape in ggml's order (inputs, outputs; a
+ * vector has outputs 1), what is added to a vector's values as they are stored. layer: 0 where the role has none. */
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]);
+bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
+void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
+float hn_arch_vector_more(const hn_arch *a, hn_role role);
+bool hn_role_is_vector(hn_role role); /* norms and biases */
 
 /* One architecture. Reads into a zeroed description. */
 typedef struct hn_family {

@@ -206,81 +206,12 @@ static hunch_status keys_write(conversion *c) {
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-static bool role_is_bias(hn_role role) {
-    return role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_DOWN_BIAS;
-}
-
-/* Norms and biases: written as F32. */
-static bool role_is_vector(hn_role role) {
-    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM ||
-           (role > HN_ROLE_DOWN && role < HN_ROLE_QKV);
-}
-
-static bool role_is_there(const hn_layer_desc *l, hn_role role) {
-    switch (role) {
-    case HN_ROLE_Q:
-    case HN_ROLE_K:
-    case HN_ROLE_V: return !l->fused_qkv;
-    case HN_ROLE_QKV: return l->fused_qkv;
-    case HN_ROLE_GATE:
-    case HN_ROLE_UP: return !l->fused_gate_up;
-    case HN_ROLE_GATE_UP: return l->fused_gate_up;
-    case HN_ROLE_Q_BIAS:
-    case HN_ROLE_K_BIAS:
-    case HN_ROLE_V_BIAS: return l->qkv_bias && !l->fused_qkv;
-    case HN_ROLE_QKV_BIAS: return l->qkv_bias && l->fused_qkv;
-    case HN_ROLE_O_BIAS: return l->o_bias;
-    case HN_ROLE_GATE_BIAS:
-    case HN_ROLE_UP_BIAS: return l->gate_up_bias;
-    case HN_ROLE_DOWN_BIAS: return l->down_bias;
-    case HN_ROLE_Q_NORM:
-    case HN_ROLE_K_NORM: return l->qk_norm;
-    case HN_ROLE_FFN_NORM: return !l->post_norms;
-    case HN_ROLE_PRE_FFN_NORM:
-    case HN_ROLE_POST_ATTN_NORM:
-    case HN_ROLE_POST_FFN_NORM: return l->post_norms;
-    default: return true;
-    }
-}
-
-/* dims in ggml order: inputs, outputs. A vector has outputs 1. */
-static void role_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
-    const hn_layer_desc *l = &a->layer[layer];
-    const uint64_t hidden = (uint64_t)a->hidden, head = (uint64_t)l->head_dim, q = (uint64_t)l->heads * head,
-                   kv = (uint64_t)l->kv_heads * head, ffn = (uint64_t)l->ffn_width;
-    uint64_t in = hidden, out = 1;
-    switch (role) {
-    case HN_ROLE_EMBEDDING:
-    case HN_ROLE_OUTPUT: out = (uint64_t)a->vocab; break;
-    case HN_ROLE_Q: out = q; break;
-    case HN_ROLE_K:
-    case HN_ROLE_V: out = kv; break;
-    case HN_ROLE_QKV: out = q + 2 * kv; break;
-    case HN_ROLE_O: in = q, out = hidden; break;
-    case HN_ROLE_GATE:
-    case HN_ROLE_UP: out = ffn; break;
-    case HN_ROLE_GATE_UP: out = 2 * ffn; break;
-    case HN_ROLE_DOWN: in = ffn, out = hidden; break;
-    case HN_ROLE_Q_BIAS: in = q; break;
-    case HN_ROLE_K_BIAS:
-    case HN_ROLE_V_BIAS: in = kv; break;
-    case HN_ROLE_QKV_BIAS: in = q + 2 * kv; break;
-    case HN_ROLE_GATE_BIAS:
-    case HN_ROLE_UP_BIAS: in = ffn; break;
-    case HN_ROLE_Q_NORM:
-    case HN_ROLE_K_NORM: in = head; break;
-    default: break; /* norms and biases of the stream */
-    }
-    dims[0] = in;
-    dims[1] = out;
-}
-
 static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor **t) {
     char name[128];
     uint64_t dims[2];
     hn_arch_tensor_name(&c->arch, role, layer, name);
-    role_shape(&c->arch, role, layer, dims);
-    return hn_source_need(c->src, name, role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
+    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    return hn_source_need(c->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
 }
 
 static hunch_status role_declare(conversion *c, hn_role role, int layer) {
@@ -292,8 +223,8 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     if (status != HUNCH_OK)
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
-    role_shape(&c->arch, role, layer, dims);
-    if (role_is_vector(role))
+    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    if (hn_role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
         return hn_fail(
@@ -356,8 +287,8 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
-    if (role_is_vector(role))
-        status = vector_write(c, t, c->arch.norms_less_one && !role_is_bias(role) ? 1 : 0, heads, head_dim);
+    if (hn_role_is_vector(role))
+        status = vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim);
     else
         status = rows_write(c, t->data, t->bytes, t->name, heads, head_dim);
     hn_source_release(c->src, t);
@@ -366,14 +297,13 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
 
 /* The tensors in the file's order, declared or written. */
 static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversion *c, hn_role role, int layer)) {
-    hunch_status status = visit(c, HN_ROLE_EMBEDDING, 0);
-    if (status == HUNCH_OK)
-        status = visit(c, HN_ROLE_OUTPUT_NORM, 0);
-    if (status == HUNCH_OK && !c->arch.tied)
-        status = visit(c, HN_ROLE_OUTPUT, 0);
+    hunch_status status = HUNCH_OK;
+    for (int role = 0; role < HN_ROLE_ATTN_NORM && status == HUNCH_OK; role++)
+        if (hn_arch_has(&c->arch, (hn_role)role, 0))
+            status = visit(c, (hn_role)role, 0);
     for (int layer = 0; layer < c->arch.layers; layer++)
         for (int role = HN_ROLE_ATTN_NORM; role < HN_ROLES && status == HUNCH_OK; role++)
-            if (role_is_there(&c->arch.layer[layer], (hn_role)role))
+            if (hn_arch_has(&c->arch, (hn_role)role, layer))
                 status = visit(c, (hn_role)role, layer);
     return status;
 }

@@ -7,77 +7,62 @@
 
 enum { PER_LAYER = 24, PER_MODEL = 3 };
 
-static hn_part whole(int out) {
-    return (hn_part){0, out, out};
-}
-
-static hunch_status plan_norm(hn_plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
-    return hn_plan_values(p, role, layer, whole(n), 1, p->m->arch.norms_less_one ? 1 : 0, dst, err);
-}
-
-static hunch_status plan_bias(hn_plan *p, hn_role role, int layer, int n, hn_buf *dst, hunch_error *err) {
-    return hn_plan_values(p, role, layer, whole(n), 1, 0, dst, err);
-}
-
-/* Of a matrix that ends a branch: what scales its product scales it too. */
-static hunch_status plan_last_bias(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err) {
-    return hn_plan_values(p, role, layer, whole(p->m->arch.hidden), p->m->arch.residual_scale, 0, dst, err);
-}
+static const hn_part whole = {0, 0};
 
 /* q, k and v: tensors of their own, or rows of a fused one; their biases likewise. */
 static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
     const hn_layer_desc *d = &p->m->arch.layer[i];
     hn_layer *l = &p->m->layer[i];
-    const int h = p->m->arch.hidden, q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim, all = q + 2 * kv;
-    const hn_part fused[] = {{0, q, all}, {q, kv, all}, {q + kv, kv, all}};
-    const int own[] = {q, kv, kv};
+    const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
+    const hn_part fused[] = {{0, q}, {q, kv}, {q + kv, kv}};
     hn_weight *const w[] = {&l->q, &l->k, &l->v};
     hn_buf *const bias[] = {&l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
     hunch_status st = HUNCH_OK;
     for (int j = 0; !st && j < 3; j++)
-        st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, h, fused[j], false, w[j], err)
-                          : hn_plan_matrix(p, (hn_role)(HN_ROLE_Q + j), i, h, whole(own[j]), false, w[j], err);
-    for (int j = 0; !st && d->qkv_bias && j < 3; j++)
-        st = d->fused_qkv ? hn_plan_values(p, HN_ROLE_QKV_BIAS, i, fused[j], 1, 0, bias[j], err)
-                          : plan_bias(p, (hn_role)(HN_ROLE_Q_BIAS + j), i, own[j], bias[j], err);
+        st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, fused[j], false, w[j], err)
+                          : hn_plan_matrix(p, (hn_role)(HN_ROLE_Q + j), i, whole, false, w[j], err);
+    for (int j = 0; !st && j < 3; j++)
+        st = d->fused_qkv ? hn_plan_vector(p, HN_ROLE_QKV_BIAS, i, fused[j], bias[j], err)
+                          : hn_plan_vector(p, (hn_role)(HN_ROLE_Q_BIAS + j), i, whole, bias[j], err);
     return st;
 }
 
-static hunch_status plan_attention(hn_plan *p, int i, hunch_error *err) {
+static hunch_status plan_gate_up(hn_plan *p, int i, hunch_error *err) {
     const hn_layer_desc *d = &p->m->arch.layer[i];
-    const int h = p->m->arch.hidden;
+    const bool fused = d->fused_gate_up;
+    const hn_part gate = {0, fused ? d->ffn_width : 0}, up = {fused ? d->ffn_width : 0, fused ? d->ffn_width : 0};
     hn_layer *l = &p->m->layer[i];
-    hunch_status st = plan_norm(p, HN_ROLE_ATTN_NORM, i, h, &l->attn_norm, err);
-    if (!st) st = plan_qkv(p, i, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_O, i, d->heads * d->head_dim, whole(h), false, &l->o, err);
-    if (!st && d->o_bias) st = plan_last_bias(p, HN_ROLE_O_BIAS, i, &l->o_bias, err);
-    l->heads.eps = p->m->arch.norm_eps;
-    if (!st && d->qk_norm) st = plan_norm(p, HN_ROLE_Q_NORM, i, d->head_dim, &l->heads.q_norm, err);
-    if (!st && d->qk_norm) st = plan_norm(p, HN_ROLE_K_NORM, i, d->head_dim, &l->heads.k_norm, err);
-    if (!st && d->post_norms) st = plan_norm(p, HN_ROLE_POST_ATTN_NORM, i, h, &l->post_attn_norm, err);
+    hunch_status st = hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, gate, false, &l->gate, err);
+    return st ? st : hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, up, true, &l->up, err);
+}
+
+/* Whatever of them the description has. */
+static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
+    hn_layer *l = &p->m->layer[i];
+    const struct {
+        hn_role role;
+        hn_buf *dst;
+    } all[] = {{HN_ROLE_ATTN_NORM, &l->attn_norm},     {HN_ROLE_O_BIAS, &l->o_bias},
+               {HN_ROLE_Q_NORM, &l->heads.q_norm},     {HN_ROLE_K_NORM, &l->heads.k_norm},
+               {HN_ROLE_POST_ATTN_NORM, &l->post_attn_norm}, {HN_ROLE_FFN_NORM, &l->ffn_norm},
+               {HN_ROLE_PRE_FFN_NORM, &l->ffn_norm},   {HN_ROLE_GATE_BIAS, &l->gate_bias},
+               {HN_ROLE_UP_BIAS, &l->up_bias},         {HN_ROLE_DOWN_BIAS, &l->down_bias},
+               {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}};
+    hunch_status st = HUNCH_OK;
+    for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
+        st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
     return st;
 }
 
-static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
-    const hn_layer_desc *d = &p->m->arch.layer[i];
-    const int h = p->m->arch.hidden, ffn = d->ffn_width;
-    const hn_part gate = d->fused_gate_up ? (hn_part){0, ffn, 2 * ffn} : whole(ffn),
-               up = d->fused_gate_up ? (hn_part){ffn, ffn, 2 * ffn} : whole(ffn);
-    hn_layer *l = &p->m->layer[i];
-    hunch_status st = plan_norm(p, d->post_norms ? HN_ROLE_PRE_FFN_NORM : HN_ROLE_FFN_NORM, i, h, &l->ffn_norm, err);
-    if (!st) st = hn_plan_matrix(p, d->fused_gate_up ? HN_ROLE_GATE_UP : HN_ROLE_GATE, i, h, gate, false, &l->gate, err);
-    if (!st) st = hn_plan_matrix(p, d->fused_gate_up ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, h, up, true, &l->up, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, ffn, whole(h), false, &l->down, err);
-    if (!st && d->gate_up_bias) st = plan_bias(p, HN_ROLE_GATE_BIAS, i, ffn, &l->gate_bias, err);
-    if (!st && d->gate_up_bias) st = plan_bias(p, HN_ROLE_UP_BIAS, i, ffn, &l->up_bias, err);
-    if (!st && d->down_bias) st = plan_last_bias(p, HN_ROLE_DOWN_BIAS, i, &l->down_bias, err);
-    if (!st && d->post_norms) st = plan_norm(p, HN_ROLE_POST_FFN_NORM, i, h, &l->post_ffn_norm, err);
-    return st;
-}
-
+/* Matrices in the order of a pass. */
 static hunch_status plan_layer(hn_plan *p, int i, hunch_error *err) {
-    hunch_status st = plan_attention(p, i, err);
-    return st ? st : plan_ffn(p, i, err);
+    hn_layer *l = &p->m->layer[i];
+    l->heads.eps = p->m->arch.norm_eps;
+    hunch_status st = plan_qkv(p, i, err);
+    if (!st) st = hn_plan_matrix(p, HN_ROLE_O, i, whole, false, &l->o, err);
+    if (!st) st = plan_gate_up(p, i, err);
+    if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &l->down, err);
+    return st ? st : plan_vectors(p, i, err);
 }
 
 static bool begins(const char *name, const char *with) {
@@ -103,15 +88,15 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool map
     if (st) return st;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    st = hn_plan_matrix(p, HN_ROLE_EMBEDDING, 0, a->hidden, whole(a->vocab), false, &m->embedding, err);
+    st = hn_plan_matrix(p, HN_ROLE_EMBEDDING, 0, whole, false, &m->embedding, err);
     if (st) return st;
     if (!a->tied) { /* a pass reads one row of it, no more */
         m->weight_bytes = 0;
         m->macs_per_row = 0;
     }
     for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
-    if (!st) st = plan_norm(p, HN_ROLE_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
-    if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, a->hidden, whole(a->vocab), false, &m->output, err);
+    if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
+    if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
     p->tables = hn_plan_room(p, 3 * (size_t)a->rope_dims / 2 * sizeof(float));
     return st ? st : check_rest(p, err);
 }

@@ -41,16 +41,17 @@ size_t hn_plan_room(hn_plan *p, size_t bytes) {
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------- */
 
-static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, int n_dims, int in, int out, hn_tensor **t,
-                                hunch_error *err) {
+/* dims: its shape. */
+static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
     char name[128];
-    hn_arch_tensor_name(&p->m->arch, role, layer, name);
-    hunch_status st = hn_source_need(p->src, name, n_dims, (uint64_t)in, (uint64_t)out, t, err);
-    if (st) return st;
     size_t row;
-    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, (uint64_t)in, &row))
+    hn_arch_tensor_name(&p->m->arch, role, layer, name);
+    hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
+    hunch_status st = hn_source_need(p->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
+    if (st) return st;
+    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, dims[0], &row))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type",
-                       hn_source_path(p->src), name, in, hn_dtype_name((*t)->dtype));
+                       hn_source_path(p->src), name, (int)dims[0], hn_dtype_name((*t)->dtype));
     return HUNCH_OK;
 }
 
@@ -64,14 +65,19 @@ static hunch_status find_factors(hn_plan *p, const hn_tensor *t, hn_tensor **fac
                           (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, factors, err);
 }
 
-hunch_status hn_plan_values(hn_plan *p, hn_role role, int layer, hn_part values, float times, float more, hn_buf *dst,
-                            hunch_error *err) {
+hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
+    const hn_arch *a = &p->m->arch;
+    const bool ends_branch = role == HN_ROLE_O_BIAS || role == HN_ROLE_DOWN_BIAS; /* what scales the product scales it too */
+    uint64_t dims[2];
     hn_tensor *t;
-    hunch_status st = find_tensor(p, role, layer, 1, values.of, 1, &t, err);
+    if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
+    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
     if (st) return st;
-    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .more = more, .times = times, .first = values.first,
-                                     .out = values.out, .off = hn_plan_room(p, (size_t)values.out * sizeof(float))};
-    p->m->parameters += (uint64_t)values.out;
+    const int count = part.count ? part.count : (int)dims[0];
+    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = count,
+                                     .times = ends_branch ? a->residual_scale : 1, .more = hn_arch_vector_more(a, role),
+                                     .off = hn_plan_room(p, (size_t)count * sizeof(float))};
+    p->m->parameters += (uint64_t)count;
     return HUNCH_OK;
 }
 
@@ -97,29 +103,28 @@ static hunch_status place_matrix(hn_plan *p, hn_placement *it, bool pair, hunch_
     return HUNCH_OK;
 }
 
-hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, int in, hn_part rows, bool pair, hn_weight *w,
-                            hunch_error *err) {
-    hn_tensor *t;
-    hunch_status st = find_tensor(p, role, layer, 2, in, rows.of, &t, err);
-    hn_tensor *factors = NULL;
+hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
+    uint64_t dims[2];
+    hn_tensor *t, *factors = NULL;
+    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
     if (!st) st = find_factors(p, t, &factors, err);
-    if (!st && factors && rows.first % HN_STRIP)
+    if (!st && factors && part.first % HN_STRIP)
         st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d begins a matrix, expected a multiple of %d for %s",
-                     hn_source_path(p->src), t->name, rows.first, HN_STRIP, t->type_name);
+                     hn_source_path(p->src), t->name, part.first, HN_STRIP, t->type_name);
     if (st) return st;
+    const int in = (int)dims[0], out = part.count ? part.count : (int)dims[1];
     const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
-    *w = (hn_weight){.dtype = t->dtype, .out = rows.out, .in = in, .strip_stride = strip};
-    p->item[p->n] = (hn_placement){
-        .tensor = t, .weight = w, .times = 1, .first = rows.first, .out = rows.out, .factors = factors};
+    *w = (hn_weight){.dtype = t->dtype, .out = out, .in = in, .strip_stride = strip};
+    p->item[p->n] = (hn_placement){.tensor = t, .weight = w, .first = part.first, .out = out, .factors = factors};
     st = place_matrix(p, &p->item[p->n], pair, err);
     if (st) return st;
     p->n++;
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, (uint64_t)in, &row);
-    p->stored += row * (uint64_t)rows.out;
-    p->m->parameters += (uint64_t)in * (uint64_t)rows.out;
-    p->m->weight_bytes += p->mapped ? row * (size_t)rows.out : strip * (size_t)strips(w);
-    p->m->macs_per_row += (double)in * rows.out;
+    p->stored += row * (uint64_t)out;
+    p->m->parameters += (uint64_t)in * (uint64_t)out;
+    p->m->weight_bytes += p->mapped ? row * (size_t)out : strip * (size_t)strips(w);
+    p->m->macs_per_row += (double)in * out;
     return HUNCH_OK;
 }
 

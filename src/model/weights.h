@@ -28,19 +28,18 @@ typedef struct hn_plan {
     size_t strips; /* most bytes of strips that a rank packs while it computes */
 } hn_plan;
 
-/* Rows of the tensor that a matrix (or values that a vector) is: all of them, or a part of a fused one. */
+/* Rows of the tensor that a matrix (or values that a vector) is: a part of a fused one, or with count 0 all. */
 typedef struct hn_part {
-    int first, out, of;
+    int first, count;
 } hn_part;
 
 /* room: most tensors there will be. m->ops is filled. */
 hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err);
-/* HUNCH_REFUSED where the tensor is missing, has another shape or a type without kernels. */
-hunch_status hn_plan_values(hn_plan *p, hn_role role, int layer, hn_part values, float times, float more, hn_buf *dst,
-                            hunch_error *err);
+/* HUNCH_REFUSED where the tensor is missing, has another shape or a type without kernels. A vector that the description does not
+ * have is left out. */
+hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
-hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, int in, hn_part rows, bool pair, hn_weight *w,
-                            hunch_error *err);
+hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* Room in the model's block for what is not in the file. Returns its place. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Takes the memory (m->weights) and brings everything planned there. On failure m->weights is the caller's to free. */

@@ -25,7 +25,6 @@ static inline int hn_lanes_blocks(int n) { return (n + HN_LANES_BLOCK - 1) / HN_
 static inline double hn_mass_of(float w) { return ((double)w + HN_MASS_ROUND) - HN_MASS_ROUND; }
 typedef struct hn_tally {
     int64_t count, mass;
-    double sum; /* of the weights themselves: 16 lanes by position, then lane after lane */
 } hn_tally;
 
 /* `block`: what maxima gave of the same l and n; blocks whose largest lies below the threshold are passed over. NULL: none. */
@@ -37,11 +36,12 @@ typedef struct hn_lanes {
     /* w[i] = e^((l[i] - max) * scale), float32 within 2 units in the last place; 1 where l is max; 0 for NaN and below
      * e^-87. In place is fine. scale > 0, no l above max. */
     void (*weights)(const float *l, int n, float max, float scale, float *w);
-    /* Mass and sum of these weights, of the blocks that reach `floor`; no count. */
-    hn_tally (*weigh)(const float *l, int n, const float *block, float floor, float max, float scale);
-    /* Count, and mass of the weights, where key >= least. w in [0, 1]; NULL: no mass. No sum. */
+    /* Sum of these weights: 16 lanes by position, then lane after lane. Their mass, of the blocks that reach `floor`. */
+    double (*weigh)(const float *l, int n, float max, float scale);
+    int64_t (*mass)(const float *l, int n, const float *block, float floor, float max, float scale);
+    /* Count, and mass of the weights, where key >= least. w in [0, 1]; NULL: no mass. */
     hn_tally (*tally)(const float *key, const float *w, int n, float least);
-    double (*sum)(const float *w, int n);
+    double (*sum)(const float *w, int n); /* as weigh adds */
     /* Sum of (of_p p - of_q q)+, 16 lanes by position; each into out unless that is NULL. out may be p. */
     double (*excess)(const double *p, const float *q, int n, double of_p, double of_q, double *out);
     /* Indices and values where l >= least, in order; returns how many. Room for n; value may be l. */

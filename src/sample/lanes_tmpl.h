@@ -144,7 +144,7 @@ static int32_t lanes_argmax(const float *l, int n) {
 
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
-/* z where it is at least `low`, else 0. */
+/* x where z is at least `low`, else 0. */
 static inline vf vf_from(vf z, float low, vf x) {
 #if defined(__AVX512F__) && LANES_BYTES == 64
     return (vf)_mm512_maskz_mov_ps(_mm512_cmp_ps_mask((__m512)z, _mm512_set1_ps(low), _CMP_GE_OQ), (__m512)x);
@@ -156,7 +156,7 @@ static inline vf vf_from(vf z, float low, vf x) {
 /* e^z for z in [-87, 0], 0 below and for NaN: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2]. */
 static inline vf weight(vf z) {
     const vf round = vf_all(12582912.0f); /* 1.5 * 2^23: the sum's low bits are the nearest integer */
-    vf c = vf_from(z, -87.0f, z);
+    vf c = vf_max(z, vf_all(-87.0f));
     vf t = c * 1.44269504f + round, n = t - round;
     vf r = (c - n * 0.693359375f) - n * -2.12194440e-4f; /* ln 2 in two parts, the first exact times n */
     vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -165,8 +165,7 @@ static inline vf weight(vf z) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * r) * r + r + 1.0f;
-    vi power = ((vi)t - (vi)round + 127) << 23;
-    return vf_from(z, -87.0f, p * (vf)power);
+    return vf_from(z, -87.0f, (vf)((vi)p + ((vi)t << 23))); /* n joins the exponent: nothing here is denormal */
 }
 
 /* infinite: max is +inf, and inf - inf has to count as 0. e^0 is 1 as it is. */
@@ -240,8 +239,14 @@ static double lanes_sum(const float *w, int n) {
     return sums_end(sum);
 }
 
-ALWAYS_INLINE hn_tally weigh_loop(const float *l, int n, const float *block, float floor, float max, float scale,
-                                  bool infinite) {
+/* One of the two: what is added up is either. */
+typedef union weighed {
+    int64_t mass;
+    double sum;
+} weighed;
+
+ALWAYS_INLINE weighed weigh_loop(const float *l, int n, const float *block, float floor, float max, float scale,
+                                 bool infinite, bool masses) {
     vd sum[PARTS] = {{0}};
     vq mass = {0};
     int64_t added = 0;
@@ -253,18 +258,23 @@ ALWAYS_INLINE hn_tally weigh_loop(const float *l, int n, const float *block, flo
             vf w[SUMS / LANES];
             for (int k = 0; k < SUMS / LANES; k++) {
                 w[k] = weights_vector(vf_load(p + j + k * LANES), max, scale, infinite);
-                mass = mass_add(mass, w[k]);
+                if (masses) mass = mass_add(mass, w[k]);
             }
-            sums_add(sum, w);
+            if (!masses) sums_add(sum, w);
         }
         added += HN_LANES_BLOCK;
     }
-    return (hn_tally){.mass = mass_end(mass, added), .sum = sums_end(sum)};
+    return masses ? (weighed){.mass = mass_end(mass, added)} : (weighed){.sum = sums_end(sum)};
 }
 
-static hn_tally lanes_weigh(const float *l, int n, const float *block, float floor, float max, float scale) {
-    return max == INFINITY ? weigh_loop(l, n, block, floor, max, scale, true)
-                           : weigh_loop(l, n, block, floor, max, scale, false);
+static double lanes_weigh(const float *l, int n, float max, float scale) {
+    return max == INFINITY ? weigh_loop(l, n, NULL, 0, max, scale, true, false).sum
+                           : weigh_loop(l, n, NULL, 0, max, scale, false, false).sum;
+}
+
+static int64_t lanes_mass(const float *l, int n, const float *block, float floor, float max, float scale) {
+    return max == INFINITY ? weigh_loop(l, n, block, floor, max, scale, true, true).mass
+                           : weigh_loop(l, n, block, floor, max, scale, false, true).mass;
 }
 
 ALWAYS_INLINE hn_tally tally_loop(const float *key, const float *w, int n, float least, bool weighs) {
@@ -515,6 +525,6 @@ static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[H
 }
 
 const hn_lanes LANES_TABLE = {
-    .maxima = lanes_maxima, .argmax = lanes_argmax, .weights = lanes_weights, .weigh = lanes_weigh,
+    .maxima = lanes_maxima, .argmax = lanes_argmax, .weights = lanes_weights, .weigh = lanes_weigh, .mass = lanes_mass,
     .tally = lanes_tally,   .sum = lanes_sum,       .excess = lanes_excess,   .gather = lanes_gather,
     .keep = lanes_keep,     .spread = lanes_spread, .race = lanes_race,       .race_ids = lanes_race_ids};

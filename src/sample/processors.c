@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.c - logit bias, penalties and DRY: one copy of a row's logits, of which only single tokens are touched.
+/* processors.c - logit bias, penalties and DRY: one copy of a row's logits, of which only single tokens are touched. Where only
+ * the best token is wanted and the row's own is known and not touched, nothing but the touched ones is copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds what is
  * new, any other text is counted afresh. A drafted path is added for the time of one call and taken away again, so rows
@@ -173,13 +174,6 @@ static void penalise(const hn_sampler *s, float *l) {
     }
 }
 
-static void penalties_apply(hn_sampler *s, const hn_history *h, float *l) {
-    count_text(s, h);
-    for (int i = 0; i < h->n_path; i++) count_add(s, h->path[i], true);
-    penalise(s, l);
-    for (int i = h->n_path - 1; i >= 0; i--) count_remove(s, h->path[i]);
-}
-
 /* ---- DRY -------------------------------------------------------------------------------------------------------- */
 
 /* A longer repetition counts as one of this length. The matches below need memory for this many, whatever the text. */
@@ -225,11 +219,10 @@ static int repeats_find(hn_sampler *s, const hn_history *h, int allowed) {
     return n;
 }
 
-static void dry_apply(hn_sampler *s, const hn_history *h, float *l) {
+/* Of the n tokens that s->id lists. */
+static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
     const hunch_sampling *p = &s->params;
-    const int allowed = p->dry_allowed_length > 0 ? p->dry_allowed_length : 2;
     const double base = p->dry_base > 0 ? p->dry_base : 1.75;
-    const int n = repeats_find(s, h, allowed);
     for (int i = 0; i < n; i++) {
         const int32_t token = s->id[i];
         const double penalty = p->dry_multiplier * pow(base, s->penalties->repeats[token] - allowed);
@@ -240,12 +233,77 @@ static void dry_apply(hn_sampler *s, const hn_history *h, float *l) {
 
 /* ---- all -------------------------------------------------------------------------------------------------------- */
 
-const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h) {
+/* The tokens that are touched behind a history, by processor: s->bias, the penalties' list, and so many of s->id. */
+typedef struct touched {
+    int n_bias, n_counted, n_repeated, allowed;
+} touched;
+
+static touched touch_begin(hn_sampler *s, const hn_history *h) {
+    penalties *c = s->penalties;
+    touched t = {.n_bias = s->params.n_bias};
+    if (c && c->count) {
+        count_text(s, h);
+        for (int i = 0; i < h->n_path; i++) count_add(s, h->path[i], true);
+        t.n_counted = c->n_tokens;
+    }
+    if (c && c->repeats) {
+        t.allowed = s->params.dry_allowed_length > 0 ? s->params.dry_allowed_length : 2;
+        t.n_repeated = repeats_find(s, h, t.allowed);
+    }
+    return t;
+}
+
+/* The i-th of them; a token may be touched by several. */
+static int32_t touched_at(const hn_sampler *s, const touched *t, int i) {
+    if (i < t->n_bias) return s->bias[i].token;
+    i -= t->n_bias;
+    return i < t->n_counted ? s->penalties->token[i] : s->id[i - t->n_counted];
+}
+
+static int touched_all(const touched *t) { return t->n_bias + t->n_counted + t->n_repeated; }
+
+static void touch_end(hn_sampler *s, const hn_history *h, const touched *t) {
     float *l = s->processed;
-    if (!l) return logits;
-    memcpy(l, logits, (size_t)s->vocab * sizeof *l);
     bias_apply(s, l);
-    if (s->penalties && s->penalties->count) penalties_apply(s, h, l);
-    if (s->penalties && s->penalties->repeats) dry_apply(s, h, l);
-    return l;
+    if (s->penalties && s->penalties->count) {
+        penalise(s, l);
+        for (int i = h->n_path - 1; i >= 0; i--) count_remove(s, h->path[i]);
+    }
+    dry_apply(s, l, t->allowed, t->n_repeated);
+}
+
+const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h) {
+    if (!s->processed) return logits;
+    const touched t = touch_begin(s, h);
+    memcpy(s->processed, logits, (size_t)s->vocab * sizeof *logits);
+    touch_end(s, h, &t);
+    return s->processed;
+}
+
+/* Of two tokens of processed logits: the larger, of equal ones the lower id. */
+static int32_t better_of(const float *l, int32_t a, int32_t b) {
+    return l[b] > l[a] || (l[b] == l[a] && b < a) ? b : a;
+}
+
+int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history *h, int32_t hint) {
+    const float *l = logits;
+    int32_t best = hint;
+    if (s->processed) {
+        float *to = s->processed;
+        const touched t = touch_begin(s, h);
+        const int n = touched_all(&t);
+        for (int i = 0; i < n; i++)
+            if (touched_at(s, &t, i) == hint) best = -1; /* nobody knows who is the best of the others */
+        if (best < 0) {
+            memcpy(to, logits, (size_t)s->vocab * sizeof *logits);
+        } else {
+            for (int i = 0; i < n; i++) to[touched_at(s, &t, i)] = logits[touched_at(s, &t, i)];
+            to[best] = logits[best];
+        }
+        touch_end(s, h, &t);
+        for (int i = 0; i < n && best >= 0; i++) best = better_of(to, best, touched_at(s, &t, i));
+        l = to;
+    }
+    if (best < 0) best = s->lanes->argmax(l, s->vocab);
+    return best >= 0 && l[best] > -INFINITY ? best : -1; /* the hint for a row that holds no number */
 }

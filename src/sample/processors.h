@@ -11,4 +11,6 @@ void hn_processors_fini(hn_sampler *s);
 
 /* The logits behind this history: `logits` themselves if no processor changes any, else s->processed. */
 const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h);
+/* hint: the argmax of `logits`, or -1. Returns the argmax of the logits behind this history, -1 if none is a number. */
+int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history *h, int32_t hint);
 #endif

@@ -275,6 +275,36 @@ static void test_path_is_like_text(void **state) {
     }
 }
 
+/* At temperature 0 the row's own best token is a hint; with or without it the best behind processors is the same. */
+static void test_hints(void **state) {
+    (void)state;
+    static float l[MAX_VOCAB];
+    int32_t text[MAX_TEXT], path[8];
+    uint64_t seed = 78;
+    int moved = 0, none = 0;
+    for (int round = 0; round < 3000; round++) {
+        const int vocab = 2 + below(&seed, round % 2 ? 8 : MAX_VOCAB - 2), n = 1 + below(&seed, 50);
+        request r;
+        hn_sampler s;
+        request_make(&r, &seed, vocab, 2);
+        r.q.temperature = 0;
+        request_open(&s, &r, vocab);
+        text_make(&seed, text, n, vocab);
+        text_make(&seed, path, 8, vocab);
+        const hn_history h = {text, n, 1 + below(&seed, n), path, below(&seed, 9)};
+        logits_make(&seed, l, vocab, round % 3 == 0);
+        for (int i = 0; i < vocab && round % 4 == 0; i++) l[i] = rintf(l[i]); /* ties */
+        for (int i = 0; i < vocab && round % 50 == 0; i++) l[i] = i % 2 ? NAN : -INFINITY;
+        const int32_t hint = s.lanes->argmax(l, vocab), want = hn_sampler_draw(&s, l, &h, -1);
+        assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want);
+        assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want); /* nothing is left behind */
+        moved += want != hint;
+        none += want < 0;
+        hn_sampler_fini(&s);
+    }
+    assert_true(moved > 100 && none > 20);
+}
+
 /* Texts that shrink, change in place, change places or prompt: what was counted before never shows; nor does it when there
  * is no memory to remember it. */
 static void test_any_text_may_follow(void **state) {
@@ -433,6 +463,7 @@ int main(void) {
         cmocka_unit_test(test_bias_forbids),
         cmocka_unit_test(test_finite_stays_finite),
         cmocka_unit_test(test_path_is_like_text),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_any_text_may_follow),
         cmocka_unit_test(test_wrong_histories_are_found),
         cmocka_unit_test(test_no_memory),

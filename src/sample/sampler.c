@@ -132,16 +132,10 @@ static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint
 
 bool hn_sampler_takes_best(const hn_sampler *s) { return s->params.temperature == 0 && !s->processed; }
 
-/* A row whose largest logit is a hint, or has to be looked for. */
-static int32_t best_of(const hn_sampler *s, const float *l, int32_t hint) {
-    const int32_t best = hint >= 0 ? hint : s->lanes->argmax(l, s->vocab);
-    return best >= 0 && l[best] > -INFINITY ? best : -1; /* the hint for a row that holds no number */
-}
-
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
+    if (s->params.temperature == 0) return hn_processors_best(s, logits, h, greedy_hint);
     const float *l = hn_processors_apply(s, logits, h);
-    if (s->params.temperature == 0) return best_of(s, l, l == logits ? greedy_hint : -1);
     const float max = hn_support_look(s, l);
     if (max == -INFINITY) return -1;
     race r = {.s = s, .time = INFINITY, .winner = -1,
@@ -164,7 +158,7 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
 static void law_of_all(hn_sampler *s, const float *l, float max, hn_law *out) {
     const float scale = hn_sampler_scale(s);
     *out = (hn_law){.logits = l, .max = max, .n = s->vocab,
-                    .sum = s->lanes->weigh(l, s->vocab, NULL, 0, max, scale).sum};
+                    .sum = s->lanes->weigh(l, s->vocab, max, scale)};
 }
 
 void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
@@ -233,7 +227,7 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
     int32_t last = -1;
     for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* where that is, or the last with weight */
         const int n = law->n - i < HN_LANES_BLOCK ? law->n - i : HN_LANES_BLOCK;
-        const double more = s->lanes->weigh(law->logits + i, n, NULL, 0, law->max, hn_sampler_scale(s)).sum;
+        const double more = s->lanes->weigh(law->logits + i, n, law->max, hn_sampler_scale(s));
         if (!(more > 0)) continue;
         block = i;
         before = passed;
@@ -252,7 +246,7 @@ double hn_logprob(const float *logits, int vocab, int32_t token) {
     const int32_t best = lanes->argmax(logits, vocab);
     if (best < 0) return NAN;
     const float max = logits[best], l = logits[token];
-    const double sum = lanes->weigh(logits, vocab, NULL, 0, max, 1).sum;
+    const double sum = lanes->weigh(logits, vocab, max, 1);
     if (!(l > -INFINITY)) return -INFINITY;
     return (l == max ? 0 : (double)l - (double)max) - log(sum); /* max may be +inf */
 }

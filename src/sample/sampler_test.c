@@ -376,10 +376,65 @@ static void test_padding(void **state) {
     }
 }
 
+/* The token at which the running sum passes u. */
+static int32_t token_at(const hn_law *law, double u) {
+    double passed = 0;
+    for (int i = 0; i < law->n; i++)
+        if ((passed += (double)law->weight[i]) > u * law->sum) return law->id[i];
+    return law->id[law->n - 1];
+}
+
+/* What is said of a law that is not listed is what its list says. */
+static void test_looks(void **state) {
+    (void)state;
+    static float l[3000], w[3000];
+    uint64_t seed = 31;
+    int unlisted = 0, tokens = 0, agreed = 0;
+    for (int round = 0; round < 400; round++) {
+        const int n = 1 + below(&seed, round % 5 ? 200 : 3000);
+        const hn_history h = at(round);
+        hn_sampler s, other;
+        hn_law look, law;
+        logits_make(&seed, l, n, true);
+        l[below(&seed, n)] = 2;
+        const hunch_sampling q = cuts_make(&seed, n, round % 2 ? 3 : 1000);
+        sampler_open(&s, q, n);
+        sampler_open(&other, q, n);
+        hn_sampler_look(&s, l, &h, &look);
+        hn_sampler_law(&other, l, &h, &law);
+        assert_true(look.sum == law.sum && look.n >= law.n);
+        for (int i = 0; i < n; i++) {
+            const int at_i = hn_law_find(law.id, law.n, i);
+            assert_true(hn_law_weight(&s, &look, i) == (at_i < 0 ? 0 : law.weight[at_i]));
+            assert_true(at_i < 0 || law.id[at_i] == i);
+            assert_true(i == 0 || i >= law.n || law.id[i - 1] < law.id[i]);
+        }
+        if (!look.id) {
+            unlisted++;
+            const int first = below(&seed, n);
+            hn_law_weights(&s, &look, first, n - first, w);
+            for (int i = first; i < n; i++) assert_true(w[i - first] == hn_law_weight(&s, &look, i));
+            for (int k = 0; k < 20; k++, tokens++) {
+                const double u = k == 0 ? 0x1p-53 : k == 1 ? 1 - 0x1p-53 : unit(&seed);
+                const int32_t token = hn_law_token_at(&s, &look, u);
+                assert_true(hn_law_weight(&s, &look, token) > 0);
+                agreed += token == token_at(&law, u); /* but where rounding of sums decides */
+            }
+        }
+        hn_law_fill(&s, &look);
+        assert_int_equal(look.n, law.n);
+        assert_memory_equal(look.id, law.id, (size_t)law.n * sizeof *law.id);
+        assert_memory_equal(look.weight, law.weight, (size_t)law.n * sizeof *law.weight);
+        hn_sampler_fini(&s);
+        hn_sampler_fini(&other);
+    }
+    assert_true(unlisted > 50 && agreed >= tokens - 2);
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     const hunch_sampling q = {.temperature = 1, .top_p = 1, .typical_p = .5};
-    for (int after = 0; after < 3; after++) {
+    for (int after = 0; after < 4; after++) {
         hn_sampler s;
         hunch_error err = {0};
         hn_fault_arm(HN_FAULT_ALLOC, after, false);
@@ -421,7 +476,7 @@ int main(void) {
         cmocka_unit_test(test_race_on_a_grid),   cmocka_unit_test(test_chosen_coins),
         cmocka_unit_test(test_ties),            
         cmocka_unit_test(test_odd_logits),       cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_padding),          cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_padding),          cmocka_unit_test(test_looks), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_logprob),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

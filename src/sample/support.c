@@ -158,7 +158,7 @@ static int probable_gather(hn_sampler *s, const float *l, float max) {
     const float scale = hn_sampler_scale(s);
     double sum = 0;
     if (s->params.top_p < 1) /* less than half a unit has no mass */
-        sum = (double)s->lanes->weigh(l, s->vocab, s->block, logit_floor(s, max, 0x1p-35), max, scale).mass * HN_MASS_UNIT;
+        sum = (double)s->lanes->mass(l, s->vocab, s->block, logit_floor(s, max, 0x1p-35), max, scale) * HN_MASS_UNIT;
     const float least = probable_least(s, sum, 1);
     int n = s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)least), s->id, s->value);
     s->lanes->weights(s->value, n, max, scale, s->value);

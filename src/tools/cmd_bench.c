@@ -65,7 +65,12 @@ static int meter_open(bench *b) {
     o.isa = b->o.isa;
     if (b->o.threads != TOOL_UNSET)
         o.threads = b->o.threads;
-    return hunch_meter_open(&b->meter, b->model, &o, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+    if (hunch_meter_open(&b->meter, b->model, &o, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    b->busy = bench_busy();
+    if (b->busy > 0.05)
+        tool_message("others use %.0f %% of this machine's processors: figures will say less", b->busy * 100);
+    return 0;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

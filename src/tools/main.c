@@ -32,7 +32,8 @@ const tool_command tool_commands[] = {
      "machine limits, time of a pass by rows and context, tokens/s",
      "limit = what the read bandwidth of the same seconds and the machine's arithmetic allow; reached = limit / time;\n"
      "t/t1 = time of a pass / time of one row at that context; read = share of the read bandwidth; mad = median distance\n"
-     "from the median. Medians of 7 turns. Contexts that the model lacks are left out.\n"
+     "from the median; commit = of half the rows, the rest rolled back. Medians of 7 turns. Contexts that the\n"
+     "model lacks are left out.\n"
      "--requests answers lines of standard input: info; pass ROWS CONTEXT (all logits), prefill N, decode N CONTEXT (a\n"
      "token): milliseconds; quit. bench/peers lets other programs answer the same.\n",
      tool_bench},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench.h - the parts of `hunch bench`: cmd_bench.c opens and chooses, tool_bench_machine.c, tool_bench_model.c and
- * tool_bench_profile.c measure and judge, tool_bench_show.c, tool_bench_files.c and tool_bench_plot.c write it down, tool_bench_requests.c lets another
- * program ask. Functions that return int give 0, or the exit code after their message. */
+/* tool_bench.h - the parts of `hunch bench`: cmd_bench.c opens and chooses; tool_bench_machine.c, tool_bench_model.c and
+ * tool_bench_profile.c measure and judge; tool_bench_show.c, tool_bench_files.c and tool_bench_plot.c write it down;
+ * tool_bench_requests.c lets another program ask. Functions that return int give 0, or the exit code after their message. */
 #ifndef HN_TOOL_BENCH_H
 #define HN_TOOL_BENCH_H
 
@@ -21,7 +21,7 @@ typedef struct bench_pass {
     double one_row_s;                 /* median of one row behind the same context, in the same turns */
     double limit_s, fraction, of_bandwidth; /* medians over turns: the limit, limit / time, bytes / time / bandwidth */
     int commit;                       /* rows kept by the commit that is measured beside it */
-    double commit_s;                  /* NAN: not measured */
+    double commit_s;
 } bench_pass;
 
 /* Generation of `parallel` texts at once. */
@@ -55,6 +55,7 @@ typedef struct bench {
     hunch_meter *meter;
     hunch_model_info info;
     hunch_machine machine; /* the best that was seen */
+    double busy; /* share of the processors that others used before it began; NAN: unknown */
     double load_s;
     int turns, parallel;
     bench_read *reads; /* --machine */
@@ -70,6 +71,7 @@ typedef struct bench {
 
 /* ---- tool_bench_machine.c ---- */
 
+double bench_busy(void);             /* waits a moment */
 int bench_machine_reads(bench *b);   /* threads, pages and sizes */
 int bench_machine_peaks(bench *b);   /* the short version: b->machine becomes the best of it and what it was */
 int bench_machine_turn(bench *b, double *gb_s); /* the bandwidth of these seconds */

@@ -22,14 +22,14 @@ static json_t *spread_json(tool_spread s) {
 static json_t *machine_json(const bench *b) {
     const hunch_machine *m = &b->machine;
     const tool_spread s = tool_spread_of(b->read_gb_s, b->n_read);
-    return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", hunch_version(), "cpu", m->cpu, "isa",
+    return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", hunch_version(), "cpu", m->cpu, "isa",
                      m->isa, "threads", m->threads, "read_gb_s", tool_json_real(b->n_read ? s.median : m->read_gb_s),
                      "read_spread", b->n_read ? spread_json(s) : json_null(), "int8_gmac_s",
                      tool_json_real(m->int8_gmac_s), "bf16_gmac_s", tool_json_real(m->bf16_gmac_s), "f32_gmac_s",
                      tool_json_real(m->f32_gmac_s), "int8_dot_gmac_s",
                      m->int8_dot_gmac_s > 0 ? tool_json_real(m->int8_dot_gmac_s) : json_null(), "bf16_dot_gmac_s",
                      m->bf16_dot_gmac_s > 0 ? tool_json_real(m->bf16_dot_gmac_s) : json_null(), "barrier_us",
-                     tool_json_real(m->barrier_us));
+                     tool_json_real(m->barrier_us), "busy", tool_json_real(b->busy));
 }
 
 static json_t *reads_json(const bench *b) {
@@ -65,9 +65,8 @@ static json_t *rollbacks_json(const bench *b) {
     json_t *list = json_array();
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
-        if (isfinite(p->commit_s))
-            json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
-                                                  p->context, "ms", tool_json_real(p->commit_s * 1e3)));
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
+                                              p->context, "ms", tool_json_real(p->commit_s * 1e3)));
     }
     return list;
 }

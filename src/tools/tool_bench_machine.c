@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_bench_machine.c - see tool_bench.h: what the machine allows, at rest and in the seconds of a measurement. */
 #include <math.h>
+#include <unistd.h>
 
 #include "tool_bench.h"
 
 enum { MIB = 1 << 20, WHOLE_MIB = 1024 };
+
+/* ---- at rest ------------------------------------------------------------------------------------------------- */
+
+/* Clock ticks of all processors so far, and those without work. */
+static bool ticks_read(double *all, double *idle) {
+    double t[8];
+    FILE *f = fopen("/proc/stat", "r");
+    const int n = f ? fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) : 0;
+    if (f)
+        fclose(f);
+    *all = 0;
+    for (int i = 0; i < n; i++)
+        *all += t[i];
+    *idle = n == 8 ? t[3] + t[4] : 0;
+    return n == 8;
+}
+
+double bench_busy(void) {
+    double all, idle, all_after, idle_after;
+    if (!ticks_read(&all, &idle) || usleep(400000) != 0 || !ticks_read(&all_after, &idle_after) || all_after <= all)
+        return NAN;
+    return 1 - (idle_after - idle) / (all_after - all);
+}
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */
 

@@ -26,8 +26,7 @@ int bench_passes_plan(bench *b) {
     for (int c = 0; c < contexts.n; c++)
         for (int r = 0; r < rows.n; r++)
             if (contexts.items[c] <= most - rows.items[r])
-                b->passes[b->n_passes++] =
-                    (bench_pass){.rows = rows.items[r], .context = contexts.items[c], .commit_s = NAN};
+                b->passes[b->n_passes++] = (bench_pass){.rows = rows.items[r], .context = contexts.items[c]};
     return b->n_passes;
 }
 
@@ -127,9 +126,7 @@ int bench_passes_measure(bench *b) {
         code = context_measure(b, first, end, &bar);
     }
     tool_progress_end(&bar);
-    if (!code && !b->o.quick)
-        code = rollbacks_measure(b);
-    return code;
+    return code ? code : rollbacks_measure(b);
 }
 
 /* ---- plain generation ---------------------------------------------------------------------------------------- */

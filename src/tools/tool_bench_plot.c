@@ -117,7 +117,11 @@ static void put_context(plot *p, const bench_pass *first, const bench_pass *end,
 }
 
 static void put_contexts(plot *p, const bench *b) {
-    int number = 0;
+    int number = 0, contexts = 1;
+    for (int i = 1; i < b->n_passes; i++)
+        contexts += b->passes[i].context != b->passes[i - 1].context;
+    put(p, "<rect x=\"%d\" y=\"%d\" width=\"500\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.85\"/>\n", LEFT + 4,
+        TOP + 4, 24 * (contexts + 1) + 12);
     for (int first = 0, end; first < b->n_passes; first = end, number++) {
         for (end = first; end < b->n_passes && b->passes[end].context == b->passes[first].context; end++)
             continue;

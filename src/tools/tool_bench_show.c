@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_bench_show.c - see tool_bench.h: the tables that people read. */
-#include <math.h>
-
 #include "tool_bench.h"
 
 typedef struct look {
@@ -27,17 +25,17 @@ static void machine_show(const bench *b, look l) {
 }
 
 static void reads_show(const bench *b, look l) {
-    printf("\n%s%-24s", l.bold, "reading, GB/s (spread)");
+    printf("\n%s%-25s", l.bold, "reading, GB/s (spread)");
     for (int i = 0; i < b->n_reads && b->reads[i].huge; i++)
         if (b->reads[i].threads == 1)
-            printf("%14zu MiB", b->reads[i].bytes >> 20);
+            printf("%15zu MiB", b->reads[i].bytes >> 20);
     printf("%s\n", l.off);
     for (int huge = 1; huge >= 0; huge--)
         for (int k = 0; k < b->n_reads; k++) {
             if (b->reads[k].huge != huge || b->reads[k].bytes != b->reads[0].bytes)
                 continue; /* the largest size of each number of threads begins a line */
             const int threads = b->reads[k].threads;
-            printf("%3d thread%s, %s pages ", threads, threads == 1 ? " " : "s", huge ? "2 MiB" : "4 KiB");
+            printf("%3d %-8s %s pages ", threads, threads == 1 ? "thread," : "threads,", huge ? "2 MiB" : "4 KiB");
             for (int i = 0; i < b->n_reads; i++)
                 if (b->reads[i].huge == huge && b->reads[i].threads == threads)
                     printf("%7.1f (%4.0f-%4.0f)", b->reads[i].gb_s.median, b->reads[i].gb_s.low, b->reads[i].gb_s.high);
@@ -57,24 +55,15 @@ static void plain_show(const bench *b, look l) {
 }
 
 static void passes_show(const bench *b, look l) {
-    printf("%s%8s %5s %9s %19s %7s %9s %7s %6s %8s %6s %8s%s\n", l.bold, "context", "rows", "ms", "low to high", "mad",
-           "limit ms", "reached", "t/t1", "limit/t1", "read", "KV MB", l.off);
+    printf("%s%8s %5s %9s %19s %7s %9s %7s %6s %8s %6s %8s %9s%s\n", l.bold, "context", "rows", "ms", "low to high", "mad",
+           "limit ms", "reached", "t/t1", "limit/t1", "read", "KV MB", "commit us", l.off);
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
-        printf("%8d %5d %9.3f %9.3f-%9.3f %7.3f %9.3f %5.0f %% %6.2f %8.2f %4.0f %% %8.2f\n", p->context, p->rows,
+        printf("%8d %5d %9.3f %9.3f-%9.3f %7.3f %9.3f %5.0f %% %6.2f %8.2f %4.0f %% %8.2f %9.1f\n", p->context, p->rows,
                p->s.median * 1e3, p->s.low * 1e3, p->s.high * 1e3, p->s.mad * 1e3, p->limit_s * 1e3, p->fraction * 100,
-               p->s.median / p->one_row_s, p->limit_s / p->one_row_s, p->of_bandwidth * 100, p->work.kv_bytes / 1e6);
+               p->s.median / p->one_row_s, p->limit_s / p->one_row_s, p->of_bandwidth * 100, p->work.kv_bytes / 1e6,
+               p->commit_s * 1e6);
     }
-    bool some = false;
-    for (int i = 0; i < b->n_passes; i++) {
-        const bench_pass *p = &b->passes[i];
-        if (isfinite(p->commit_s) && p->rows > 1)
-            printf("%s %d of %d at %d: %.1f us", some ? "," : "\ncommit and rollback:", p->commit, p->rows, p->context,
-                   p->commit_s * 1e6);
-        some |= isfinite(p->commit_s) && p->rows > 1;
-    }
-    if (some)
-        putchar('\n');
 }
 
 static void profile_show(const bench_profile *p, look l) {

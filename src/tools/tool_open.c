@@ -186,8 +186,3 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     r->logprobs = o->logprobs;
     tool_sampling_set(&r->sampling, o);
 }
-
-int tool_kv_bytes(const tool_options *o) {
-    bool f32 = o->kv == HUNCH_KV_F32 || (o->kv == TOOL_UNSET && o->precision == HUNCH_PRECISION_F32);
-    return f32 ? 4 : 2;
-}

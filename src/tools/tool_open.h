@@ -35,7 +35,4 @@ void tool_sampling_set(hunch_sampling *s, const tool_options *o);
  * the context holds. Stop strings belong to o. */
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n);
 
-/* Bytes of one element of the K/V cache that the flags ask for. */
-int tool_kv_bytes(const tool_options *o);
-
 #endif

@@ -9,7 +9,8 @@
  * accepted, and of one that is refused.
  *
  * Not part of the build. From the root of the repository, with the library built in build/:
- *   cc -O2 -D_GNU_SOURCE -Iinclude -Isrc tests/check/sample_bench.c build/libhunch.a -lpthread -lm -o build/sample_bench
+ *   cc -O2 -D_GNU_SOURCE -Iinclude -Isrc tests/check/sample_bench.c build/libhunch.a $(pkg-config --libs jansson libpcre2-8 \
+ *     libutf8proc) -lpthread -lm -o build/sample_bench
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_neon.h - hn_exp, sums over lanes, multiply-adds by a lane and loads of a few lanes, 4 at a time. Included by files
- * compiled for an ARM level only. */
+/* math_neon.h - hn_exp, sums over lanes and loads of a few lanes, 4 at a time. Included by files compiled for an ARM level
+ * only. */
 #ifndef HN_MATH_NEON_H
 #define HN_MATH_NEON_H
 #include <arm_neon.h>
@@ -29,16 +29,6 @@ HN_INLINE float hn_sum_neon(const float32x4_t *lanes) {
     const float32x4_t a = vaddq_f32(vaddq_f32(lanes[0], lanes[2]), vaddq_f32(lanes[1], lanes[3]));
     const float32x2_t b = vadd_f32(vget_low_f32(a), vget_high_f32(a));
     return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
-}
-
-/* acc + a * v[lane], rounded once. The lane is a constant wherever this is used; clang wants to see it as one. */
-HN_INLINE float32x4_t hn_fma_lane_neon(float32x4_t acc, float32x4_t a, float32x4_t v, const int lane) {
-    switch (lane) {
-    case 0: return vfmaq_laneq_f32(acc, a, v, 0);
-    case 1: return vfmaq_laneq_f32(acc, a, v, 1);
-    case 2: return vfmaq_laneq_f32(acc, a, v, 2);
-    default: return vfmaq_laneq_f32(acc, a, v, 3);
-    }
 }
 
 /* The first min(4, count) floats at p; other lanes are zero, and stay as they are in memory. count > 0. */

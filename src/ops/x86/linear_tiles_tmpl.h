@@ -24,7 +24,7 @@
 #include "ops/x86/tiles.h"
 #include "ops/x86/unroll.h"
 
-/* Neither was measured by us on such a machine: from the cycles that its manual names, and from an experiment. */
+/* Not measured on such a machine: docs/kernels.md. */
 enum {
     FROM_ROWS = 5, /* least rows: below, a product takes its 16 cycles for nothing */
     AHEAD = 1536   /* bytes ahead of its place in a strip that are asked for, into the L1 cache */
@@ -169,13 +169,13 @@ HN_INLINE block_scales scales_of(const hn_dtype t, place p, const int b) {
 }
 
 /* A row's integer sum of block b of a group as floats; at: its place in a tile. That of two parts stays below 2^24, where
- * floats are exact; adding zero makes -0 the integer's 0. */
+ * floats are exact. It may be -0, which changes nothing in a chain of sums that begins at +0. */
 HN_INLINE __m512 block_sum(const hn_dtype t, int32_t (*sums)[SUMS], int at, const int b, const hn_q8_group *x,
                            const block_scales *s) {
     if (hn_has_parts(t)) {
         const __m512 first = _mm512_cvtepi32_ps(_mm512_load_si512(sums[2 * b] + at));
         const __m512 second = _mm512_cvtepi32_ps(_mm512_load_si512(sums[2 * b + 1] + at));
-        return _mm512_fmadd_ps(second, s->part[1], _mm512_fmadd_ps(first, s->part[0], _mm512_setzero_ps()));
+        return _mm512_fmadd_ps(second, s->part[1], _mm512_mul_ps(first, s->part[0]));
     }
     __m512i sum = _mm512_load_si512(sums[b] + at);
     if (in_place(t)) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(x->n128[b]));
