@@ -230,15 +230,36 @@ static void check_chosen(const hn_model *m) {
 
 static void test_chosen_tokens(void **state) {
     (void)state;
-    for (int f = 0; f < MODELS; f++) {
-        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+    for (int i = 0; i < 2 * MODELS; i++) {
+        hunch_model_options o;
+        hunch_model *m = NULL;
+        hunch_model_options_defaults(&o);
+        o.threads = 2;
+        o.mapped = i % 2;
+        must(hunch_model_open(&m, data_path(models[i / 2]), &o, err));
         check_chosen(&m->target);
         hunch_model_close(&m);
     }
 }
 
+/* Factors of 8-bit floats belong to 128 rows as they stand. */
+static void test_shared_factors(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(models[0]), "best", 1, HUNCH_PRECISION_NATIVE);
+    const int32_t ids[] = {1, 2};
+    hn_model other = m->target;
+    hn_reduced_output out;
+    hunch_error why = {0};
+    other.output.dtype = HN_F8_E4M3;
+    assert_int_equal(hn_model_reduce_output(&other, ids, 2, &out, &why), HUNCH_REFUSED);
+    assert_non_null(strstr(why.message, "F8_E4M3"));
+    assert_null(out.mem);
+    hunch_model_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_among_others), cmocka_unit_test(test_greedy_writes_no_logits),
-                                       cmocka_unit_test(test_no_numbers), cmocka_unit_test(test_chosen_tokens)};
+                                       cmocka_unit_test(test_no_numbers), cmocka_unit_test(test_chosen_tokens),
+                                       cmocka_unit_test(test_shared_factors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduced_output.c - copies the packed rows of chosen tokens into a matrix of their own. */
+/* reduced_output.c - copies the rows of chosen tokens into a packed matrix of their own: packed ones lane by lane; of a mapped
+ * model's, which its file stores, a copy of the chosen ones is packed. */
 #include "model/reduced_output.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 typedef struct pick_job {
     const hn_model *m;
     const int32_t *ids;
     hn_reduced_output *out;
+    unsigned char *rows; /* the chosen ones as they are stored; NULL: the matrix is packed */
 } pick_job;
 
 static int strips(int n) { return (n + HN_STRIP - 1) / HN_STRIP; }
@@ -19,25 +23,48 @@ static void pick(void *arg, int rank, int ranks) {
     const hn_ops *o = &j->m->ops;
     const hn_weight *w = &j->out->w;
     hn_claim c = hn_claim_begin(o->pool, rank, strips(w->out));
-    for (int s; (s = hn_claim_next(&c)) >= 0;)
-        o->pick_strip(o, &j->m->output, j->ids, w->out, s * HN_STRIP, hn_at(w->data, w->strip_stride * (size_t)s));
+    for (int s; (s = hn_claim_next(&c)) >= 0;) {
+        const hn_buf dst = hn_at(w->data, w->strip_stride * (size_t)s);
+        if (j->rows)
+            o->pack_strip(o, w->dtype, w->out, w->in, j->rows, j->m->output.stored.row_bytes, NULL, s * HN_STRIP, dst);
+        else
+            o->pick_strip(o, &j->m->output, j->ids, w->out, s * HN_STRIP, dst);
+    }
     hn_barrier(o->pool, rank);
+}
+
+static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
+    const hn_stored *s = &j->m->output.stored;
+    const size_t bytes = s->row_bytes * (size_t)n;
+    if (!s->rows) return HUNCH_OK;
+    j->rows = hn_alloc(bytes);
+    if (!j->rows) return hn_fail_memory(err, "chosen rows of the output", bytes);
+    for (int i = 0; i < n; i++)
+        memcpy(j->rows + s->row_bytes * (size_t)i, (const unsigned char *)s->rows + s->row_bytes * (size_t)j->ids[i],
+               s->row_bytes);
+    return HUNCH_OK;
 }
 
 hunch_status hn_model_reduce_output(const hn_model *m, const int32_t *ids, int n, hn_reduced_output *out,
                                     hunch_error *err) {
     const hn_weight *whole = &m->output;
     const size_t strip = m->ops.strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)strips(n);
+    pick_job j = {.m = m, .ids = ids, .out = out};
     assert(n >= 1 && n <= whole->out);
-    *out = (hn_reduced_output){.w = {whole->dtype, n, whole->in, {NULL, 0}, strip}};
-    hunch_status st = m->ops.mem_create(&m->ops, rows + (size_t)n * sizeof *ids, &out->mem, err);
-    if (st) return st;
-    out->w.data.mem = out->ids.mem = out->mem;
-    out->ids.off = rows;
-    m->ops.write(&m->ops, out->ids, ids, (size_t)n * sizeof *ids);
-    pick_job j = {m, ids, out};
-    hn_pool_run(m->pool, pick, &j);
-    return HUNCH_OK;
+    *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .strip_stride = strip}};
+    if (whole->dtype == HN_F8_E4M3)
+        return hn_fail(err, HUNCH_REFUSED, "output matrix of %s: its rows share factors, expected another type to choose from",
+                       hn_dtype_name(whole->dtype));
+    hunch_status st = copy_stored(&j, n, err);
+    if (!st) st = m->ops.mem_create(&m->ops, rows + (size_t)n * sizeof *ids, &out->mem, err);
+    if (!st) {
+        out->w.data.mem = out->ids.mem = out->mem;
+        out->ids.off = rows;
+        m->ops.write(&m->ops, out->ids, ids, (size_t)n * sizeof *ids);
+        hn_pool_run(m->pool, pick, &j);
+    }
+    hn_free(j.rows);
+    return st;
 }
 
 void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out) {

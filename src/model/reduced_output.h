@@ -11,7 +11,7 @@ typedef struct hn_reduced_output {
     hn_mem *mem; /* owned: both */
 } hn_reduced_output;
 
-/* ids: n tokens of the model, each another. Errors: HUNCH_NO_MEMORY. */
+/* ids: n tokens of the model, each another. Errors: HUNCH_NO_MEMORY; HUNCH_REFUSED: an output of F8_E4M3. */
 hunch_status hn_model_reduce_output(const hn_model *m, const int32_t *ids, int n, hn_reduced_output *out, hunch_error *err);
 void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out); /* zeroed is fine */
 #endif

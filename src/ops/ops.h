@@ -185,7 +185,8 @@ struct hn_ops {
      * Any thread; used by the loader with all workers. */
     void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
                        const float *factors, int first, hn_buf dst);
-    /* One strip of the matrix that has rows ids[0..n) of another, its rows [first, first + 16) at dst. */
+    /* One strip of the matrix that has rows ids[0..n) of another, its rows [first, first + 16) at dst. w is packed; those
+     * rows of F8_E4M3 have the same factors. */
     void (*pick_strip)(const hn_ops *o, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst);
     int (*act_forms)(const hn_ops *o, hn_dtype weight); /* form a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);

@@ -63,10 +63,18 @@ static void widen_f8(const unsigned char *src, int count, float factor, float *d
     }
 }
 
-static void widen_halves(hn_dtype t, const unsigned char *src, int count, float *dst) {
-    for (int i = 0; i < count * HN_STRIP; i += 4) {
-        const uint16x4_t v = vld1_u16((const uint16_t *)src + i);
-        vst1q_f32(dst + i, t == HN_F16 ? hn_f16_neon(v) : hn_bf16_neon(v));
+static void widen_f16(const unsigned char *src, int count, float *dst) {
+    for (int i = 0; i < count * HN_STRIP; i += 4) vst1q_f32(dst + i, hn_f16_neon(vld1_u16((const uint16_t *)src + i)));
+}
+
+/* Pairs of inputs; a zero more where their count is odd. */
+static void widen_bf16(const unsigned char *src, int count, float *dst) {
+    for (int i = 0; i < count; i += 2, src += 64, dst += 2 * HN_STRIP) {
+        HN_UNROLL for (int j = 0; j < 4; j++) {
+            const uint16x4x2_t v = vld2_u16((const uint16_t *)src + 8 * j);
+            vst1q_f32(dst + 4 * j, hn_bf16_neon(v.val[0]));
+            vst1q_f32(dst + HN_STRIP + 4 * j, hn_bf16_neon(v.val[1]));
+        }
     }
 }
 
@@ -75,7 +83,8 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
     const size_t at = (size_t)k * HN_STRIP;
     switch (t) {
     case HN_F32: return (const float *)strip + at;
-    case HN_F16: case HN_BF16: widen_halves(t, strip + 2 * at, count, scratch); break;
+    case HN_F16: widen_f16(strip + 2 * at, count, scratch); break;
+    case HN_BF16: widen_bf16(strip + 2 * at, count, scratch); break;
     case HN_F8_E4M3:
         widen_f8(strip + hn_f8_head(in) + at, count, ((const float *)strip)[k / HN_F8_BLOCK], scratch);
         break;

@@ -6,7 +6,7 @@
 #include "ops/arm/math_neon.h"
 #include "ops/kernels.h"
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     float32x4_t sum[4] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
     int i = 0;
     for (; i + 16 <= in; i += 16) {
@@ -19,10 +19,13 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
         const float32x4_t v = hn_load_neon(x + i + 4 * j, in - i - 4 * j);
         sum[j] = vfmaq_f32(sum[j], v, v);
     }
-    const float32x4_t r = vdupq_n_f32(1.0f / sqrtf(hn_sum_neon(sum) / (float)in + eps));
-    for (i = 0; i < in; i += 4) {
-        const float32x4_t v = vmulq_f32(hn_load_neon(x + i, in - i), r);
-        hn_store_neon(y + i, in - i, vmulq_f32(v, hn_load_neon(w + i, in - i)));
+    return 1.0f / sqrtf(hn_sum_neon(sum) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = vmulq_f32(hn_load_neon(x + i, count - i), vdupq_n_f32(r));
+        hn_store_neon(y + i, count - i, vmulq_f32(v, hn_load_neon(w + i, count - i)));
     }
 }
 
@@ -139,37 +142,29 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-/* The larger of both; a where b is a NaN. */
-HN_INLINE float32x4_t larger(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(b, a), b, a); }
-
-/* The largest value first, then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const float32x4_t least = vdupq_n_f32(-INFINITY);
-    float32x4_t top[4] = {least, least, least, least};
-    float most;
-    int i = 0;
-    for (; i + 16 <= cols; i += 16) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = larger(top[j], vld1q_f32(x + i + 4 * j));
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    static const uint32_t bits[4] = {1, 2, 4, 8};
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        unsigned here = 0;
+        HN_UNROLL for (int j = 0; j < 4; j++) {
+            const uint32x4_t yes = vcgeq_f32(vld1q_f32(c + 4 * j), vdupq_n_f32(least[r]));
+            here |= vaddvq_u32(vandq_u32(yes, vld1q_u32(bits))) << 4 * j;
+        }
+        here &= (1u << cols) - 1;
+        lanes[r] = (uint16_t)here;
+        all |= here;
     }
-    most = vmaxvq_f32(larger(larger(top[0], top[1]), larger(top[2], top[3])));
-    for (; i < cols; i++) most = x[i] > most ? x[i] : most;
-    for (i = 0; i + 16 <= cols; i += 16) {
-        uint32x4_t same = vdupq_n_u32(0);
-        HN_UNROLL for (int j = 0; j < 4; j++) same = vorrq_u32(same, vceqq_f32(vld1q_f32(x + i + 4 * j), vdupq_n_f32(most)));
-        if (vmaxvq_u32(same)) break;
-    }
-    for (; i < cols; i++) {
-        if (x[i] == most) return i;
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 void hn_kernels_dotprod_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }
