@@ -22,7 +22,7 @@ static void test_usage_errors(void **state) {
     refused(2, "-n 0", "run", "-n", "0");
     refused(2, "-n 1e3", "run", "-n", "1e3");
     refused(2, "--threads 0", "run", "--threads=0");
-    refused(2, "--chunk 65", "run", "--chunk", "65");
+    refused(2, "--chunk 0", "run", "--chunk", "0");
     refused(2, "--verify guess", "run", "--verify", "guess");
     refused(2, "not available in this build", "run", "--kv", "q8_0");
     refused(2, "--color pink", "run", "--color", "pink");
@@ -415,43 +415,6 @@ static void test_compare_table(void **state) {
             text_write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"promt\":\"b\"}\n"));
 }
 
-/* ---- bench ---------------------------------------------------------------------------------------------------- */
-
-static void test_bench(void **state) {
-    (void)state;
-    json_t *j = json_of("bench", "-m", STORIES, "--rows", "1,4", "--contexts", "16,64,4096");
-    assert_true(strlen(text_of(j, "cpu")) > 0 && strlen(text_of(j, "isa")) > 0);
-    assert_true(int_of(j, "threads") >= 1);
-    assert_true(real_of(j, "read_gb_s") > 0.1 && real_of(j, "int8_gmac_s") > 0.01);
-    assert_string_equal(text_of(j, "model"), STORIES);
-    assert_true(real_of(j, "load_s") > 0);
-    const json_t *plain = get(j, "plain"), *passes = get(j, "pass"), *p;
-    assert_true(real_of(plain, "prefill_tok_s") > 0 && real_of(plain, "decode_tok_s") > 0);
-    near(real_of(plain, "of_bandwidth"),
-         (double)(int_of(plain, "weight_bytes") + int_of(plain, "kv_bytes")) * real_of(plain, "decode_tok_s") /
-             (real_of(j, "read_gb_s") * 1e9),
-         1e-3);
-    /* 5 layers, K and V of 4 heads of 8, two bytes each */
-    assert_int_equal(int_of(plain, "kv_bytes"), int_of(plain, "context") * 5 * 2 * 4 * 8 * 2);
-    assert_int_equal(json_array_size(passes), 4); /* the model has no context of 4,096 */
-    size_t i;
-    json_array_foreach(passes, i, p) {
-        assert_int_equal(int_of(p, "rows"), i % 2 ? 4 : 1);
-        assert_int_equal(int_of(p, "context"), i < 2 ? 16 : 64);
-        assert_true(real_of(p, "ms") > 0 && real_of(p, "limit") > 0 && real_of(p, "of_bandwidth") > 0);
-        const json_t *one = json_array_get(passes, i & ~(size_t)1);
-        near(real_of(p, "flatness"), real_of(p, "ms") / real_of(one, "ms"), 1e-6);
-    }
-    json_array_foreach(get(j, "rollback"), i, p) {
-        assert_int_equal(int_of(p, "commit"), i % 2 ? 2 : 1);
-        assert_true(real_of(p, "ms") >= 0 && real_of(p, "ms") < 1000);
-    }
-    assert_int_equal(i, 4);
-    json_decref(j);
-    refused(2, "one of --json and --csv", "bench", "-m", STORIES, "--json", "--csv");
-    refused(2, "no pass", "bench", "-m", STORIES, "--contexts", "5000");
-}
-
 /* ---- tokenize, logits, score ---------------------------------------------------------------------------------- */
 
 static void test_tokenize(void **state) {
@@ -599,7 +562,6 @@ int main(void) {
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compare_parallel),
         cmocka_unit_test(test_compare_table),
-        cmocka_unit_test(test_bench),
         cmocka_unit_test(test_tokenize),
         cmocka_unit_test(test_template),
         cmocka_unit_test(test_score),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* equality_test.c - losslessness as a test (contracts C1, C2): whatever drafts, however the work is cut, tokens AND logits
- * are bit-identical to plain decoding. The full product on the tiny models, over random accept patterns. */
+ * are bit-identical to plain decoding. The full product on the tiny models, over random accept patterns, at the best
+ * level of the machine; a sample of it at each other level. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,35 +96,56 @@ static const char *const drafts[] = {
     "prediction+suffix+cache+forced,accept=0.6,depth=6,tree=random,seed=6"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts, N_SHAPES = 5 }; /* the first shape trees in every way */
 
-/* brief: the best level alone, and the shapes of trees that differ most. */
-static void check_model(const char *name, int vocab, hunch_kv kv, bool brief) {
-    const char *isa[HN_ISA_COUNT];
-    const int n_isa = levels(isa), chunks[] = {1, 3, 64};
-    make_prompts(vocab);
-    for (int l = brief || light() ? n_isa - 1 : 0; l < n_isa; l++)
-        for (int t = 0; t < 2; t++) {
-            const double temperature = t ? 0.9 : 0;
-            answer want[N_PROMPTS] = {{0}};
-            uint64_t accepted[N_DRAFTS] = {0};
-            for (int threads = 1; threads <= 2; threads++) {
-                char where[200];
-                hunch_model *m = open_model(data_path(name), isa[l], threads, HUNCH_PRECISION_NATIVE);
-                snprintf(where, sizeof where, "%s at %s, %d threads:", name, isa[l], threads);
-                if (threads == 1) plain_answers(m, temperature, kv, want);
-                for (int c = brief ? 1 : 0; c < (brief || light() ? 2 : 3); c++)
-                    for (int parallel = 1; parallel <= 8; parallel += 7) {
-                        check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
-                        /* the others differ in what they say, not in how the pass is cut: once is enough */
-                        const int n = !brief && l == n_isa - 1 && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
-                        for (int d = 0; d < n; d++)
-                            accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
-                                                     c == 1 ? 16 : 64, where);
-                    }
-                hunch_model_close(&m);
+/* Every way of cutting the work, at one level; adds accepted draft tokens. brief: the shapes of trees that differ most. */
+static void check_ways(const char *name, const char *isa, const answer *want, double temperature, hunch_kv kv, bool brief,
+                       uint64_t accepted[N_DRAFTS]) {
+    const int chunks[] = {1, 3, 64};
+    for (int threads = 1; threads <= 2; threads++) {
+        char where[200];
+        hunch_model *m = open_model(data_path(name), isa, threads, HUNCH_PRECISION_NATIVE);
+        snprintf(where, sizeof where, "%s at %s, %d threads:", name, isa, threads);
+        for (int c = brief ? 1 : 0; c < (brief || light() ? 2 : 3); c++)
+            for (int parallel = 1; parallel <= 8; parallel += 7) {
+                check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
+                /* the others differ in what they say, not in how the pass is cut: once is enough */
+                const int n = !brief && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
+                for (int d = 0; d < n; d++)
+                    accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
+                                             c == 1 ? 16 : 64, where);
             }
-            for (int d = 1; d < N_SHAPES; d++) assert_true(accepted[d] > 0); /* the test did accept and commit paths */
-            for (int i = 0; i < N_PROMPTS; i++) answer_free(&want[i]);
-        }
+        hunch_model_close(&m);
+    }
+}
+
+/* Another level gives the same bits in every kernel (tests/check) and so for whole texts: every drafter once. */
+static void check_level(const char *name, const char *isa, const answer *want, double temperature, hunch_kv kv) {
+    const int chunks[] = {3, 64, 1};
+    char where[200];
+    hunch_model *m = open_model(data_path(name), isa, 2, HUNCH_PRECISION_NATIVE);
+    snprintf(where, sizeof where, "%s at %s against the best level:", name, isa);
+    check_way(m, want, temperature, kv, NULL, 1, 1, 64, where);
+    for (int d = 0; d < N_DRAFTS; d++)
+        check_way(m, want, temperature, kv, drafts[d], d % 2 ? 8 : 1, chunks[d % 3], d % 4 < 2 ? 16 : 64, where);
+    hunch_model_close(&m);
+}
+
+/* brief: the best level alone, and fewer ways. */
+static void check_model(const char *name, int vocab, hunch_kv kv, bool brief) {
+    const char *best = hn_isa_name(hn_isa_best());
+    make_prompts(vocab);
+    for (int t = 0; t < 2; t++) {
+        const double temperature = t ? 0.9 : 0;
+        answer want[N_PROMPTS] = {{0}};
+        uint64_t accepted[N_DRAFTS] = {0};
+        hunch_model *m = open_model(data_path(name), best, 1, HUNCH_PRECISION_NATIVE);
+        plain_answers(m, temperature, kv, want);
+        hunch_model_close(&m);
+        check_ways(name, best, want, temperature, kv, brief, accepted);
+        for (int d = 1; d < N_SHAPES; d++) assert_true(accepted[d] > 0); /* the test did accept and commit paths */
+        for (hn_isa l = HN_ISA_REF; !brief && !light() && l < hn_isa_best(); l = hn_isa_next(l))
+            check_level(name, hn_isa_name(l), want, temperature, kv);
+        for (int i = 0; i < N_PROMPTS; i++) answer_free(&want[i]);
+    }
 }
 
 static void test_stories_f32(void **state) {

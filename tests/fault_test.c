@@ -12,7 +12,7 @@
 #include "fixture.h"
 
 /* Load, open, four rounds, close; the model also drafts for itself. Returns the first failure. */
-static hunch_status whole_life(const char *path, hunch_error *err) {
+static hunch_status whole_life(const char *path, bool mapped, hunch_error *err) {
     static char self[600];
     hunch_model_options mo;
     hunch_engine_options eo;
@@ -26,6 +26,7 @@ static hunch_status whole_life(const char *path, hunch_error *err) {
     hunch_model_options_defaults(&mo);
     hunch_engine_options_defaults(&eo);
     mo.threads = 2;
+    mo.mapped = mapped;
     snprintf(self, sizeof self, "model:%s,depth=2", path);
     eo.drafts = drafts;
     eo.n_drafts = sizeof drafts / sizeof *drafts;
@@ -63,10 +64,10 @@ static hunch_status whole_life(const char *path, hunch_error *err) {
     return st;
 }
 
-static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status want) {
+static void check_faults(enum hn_fault_kind kind, const char *path, bool mapped, hunch_status want) {
     hunch_error err = {0};
     hn_fault_arm(kind, INT64_MAX, false); /* counts only */
-    assert_int_equal(whole_life(path, &err), HUNCH_OK);
+    assert_int_equal(whole_life(path, mapped, &err), HUNCH_OK);
     const int64_t calls = (int64_t)hn_fault_count(kind);
     assert_true(calls > 3);
     const int64_t step = light() && calls > 60 ? calls / 60 : 1;
@@ -74,7 +75,7 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
     for (int64_t n = 0; n < calls; n += step) {
         memset(&err, 0, sizeof err);
         hn_fault_arm(kind, n, false);
-        const hunch_status st = whole_life(path, &err);
+        const hunch_status st = whole_life(path, mapped, &err);
         hn_fault_arm(kind, -1, false);
         tried++;
         if (st == HUNCH_OK) { /* lookup goes on with a smaller index, a prefix is not shared: poorer, never wrong */
@@ -86,25 +87,30 @@ static void check_faults(enum hn_fault_kind kind, const char *path, hunch_status
         assert_true(err.message[0] != '\0' && !strchr(err.message, '\n'));
     }
     assert_true(survived * 4 <= tried);
-    assert_int_equal(whole_life(path, &err), HUNCH_OK);
+    assert_int_equal(whole_life(path, mapped, &err), HUNCH_OK);
 }
 
 static void test_allocations_of_a_gguf(void **state) {
     (void)state;
-    check_faults(HN_FAULT_ALLOC, data_path("models/stories260K/stories260K.f16.gguf"), HUNCH_NO_MEMORY);
+    check_faults(HN_FAULT_ALLOC, data_path("models/stories260K/stories260K.f16.gguf"), false, HUNCH_NO_MEMORY);
 }
 static void test_allocations_of_a_folder(void **state) {
     (void)state;
-    check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), HUNCH_NO_MEMORY);
+    check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), false, HUNCH_NO_MEMORY);
+}
+static void test_allocations_of_a_mapped_folder(void **state) {
+    (void)state;
+    check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), true, HUNCH_NO_MEMORY);
 }
 static void test_reads_of_a_folder(void **state) {
     (void)state;
-    check_faults(HN_FAULT_READ, data_path("goldens/llama-tied"), HUNCH_FAILED);
+    check_faults(HN_FAULT_READ, data_path("goldens/llama-tied"), false, HUNCH_FAILED);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations_of_a_gguf),
                                        cmocka_unit_test(test_allocations_of_a_folder),
+                                       cmocka_unit_test(test_allocations_of_a_mapped_folder),
                                        cmocka_unit_test(test_reads_of_a_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

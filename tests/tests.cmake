@@ -22,3 +22,9 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   endif()
 endforeach()
+# Levels that the machine may lack, in forms that it can run (tests/check/check_forms.h).
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
+  target_sources(check_linear_test PRIVATE tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c)
+  set_source_files_properties(tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c
+    PROPERTIES COMPILE_OPTIONS "${AVX512}")
+endif()

@@ -227,6 +227,9 @@ static void test_measuring(void **state) {
         for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
             must(hunch_measure_pass(e, 8, contexts[i], 2, seconds, err));
             assert_int_equal(hn_cache_committed(e->cache, 1, 0), contexts[i]);
+            hunch_work w;
+            hunch_engine_work(e, 1, 1, contexts[i], &w);
+            assert_true(w.kv_bytes == 2.0 * (double)hunch_model_kv_elements(m, contexts[i] + 1));
             must(hunch_measure_commit(e, 8, 3, contexts[i], 2, seconds, err));
             assert_int_equal(hn_cache_committed(e->cache, 1, 0), contexts[i]);
             assert_true(hn_cache_valid(e->cache));

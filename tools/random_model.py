@@ -27,26 +27,53 @@ BLOCKS = {
 }
 
 
-def blocks(rng, kind, rows, cols, spread):
-    """Stored rows: random bytes, then scales."""
-    if kind in ("F16", "BF16", "F32"):
-        w = rng.standard_normal((rows, cols), dtype=np.float32) * spread
-        if kind == "F32":
-            return w
-        return w.astype(np.float16) if kind == "F16" else gguf.quants.quantize(w, T.BF16)
-    size, per, scales, mean = BLOCKS[kind]
-    n = rows * cols // per
-    out = rng.integers(0, 256, (n, size), dtype=np.uint8)
-    for at in scales:
-        d = (spread / mean * rng.uniform(0.7, 1.3, n)).astype(np.float16)
+# Blocks of a pool: prime, so that no row of a matrix repeats another one's run of blocks before the pool's length in rows.
+POOL = 262147
 
-        out[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)
+
+def scales(rng, raw, at, mean, spread):
+    """f16 scales of random blocks, at byte `at` of each."""
+    d = (spread / mean * rng.uniform(0.7, 1.3, len(raw))).astype(np.float16)
+    raw[:, at:at + 2] = d.view(np.uint8).reshape(-1, 2)
+
+
+def pool(rng, kind, spread):
+    """Stored blocks [POOL][bytes]: random bytes, then scales. Of a float type a block is 32 numbers."""
+    if kind in ("F16", "BF16", "F32"):
+        w = (rng.standard_normal((POOL, 32), dtype=np.float32) * np.float32(spread))
+        if kind == "BF16":  # the upper half of a float
+            return np.ascontiguousarray(w.view(np.uint16)[:, 1::2]).view(np.uint8)
+        return w.astype(np.float16 if kind == "F16" else np.float32).view(np.uint8)
+    size, _, at, mean = BLOCKS[kind]
+    raw = np.frombuffer(rng.bytes(POOL * size), dtype=np.uint8).reshape(POOL, size).copy()
+    for place in at:
+        scales(rng, raw, place, mean, spread)
     if kind in ("Q4_1", "Q5_1"):
-        m = (-out[:, :2].copy().view(np.float16).reshape(n).astype(np.float32) * (7.5 if kind == "Q4_1" else 15.5))
-        out[:, 2:4] = m.astype(np.float16).view(np.uint8).reshape(n, 2)
+        m = -raw[:, :2].copy().view(np.float16).reshape(-1).astype(np.float32) * (7.5 if kind == "Q4_1" else 15.5)
+        raw[:, 2:4] = m.astype(np.float16).view(np.uint8).reshape(-1, 2)
     if kind == "MXFP4":
-        out[:, 0] = 128 + int(round(np.log2(spread / 4)))
-    return out.reshape(rows, n // rows * size)
+        raw[:, 0] = 128 + int(round(np.log2(spread / 4)))
+    return raw
+
+
+class Blocks:
+    """Hands out stored matrices: one run through a pool for each type and width, so that gigabytes take seconds."""
+
+    def __init__(self):
+        self.rng, self.pools, self.at = np.random.default_rng(1), {}, {}
+
+    def matrix(self, kind, rows, cols):
+        key = kind, cols
+        if key not in self.pools:
+            self.pools[key] = pool(self.rng, kind, cols ** -0.5)
+            self.at[key] = 0
+        n = rows * cols // (BLOCKS[kind][1] if kind in BLOCKS else 32)
+        first, self.at[key] = self.at[key], (self.at[key] + n) % POOL
+        left = self.pools[key]
+        parts = [left[first:first + n]]
+        n -= len(parts[0])
+        parts += [left] * (n // POOL) + [left[:n % POOL]]
+        return np.concatenate(parts).reshape(rows, -1)
 
 
 def more_bits(i, layers):
@@ -69,7 +96,7 @@ def main():
     p.add_argument("out")
     a = p.parse_args()
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES[a.shape]
-    rng = np.random.default_rng(1)
+    made = Blocks()
     w = gguf.GGUFWriter(a.out, "qwen3", use_temp_file=False)
     w.add_name(f"random {a.shape} {a.type}")
     for key, value in (("block_count", layers), ("context_length", 40960), ("embedding_length", hidden),
@@ -103,7 +130,7 @@ def main():
     for name, n in vectors:
         w.write_tensor_data(np.ones(n, dtype=np.float32))
     for full, name, rows, cols, i in todo:
-        w.write_tensor_data(blocks(rng, kind_of(a.type, name, i, layers), rows, cols, cols ** -0.5))
+        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers), rows, cols))
     w.close()
 
 

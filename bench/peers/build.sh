@@ -53,6 +53,7 @@ name=llama.cpp
 commit=$(git -C "$source" rev-parse --short HEAD 2> /dev/null || echo unknown)
 
 links=
+# shellcheck disable=SC2044
 for library in $(find "$build" -name 'libllama.so' -o -name 'libggml*.so'); do
     folder=$(dirname "$library")
     links="$links -L$folder -Wl,-rpath,$folder -l$(basename "$library" .so | sed 's/^lib//')"

@@ -82,16 +82,16 @@ class Program:
             raise Refused(f"{self.name}: {request}: the answer has no number")
         return float(numbers[-1])
 
-    def turn(self, request, least_ms):
+    def turn(self, item, least_ms):
         """One figure for a turn. What is over sooner than least_ms is asked for again until that time is full, and then
         the first answer, of a process that slept, does not count."""
-        first = self.milliseconds(request)
-        if first >= least_ms:
+        first = self.milliseconds(item.request)
+        if first * item.steps >= least_ms:
             return first
         answers, spent = [], 0.0
         while len(answers) < MOST_REPEATS and (spent < least_ms or not answers):
-            answers.append(self.milliseconds(request))
-            spent += answers[-1]
+            answers.append(self.milliseconds(item.request))
+            spent += answers[-1] * item.steps
         return statistics.median(answers)
 
     def close(self):
@@ -110,10 +110,10 @@ class Program:
 
 
 class Item:
-    """Something to measure. tokens: how many a figure in milliseconds stands for."""
+    """Something to measure. A figure in milliseconds stands for `tokens`; a request takes `steps` of them."""
 
-    def __init__(self, what, request, tokens, rows, context):
-        self.what, self.request, self.tokens, self.rows, self.context = what, request, tokens, rows, context
+    def __init__(self, what, request, rows, context, tokens, steps=1):
+        self.what, self.request, self.rows, self.context, self.tokens, self.steps = what, request, rows, context, tokens, steps
 
     def key(self):
         return (self.what, self.rows, self.context)
@@ -123,13 +123,13 @@ def plan(options):
     """Sections of items. Within one every program's sequence keeps its length, so that nothing is filled anew."""
     sections = []
     for context in options.contexts:
-        items = [Item("pass", f"pass {rows} {context}", rows, rows, context) for rows in options.rows]
+        items = [Item("pass", f"pass {rows} {context}", rows, context, rows) for rows in options.rows]
         if options.decode:
-            items.append(Item("decode", f"decode {options.decode} {context}", 1, options.decode, context))
+            items.append(Item("decode", f"decode {options.decode} {context}", options.decode, context, 1, options.decode))
         sections.append((options.turns, items))
     if options.prefill:
         sections.append((options.prefill_turns or options.turns,
-                         [Item("prefill", f"prefill {rows}", rows, rows, 0) for rows in options.prefill]))
+                         [Item("prefill", f"prefill {rows}", rows, 0, rows) for rows in options.prefill]))
     return sections
 
 
@@ -165,7 +165,7 @@ def measure_section(programs, turns, items, options, took, session):
                     if turn < 0:
                         program.ask(item.request)
                         continue
-                    ms = program.turn(item.request, options.least)
+                    ms = program.turn(item, options.least)
                 except Refused as error:
                     refused.add(key)
                     print(f"not measured: {error}", file=sys.stderr)
@@ -222,7 +222,7 @@ def rows_of_results(programs, sections, took, base):
             for p in here:
                 turns = took[p.name][item.key()]
                 ones = took[p.name].get(("pass", 1, item.context), {}) if item.what == "pass" else {}
-                of_base = took[base].get(item.key(), {}) if p.name != base else {}
+                of_base = took[base].get(item.key(), {})
                 ratios = [ms / of_base[t] for t, ms in turns.items() if t in of_base]
                 median = statistics.median(turns.values())
                 rows.append({
@@ -252,18 +252,22 @@ def print_table(rows, base):
     for r in rows:
         if title(r) != said:
             said = title(r)
-            print(f"\n{said}\n    {'program':{width}}  {'ms':>9} {'min':>9} {'max':>9} {'tok/s':>9} {'t(n)/t(1)':>9}  time / {base} (min - max)")
+            heads = "".join(f" {head:>9}" for head in ("ms", "min", "max", "tok/s", "t(n)/t(1)"))
+            print(f"\n{said}\n    {'program':{width}} {heads}  time / {base} (min - max)")
         mark = "*" if r["best"] and r["settings"] > 1 else " "
         flat = f"{r['to_one_row']:9.2f}" if r["to_one_row"] else " " * 9
-        ratio = f"{r['to_base']:.2f} ({r['to_base_min']:.2f} - {r['to_base_max']:.2f})" if r["to_base"] else ""
-        print(f"  {mark} {r['program']:{width}}  {r['median_ms']:9.3f} {r['min_ms']:9.3f} {r['max_ms']:9.3f} {r['tokens_s']:9.1f} {flat}  {ratio}".rstrip())
+        ratio = ""
+        if r["to_base"] and r["program"] != base:
+            ratio = f"{r['to_base']:.2f} ({r['to_base_min']:.2f} - {r['to_base_max']:.2f})"
+        times = f"{r['median_ms']:9.3f} {r['min_ms']:9.3f} {r['max_ms']:9.3f} {r['tokens_s']:9.1f}"
+        print(f"  {mark} {r['program']:{width}}  {times} {flat}  {ratio}".rstrip())
     print_summary(rows, base)
 
 
 def print_summary(rows, base):
     """The ratio of each group's better setting, item by item."""
     groups = list(dict.fromkeys(r["group"] for r in rows if r["program"] != base))
-    if not any(r["to_base"] for r in rows):
+    if not groups:
         return
     titles = list(dict.fromkeys(title(r) for r in rows))
     width = max(len(t) for t in titles)
@@ -363,7 +367,7 @@ def main():
         print(failure, file=sys.stderr)
     rows = rows_of_results(programs, sections, took, options.base)
     if rows:
-        print(f"{os.path.basename(model)}, {processor()}, {max(r['turns'] for r in rows)} turns, in turns with each other")
+        print(f"{os.path.basename(model)}, {processor()}, {options.turns} turns, one program after the other")
         for p in programs:
             print(f"  {p.name}: {p.info}")
         print_table(rows, options.base)

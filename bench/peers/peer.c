@@ -22,6 +22,11 @@
 #include <unistd.h>
 
 #include "llama.h"
+#if defined(__has_include)
+#if __has_include("gguf.h")
+#include "gguf.h" /* elsewhere ggml.h, which llama.h includes, has it */
+#endif
+#endif
 
 #ifndef PEER_NAME
 #define PEER_NAME "peer"
@@ -88,9 +93,10 @@ static bool forgets(const peer *p) {
 #endif
 }
 
-static struct llama_model_params model_params(const settings *s) {
+static struct llama_model_params model_params(const settings *s, const struct llama_model_kv_override *overrides) {
     struct llama_model_params m = llama_model_default_params();
     m.n_gpu_layers = 0;
+    m.kv_overrides = overrides;
 #if PEER_HAS_RUN_TIME_REPACK
     m.repack_tensors = s->repack == ON;
 #elif PEER_HAS_EXTRA_BUFFERS
@@ -113,7 +119,7 @@ static struct llama_context_params context_params(const settings *s) {
     c.n_batch = (uint32_t)s->batch;
     c.n_ubatch = (uint32_t)s->ubatch;
     c.n_seq_max = 1;
-    c.n_threads = c.n_threads_batch = s->threads;
+    c.n_threads = c.n_threads_batch = s->threads; /* unsigned in one peer, signed in the other */
     c.type_k = c.type_v = s->kv;
 #if PEER_HAS_FLASH_ATTENTION_TYPE
     c.flash_attn_type = s->flash_attn == ON ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
@@ -250,9 +256,9 @@ static const char *shown(enum choice c) {
 
 static void answer_info(const peer *p) {
     const settings *s = &p->set;
-    fprintf(p->answers, "%s %s compiler=%d.%d threads=%d flash-attn=%s repack=%s mmap=%s window=%s kv=%s context=%d batch=%d ubatch=%d\n",
-            PEER_NAME, PEER_COMMIT, __GNUC__, __GNUC_MINOR__, s->threads, shown(s->flash_attn), shown(s->repack), shown(s->mmap),
-            shown(s->window), s->kv_name, s->context, s->batch, s->ubatch);
+    fprintf(p->answers, "%s %s compiler=%d.%d threads=%d flash-attn=%s repack=%s mmap=%s window=%s", PEER_NAME, PEER_COMMIT,
+            __GNUC__, __GNUC_MINOR__, s->threads, shown(s->flash_attn), shown(s->repack), shown(s->mmap), shown(s->window));
+    fprintf(p->answers, " kv=%s context=%d batch=%d ubatch=%d\n", s->kv_name, s->context, s->batch, s->ubatch);
 }
 
 static void answer(peer *p, const char *line) {
@@ -410,11 +416,38 @@ static settings settings_of(int argc, char **argv) {
             s.model = argv[i];
         }
     }
+#if PEER_HAS_RUN_TIME_REPACK
+    if (s.repack == ON)
+        s.mmap = OFF; /* the peer does so itself: say it */
+#endif
     if (!s.model) {
         usage(stderr);
         exit(2);
     }
     return s;
+}
+
+/* A file without a tokenizer (tools/random_model.py) is opened as one: two keys say so to the peer, and how many ids there
+ * are. The list ends with an empty key. */
+static void say_no_tokenizer(const char *path, struct llama_model_kv_override list[3]) {
+    memset(list, 0, 3 * sizeof *list);
+    struct ggml_context *tensors = NULL;
+    struct gguf_context *file = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true, .ctx = &tensors});
+    if (!file)
+        stop("cannot read", path);
+    const struct ggml_tensor *embedding = tensors ? ggml_get_tensor(tensors, "token_embd.weight") : NULL;
+    if (gguf_find_key(file, "tokenizer.ggml.model") < 0 && gguf_find_key(file, "general.architecture") >= 0 && embedding) {
+        const char *family = gguf_get_val_str(file, gguf_find_key(file, "general.architecture"));
+        list[0].tag = LLAMA_KV_OVERRIDE_TYPE_STR;
+        snprintf(list[0].key, sizeof list[0].key, "tokenizer.ggml.model");
+        snprintf(list[0].val_str, sizeof list[0].val_str, "no_vocab");
+        list[1].tag = LLAMA_KV_OVERRIDE_TYPE_INT;
+        snprintf(list[1].key, sizeof list[1].key, "%s.vocab_size", family);
+        list[1].val_i64 = embedding->ne[1];
+    }
+    gguf_free(file);
+    if (tensors)
+        ggml_free(tensors);
 }
 
 /* Peers print to standard output here and there: answers get the descriptor for themselves, prints go to standard error. */
@@ -432,7 +465,9 @@ int main(int argc, char **argv) {
     if (!p.set.verbose)
         llama_log_set(quiet, NULL);
     llama_backend_init();
-    p.model = llama_model_load_from_file(p.set.model, model_params(&p.set));
+    struct llama_model_kv_override overrides[3];
+    say_no_tokenizer(p.set.model, overrides);
+    p.model = llama_model_load_from_file(p.set.model, model_params(&p.set, overrides[0].key[0] ? overrides : NULL));
     if (!p.model)
         stop("cannot open", p.set.model);
     p.ctx = llama_init_from_model(p.model, context_params(&p.set));

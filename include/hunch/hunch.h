@@ -68,6 +68,10 @@ typedef struct hunch_model_options {
     /* progress of loading in 0..1; may be NULL; called from the opening thread */
     void (*progress)(void *user, double fraction);
     void *progress_user;
+    /* Matrices stay in the file, mapped read-only, and are packed strip by strip whenever a pass needs them: the same bits,
+     * slower, and memory for little more than the cache. For files larger than memory. The file must then stay as it is until
+     * the model is closed: one that is cut short meanwhile ends the process (SIGBUS). */
+    bool mapped;
     bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
@@ -91,6 +95,8 @@ typedef struct hunch_model_info {
     int layers, hidden, vocab, context;
     uint64_t parameters;
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
+    uint64_t memory_bytes;   /* of weights in memory: packed matrices, vectors */
+    uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
     const char *isa;         /* level chosen */
     int threads;
@@ -166,7 +172,7 @@ typedef struct hunch_engine_options {
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
-    int chunk;                 /* rows of prefill a pass, 1..64; 64 */
+    int chunk;                 /* rows of prefill a pass, 1 or more; 64. A pass holds 64: larger ones mean the same */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel x context.
                                   With fewer, sessions wait or are preempted and recomputed: their text stays the same */
@@ -346,22 +352,60 @@ hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error
 
 typedef struct hunch_machine {
     char cpu[128];
-    const char *isa;      /* best level */
+    const char *isa; /* the level measured */
     int threads;
-    double read_gb_s;     /* all threads, best of 8 sums over 1 GiB in huge pages */
-    double int8_gmac_s;   /* all threads, the level's inner loop with its block scales, operands in L1 */
+    double read_gb_s;                            /* all threads, best of 8 sums over 1 GiB in huge pages */
+    double int8_gmac_s, bf16_gmac_s, f32_gmac_s; /* all threads, the level's products of Q8_0 (with their block scales), BF16 and
+                                                    F32 weights, operands in the caches */
+    double int8_dot_gmac_s, bf16_dot_gmac_s;     /* the level's dot products alone, on registers; 0: it has none */
     double barrier_us;
 } hunch_machine;
-/* Takes about a second and 1 GiB. Errors: HUNCH_NO_MEMORY. */
-hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hunch_error *err);
 
-/* Seconds of passes of `rows` chain rows (all logits) over `context` committed rows of one sequence; reps values are
- * written to seconds. The engine must hold no session. */
+/* Measures the machine with a model's threads and level; without a model (NULL) with those of the options. It keeps the memory
+ * that it reads, 1 GiB as a rule. Not while passes run. Errors: HUNCH_USAGE, HUNCH_NO_MEMORY. */
+typedef struct hunch_meter hunch_meter;
+hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hunch_model_options *o, hunch_error *err);
+void hunch_meter_close(hunch_meter **t); /* before its model */
+hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error *err); /* about a second */
+/* n readings in GB/s: sums over `bytes` by `threads` threads, in pages of 2 MiB or 4 KiB. */
+hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool huge_pages, int n, double *gb_s,
+                              hunch_error *err);
+
+/* The following use one sequence of the engine, which keeps its rows from call to call; what is missing of `context` is read
+ * before the clock starts. The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
+
+/* Seconds of `reps` passes of `rows` chain rows (all logits) behind `context` committed rows. The first of them is cold. */
 hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err);
+/* Seconds to read a prompt of `rows` tokens into an empty sequence, in the engine's chunks, logits of the last. */
+hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err);
+/* Seconds of `rows` plain greedy tokens, one after the other, behind `context` committed rows. */
+hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err);
 /* Seconds of a commit that keeps a path of `commit` rows out of a tree of `rows`, behind `context` committed rows: the root
- * and the tree's last rows, so that every kept row but the root moves. The rest is rolled back. */
+ * and the tree's last rows, so that every kept row but the root moves. The rest is rolled back. After one that warms up. */
 hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
                                   hunch_error *err);
+
+/* Where the time of one such pass goes, after one that warms up. */
+typedef struct hunch_phase {
+    const char *name; /* embed, norm, qkv, rope, attention, o, gate up, down, output, other: a kind of operation */
+    int calls;
+    double seconds; /* from entering its operations to leaving them, the barrier at their end included */
+    double waited;  /* of it, waiting for other threads: mean over all */
+    double bytes;   /* of weights, keys and values that it reads */
+    double macs;    /* multiply-accumulates of its products */
+} hunch_phase;
+enum { HUNCH_PHASES = 10 };
+/* pass_s (may be NULL): seconds of that whole pass; phases leave out what lies between operations. */
+hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
+                                   hunch_error *err);
+
+/* What a pass of `rows` rows, `logits` of them with logits, behind `context` committed rows must read and compute, nothing twice. Its limit is the
+ * larger of bytes / bandwidth and the sum of MACs / their peak. */
+typedef struct hunch_work {
+    double weight_bytes, kv_bytes;
+    double macs_int8, macs_bf16, macs_f32; /* by the arithmetic that their operands allow; attention is of the last two */
+} hunch_work;
+void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out);
 
 #ifdef __cplusplus
 }

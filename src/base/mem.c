@@ -80,6 +80,11 @@ void *hn_pages_alloc(size_t size) {
     return raw + head;
 }
 
+void hn_pages_keep_small(void *p, size_t size) {
+    size_t bytes;
+    if (pages_bytes(size, &bytes)) madvise(p, bytes, MADV_NOHUGEPAGE);
+}
+
 void hn_pages_free(void *p, size_t size) {
     size_t bytes;
     if (p && pages_bytes(size, &bytes)) munmap(p, bytes);

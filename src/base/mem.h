@@ -16,8 +16,16 @@ char *hn_strdup(const char *s);
  * Touched lazily. NULL on failure. Freed with hn_pages_free(p, size). */
 void *hn_pages_alloc(size_t size);
 void hn_pages_free(void *p, size_t size);
+/* Before they are touched: these in the smallest pages there are, 4 KiB as a rule. */
+void hn_pages_keep_small(void *p, size_t size);
 /* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
 void hn_pages_release(void *p, size_t size);
+
+/* Bytes that this process may still take: what the system has free or can free, swap included, cut by the limits of its
+ * control groups and its own (ulimit). An estimate, for messages before it is too late; SIZE_MAX where nothing is known. */
+size_t hn_memory_left(void);
+/* The same from tables like /proc/meminfo and /proc/self/cgroup and a tree like /sys/fs/cgroup, without its own limits. */
+size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mount);
 
 /* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,
  * nothing changed. */

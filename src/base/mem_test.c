@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fault.h"
@@ -113,6 +114,34 @@ static void test_release_spares_the_edges(void **state) {
     hn_pages_free(p, size);
 }
 
+/* Kilobytes of huge pages in the mapping that holds p. */
+static long huge_kib(const void *p) {
+    char line[400];
+    unsigned long first, end;
+    long kib = -1;
+    bool here = false;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (f && kib < 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            here = (uintptr_t)p >= first && (uintptr_t)p < end;
+        else if (here && sscanf(line, "AnonHugePages: %ld kB", &kib) != 1)
+            kib = -1;
+    }
+    if (f) fclose(f);
+    return kib;
+}
+
+static void test_small_pages(void **state) {
+    (void)state;
+    const size_t size = 8 << 20;
+    unsigned char *p = hn_pages_alloc(size);
+    assert_non_null(p);
+    hn_pages_keep_small(p, size);
+    memset(p, 1, size);
+    assert_true(huge_kib(p) <= 0); /* -1: the system does not say */
+    hn_pages_free(p, size);
+}
+
 static void test_faults(void **state) {
     (void)state;
     hn_fault_arm(HN_FAULT_ALLOC, 2, false);
@@ -141,7 +170,7 @@ int main(void) {
         cmocka_unit_test(test_small_blocks), cmocka_unit_test(test_realloc_and_strings),
         cmocka_unit_test(test_overflow),     cmocka_unit_test(test_grow),
         cmocka_unit_test(test_pages),        cmocka_unit_test(test_release_spares_the_edges),
-        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ typedef struct signal_word {
 typedef struct worker {
     _Alignas(LINE) _Atomic uint64_t claim; /* shared with thieves: epoch 24 bits | next 20 | end 20 */
     _Alignas(LINE) uint64_t epoch;         /* private to the rank */
+    int64_t waited_ns;                     /* the same: in barriers, while waits are counted */
     _Alignas(LINE) _Atomic int cpu;        /* core it was last seen on, -1 before; others read it */
     hn_pool *pool;
     int rank;
@@ -52,6 +53,7 @@ struct hn_pool {
     signal_word phase; /* barriers passed */
     _Alignas(LINE) _Atomic uint32_t arrived;
     _Alignas(LINE) int ranks;
+    bool counts_waits;
     void (*fn)(void *arg, int rank, int ranks); /* NULL: leave */
     void *arg;
     pthread_mutex_t callers;
@@ -129,12 +131,25 @@ void hn_barrier(hn_pool *p, int rank) {
     if (p->ranks == 1) return;
     /* The phase cannot move before this rank arrives, so the value read here is the one to wait away from. */
     uint32_t phase = atomic_load_explicit(&p->phase.value, memory_order_relaxed);
+    const bool counts = p->counts_waits; /* read before arriving: behind the barrier rank 0 may change it */
     if (atomic_fetch_add(&p->arrived, 1) + 1 == (uint32_t)p->ranks) {
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed); /* published by the phase */
         signal_raise(&p->phase, phase + 1);
     } else {
+        const int64_t start = counts ? clock_ns() : 0;
         signal_wait(p, rank, &p->phase, phase);
+        if (counts) p->workers[rank].waited_ns += clock_ns() - start;
     }
+}
+
+void hn_pool_count_waits(hn_pool *p, bool on) {
+    pthread_mutex_lock(&p->callers);
+    p->counts_waits = on;
+    pthread_mutex_unlock(&p->callers);
+}
+
+int64_t hn_pool_waited(const hn_pool *p, int rank) {
+    return p->workers[rank].waited_ns;
 }
 
 /* ---- the pool ------------------------------------------------------------------------------------------------ */

@@ -24,6 +24,11 @@ void hn_pool_run(hn_pool *p, void (*fn)(void *arg, int rank, int ranks), void *a
 /* Inside fn only, called by every rank. */
 void hn_barrier(hn_pool *p, int rank);
 
+/* Whether the time that ranks wait in barriers is counted: off at first. Outside fn. */
+void hn_pool_count_waits(hn_pool *p, bool on);
+/* Nanoseconds so far. Inside fn, by the rank itself. */
+int64_t hn_pool_waited(const hn_pool *p, int rank);
+
 /* Splits items [0, count) into one contiguous range a rank; a rank that is done claims single items from the tail of
  * another's range. Every rank calls hn_claim_begin once per operation with the same count, then hn_claim_next until
  * it returns -1; a barrier must separate two operations.

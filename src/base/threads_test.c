@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/random.h"
@@ -217,6 +218,39 @@ static void test_callers_take_turns(void **state) {
     hn_pool_free(p);
 }
 
+typedef struct late {
+    hn_pool *pool;
+    int64_t before[3], after[3]; /* waited, by rank */
+} late;
+
+static void late_rank(void *arg, int rank, int ranks) {
+    late *l = arg;
+    (void)ranks;
+    l->before[rank] = hn_pool_waited(l->pool, rank);
+    if (rank == 0) usleep(3000);
+    hn_barrier(l->pool, rank);
+    l->after[rank] = hn_pool_waited(l->pool, rank);
+}
+
+static void test_waits(void **state) {
+    (void)state;
+    late l = {.pool = pool_make(3)};
+    hn_pool_run(l.pool, late_rank, &l);
+    for (int i = 0; i < 3; i++) assert_int_equal(l.after[i], 0);
+    hn_pool_count_waits(l.pool, true);
+    for (int i = 1; i < 3; i++) { /* on a busy machine even they may be late now and then */
+        int runs = 0;
+        do hn_pool_run(l.pool, late_rank, &l);
+        while (l.after[i] == l.before[i] && ++runs < 1000);
+        assert_true(l.after[i] > l.before[i]);
+    }
+    hn_pool_count_waits(l.pool, false);
+    hn_pool_run(l.pool, late_rank, &l); /* the last barrier of the run before may still count */
+    hn_pool_run(l.pool, late_rank, &l);
+    for (int i = 0; i < 3; i++) assert_int_equal(l.after[i], l.before[i]);
+    hn_pool_free(l.pool);
+}
+
 static void test_bad_thread_counts(void **state) {
     (void)state;
     static const int bad[] = {0, -1, 257};
@@ -249,6 +283,7 @@ int main(void) {
         cmocka_unit_test(test_largest_count),
         cmocka_unit_test(test_workers_that_slept_wake),
         cmocka_unit_test(test_callers_take_turns),
+        cmocka_unit_test(test_waits),
         cmocka_unit_test(test_bad_thread_counts),
         cmocka_unit_test(test_no_memory),
     };

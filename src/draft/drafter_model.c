@@ -394,7 +394,7 @@ static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
         b->row[b->n_rows + i] = (hn_row){.token = token,
                                          .seq = (int16_t)b->n_seqs,
                                          .parent = (int16_t)(i ? b->n_rows + i - 1 : -1),
-                                         .logits = n == missing && i == n - 1};
+                                         .logits = n == missing && i == n - 1 ? HN_LOGITS_ALL : HN_LOGITS_NONE};
     }
     b->part[b->n_seqs].p = p;
     b->part[b->n_seqs].rows = n;

@@ -54,10 +54,10 @@ static void name_curves(hunch_engine *e) {
     cache_folder(folder, sizeof folder);
     if (!folder[0]) return;
     hn_cpu_name(cpu, sizeof cpu);
-    snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes|precision %d|kv %d", cpu,
+    snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes%s|precision %d|kv %d", cpu,
              hn_isa_name(e->model->target.ops.isa), HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
              (unsigned long long)e->model->target.parameters, (unsigned long long)e->model->target.weight_bytes,
-             (int)e->model->precision, (int)e->kv);
+             e->model->mapped ? " mapped" : "", (int)e->model->precision, (int)e->kv);
     snprintf(path, sizeof path, "%s/curve-%016llx.json", folder, (unsigned long long)hash_text(key));
     e->curve_key = hn_strdup(key);
     e->curve_path = hn_strdup(path);
@@ -70,10 +70,10 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     const double start = hn_now();
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < 3 && (i == 0 || hn_now() - start < seconds); i++) {
-        double t = 0;
+        double t[2];
         if (widths[i] > e->context) break;
-        st = hunch_measure_pass(e, widths[i], 0, 1, &t, err);
-        if (!st) hn_cost_pass(c, widths[i], 0, t);
+        st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
+        if (!st) hn_cost_pass(c, widths[i], 0, t[1]);
     }
     hn_look_end_measure(e);
     return st;

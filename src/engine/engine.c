@@ -20,8 +20,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
         return hn_fail(err, HUNCH_USAGE, "context %d: this model takes 1 to %d", o->context, m->target.arch.context);
     if (o->parallel < 1 || o->parallel > HN_MAX_ROWS)
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
-    if (o->chunk < 1 || o->chunk > HN_MAX_ROWS)
-        return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 to %d", o->chunk, HN_MAX_ROWS);
+    if (o->chunk < 1) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more", o->chunk);
     if (o->n_drafts < 0) return hn_fail(err, HUNCH_USAGE, "%d drafters", o->n_drafts);
     return HUNCH_OK;
 }
@@ -167,7 +166,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->model = m;
     e->context = o->context ? o->context : usual_context(a);
     e->parallel = o->parallel;
-    e->chunk = o->chunk;
+    e->chunk = o->chunk < HN_MAX_ROWS ? o->chunk : HN_MAX_ROWS;
     e->verify = o->verify;
     e->lossy = o->lossy;
     e->kv = kv_type(m, o->kv);

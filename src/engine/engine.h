@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
  * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), drafting.c (the trees
- * of a round), round.c (the one round of all sessions), look_api.c (evaluate, draft, inspect, convert, measure),
+ * of a round), round.c (the one round of all sessions), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
  * curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
@@ -17,6 +17,7 @@
 
 struct hunch_model {
     hn_model target;
+    hn_source *mapped;         /* the files that hold its matrices; NULL: they are in memory */
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
@@ -137,12 +138,14 @@ static inline size_t hn_prefill_rows(const hunch_session *s) {
 /* Lets the index have the pages that became full. */
 void hn_session_publish(hunch_session *s);
 
-/* ---- drafting.c, round.c, look_api.c, curves.c ---- */
+/* ---- drafting.c, round.c, look_api.c, measure_api.c, curves.c ---- */
 
 /* The trees of sessions that decode, under the controller if there is one. */
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
+/* n tokens as a chain of rows. */
+void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
 /* Drops the rows that hunch_measure_pass keeps between calls in the inside sequence. */
 void hn_look_end_measure(hunch_engine *e);
 /* The controller's costs: kept ones, else a few passes are measured. */

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_api.c - looking inside and measuring: logits of a text, one draft, what a file holds, pass times. They use the engine's
- * inside sequence (id `parallel`), so that running sessions are not touched. */
+/* look_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
+ * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "model/convert.h"
-#include "ops/machine.h"
 
-void hn_look_end_measure(hunch_engine *e) {
-    if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
-    e->measured = 0;
-}
-
-/* Rows [first, first + n) of a token sequence as a chain. */
-static void chain_rows(hn_row *rows, const hunch_token *tokens, int n, bool logits) {
+void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
     for (int i = 0; i < n; i++) rows[i] = (hn_row){tokens[i], 0, (int16_t)(i - 1), logits, false};
 }
 
@@ -34,7 +27,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     hn_cache_seq_begin(e->cache, id);
     for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
         const int m = n - at < (size_t)e->chunk ? (int)(n - at) : e->chunk;
-        chain_rows(rows, tokens + at, m, true);
+        hn_chain_rows(rows, tokens + at, m, HN_LOGITS_ALL);
         st = hn_pass_run(e->runner, rows, m, &id, 1, err);
         for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
         if (!st) hn_cache_commit(e->cache, id, 0, NULL, m);
@@ -114,86 +107,11 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     return st;
 }
 
-/* ---- measuring --------------------------------------------------------------------------------------------------------- */
-
-/* Brings the inside sequence to `context` committed rows of arbitrary text. */
-static hunch_status fill_context(hunch_engine *e, int context, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab;
-    hn_row rows[HN_MAX_ROWS];
-    hunch_token t[HN_MAX_ROWS];
-    uint64_t seed = 1;
-    if (!e->measured) hn_cache_seq_begin(e->cache, id);
-    e->measured = 1;
-    if (hn_cache_committed(e->cache, id, 0) > context) hn_cache_rewind(e->cache, id, 0, context); /* or fewer rows */
-    for (int at; (at = hn_cache_committed(e->cache, id, 0)) < context;) {
-        const int m = context - at < HN_MAX_ROWS ? context - at : HN_MAX_ROWS;
-        for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
-        chain_rows(rows, t, m, false);
-        hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
-        if (st) return st;
-        hn_cache_commit(e->cache, id, 0, NULL, m);
-    }
-    return HUNCH_OK;
-}
-
-static hunch_status prepare_measure(hunch_engine *e, int rows, int context, hunch_error *err) {
-    if (rows < 1 || rows > HN_MAX_ROWS)
-        return hn_fail(err, HUNCH_USAGE, "%d rows a pass: expected 1 to %d", rows, HN_MAX_ROWS);
-    if (context < 0 || context + rows > e->context)
-        return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
-    if (hunch_engine_running(e))
-        return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
-    return fill_context(e, context, err);
-}
-
-hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab;
-    hn_row row[HN_MAX_ROWS];
-    hunch_token t[HN_MAX_ROWS];
-    hunch_status st = prepare_measure(e, rows, context, err);
-    for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
-    chain_rows(row, t, rows, true);
-    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
-        const double start = hn_now();
-        st = hn_pass_run(e->runner, row, rows, &id, 1, err);
-        if (i >= 0) seconds[i] = hn_now() - start;
-    }
-    return st;
-}
-
-hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
-                                  hunch_error *err) {
-    const int id = e->parallel;
-    int16_t path[HN_MAX_ROWS] = {0};
-    hunch_status st = prepare_measure(e, rows, context, err);
-    if (!st && (commit < 1 || commit > rows))
-        st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
-    for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
-    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
-        st = hn_cache_reserve(e->cache, id, 0, rows, err);
-        if (st) break;
-        const double start = hn_now();
-        hn_cache_commit(e->cache, id, 0, path, commit);
-        if (i >= 0) seconds[i] = hn_now() - start;
-        hn_cache_rewind(e->cache, id, 0, context);
-    }
-    return st;
-}
-
-hunch_status hunch_measure_machine(const hunch_model *m, hunch_machine *out, hunch_error *err) {
-    memset(out, 0, sizeof *out);
-    if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
-    hn_cpu_name(out->cpu, sizeof out->cpu);
-    out->isa = hn_isa_name(m->target.ops.isa);
-    out->threads = m->threads;
-    return hn_machine_measure(&m->target.ops, &out->read_gb_s, &out->int8_gmac_s, &out->barrier_us, err);
-}
-
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether the model runs, what it is if so, and what of the file it leaves out. Of one that does not run nobody knows what it
  * would have used. False: no memory. */
-static bool describe_model(json_t *d, const hn_arch *a, hunch_status fits, const char *why) {
+static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *bytes, hunch_status fits, const char *why) {
     const json_t *tensors = json_object_get(d, "tensors");
     json_t *unused = json_array(), *t;
     size_t i;
@@ -209,9 +127,10 @@ static bool describe_model(json_t *d, const hn_arch *a, hunch_status fits, const
         return ok && json_object_set_new(d, "refused", hn_json_text(why, strlen(why))) == 0;
     }
     if (json_object_set_new(d, "unused", unused) != 0) ok = false;
-    json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i}", "architecture", a->architecture, "name",
+    json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:I, s:I}", "architecture", a->architecture, "name",
                               hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
-                              a->vocab, "context", a->context);
+                              a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
+                              "mapped_bytes", (json_int_t)bytes->stored);
     return json_object_set_new(d, "model", model) == 0 && ok;
 }
 
@@ -219,14 +138,15 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hn_source *src = NULL;
     json_t *d = NULL;
     hn_arch arch = {0};
+    hn_model_bytes bytes = {0};
     hunch_error why = {0};
     *json = NULL;
     hunch_status st = hn_source_open(&src, path, err);
     if (st) return st;
-    const hunch_status fits = hn_model_mark(src, &arch, &why);
+    const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
     st = hn_source_describe(src, &d, err);
     if (!st) {
-        *json = describe_model(d, &arch, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
+        *json = describe_model(d, &arch, &bytes, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
         char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
         free(*json);
         *json = copy;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
@@ -23,7 +22,6 @@ void hunch_model_options_defaults(hunch_model_options *o) {
 /* A text that is no template is said to whoever wants to use it; without it the model runs as any other. */
 static hunch_status parse_chat(hunch_model *m, hn_template **out, const hn_source *src, const char *text, size_t len,
                                hunch_error *err) {
-    hn_template_free(*out); /* of two with one name the last counts */
     hunch_status st = hn_template_parse(out, text, len, err);
     if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
     if (st != HUNCH_REFUSED) return st;
@@ -32,46 +30,19 @@ static hunch_status parse_chat(hunch_model *m, hn_template **out, const hn_sourc
     return m->chat_refused ? HUNCH_OK : hn_fail_memory(err, "a message", strlen(err->message));
 }
 
-static hunch_status chat_of_key(hunch_model *m, hn_template **out, const hn_source *src, const char *key, hunch_error *err) {
-    const char *text;
+static hunch_status open_chat_for(hunch_model *m, hn_template **out, const hn_source *src, hn_chat_use use,
+                                  hunch_error *err) {
+    char *text;
     size_t len;
-    bool found;
-    hunch_status st = hn_source_str(src, key, &text, &len, &found, err);
-    return st || !found ? st : parse_chat(m, out, src, text, len, err);
-}
-
-static hunch_status chat_of_json(hunch_model *m, hn_template **out, const hn_source *src, const json_t *text, hunch_error *err) {
-    if (!json_is_string(text)) return HUNCH_OK;
-    return parse_chat(m, out, src, json_string_value(text), json_string_length(text), err);
-}
-
-/* What chat_template.jinja holds, else what tokenizer_config.json says: one text, or a list of named ones. */
-static hunch_status chat_of_folder(hunch_model *m, const hn_source *src, hunch_error *err) {
-    const json_t *said = json_object_get(hn_source_json(src, "tokenizer_config.json"), "chat_template"), *one;
-    char *path = hn_path_join(hn_source_path(src), "chat_template.jinja"), *text = NULL;
-    size_t i, len;
-    hunch_status st = path ? HUNCH_OK : hn_fail_memory(err, "path", 0);
-    if (!st && hn_is_file(path)) {
-        st = hn_file_read(path, 16 << 20, &text, &len, err);
-        if (!st) st = parse_chat(m, &m->chat, src, text, len, err);
-    } else if (!st) {
-        st = chat_of_json(m, &m->chat, src, said, err);
-        json_array_foreach (said, i, one) {
-            const char *name = json_string_value(json_object_get(one, "name"));
-            const json_t *template = json_object_get(one, "template");
-            if (!st && name && !strcmp(name, "default")) st = chat_of_json(m, &m->chat, src, template, err);
-            if (!st && name && !strcmp(name, "tool_use")) st = chat_of_json(m, &m->chat_tools, src, template, err);
-        }
-    }
+    hunch_status st = hn_source_chat_template(src, use, &text, &len, err);
+    if (!st && text) st = parse_chat(m, out, src, text, len, err);
     hn_free(text);
-    hn_free(path);
     return st;
 }
 
 static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
-    if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return chat_of_folder(m, src, err);
-    hunch_status st = chat_of_key(m, &m->chat, src, "tokenizer.chat_template", err);
-    return st ? st : chat_of_key(m, &m->chat_tools, src, "tokenizer.chat_template.tool_use", err);
+    hunch_status st = open_chat_for(m, &m->chat, src, HN_CHAT_DEFAULT, err);
+    return st ? st : open_chat_for(m, &m->chat_tools, src, HN_CHAT_TOOLS, err);
 }
 
 static char *token_name(const hn_tokenizer *t, int32_t id) {
@@ -111,6 +82,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     const double start = hn_now();
     hn_model_load load = {.threads = o->threads ? o->threads : hn_cores(),
                           .f32 = o->precision == HUNCH_PRECISION_F32,
+                          .mapped = o->mapped,
                           .progress = o->progress,
                           .progress_user = o->progress_user};
     hn_source *src = NULL;
@@ -125,7 +97,12 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
-    hn_source_close(&src);
+    if (!st && load.mapped && !m->text_only) {
+        hn_source_trim(src);
+        m->mapped = src;
+    } else {
+        hn_source_close(&src);
+    }
     m->load_seconds = hn_now() - start;
     if (st) {
         hunch_model_close(&m);
@@ -146,6 +123,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_free(m->chat_bos);
     hn_free(m->chat_eos);
     hn_model_close(&m->target);
+    hn_source_close(&m->mapped);
     hn_free(m);
 }
 
@@ -159,6 +137,8 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .context = a->context,
                                .parameters = m->target.parameters,
                                .weight_bytes = m->target.weight_bytes,
+                               .memory_bytes = m->target.bytes.memory,
+                               .mapped_bytes = m->mapped ? m->target.bytes.stored : 0,
                                .macs_per_row = m->target.macs_per_row,
                                .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,

@@ -38,6 +38,12 @@ static int rows_wanted(const hunch_session *s) {
     return left < s->engine->chunk ? left : s->engine->chunk;
 }
 
+/* Who reads more of a row than its best token: another rule or a processor, log-probabilities, a callback. */
+static hn_logits logits_wanted(const hunch_session *s) {
+    const bool best = s->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler) && !s->logprobs && !s->on_logits;
+    return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
+}
+
 static void add_rows(batch *b, hunch_session *s) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), seq = b->n_sessions;
     const bool prompt = prefilling(s);
@@ -48,7 +54,8 @@ static void add_rows(batch *b, hunch_session *s) {
         r->seq = (int16_t)seq;
         r->parent = (int16_t)(parent < 0 ? -1 : s->first_row + parent);
         r->token = prompt ? s->text[done + i] : s->tree.token[i];
-        r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text; /* of a text that resumes no prompt row decides */
+        /* of a text that resumes no prompt row decides */
+        r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text ? logits_wanted(s) : HN_LOGITS_NONE;
         r->feature = s->engine->feeds && !s->plain;
     }
     b->session[seq] = s;
@@ -129,7 +136,7 @@ static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v
 }
 
 /* hunch_draft: the first drafts of the tree's first path, as if they had been right. */
-static void accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v) {
+static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
     int row = 0;
     v->n_accepted = 0;
     while (v->n_accepted < s->accept_cap && s->tree.first[row] >= 0) {
@@ -140,6 +147,7 @@ static void accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdi
     }
     v->next_row = (int16_t)row;
     v->next = greedy_of((void *)t, row);
+    return v->next >= 0 ? HUNCH_OK : hn_fail(err, HUNCH_FAILED, "no token behind the drafts: every logit is NaN or -inf");
 }
 
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
@@ -180,13 +188,10 @@ static hunch_status finish_tree(hunch_session *s, hn_runner *runner, int *accept
     tree_logits t = {runner, s->first_row};
     const double start = hn_now();
     hn_verdict v = {0};
-    hunch_status st = HUNCH_OK;
+    hunch_status st;
     int kept;
     assert(hn_tree_valid(&s->tree) && hn_rule_fits(s->rule, &s->tree));
-    if (s->accept_cap >= 0)
-        accept_drafts(s, &t, &v);
-    else
-        st = verify(s, &t, &v, err);
+    st = s->accept_cap >= 0 ? accept_drafts(s, &t, &v, err) : verify(s, &t, &v, err);
     if (st) return st;
     s->stats.rounds++;
     s->stats.drafted += (uint64_t)s->tree.n_candidates;

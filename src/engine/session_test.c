@@ -295,7 +295,7 @@ static void test_text_alone(void **state) {
     hunch_model *m = NULL;
     hunch_engine *e = NULL;
     hunch_engine_options eo;
-    hunch_machine machine;
+    hunch_meter *meter;
     hunch_model_info info;
     hunch_token *ids = NULL;
     size_t n = 0;
@@ -311,7 +311,7 @@ static void test_text_alone(void **state) {
     hunch_engine_options_defaults(&eo);
     assert_int_equal(hunch_engine_open(&e, m, &eo, &err), HUNCH_USAGE);
     assert_non_null(strstr(err.message, "weights"));
-    assert_int_equal(hunch_measure_machine(m, &machine, &err), HUNCH_USAGE);
+    assert_int_equal(hunch_meter_open(&meter, m, &o, &err), HUNCH_USAGE);
     hunch_model_close(&m);
 }
 

@@ -53,27 +53,35 @@ hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch
     return source_open(out, path, HN_SOURCE_HF, hn_safetensors_read, err);
 }
 
-void hn_source_close(hn_source **source) {
-    hn_source *s = *source;
-    if (s == NULL)
-        return;
-    for (size_t i = 0; i < s->n_tensors; i++)
-        hn_free((char *)(uintptr_t)s->tensors[i].name);
+void hn_source_trim(hn_source *s) {
     for (size_t i = 0; i < s->n_metas; i++) {
         hn_free(s->metas[i].key);
         hn_free(s->metas[i].text);
         hn_free(s->metas[i].array.strings);
     }
+    for (size_t i = 0; i < HN_HF_DOCUMENTS; i++) {
+        json_decref(s->documents[i]);
+        s->documents[i] = NULL;
+    }
+    hn_name_index_fini(&s->by_key);
+    hn_free(s->metas);
+    s->metas = NULL;
+    s->n_metas = s->cap_metas = 0;
+}
+
+void hn_source_close(hn_source **source) {
+    hn_source *s = *source;
+    if (s == NULL)
+        return;
+    hn_source_trim(s);
+    for (size_t i = 0; i < s->n_tensors; i++)
+        hn_free((char *)(uintptr_t)s->tensors[i].name);
     for (size_t i = 0; i < s->n_files; i++) {
         hn_map_close(&s->files[i].map);
         hn_free(s->files[i].path);
     }
-    for (size_t i = 0; i < HN_HF_DOCUMENTS; i++)
-        json_decref(s->documents[i]);
     hn_name_index_fini(&s->by_name);
-    hn_name_index_fini(&s->by_key);
     hn_free(s->tensors);
-    hn_free(s->metas);
     hn_free(s->files);
     hn_free(s->path);
     hn_free(s);
@@ -243,10 +251,14 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
     return HUNCH_OK;
 }
 
-void hn_source_release(hn_source *s, const hn_tensor *t) {
+void hn_source_release_part(hn_source *s, const hn_tensor *t, size_t off, size_t bytes) {
     const hn_map *map = &s->files[t->file].map;
-    if (t->bytes > 0)
-        hn_map_release(map, (size_t)((const unsigned char *)t->data - map->data), t->bytes);
+    if (bytes > 0)
+        hn_map_release(map, (size_t)((const unsigned char *)t->data - map->data) + off, bytes);
+}
+
+void hn_source_release(hn_source *s, const hn_tensor *t) {
+    hn_source_release_part(s, t, 0, t->bytes);
 }
 
 /* ---- metadata ------------------------------------------------------------------------------------------------ */

@@ -50,6 +50,10 @@ hn_tensor *hn_source_take(hn_source *s, const char *name);
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
 void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */
+/* The same of a run of its bytes, by any thread; pages that it shares with others stay. */
+void hn_source_release_part(hn_source *s, const hn_tensor *t, size_t off, size_t bytes);
+/* Frees what is known of the source but the tensors: the files stay mapped. Metadata and JSON are gone. */
+void hn_source_trim(hn_source *s);
 
 /* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); where a
  * model of several parts describes its language model in text_config, what that says comes first.
@@ -74,6 +78,12 @@ const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "con
 
 /* HF: what stands at a dotted path of config.json, found as metadata is (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);
+
+/* The model's chat template for a use, as text: *text is the caller's (hn_free), NULL where there is none. */
+typedef enum hn_chat_use { HN_CHAT_DEFAULT, HN_CHAT_TOOLS } hn_chat_use;
+#define HN_CHAT_KEY "tokenizer.chat_template"
+#define HN_CHAT_TOOLS_KEY "tokenizer.chat_template.tool_use"
+hunch_status hn_source_chat_template(const hn_source *s, hn_chat_use use, char **text, size_t *len, hunch_error *err);
 
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
 hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);

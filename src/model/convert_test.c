@@ -232,7 +232,7 @@ static void check_changed(const char *folder, const char *find, const char *repl
     hn_arch a, b;
     folder_write_changed(folder, find, replace);
     hn_source *made = assert_converts(test_path("changed")), *given = folder_open();
-    assert_int_equal(hn_model_mark(made, &a, NULL), HUNCH_OK);
+    assert_int_equal(hn_model_mark(made, &a, NULL, NULL), HUNCH_OK);
     assert_int_equal(hn_arch_read(&b, given, NULL), HUNCH_OK);
     assert_near((double)a.rope_scale, (double)b.rope_scale);
     assert_int_equal(a.rope_dims, b.rope_dims);
@@ -296,7 +296,7 @@ static void test_unknown_bias(void **state) {
     made = assert_opens(test_path("out.gguf"));
     hn_arch a;
     hunch_error err = {0};
-    assert_int_equal(hn_model_mark(made, &a, &err), HUNCH_REFUSED);
+    assert_int_equal(hn_model_mark(made, &a, NULL, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, other));
     hn_source_close(&made);
 }
@@ -347,7 +347,7 @@ static void test_vision_folder(void **state) {
         hn_arch a;
         hunch_error err = {0};
         hn_source *given = folder_open();
-        if (hn_model_mark(given, &a, &err) != HUNCH_OK) fail_msg("%s", err.message);
+        if (hn_model_mark(given, &a, NULL, &err) != HUNCH_OK) fail_msg("%s", err.message);
         hn_arch_fini(&a);
         for (size_t k = 0; k < hn_source_tensor_count(given); k++) {
             const hn_tensor *t = hn_source_tensor(given, k);
@@ -504,12 +504,13 @@ static void test_byte_level(void **state) {
         "\"post_processor\": {\"type\": \"Sequence\", \"processors\": [{\"type\": \"TemplateProcessing\", \"single\": "
         "[{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {}}]}]}, " MODEL(
             "\"<s>\": 1, \"a\": 4, \"b\": 5, \"Ġ\": 6, \"ab\": 7, \"Ġab\": 8", "\"a b\", [\"Ġ\", \"ab\"]"),
-        "{\"chat_template\": [{\"name\": \"tool\", \"template\": \"no\"}, {\"name\": \"default\", \"template\": \"{{ x }}\"}],"
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{{ y }}\"}, {\"name\": \"default\", \"template\": \"{{ x }}\"}],"
         " \"eos_token\": {\"content\": \"<tool>\"}}");
     hn_source *made = assert_converts(test_path("small"));
     assert_str(made, "tokenizer.ggml.model", "gpt2");
     assert_str(made, "tokenizer.ggml.pre", "smollm");
     assert_str(made, "tokenizer.chat_template", "{{ x }}");
+    assert_str(made, "tokenizer.chat_template.tool_use", "{{ y }}");
     assert_bool(made, "tokenizer.ggml.add_bos_token", true);
     assert_bool(made, "tokenizer.ggml.add_eos_token", false);
     assert_u64(made, "tokenizer.ggml.bos_token_id", 1);
@@ -531,7 +532,10 @@ static void test_byte_level(void **state) {
 static void test_scores(void **state) {
     (void)state;
     small_folder(HEAD MARKS MODEL("\"<unk>\": 0, " LETTERS, "\"▁ a\", \"a b\", \"ab c\""), NULL);
+    small_file("chat_template.jinja", "{{ of its own file }}");
     hn_source *made = assert_converts(test_path("small"));
+    assert_str(made, "tokenizer.chat_template", "{{ of its own file }}");
+    assert_int_equal(unlink(test_path("small/chat_template.jinja")), 0);
     assert_str(made, "tokenizer.ggml.model", "llama");
     assert_bool(made, "tokenizer.ggml.add_space_prefix", true);
     assert_u64(made, "tokenizer.ggml.unknown_token_id", 0);

@@ -503,21 +503,17 @@ static hunch_status ids_write(const vocabulary *v) {
                               : status;
 }
 
-/* "chat_template": a text, or a list of named ones, of which "default" is taken. */
 static hunch_status template_write(const vocabulary *v) {
-    const json_t *value = json_object_get(v->config, "chat_template");
-    json_t *named;
-    size_t i;
-    if (json_is_string(value))
-        return hn_gguf_put_str(v->w, "tokenizer.chat_template", json_string_value(value), json_string_length(value),
-                               v->err);
-    json_array_foreach (value, i, named) {
-        const json_t *text = json_object_get(named, "template");
-        if (json_is_text(json_object_get(named, "name"), "default") && json_is_string(text))
-            return hn_gguf_put_str(v->w, "tokenizer.chat_template", json_string_value(text), json_string_length(text),
-                                   v->err);
+    static const char *const keys[] = {[HN_CHAT_DEFAULT] = HN_CHAT_KEY, [HN_CHAT_TOOLS] = HN_CHAT_TOOLS_KEY};
+    hunch_status status = HUNCH_OK;
+    for (hn_chat_use use = HN_CHAT_DEFAULT; use <= HN_CHAT_TOOLS && status == HUNCH_OK; use++) {
+        char *text;
+        size_t len;
+        status = hn_source_chat_template(v->src, use, &text, &len, v->err);
+        if (status == HUNCH_OK && text) status = hn_gguf_put_str(v->w, keys[use], text, len, v->err);
+        hn_free(text);
     }
-    return HUNCH_OK;
+    return status;
 }
 
 /* What GGUF has no keys for: added tokens that take the white space beside them, or stand alone. */

@@ -13,8 +13,7 @@ typedef struct hn_lanes {
     hn_act gated;    /* input of down, [ffn] */
     hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
     hn_buf attended; /* f32 [HN_MAX_ROWS][ldattended] */
-    hn_buf hidden;   /* f32 [HN_MAX_ROWS][ldhidden] gate * up */
-    hn_buf up;       /* the same, where the product of gate and up is an operation of its own */
+    hn_buf gate, up; /* f32 [HN_MAX_ROWS][ldhidden] where the product of gate and up is an operation of its own */
     hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
     hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
@@ -26,5 +25,5 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
                         const hn_lanes *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s);
-bool hn_ffn_in_steps(const hn_layer_desc *d); /* gate and up are products of their own: it needs lanes->up */
+bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are products of their own: it needs lanes->gate and up */
 #endif

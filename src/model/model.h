@@ -16,6 +16,12 @@ typedef struct hn_layer {
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 
+/* Where the weights are. */
+typedef struct hn_model_bytes {
+    uint64_t memory; /* packed matrices, vectors, tables */
+    uint64_t stored; /* matrices in the file; of a packed model what they were there */
+} hn_model_bytes;
+
 typedef struct hn_model {
     hn_arch arch;
     hn_ops ops;
@@ -28,7 +34,8 @@ typedef struct hn_model {
     hn_rope rope, rope_long, rope_local; /* hn_model_rope chooses among the first two */
     hn_layer *layer; /* [arch.layers] */
     int output_forms;
-    uint64_t weight_bytes; /* packed matrices that a pass reads */
+    uint64_t weight_bytes; /* of matrices that a pass reads, as they lie in memory or in the mapped file */
+    hn_model_bytes bytes;
     uint64_t parameters;
     double macs_per_row;
 } hn_model;
@@ -38,16 +45,18 @@ typedef struct hn_model_load {
     hn_pool *pool; /* NULL: a pool of `threads` is made; else borrowed (one pool a process) and threads is ignored */
     hn_isa isa;
     bool f32;
+    bool mapped; /* matrices stay in the source's files, which must then stay open as long as the model */
     void (*progress)(void *user, double fraction);
     void *progress_user;
 } hn_model_load;
 
-/* Reads the description, checks every tensor's shape and type, packs with all threads and drops the file's pages behind.
+/* Reads the description, checks every tensor's shape and type, packs with all threads and drops the file's pages behind;
+ * or leaves matrices in the mapped file, whose strips are then packed again and again while passes run.
  * Errors: HUNCH_REFUSED naming the tensor, HUNCH_NO_MEMORY. Nothing is left behind on failure. */
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);
 void hn_model_close(hn_model *m); /* zeroed is fine */
 /* The rotation of layers that are not local, where sequences may reach max_context rows. */
 const hn_rope *hn_model_rope(const hn_model *m, int max_context);
-/* Marks the tensors that hn_model_open would use (for inspect). */
-hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hunch_error *err);
+/* Marks the tensors that hn_model_open would use (for inspect); *bytes: where they would be, packed (may be NULL). */
+hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes, hunch_error *err);
 #endif

@@ -151,7 +151,7 @@ static void test_rest(void **state) {
         hn_arch a;
         hunch_error err = {0};
         hn_source *s = write_model(apart, cases[i].extra);
-        const hunch_status st = hn_model_mark(s, &a, &err);
+        const hunch_status st = hn_model_mark(s, &a, NULL, &err);
         if (st != (cases[i].refused ? HUNCH_REFUSED : HUNCH_OK) || (st && !strstr(err.message, cases[i].extra[0].name)))
             fail_msg("%s: %d '%s'", cases[i].extra[0].name, st, err.message);
         if (!st) hn_arch_fini(&a);

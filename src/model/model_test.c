@@ -57,7 +57,7 @@ static void test_types_without_kernels_are_refused(void **state) {
         assert_int_equal(load(s, &err), HUNCH_REFUSED);
         if (!strstr(err.message, want)) fail_msg("expected \"%s\", got \"%s\"", want, err.message);
         err = (hunch_error){0};
-        assert_int_equal(hn_model_mark(s, &arch, &err), HUNCH_REFUSED);
+        assert_int_equal(hn_model_mark(s, &arch, NULL, &err), HUNCH_REFUSED);
         assert_non_null(strstr(err.message, want));
         hn_source_close(&s);
     }

@@ -3,6 +3,7 @@
 #include "model/pass.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -21,6 +22,7 @@ typedef struct row_image {
 
 struct hn_runner {
     const hn_model *m;
+    const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
     hn_cache *cache;
     int first_group, n_groups, owner; /* of the cache */
     hn_layer_place *place;            /* [layers] among these groups */
@@ -30,15 +32,16 @@ struct hn_runner {
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     row_image *image;
     int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_ROWS][stride] */
-    hn_buf image_buf, out_x, out_norm, logits, best, features;
+    hn_buf image_buf, out_x, out_norm, logits, features;
+    hn_top best; /* one a row */
     hn_act out_act;
     hn_feature_set set;
     int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
     int n_boundaries;
-    int n_out, n_logits, n_features;                              /* of this pass */
+    int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
-    const float *host_logits, *host_features;
+    const float *host_logits, *host_features, *host_value;
     const int32_t *host_best;
 };
 
@@ -91,8 +94,8 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->gated = take_act(&total, &m->ops, ffn);
     l->qkv = take_floats(&total, l->ldqkv);
     l->attended = take_floats(&total, l->ldattended);
-    l->hidden = take_floats(&total, l->ldhidden);
-    l->up = take_floats(&total, hn_ffn_in_steps(&a->layer[0]) ? l->ldhidden : 0);
+    l->gate = take_floats(&total, hn_ffn_in_steps(a, 0) ? l->ldhidden : 0);
+    l->up = take_floats(&total, hn_ffn_in_steps(a, 0) ? l->ldhidden : 0);
     l->branch = take_floats(&total, a->layer[0].post_norms ? l->ldx : 0);
     l->rotation = take_floats(&total, pad16(a->rope_dims));
     l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
@@ -101,7 +104,10 @@ static size_t lay_out(hn_runner *r, int max_context) {
     r->out_norm = take_floats(&total, l->ldx);
     r->out_act = take_act(&total, &m->ops, a->hidden);
     r->logits = take_floats(&total, r->ld_logits);
-    r->best = take(&total, sizeof(int32_t) * HN_MAX_ROWS);
+    r->best = (hn_top){.k = 1,
+                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS),
+                       .value = take_floats(&total, 1),
+                       .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, 1))};
     r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
     r->image_buf = take(&total, sizeof(row_image));
     for (int g = 0; g < r->n_groups; g++)
@@ -111,11 +117,12 @@ static size_t lay_out(hn_runner *r, int max_context) {
 
 static void bind(hn_runner *r) {
     hn_lanes *l = &r->lanes;
-    hn_buf *all[] = {&l->x,      &l->in.data,  &l->mixed.data,     &l->gated.data,
-                     &l->qkv,    &l->attended, &l->hidden,         &l->up,
-                     &l->branch, &l->rotation, &l->rotation_local, &l->scratch,
-                     &r->out_x,  &r->out_norm, &r->out_act.data,   &r->logits,
-                     &r->best,   &r->features, &r->image_buf};
+    hn_buf *all[] = {&l->x,       &l->in.data,     &l->mixed.data,     &l->gated.data,
+                     &l->qkv,     &l->attended,    &l->gate,           &l->up,
+                     &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
+                     &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
+                     &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
+                     &r->image_buf};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     hn_rows *rows = &r->rows[0];
     const struct {
@@ -167,6 +174,7 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
+    r->ops = &m->ops;
     r->cache = cache;
     r->rope = hn_model_rope(m, max_context);
     if (features) r->set = *features;
@@ -181,6 +189,10 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     bind(r);
     *out = r;
     return HUNCH_OK;
+}
+
+void hn_runner_call(hn_runner *r, const hn_ops *o) {
+    r->ops = o ? o : &r->m->ops;
 }
 
 void hn_runner_close(hn_runner **rp) {
@@ -221,21 +233,29 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
     return path;
 }
 
-/* Rows to gather after the last layer: those with logits first, then those that only want the post-norm feature. */
-static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
-    r->n_out = r->n_features = 0;
-    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
+/* Puts the rows that want so much of the output matrix among those to gather. */
+static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits what) {
     for (int i = 0; i < n; i++)
-        if (rows[i].logits) {
+        if (rows[i].logits == what) {
             r->out_of_row[i] = (int16_t)r->n_out;
             r->image->out[r->n_out++] = i;
         }
+}
+
+/* Rows to gather after the last layer: those with all logits first, those with their best one, then those that only want the
+ * post-norm feature. */
+static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
+    r->n_out = r->n_features = 0;
+    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
+    gather_wanting(r, rows, n, HN_LOGITS_ALL);
+    r->n_full = r->n_out;
+    gather_wanting(r, rows, n, HN_LOGITS_BEST);
     r->n_logits = r->n_out;
     for (int i = 0; i < n; i++) {
         if (!rows[i].feature) continue;
         r->feature_of_row[i] = (int16_t)r->n_features;
         r->image->feature[r->n_features++] = i;
-        if (r->set.post_norm && !rows[i].logits) {
+        if (r->set.post_norm && rows[i].logits == HN_LOGITS_NONE) {
             r->out_of_row[i] = (int16_t)r->n_out;
             r->image->out[r->n_out++] = i;
         }
@@ -312,7 +332,7 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_model *m = r->m;
     const hn_lanes *l = &r->lanes;
-    const hn_ops *o = &m->ops;
+    const hn_ops *o = r->ops;
     const hn_exec ex = {o, rank, ranks};
     o->embed(&ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
     o->rope_table(&ex, l->rows, r->rope, l->rotation);
@@ -333,10 +353,7 @@ static void forward(void *arg, int rank, int ranks) {
     if (r->set.post_norm && r->n_features > 0)
         export_rows(&ex, r, offsetof(row_image, normed), r->out_norm, r->n_boundaries);
     if (r->n_logits == 0) return;
-    const hn_linear_out head = {&m->output, r->logits, r->ld_logits};
-    o->linear(&ex, r->n_logits, r->out_act, &head, 1, false);
-    if (m->arch.logit_scale != 1) o->scale(&ex, r->n_logits, r->logits, r->ld_logits, m->arch.vocab, m->arch.logit_scale);
-    o->argmax(&ex, r->n_logits, r->logits, r->ld_logits, m->arch.vocab, r->best);
+    o->linear_top(&ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, r->logits, r->ld_logits, r->n_full, &r->best);
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
@@ -346,17 +363,19 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
     hn_pool_run(o->pool, forward, r);
     r->host_logits = o->view(o, r->logits);
     r->host_features = o->view(o, r->features);
-    r->host_best = o->view(o, r->best);
+    r->host_best = o->view(o, r->best.id);
+    r->host_value = o->view(o, r->best.value);
     return HUNCH_OK;
 }
 
 const float *hn_pass_logits(const hn_runner *r, int row) {
     assert(r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_logits);
-    return r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits;
+    return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits : NULL;
 }
 
 int32_t hn_pass_argmax(const hn_runner *r, int row) {
-    return r->host_best[r->out_of_row[row]];
+    const int at = r->out_of_row[row];
+    return r->host_value[at] > -INFINITY ? r->host_best[at] : -1;
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {

@@ -8,12 +8,15 @@
 #include "cache/cache.h"
 #include "model/model.h"
 
+/* What a row wants of the output matrix: all its logits, or only the id of the best, without a row of logits written. */
+typedef enum hn_logits { HN_LOGITS_NONE, HN_LOGITS_ALL, HN_LOGITS_BEST } hn_logits;
+
 typedef struct hn_row {
     int32_t token;
     int16_t seq; /* index into the pass's list of sequences; rows of a sequence are contiguous, sequences ascending */
     int16_t
         parent; /* row of this pass that it continues (of the same sequence, an earlier one), or -1: the committed text */
-    bool logits;  /* wants logits */
+    hn_logits logits;
     bool feature; /* wants the runner's features */
 } hn_row;
 
@@ -31,6 +34,8 @@ typedef struct hn_runner hn_runner;
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
+/* From here on passes call the operations of this table, one that hands on to the model's (ops/profile.h); NULL: the model's. */
+void hn_runner_call(hn_runner *r, const hn_ops *o);
 
 /* Runs n rows (1..HN_MAX_ROWS) of n_seqs sequences; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
  * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.
@@ -38,8 +43,8 @@ void hn_runner_close(hn_runner **r);
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
 
 /* Of the last pass, until the next one. The row must have asked for it. */
-const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab] */
-int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: no logit is a number */
+const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab]; NULL: it has its best one only */
+int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
 /* Where the features lie for those who read them on the device: one buffer each, f32 [rows][*ld], the wanted boundaries in
  * rising order, then post-norm. Returns how many; row i of the pass is row hn_pass_feature_row(i) of each. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* act.h - how the rows of a matrix input lie in memory (hn_act).
  *
- *   [Q8 row 0][Q8 row 1] ... [Q8 row max_rows-1] [F32 row 0] ... [F32 row max_rows-1]
+ *   [Q8 row 0] ... [Q8 row max_rows-1] [F32 row 0] ... [F32 row max_rows-1] [BF16 row 0] ... [BF16 row max_rows-1]
  *
- * An F32 row is the row itself. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so
+ * An F32 row is the row itself. A BF16 row is rounded to nearest even, what is smaller than 2^-126 to zero; where `in` is odd a
+ * zero follows. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so
  * that a kernel walks both with one counter; behind them, in a run of their own, what only types with a scale for every
  * 16 weights read (hn_q8_parts). Inputs beyond `in` in the last group are zero codes with zero scale. Rows are an odd
  * number of cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
@@ -37,12 +38,16 @@ static inline size_t hn_act_q8_stride(int in) {
     return hn_act_lines((size_t)hn_act_groups(in) * (sizeof(hn_q8_group) + sizeof(hn_q8_parts)));
 }
 static inline size_t hn_act_f32_stride(int in) { return hn_act_lines((size_t)in * sizeof(float)); }
+static inline size_t hn_act_bf16_stride(int in) { return hn_act_lines((size_t)((in + 1) / 2) * 2 * sizeof(uint16_t)); }
 
 static inline size_t hn_act_size(int in, int max_rows) {
-    return (hn_act_q8_stride(in) + hn_act_f32_stride(in)) * (size_t)max_rows;
+    return (hn_act_q8_stride(in) + hn_act_f32_stride(in) + hn_act_bf16_stride(in)) * (size_t)max_rows;
 }
 static inline size_t hn_act_q8_off(int in, int row) { return hn_act_q8_stride(in) * (size_t)row; }
 static inline size_t hn_act_f32_off(int in, int max_rows, int row) {
     return hn_act_q8_stride(in) * (size_t)max_rows + hn_act_f32_stride(in) * (size_t)row;
+}
+static inline size_t hn_act_bf16_off(int in, int max_rows, int row) {
+    return hn_act_f32_off(in, max_rows, max_rows) + hn_act_bf16_stride(in) * (size_t)row;
 }
 #endif

@@ -6,6 +6,7 @@
  * strip is a kernel's matter (kernels.h).
  */
 #include <assert.h>
+#include <math.h>
 
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
@@ -42,19 +43,36 @@ static split split_strips(const hn_exec *ex, int n, const hn_linear_out *outs, i
 /* The kernel of a matrix and the rows it reads. */
 static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, const hn_weight *w, hn_strips_job *j) {
     const unsigned char *base = hn_host(a->data);
+    const int form = hn_cpu_act_forms(o, w->dtype);
     j->in = w->in;
-    if (hn_cpu_act_forms(o, w->dtype) == HN_ACT_Q8) {
+    if (form == HN_ACT_Q8) {
         j->x = base;
         j->x_stride = hn_act_q8_stride(a->in);
         return o->kernels->linear_q8[w->dtype];
+    }
+    if (form == HN_ACT_BF16) {
+        j->x = base + hn_act_bf16_off(a->in, a->max_rows, 0);
+        j->x_stride = hn_act_bf16_stride(a->in);
+        return o->kernels->linear_bf16;
     }
     j->x = base + hn_act_f32_off(a->in, a->max_rows, 0);
     j->x_stride = hn_act_f32_stride(a->in);
     return o->kernels->linear_f32[w->dtype];
 }
 
-static const unsigned char *strip_at(const hn_weight *w, int strip) {
-    return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)strip;
+/* A stored one is packed first, into the rank's place number `place`, which stays in its L2 cache. */
+static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int strip, int place) {
+    if (!w->stored.rows) return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)strip;
+    const hn_ops *o = ex->ops;
+    unsigned char *to = (unsigned char *)hn_host(o->strips) + o->strip_room * (size_t)(ex->rank * HN_RANK_STRIPS + place);
+    assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= o->strip_room);
+    hn_pack_strip(w->dtype, w->out, w->in, w->stored.rows, w->stored.row_bytes,
+                  hn_stored_factors(&w->stored, w->in, strip * HN_STRIP), strip * HN_STRIP, to);
+    return to;
+}
+
+static int most_strips(const hn_weight *w) {
+    return w->stored.rows ? HN_RANK_STRIPS : HN_CALL_STRIPS;
 }
 
 static int columns(const hn_weight *w, int strip) {
@@ -63,14 +81,16 @@ static int columns(const hn_weight *w, int strip) {
 }
 
 /* Strips [s, end) of one matrix. */
-static void run_strips(const hn_ops *o, int n, const hn_act *a, const hn_linear_out *out, int s, int end, bool add) {
+static void run_strips(const hn_exec *ex, int n, const hn_act *a, const hn_linear_out *out, int s, int end, bool add) {
     _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
     hn_strips_job j = {.n = n, .c = c};
+    const hn_ops *o = ex->ops;
     hn_strips_fn *fn = choose(o, a, out->w, &j);
+    const int most = most_strips(out->w);
     float *y = hn_host_f32(out->y);
     for (; s < end; s += j.strips) {
-        j.strips = end - s < HN_CALL_STRIPS ? end - s : HN_CALL_STRIPS;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(out->w, s + i);
+        j.strips = end - s < most ? end - s : most;
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
         fn(&j);
         for (int i = 0; i < j.strips; i++) {
             o->kernels->store(c + i * n * HN_STRIP, n, y + (s + i) * HN_STRIP, out->ldy, columns(out->w, s + i), add);
@@ -87,37 +107,162 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
         while (unit >= s.first_unit[m + 1]) m++;
         int first = (unit - s.first_unit[m]) * s.unit, strips = hn_strips(outs[m].w->out);
         int end = first + s.unit < strips ? first + s.unit : strips;
-        run_strips(ex->ops, n, &a, &outs[m], first, end, add);
+        run_strips(ex, n, &a, &outs[m], first, end, add);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* Strip pairs [s, end) of gate and up. */
-static void run_pairs(const hn_ops *o, int n, const hn_act *a, const hn_weight *gate, const hn_weight *up, float *y,
-                      int ldy, int s, int end) {
-    _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
+enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
+
+/* Strip pairs [s, end) of gate and up, at most a group of outputs; y [n][64]. */
+static void run_pairs(const hn_exec *ex, int n, const hn_act *a, const hn_weight *gate, const hn_weight *up, int s, int end,
+                      float *y) {
+    const hn_ops *o = ex->ops;
+    _Alignas(64) float c[2 * HN_MAX_ROWS * HN_STRIP];
     bool same = gate->dtype == up->dtype;
     hn_strips_job jg = {.n = n, .c = c, .strips = same ? 2 : 1};
     hn_strips_job ju = {.n = n, .c = c + n * HN_STRIP, .strips = 1};
     hn_strips_fn *fg = choose(o, a, gate, &jg), *fu = choose(o, a, up, &ju);
-    for (; s < end; s++) {
-        jg.w[0] = strip_at(gate, s);
-        jg.w[1] = ju.w[0] = strip_at(up, s);
+    for (; s < end; s++, y += HN_STRIP) {
+        jg.w[0] = strip_at(ex, gate, s, 0);
+        jg.w[1] = ju.w[0] = strip_at(ex, up, s, 1);
         fg(&jg);
         if (!same) fu(&ju);
-        o->kernels->store_glu(c, c + n * HN_STRIP, n, y + s * HN_STRIP, ldy, columns(gate, s));
+        o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));
     }
 }
 
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_buf y,
-                       int ldy) {
-    assert(n >= 1 && n <= HN_MAX_ROWS && gate->out == up->out && gate->in == up->in);
-    int strips = hn_strips(gate->out);
-    int unit = (unit_strips(ex, gate->dtype, gate->in, n, 2 * strips) + 1) / 2;
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (strips + unit - 1) / unit);
+/* Whole groups of the next product's input are made at once, so that they can be quantised where they were made. */
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
+    assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
+    float hidden[HN_MAX_ROWS * HN_GROUP];
+    const int strips = hn_strips(y.in), groups = hn_act_groups(y.in);
+    const int unit = (unit_strips(ex, gate->dtype, gate->in, n, 2 * strips) + 2 * GROUP_STRIPS - 1) / (2 * GROUP_STRIPS);
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
-        int end = (i + 1) * unit < strips ? (i + 1) * unit : strips;
-        run_pairs(ex->ops, n, &a, gate, up, hn_host_f32(y), ldy, i * unit, end);
+        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) {
+            const int left = y.in - g * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
+            run_pairs(ex, n, &a, gate, up, g * GROUP_STRIPS, g * GROUP_STRIPS + hn_strips(count), hidden);
+            for (int r = 0; r < n; r++) hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, &y, forms, r, g);
+        }
     }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* ---- the best outputs of a row -------------------------------------------------------------------------------------- */
+
+typedef struct best {
+    float value;
+    int32_t id;
+} best;
+
+/* What a rank has seen: of each row its best outputs in order, how many they are, and the value that a further one must
+ * have to be one of them. In the scratch buffer, a rank's behind the other's. */
+typedef struct seen {
+    int n, k;
+    int32_t *count; /* [n] */
+    float *least;   /* [n] */
+    best *list;     /* [n][k] */
+} seen;
+
+static size_t seen_bytes(int n, int k) {
+    return ((size_t)n * (sizeof(int32_t) + sizeof(float) + (size_t)k * sizeof(best)) + 63) / 64 * 64;
+}
+
+static seen seen_of(const hn_top *top, int n, int rank) {
+    unsigned char *base = (unsigned char *)hn_host(top->scratch) + seen_bytes(n, top->k) * (size_t)rank;
+    int32_t *count = (int32_t *)(void *)base;
+    return (seen){n, top->k, count, (float *)(count + n), (best *)(void *)(count + 2 * n)};
+}
+
+size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k) {
+    return seen_bytes(max_rows, k) * (size_t)hn_pool_threads(o->pool);
+}
+
+static bool before(best a, best b) { return a.value > b.value || (a.value == b.value && a.id < b.id); }
+
+/* Units come in any order, so a tie may have the lower id. */
+static void insert(const seen *s, int row, best b) {
+    best *list = s->list + (size_t)row * (size_t)s->k;
+    int at = s->count[row];
+    if (at == s->k) {
+        if (!before(b, list[at - 1])) return;
+        at--;
+    } else
+        s->count[row]++;
+    for (; at > 0 && before(b, list[at - 1]); at--) list[at] = list[at - 1];
+    list[at] = b;
+    if (s->count[row] == s->k) s->least[row] = list[s->k - 1].value;
+}
+
+/* The outputs of a strip; c [n][16]. */
+static void see_strip(const hn_ops *o, const seen *s, const float *c, int first, int cols, const int32_t *map) {
+    uint16_t lanes[HN_MAX_ROWS];
+    if (!o->kernels->at_least(c, s->n, cols, s->least, lanes)) return;
+    for (int r = 0; r < s->n; r++) {
+        for (unsigned left = lanes[r]; left; left &= left - 1) {
+            const int lane = __builtin_ctz(left), at = first + lane;
+            insert(s, r, (best){c[r * HN_STRIP + lane], map ? map[at] : at});
+        }
+    }
+}
+
+/* Strips [s, end): scaled, seen, and of the first n_written rows written. */
+static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, int n_written, const seen *top,
+                    const int32_t *map, int s, int end) {
+    const hn_ops *o = ex->ops;
+    _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
+    hn_strips_job j = {.n = top->n, .c = c};
+    hn_strips_fn *fn = choose(o, a, out->w, &j);
+    const int most = most_strips(out->w);
+    for (; s < end; s += j.strips) {
+        j.strips = end - s < most ? end - s : most;
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
+        fn(&j);
+        if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
+        for (int i = 0; i < j.strips; i++) {
+            const float *strip = c + i * j.n * HN_STRIP;
+            const int first = (s + i) * HN_STRIP, cols = columns(out->w, s + i);
+            see_strip(o, top, strip, first, cols, map);
+            if (n_written > 0) o->kernels->store(strip, n_written, hn_host_f32(out->y) + first, out->ldy, cols, false);
+        }
+    }
+}
+
+/* Of one row: what the other ranks have seen into the first one's list, and that to where it is asked for. */
+static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
+    const seen all = seen_of(top, n, 0);
+    const size_t at = (size_t)row * (size_t)top->k;
+    for (int rank = 1; rank < ex->ranks; rank++) {
+        const seen s = seen_of(top, n, rank);
+        for (int i = 0; i < s.count[row]; i++) insert(&all, row, s.list[at + (size_t)i]);
+    }
+    for (int i = 0; i < top->k; i++) {
+        const best b = i < all.count[row] ? all.list[at + (size_t)i] : (best){NAN, -1};
+        ((int32_t *)hn_host(top->id))[at + (size_t)i] = b.id;
+        hn_host_f32(top->value)[at + (size_t)i] = b.value;
+    }
+}
+
+void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
+                       const hn_top *top) {
+    assert(n >= 1 && n <= HN_MAX_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
+    const hn_linear_out out = {w, y, ldy};
+    const seen mine = seen_of(top, n, ex->rank);
+    const split s = split_strips(ex, n, &out, 1);
+    for (int r = 0; r < n; r++) {
+        mine.count[r] = 0;
+        mine.least[r] = -INFINITY;
+    }
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
+    for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
+        const int first = unit * s.unit, strips = hn_strips(w->out);
+        run_top(ex, &a, &out, scale, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
+                first + s.unit < strips ? first + s.unit : strips);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+    int from, to;
+    hn_share(ex, n, &from, &to);
+    for (int r = from; r < to; r++) merge_row(ex, top, n, r);
     hn_barrier(ex->ops->pool, ex->rank);
 }

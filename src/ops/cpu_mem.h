@@ -31,15 +31,17 @@ void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int head
                       hn_buf k, hn_buf v, int ldq);
 void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                int cols);
+                float scale, hn_act y, int forms);
 void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
                     int ldy);
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms);
 void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_buf y,
-                       int ldy);
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
+void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
+                       const hn_top *top);
+size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
                        const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq);
@@ -47,7 +49,9 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, i
                       hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch);
 size_t hn_cpu_attention_scratch(int max_rows, int heads, int head_dim, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
-void hn_cpu_argmax(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight);
+
+/* Puts `count` inputs into a row in the forms asked for, from where its group number `group` begins. */
+void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act *a, int forms, int row, int group);
 #endif

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
+#include "ops/pack.h"
 
 static hunch_status mem_create(const hn_ops *o HN_UNUSED, size_t bytes, hn_mem **out, hunch_error *err) {
     hn_mem *m = hn_zalloc(1, sizeof *m);
@@ -45,8 +46,19 @@ static void pack_strip(const hn_ops *o HN_UNUSED, hn_dtype t, int out, int in, c
     hn_pack_strip(t, out, in, src, row_bytes, factors, first, hn_host(dst));
 }
 
+static void pick_strip(const hn_ops *o HN_UNUSED, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst) {
+    const unsigned char *strips = hn_host(w->data);
+    memset(hn_host(dst), 0, hn_strip_bytes(w->dtype, w->in));
+    for (int lane = 0; lane < HN_STRIP && first + lane < n; lane++) {
+        const int32_t id = ids[first + lane];
+        hn_strip_copy_lane(w->dtype, w->in, strips + w->strip_stride * (size_t)(id / HN_STRIP), id % HN_STRIP, hn_host(dst),
+                           lane);
+    }
+}
+
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight) {
-    return o->f32 || !hn_is_block_type(weight) ? HN_ACT_F32 : HN_ACT_Q8;
+    if (o->f32) return HN_ACT_F32;
+    return hn_is_block_type(weight) ? HN_ACT_Q8 : weight == HN_BF16 ? HN_ACT_BF16 : HN_ACT_F32;
 }
 
 void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
@@ -58,6 +70,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .view = view,
         .strip_bytes = hn_strip_bytes,
         .pack_strip = pack_strip,
+        .pick_strip = pick_strip,
         .act_forms = hn_cpu_act_forms,
         .act_bytes = hn_act_size,
         .embed = hn_cpu_embed,
@@ -70,12 +83,13 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .quantise = hn_cpu_quantise,
         .linear = hn_cpu_linear,
         .linear_glu = hn_cpu_linear_glu,
+        .linear_top = hn_cpu_linear_top,
+        .top_scratch = hn_cpu_top_scratch,
         .rope_table = hn_cpu_rope_table,
         .rope_store = hn_cpu_rope_store,
         .attention = hn_cpu_attention,
         .attention_scratch = hn_cpu_attention_scratch,
         .gather = hn_cpu_gather,
-        .argmax = hn_cpu_argmax,
         .kv_move = hn_cpu_kv_move,
         .isa = isa,
         .f32 = f32,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows.c - operations on rows: embedding, norm, quantisation, rotation and cache writes, gather, argmax, cache moves.
+/* cpu_rows.c - operations on rows: embedding, norm, quantisation, rotation and cache writes, gather, cache moves.
  *
  * All are split in fixed shares over the ranks; which rank does what never changes a value.
  */
@@ -10,16 +10,28 @@
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
+/* Row `token` of a table, which has the same bits packed and stored. */
+static void table_row(const hn_weight *table, int token, float *dst) {
+    const hn_stored *s = &table->stored;
+    if (!s->rows) {
+        hn_strip_row(table->dtype, table->in,
+                     (const unsigned char *)hn_host(table->data) + table->strip_stride * (size_t)(token / HN_STRIP),
+                     token % HN_STRIP, 0, table->in, dst);
+        return;
+    }
+    const float *factors = hn_stored_factors(s, table->in, token);
+    hn_dequantise(table->dtype, (const unsigned char *)s->rows + s->row_bytes * (size_t)token, (size_t)table->in, dst);
+    for (int k = 0; k < table->in && factors; k++) dst[k] *= factors[k / HN_F8_BLOCK];
+}
+
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
     const int32_t *token = hn_host_i32(rows->token);
     int first, last;
     hn_share(ex, rows->n, &first, &last);
     for (int i = first; i < last; i++) {
         assert(token[i] >= 0 && token[i] < table->out);
-        const unsigned char *base = hn_host(table->data);
         float *dst = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        hn_strip_row(table->dtype, table->in, base + table->strip_stride * (size_t)(token[i] / HN_STRIP),
-                     token[i] % HN_STRIP, 0, table->in, dst);
+        table_row(table, token[i], dst);
         for (int k = 0; k < table->in && scale != 1.0f; k++) dst[k] *= scale;
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -29,38 +41,69 @@ static float *act_f32(const hn_act *a, int row) {
     return (float *)((unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-/* Inputs [group * 64, group * 64 + count) of a row into its Q8 form. */
-static void quantise_inputs(const struct hn_kernels *k, const float *x, int count, const hn_act *a, int row, int group) {
-    unsigned char *q8 = (unsigned char *)hn_host(a->data) + hn_act_q8_off(a->in, row);
-    k->quantise(x, count, (hn_q8_group *)q8 + group, (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act *a, int forms, int row, int group) {
+    unsigned char *base = hn_host(a->data), *q8 = base + hn_act_q8_off(a->in, row);
+    uint16_t *bf16 = (uint16_t *)(base + hn_act_bf16_off(a->in, a->max_rows, row));
+    if (forms & HN_ACT_Q8)
+        o->kernels->quantise(x, count, (hn_q8_group *)q8 + group,
+                             (hn_q8_parts *)(q8 + hn_act_parts_off(a->in)) + group);
+    if (forms & HN_ACT_BF16) o->kernels->round_bf16(x, count, bf16 + HN_GROUP * group);
+    if (forms & HN_ACT_F32) memcpy(act_f32(a, row) + HN_GROUP * group, x, (size_t)count * sizeof *x);
+}
+
+/* A rank's share of n rows, as whole groups: part of its first row, whole rows, part of its last one. So that one row is
+ * shared too: what the whole of it is needed for is cheap, and each rank does that for itself. */
+typedef struct piece {
+    int row, from, count; /* inputs [from, from + count) */
+    int next;             /* group, of those of all rows; 0 at first */
+} piece;
+
+static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
+    const int groups = hn_act_groups(in);
+    int first, last;
+    hn_share(ex, n * groups, &first, &last);
+    if (p->next < first) p->next = first;
+    if (p->next >= last) return false;
+    const int group = p->next % groups, left = last - p->next, end = group + left < groups ? group + left : groups;
+    p->row = p->next / groups;
+    p->from = group * HN_GROUP;
+    p->count = (end * HN_GROUP < in ? end * HN_GROUP : in) - p->from;
+    p->next += end - group;
+    return true;
 }
 
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
                     int ldy) {
     assert(n <= a.max_rows || forms == 0);
     const struct hn_kernels *k = ex->ops->kernels;
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        float *normed = act_f32(&a, i); /* the F32 row also serves as scratch where only Q8 is wanted */
-        k->rmsnorm(hn_host_f32(x) + (size_t)ldx * (size_t)i, hn_host_f32(w), a.in, eps, normed);
-        if (forms & HN_ACT_Q8) quantise_inputs(k, normed, a.in, &a, i, 0);
-        if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)i, normed, (size_t)a.in * sizeof(float));
+    piece p = {0};
+    while (next_piece(ex, n, a.in, &p)) {
+        const float *row = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
+        float *normed = act_f32(&a, p.row) + p.from; /* the F32 row also serves as scratch where it is not wanted */
+        k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
+        hn_cpu_put_inputs(ex->ops, normed, p.count, &a, forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
+        if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)p.row + p.from, normed, (size_t)p.count * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* A rank's inputs [from, to) of a row, whole groups; returns the first. */
+static int share_groups(const hn_exec *ex, int in, int *from, int *to) {
+    int first, last;
+    hn_share(ex, hn_act_groups(in), &first, &last);
+    *from = first * HN_GROUP;
+    *to = last * HN_GROUP < in ? last * HN_GROUP : in;
+    return first;
 }
 
 /* Split by columns: a single row is split too, and a rank takes what it has mostly written itself (products and attention
  * give their ranks neighbouring columns). */
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
+    int k, end, first = share_groups(ex, a.in, &k, &end);
     assert(n <= a.max_rows);
-    int first, last;
-    hn_share(ex, hn_act_groups(a.in), &first, &last);
-    int k = first * HN_GROUP, end = last * HN_GROUP < a.in ? last * HN_GROUP : a.in;
     for (int i = 0; i < n && k < end; i++) {
         const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i + k;
-        if (forms & HN_ACT_Q8) quantise_inputs(ex->ops->kernels, src, end - k, &a, i, first);
-        if (forms & HN_ACT_F32) memcpy(act_f32(&a, i) + k, src, (size_t)(end - k) * sizeof(float));
+        hn_cpu_put_inputs(ex->ops, src, end - k, &a, forms, i, first);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -68,7 +111,7 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
 /* One head of one row: bias, then norm. */
 static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, int dim, float eps) {
     if (bias) k->add(x, bias, dim);
-    if (norm) k->rmsnorm(x, norm, dim, eps, x);
+    if (norm) hn_rmsnorm(k, x, norm, dim, eps, x);
 }
 
 static const float *or_none(hn_buf b) {
@@ -105,12 +148,17 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
 }
 
 void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)i, *sum = hn_host_f32(y) + (size_t)ldy * (size_t)i;
-        ex->ops->kernels->rmsnorm(branch, hn_host_f32(w), cols, eps, branch);
-        ex->ops->kernels->add(sum, branch, cols);
+    const struct hn_kernels *k = ex->ops->kernels;
+    piece p = {0};
+    while (next_piece(ex, n, cols, &p)) {
+        const float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
+        float *sum = hn_host_f32(y) + (size_t)ldy * (size_t)p.row, normed[HN_GROUP];
+        const float r = k->inverse_rms(branch, cols, eps);
+        for (int i = p.from; i < p.from + p.count; i += HN_GROUP) {
+            const int left = p.from + p.count - i, count = left < HN_GROUP ? left : HN_GROUP;
+            k->normalise(branch + i, hn_host_f32(w) + i, count, r, normed);
+            k->add(sum + i, normed, count);
+        }
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -121,17 +169,19 @@ static void silu_times(float *gate, const float *up, int count) {
 }
 
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                int cols) {
+                float scale, hn_act y, int forms) {
     const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
     const struct hn_kernels *k = ex->ops->kernels;
-    int from, to;
-    share_columns(ex, cols, &from, &to);
-    for (int i = 0; i < n; i++) {
+    int from, to, first = share_groups(ex, y.in, &from, &to);
+    assert(n <= y.max_rows);
+    for (int i = 0; i < n && from < to; i++) {
         const size_t at = (size_t)ld * (size_t)i + (size_t)from;
         float *g = hn_host_f32(gate) + at, *u = hn_host_f32(up) + at;
         if (gb) k->add(g, gb + from, to - from);
         if (ub) k->add(u, ub + from, to - from);
         (act == HN_GELU ? k->geglu : silu_times)(g, u, to - from);
+        if (scale != 1) k->scale(g, g, to - from, scale);
+        hn_cpu_put_inputs(ex->ops, g, to - from, &y, forms, i, first);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -258,15 +308,6 @@ void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, 
     for (int i = first; i < last; i++) {
         memcpy(hn_host_f32(dst) + (size_t)ldd * (size_t)i,
                hn_host_f32(src) + (size_t)lds * (size_t)hn_host_i32(index)[i], (size_t)cols * sizeof(float));
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
-}
-
-void hn_cpu_argmax(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best) {
-    int first, last;
-    hn_share(ex, n, &first, &last);
-    for (int i = first; i < last; i++) {
-        ((int32_t *)hn_host(best))[i] = ex->ops->kernels->argmax(hn_host_f32(x) + (size_t)ldx * (size_t)i, cols);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

@@ -16,11 +16,14 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
     }
+    if (hn_isa_includes(isa, HN_ISA_AVXVNNI)) hn_kernels_avxvnni_linear(k);
     if (hn_isa_includes(isa, HN_ISA_AVX512)) {
         hn_kernels_avx512_linear(k);
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
     }
+    if (hn_isa_includes(isa, HN_ISA_AVX512BF16)) hn_kernels_avx512bf16_linear(k);
+    if (hn_isa_includes(isa, HN_ISA_AMX)) hn_kernels_amx_linear(k);
 #elif defined(__aarch64__)
     if (hn_isa_includes(isa, HN_ISA_DOTPROD)) {
         hn_kernels_dotprod_linear(k);

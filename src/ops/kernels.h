@@ -21,7 +21,7 @@ enum {
 typedef struct hn_strips_job {
     const unsigned char *w[HN_CALL_STRIPS]; /* strips */
     int strips, in, n;
-    const unsigned char *x; /* row 0 in the form the function reads: hn_q8_group[] or float[] */
+    const unsigned char *x; /* row 0 in the form the function reads: hn_q8_group[], bf16 or float[] */
     size_t x_stride;        /* bytes between rows */
     float *c;               /* 64-byte aligned */
 } hn_strips_job;
@@ -36,23 +36,27 @@ typedef struct hn_keys {
 } hn_keys;
 
 struct hn_kernels {
-    /* -- linear: q8 reads Q8 rows (block types only), f32 reads F32 rows (every type) -- */
+    /* -- linear: q8 reads Q8 rows (block types only), f32 F32 rows (every type), bf16 BF16 rows (BF16 weights) -- */
     hn_strips_fn *linear_q8[HN_WEIGHT_TYPES];
     hn_strips_fn *linear_f32[HN_WEIGHT_TYPES];
+    hn_strips_fn *linear_bf16;
     /* y[r][0..cols) = or += c[r][..]; cols 1..16; c [n][16] */
     void (*store)(const float *c, int n, float *y, int ldy, int cols, bool add);
+    /* lanes[r]: bit o is set where c[r][o] >= least[r], o < cols; c [n][16]. Returns them all together. */
+    unsigned (*at_least)(const float *c, int n, int cols, const float *least, uint16_t *lanes);
     /* y[r][0..cols) = silu(gate[r]) * up[r] */
     void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
 
     /* -- rows -- */
-    void (*rmsnorm)(const float *x, const float *w, int in, float eps, float *y); /* y may be x */
+    float (*inverse_rms)(const float *x, int in, float eps); /* 1 / sqrt(mean of squares + eps) */
+    void (*normalise)(const float *x, const float *w, int count, float r, float *y); /* y = x * r * w; y may be x */
     void (*add)(float *y, const float *x, int count);        /* y += x */
     void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
     /* Inputs [0, count) of a row, from where a group begins: ceil(count / 64) groups and as many parts. */
     void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);
+    void (*round_bf16)(const float *x, int count, uint16_t *y); /* a BF16 row, or an even beginning of one */
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
-    int (*argmax)(const float *x, int cols);
 
     /* -- attention, on one block -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
@@ -70,6 +74,11 @@ struct hn_kernels {
     void (*scale)(float *y, const float *x, int dim, float a);
 };
 
+/* y = x * w over the root of the mean of squares; y may be x. */
+static inline void hn_rmsnorm(const struct hn_kernels *k, const float *x, const float *w, int in, float eps, float *y) {
+    k->normalise(x, w, in, k->inverse_rms(x, in, eps), y);
+}
+
 /* The table of a level that this machine has. */
 const struct hn_kernels *hn_kernels_get(hn_isa isa);
 
@@ -80,9 +89,12 @@ void hn_kernels_ref_attention(struct hn_kernels *k);
 void hn_kernels_avx2_linear(struct hn_kernels *k);
 void hn_kernels_avx2_rows(struct hn_kernels *k);
 void hn_kernels_avx2_attention(struct hn_kernels *k);
+void hn_kernels_avxvnni_linear(struct hn_kernels *k);
 void hn_kernels_avx512_linear(struct hn_kernels *k);
 void hn_kernels_avx512_rows(struct hn_kernels *k);
 void hn_kernels_avx512_attention(struct hn_kernels *k);
+void hn_kernels_avx512bf16_linear(struct hn_kernels *k);
+void hn_kernels_amx_linear(struct hn_kernels *k);
 void hn_kernels_dotprod_linear(struct hn_kernels *k);
 void hn_kernels_dotprod_rows(struct hn_kernels *k);
 void hn_kernels_dotprod_attention(struct hn_kernels *k);

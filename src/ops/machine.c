@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.c - measures read bandwidth, int8 arithmetic and barriers with the workers of a pool. */
+/* machine.c - measures read bandwidth, the arithmetic of products, and barriers with the workers of a pool. */
 #include "ops/machine.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
-#include "ops/kernels.h"
+#include "ops/cpu_mem.h"
+#include "ops/pack.h"
 
 enum {
-    READS = 8,
-    BARRIERS = 20000,
-    MAC_IN = 256, MAC_ROWS = 8, MAC_CALLS = 4000, MAC_REPEATS = 5 /* about 20 KiB of operands a worker */
+    BARRIERS = 3000,
+    TIMES = 9, SLOW_TIMES = 2,  /* of which the best counts; of products in plain C */
+    IN = 1024, ROWS = 32,       /* of the products */
+    RANK_BYTES = 256 << 10,     /* of weights a rank: half of a common L2 cache, or less */
+    DOT_ROUNDS = 100000
 };
-static const size_t read_bytes = (size_t)1 << 30;
+static const size_t read_least = (size_t)64 << 20; /* bytes a reading: some milliseconds */
 
-/* Rank 0 keeps the times; every other field is set before the run. */
-typedef struct measurement {
+/* What a rank leaves behind. */
+typedef struct mark {
+    _Alignas(64) double begin, end; /* seconds */
+    uint64_t sum;                   /* so that its reads have a use */
+} mark;
+
+struct hn_machine {
     const hn_ops *o;
-    uint64_t *memory;         /* read_bytes */
-    unsigned char *operands;  /* of all ranks */
-    size_t operands_stride;   /* bytes of one rank's */
-    uint64_t *sums;           /* [ranks], so that the reads have a use */
-    double read_s, macs_s, barriers_s; /* best times */
-} measurement;
+    mark *mark; /* [ranks] */
+    unsigned char *memory;
+    size_t size;
+    bool huge;
+};
 
 static double now_s(void) {
     struct timespec t;
@@ -31,89 +38,227 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static uint64_t sum_words(const uint64_t *p, size_t n) {
-    uint64_t sum[4] = {0};
-    for (size_t i = 0; i < n; i += 4) {
-        for (size_t j = 0; j < 4; j++) sum[j] += p[i + j];
+hunch_status hn_machine_open(hn_machine **out, const hn_ops *o, hunch_error *err) {
+    const size_t ranks = (size_t)hn_pool_threads(o->pool);
+    hn_machine *m = hn_zalloc(1, sizeof *m);
+    *out = NULL;
+    if (m) m->mark = hn_zalloc(ranks, sizeof *m->mark);
+    if (!m || !m->mark) {
+        hn_free(m);
+        return hn_fail_memory(err, "measuring the machine", sizeof *m + ranks * sizeof *m->mark);
     }
-    return sum[0] + sum[1] + sum[2] + sum[3];
+    m->o = o;
+    *out = m;
+    return HUNCH_OK;
 }
 
-/* Sets *best to the shorter of itself and the time since start, on rank 0. */
-static void keep_best(double *best, double start, int rank) {
-    double s = now_s() - start;
+void hn_machine_close(hn_machine **mp) {
+    hn_machine *m = *mp;
+    *mp = NULL;
+    if (!m) return;
+    hn_pages_free(m->memory, m->size);
+    hn_free(m->mark);
+    hn_free(m);
+}
+
+/* All ranks: begin together, do what is measured, end. */
+static void mark_begin(hn_machine *m, int rank) {
+    hn_barrier(m->o->pool, rank);
+    m->mark[rank].begin = now_s();
+}
+
+/* Seconds from the first rank's begin to the last one's end, on rank 0 (whoever leaves a barrier late finds its work begun, or
+ * done, by others: its own time would flatter). */
+static double mark_end(hn_machine *m, int rank) {
+    m->mark[rank].end = now_s();
+    hn_barrier(m->o->pool, rank);
+    double begin = m->mark[0].begin, end = m->mark[0].end;
+    for (int i = 1; rank == 0 && i < hn_pool_threads(m->o->pool); i++) {
+        if (m->mark[i].begin < begin) begin = m->mark[i].begin;
+        if (m->mark[i].end > end) end = m->mark[i].end;
+    }
+    return end - begin;
+}
+
+static void keep_best(double *best, double s, int rank) {
     if (rank == 0 && (*best == 0 || s < *best)) *best = s;
 }
 
-static void measure_read(void *arg, int rank, int ranks) {
-    measurement *m = arg;
-    size_t words = read_bytes / sizeof(uint64_t) / (size_t)ranks / 4 * 4;
-    uint64_t *mine = m->memory + words * (size_t)rank;
-    memset(mine, 1, words * sizeof *mine); /* a page that was never written is not memory yet */
-    for (int i = 0; i < READS; i++) {
-        hn_barrier(m->o->pool, rank);
-        double start = now_s();
-        m->sums[rank] += sum_words(mine, words);
-        hn_barrier(m->o->pool, rank);
-        keep_best(&m->read_s, start, rank);
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+#define READ read_plain
+static hn_read_fn READ;
+#include "ops/read_tmpl.h"
+
+static hn_read_fn *read_of(hn_isa isa) {
+#if defined(__x86_64__)
+    if (hn_isa_includes(isa, HN_ISA_AVX512)) return hn_read_avx512;
+    if (hn_isa_includes(isa, HN_ISA_AVX2)) return hn_read_avx2;
+#endif
+    (void)isa;
+    return read_plain;
+}
+
+typedef struct reading {
+    hn_machine *m;
+    size_t bytes;
+    int threads, n;
+    double *gb_s; /* [n] */
+} reading;
+
+/* A page that was never written is not memory yet. */
+static void touch(void *arg, int rank, int ranks) {
+    hn_machine *m = arg;
+    const size_t part = m->size / (size_t)ranks, first = part * (size_t)rank;
+    memset(m->memory + first, 1, rank == ranks - 1 ? m->size - first : part);
+}
+
+static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
+    const reading *r = arg;
+    hn_read_fn *read = read_of(r->m->o->isa);
+    const size_t part = r->bytes / (size_t)r->threads / 256 * 256;
+    const int sums = (int)((read_least + r->bytes - 1) / r->bytes);
+    const unsigned char *mine = r->m->memory + part * (size_t)rank;
+    for (int i = sums > 1 ? -1 : 0; i < r->n; i++) { /* -1: brings into the caches what they can hold */
+        mark_begin(r->m, rank);
+        for (int k = 0; k < sums && rank < r->threads; k++) r->m->mark[rank].sum += read(mine, part);
+        const double s = mark_end(r->m, rank);
+        if (rank == 0 && i >= 0) r->gb_s[i] = (double)part * r->threads * sums / s * 1e-9;
     }
 }
 
-/* One rank's strips, rows and results inside its operands, all zero: the time does not depend on the values. */
-static hn_strips_job mac_job(const measurement *m, int rank) {
-    unsigned char *p = m->operands + m->operands_stride * (size_t)rank;
-    hn_strips_job j = {.strips = HN_CALL_STRIPS, .in = MAC_IN, .n = MAC_ROWS, .x_stride = hn_act_q8_stride(MAC_IN)};
-    for (int i = 0; i < HN_CALL_STRIPS; i++, p += hn_strip_bytes(HN_Q8_0, MAC_IN)) j.w[i] = p;
-    j.x = p;
-    j.c = (float *)(p + j.x_stride * MAC_ROWS);
-    return j;
+static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_error *err) {
+    if (m->memory && m->huge == huge && m->size >= bytes) return HUNCH_OK;
+    hn_pages_free(m->memory, m->size);
+    m->memory = hn_pages_alloc(bytes);
+    if (!m->memory) return hn_fail_memory(err, "measuring the machine", bytes);
+    m->size = bytes;
+    m->huge = huge;
+    if (!huge) hn_pages_keep_small(m->memory, bytes);
+    hn_pool_run(m->o->pool, touch, m);
+    return HUNCH_OK;
 }
 
-static void measure_macs(void *arg, int rank, int ranks HN_UNUSED) {
-    measurement *m = arg;
-    hn_strips_job j = mac_job(m, rank);
-    for (int i = 0; i < MAC_REPEATS; i++) {
-        hn_barrier(m->o->pool, rank);
-        double start = now_s();
-        for (int k = 0; k < MAC_CALLS / (m->o->isa == HN_ISA_REF ? 100 : 1); k++) {
-            m->o->kernels->linear_q8[HN_Q8_0](&j);
-        }
-        hn_barrier(m->o->pool, rank);
-        keep_best(&m->macs_s, start, rank);
+hunch_status hn_machine_read(hn_machine *m, size_t bytes, int threads, bool huge_pages, int n, double *gb_s,
+                             hunch_error *err) {
+    hunch_status st = memory_get(m, bytes, huge_pages, err);
+    reading r = {.m = m, .bytes = bytes, .threads = threads, .n = n, .gb_s = gb_s};
+    if (!st) hn_pool_run(m->o->pool, read_parts, &r);
+    return st;
+}
+
+/* ---- arithmetic --------------------------------------------------------------------------------------------- */
+
+/* A product with all operands zero: the time does not depend on the values. */
+typedef struct product {
+    hn_machine *m;
+    hn_weight w;
+    hn_act a;
+    hn_buf y;
+    double best_s;
+} product;
+
+static void run_product(void *arg, int rank, int ranks) {
+    product *p = arg;
+    const hn_exec ex = {p->m->o, rank, ranks};
+    const hn_linear_out out = {&p->w, p->y, p->w.out};
+    for (int i = 0; i < (ex.ops->isa == HN_ISA_REF ? SLOW_TIMES : TIMES); i++) {
+        mark_begin(p->m, rank);
+        ex.ops->linear(&ex, ROWS, p->a, &out, 1, false);
+        keep_best(&p->best_s, mark_end(p->m, rank), rank);
     }
 }
 
-static void measure_barriers(void *arg, int rank, int ranks HN_UNUSED) {
-    measurement *m = arg;
-    double start = now_s();
-    for (int i = 0; i < BARRIERS; i++) hn_barrier(m->o->pool, rank);
-    keep_best(&m->barriers_s, start, rank);
+static hunch_status measure_product(hn_machine *m, hn_dtype type, double *gmac_s, hunch_error *err) {
+    const hn_ops *o = m->o;
+    const int ranks = hn_pool_threads(o->pool);
+    const size_t strip = o->strip_bytes(type, IN), strips = (RANK_BYTES / strip + 1) * (size_t)ranks;
+    const size_t act = (o->act_bytes(IN, ROWS) + 63) / 64 * 64;
+    product p = {.m = m, .w = {.dtype = type, .out = (int)strips * HN_STRIP, .in = IN, .strip_stride = strip},
+                 .a = {.in = IN, .max_rows = ROWS}};
+    hn_mem *mem;
+    hunch_status st = o->mem_create(o, strip * strips + act + sizeof(float) * ROWS * (size_t)p.w.out, &mem, err);
+    if (st) return st;
+    p.w.data.mem = p.a.data.mem = p.y.mem = mem;
+    p.a.data.off = strip * strips;
+    p.y.off = p.a.data.off + act;
+    hn_pool_run(o->pool, run_product, &p);
+    *gmac_s = (double)ROWS * p.w.out * IN / p.best_s * 1e-9;
+    o->mem_free(o, mem);
+    return HUNCH_OK;
 }
 
-hunch_status hn_machine_measure(const hn_ops *o, double *read_gb_s, double *int8_gmac_s, double *barrier_us,
-                                hunch_error *err) {
-    int ranks = hn_pool_threads(o->pool);
-    size_t results = sizeof(float) * HN_CALL_STRIPS * MAC_ROWS * HN_STRIP;
-    measurement m = {.o = o};
-    m.operands_stride = (HN_CALL_STRIPS * hn_strip_bytes(HN_Q8_0, MAC_IN) + MAC_ROWS * hn_act_q8_stride(MAC_IN) +
-                         results + 4095) / 4096 * 4096;
-    m.memory = hn_pages_alloc(read_bytes);
-    m.operands = hn_zalloc((size_t)ranks, m.operands_stride);
-    m.sums = hn_zalloc((size_t)ranks, sizeof *m.sums);
-    hunch_status status = HUNCH_OK;
-    if (!m.memory || !m.operands || !m.sums) {
-        status = hn_fail_memory(err, "measuring the machine", read_bytes);
-    } else {
-        hn_pool_run(o->pool, measure_read, &m);
-        hn_pool_run(o->pool, measure_macs, &m);
-        hn_pool_run(o->pool, measure_barriers, &m);
-        double calls = MAC_CALLS / (o->isa == HN_ISA_REF ? 100 : 1);
-        *read_gb_s = (double)read_bytes / m.read_s * 1e-9;
-        *int8_gmac_s = calls * ranks * HN_CALL_STRIPS * HN_STRIP * MAC_IN * MAC_ROWS / m.macs_s * 1e-9;
-        *barrier_us = m.barriers_s / BARRIERS * 1e6;
+typedef struct dots {
+    hn_machine *m;
+    hn_dots_fn *fn;
+    double best_s, macs; /* macs: of one rank */
+} dots;
+
+static void run_dots(void *arg, int rank, int ranks HN_UNUSED) {
+    dots *d = arg;
+    for (int i = 0; i < TIMES; i++) {
+        mark_begin(d->m, rank);
+        const double macs = d->fn(DOT_ROUNDS);
+        keep_best(&d->best_s, mark_end(d->m, rank), rank);
+        if (rank == 0) d->macs = macs;
     }
-    hn_pages_free(m.memory, read_bytes);
-    hn_free(m.operands);
-    hn_free(m.sums);
-    return status;
+}
+
+static hn_dots_fn *int8_dots(hn_isa isa) {
+#if defined(__x86_64__)
+    if (hn_isa_includes(isa, HN_ISA_AMX)) return hn_dots_int8_amx;
+    if (hn_isa_includes(isa, HN_ISA_AVX512)) return hn_dots_int8_avx512;
+    if (hn_isa_includes(isa, HN_ISA_AVXVNNI)) return hn_dots_int8_avxvnni;
+#elif defined(__aarch64__)
+    if (hn_isa_includes(isa, HN_ISA_I8MM)) return hn_dots_int8_i8mm;
+    if (hn_isa_includes(isa, HN_ISA_DOTPROD)) return hn_dots_int8_dotprod;
+#endif
+    (void)isa;
+    return NULL;
+}
+
+static hn_dots_fn *bf16_dots(hn_isa isa) {
+#if defined(__x86_64__)
+    if (hn_isa_includes(isa, HN_ISA_AMX)) return hn_dots_bf16_amx;
+    if (hn_isa_includes(isa, HN_ISA_AVX512BF16)) return hn_dots_bf16_avx512bf16;
+#endif
+    (void)isa;
+    return NULL;
+}
+
+static double measure_dots(hn_machine *m, hn_dots_fn *fn) {
+    dots d = {.m = m, .fn = fn};
+    if (!fn) return 0;
+    hn_pool_run(m->o->pool, run_dots, &d);
+    return d.macs * hn_pool_threads(m->o->pool) / d.best_s * 1e-9;
+}
+
+/* ---- barriers ----------------------------------------------------------------------------------------------- */
+
+typedef struct barriers {
+    hn_machine *m;
+    double seconds;
+} barriers;
+
+static void run_barriers(void *arg, int rank, int ranks HN_UNUSED) {
+    barriers *b = arg;
+    for (int t = 0; t < TIMES; t++) {
+        mark_begin(b->m, rank);
+        for (int i = 0; i < BARRIERS; i++) hn_barrier(b->m->o->pool, rank);
+        keep_best(&b->seconds, mark_end(b->m, rank), rank);
+    }
+}
+
+hunch_status hn_machine_peaks(hn_machine *m, hn_peaks *out, hunch_error *err) {
+    barriers b = {.m = m};
+    *out = (hn_peaks){.int8_gmac_s = 0};
+    hunch_status st = measure_product(m, HN_Q8_0, &out->int8_gmac_s, err);
+    if (!st) st = measure_product(m, HN_BF16, &out->bf16_gmac_s, err);
+    if (!st) st = measure_product(m, HN_F32, &out->f32_gmac_s, err);
+    if (st) return st;
+    out->int8_dot_gmac_s = measure_dots(m, int8_dots(m->o->isa));
+    out->bf16_dot_gmac_s = measure_dots(m, bf16_dots(m->o->isa));
+    hn_pool_run(m->o->pool, run_barriers, &b);
+    out->barrier_us = b.seconds / BARRIERS * 1e6;
+    return HUNCH_OK;
 }

@@ -11,7 +11,9 @@
  *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of weight code and activation, offset
  *     removed exactly in integers; where weights have a minimum then acc = fmaf(m_w, d_x * (float)sum_x, acc). Types with
  *     a scale for every 16 weights add the two parts of a block, times their integer scales, in isum. ref/linear_ref.c
- *   linear, float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
+ *   linear, BF16 weights (native): the row is rounded to bf16; per output, pairs of inputs ascending:
+ *     acc = fmaf(w0, x0, fmaf(w1, x1, acc)), where every operand and result smaller than 2^-126 is zero.
+ *   linear, other float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
  *   attention: blocks of HN_KEY_BLOCK logical positions from position 0, each from a fresh state, merged left to right.
@@ -39,22 +41,40 @@ enum {
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
     HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
     HN_MAX_HEAD_DIM = 512, /* of attention; heads must be a multiple of kv_heads */
-    HN_MAX_LINEAR = 3    /* matrices that share an input in one call */
+    HN_MAX_LINEAR = 3,   /* matrices that share an input in one call */
+    HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
+    HN_RANK_STRIPS = 2   /* strips of stored weights that a rank has packed at a time */
 };
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h). */
+/* A matrix as its file stores it, in memory of the host (of a mapped file, as a rule). */
+typedef struct hn_stored {
+    const void *rows;     /* row 0 of the matrix, at any alignment; NULL: it is not there */
+    size_t row_bytes;
+    const float *factors; /* of F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
+    int first;            /* the matrix's row 0 in that tensor */
+} hn_stored;
+
+/* Those of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_BLOCK inputs. */
+static inline const float *hn_stored_factors(const hn_stored *s, int in, int row) {
+    const size_t across = (size_t)(in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
+    return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_BLOCK) : NULL;
+}
+
+/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is stored:
+ * then whoever needs a strip packs it, into hn_ops.strips, and computes the same bits. */
 typedef struct hn_weight {
     hn_dtype dtype;
     int out, in;
     hn_buf data;         /* first strip */
     size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
+    hn_stored stored;    /* rows NULL: packed, at data */
 } hn_weight;
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
-enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2 }; /* forms of an activation row; a mask */
+enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2, HN_ACT_BF16 = 4 }; /* forms of an activation row; a mask */
 /* Rows of a matrix input in the forms their consumers want. Layout: ops/act.h. */
 typedef struct hn_act {
     hn_buf data;
@@ -113,6 +133,15 @@ typedef struct hn_linear_out {
     int ldy;
 } hn_linear_out;
 
+/* The best outputs of rows: value descending, ties to the lower id, NaN never among them. */
+typedef struct hn_top {
+    int k;          /* 1..HN_MAX_TOP */
+    hn_buf id;      /* int32 [n][k]; -1 where a row has fewer numbers */
+    hn_buf value;   /* f32 [n][k]; NaN there */
+    hn_buf map;     /* int32 [out]: what the outputs' ids are, each another; mem NULL: their indices */
+    hn_buf scratch; /* top_scratch bytes */
+} hn_top;
+
 typedef struct hn_rope {
     int dims;           /* rotated dims of a head (even), the rest passes through */
     bool interleaved;   /* pairs (2i, 2i+1), else (i, i + dims/2) */
@@ -145,6 +174,8 @@ struct hn_ops {
      * Any thread; used by the loader with all workers. */
     void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
                        const float *factors, int first, hn_buf dst);
+    /* One strip of the matrix that has rows ids[0..n) of another, its rows [first, first + 16) at dst. */
+    void (*pick_strip)(const hn_ops *o, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst);
     int (*act_forms)(const hn_ops *o, hn_dtype weight); /* form a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);
 
@@ -159,8 +190,12 @@ struct hn_ops {
     void (*quantise)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-    /* y = silu(gate a) * (up a); y f32 [n][ldy]. gate and up have equal shapes. */
-    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_buf y, int ldy);
+    /* y = silu(gate a) * (up a), in `forms`. gate and up have equal shapes. */
+    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
+    /* Of y = scale * (W a) the best of each row, and all of the first n_written rows: f32 [n_written][ldy]. */
+    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
+                       const hn_top *top);
+    size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
     /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
      * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
@@ -178,14 +213,12 @@ struct hn_ops {
     size_t (*attention_scratch)(int max_rows, int heads, int head_dim, int max_positions);
     /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
-    /* best[i] = index of the largest of x[i][0..cols), ties to the lowest; NaN never wins. int32 [n] */
-    void (*argmax)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf best);
-    /* y[i][0..cols) += rmsnorm(x[i]) * w; x is used up. */
+    /* y[i][0..cols) += rmsnorm(x[i]) * w. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-    /* gate[i][0..cols) = act(gate[i] + gate_bias) * (up[i] + up_bias); biases f32 [cols], mem NULL: none. up is
-     * used up. */
+    /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both used up;
+     * biases f32 [y.in], mem NULL: none. */
     void (*glu)(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                int cols);
+                float scale, hn_act y, int forms);
     /* x[i][0..cols) += bias, in place. */
     void (*add_bias)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
     /* x[i][0..cols) *= a, in place. */
@@ -199,6 +232,8 @@ struct hn_ops {
     bool f32; /* precision f32 */
     hn_pool *pool;
     const struct hn_kernels *kernels;
+    hn_buf strips; /* where stored weights are packed: [ranks][HN_RANK_STRIPS] strips; mem NULL: there are none */
+    size_t strip_room; /* bytes of each, whole cache lines */
 };
 
 /* The CPU backend at one level. o is filled; the pool is borrowed. */

@@ -19,6 +19,7 @@ INLINE int min_int(int a, int b) { return a < b ? a : b; }
 size_t hn_strip_bytes(hn_dtype t, int in) {
     const hn_layout l = hn_layout_of(t);
     if (hn_is_block_type(t)) return hn_super_bytes(l) * (size_t)((in + l.inputs - 1) / l.inputs);
+    if (t == HN_BF16) return (size_t)((in + 1) / 2) * 64;
     return (t == HN_F8_E4M3 ? hn_f8_head(in) : 0) + ((size_t)in * HN_STRIP * (size_t)hn_dtype_block_bytes(t) + 63) / 64 * 64;
 }
 
@@ -247,18 +248,24 @@ typedef void pack_fn(int lanes, int in, const unsigned char *src, size_t row_byt
     }
 HN_BLOCK_TYPES(PACK_BLOCKS)
 
-#define PACK_FLOATS(bytes)                                                                                                  \
-    static void pack_##bytes(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {         \
+#define PACK_FLOATS(type, bytes)                                                                                            \
+    static void pack_##type(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {          \
         pack_floats(bytes, lanes, in, src, row_bytes, strip);                                                               \
     }
-PACK_FLOATS(1)
-PACK_FLOATS(2)
-PACK_FLOATS(4)
+PACK_FLOATS(F32, 4)
+PACK_FLOATS(F16, 2)
+PACK_FLOATS(F8_E4M3, 1)
+
+/* Pairs of inputs as one element; where there is half a pair the rest of it is zero. */
+static void pack_BF16(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {
+    pack_floats(4, lanes, in / 2, src, row_bytes, strip);
+    for (int lane = 0; lane < lanes && in % 2; lane++) {
+        memcpy(strip + 64 * (size_t)(in / 2) + 4 * (size_t)lane, src + row_bytes * (size_t)lane + 2 * (size_t)(in - 1), 2);
+    }
+}
 
 #define ENTRY(type) [HN_##type] = pack_##type,
-static pack_fn *const packers[HN_WEIGHT_TYPES] = {
-    HN_BLOCK_TYPES(ENTRY)[HN_F32] = pack_4, [HN_F16] = pack_2, [HN_BF16] = pack_2, [HN_F8_E4M3] = pack_1,
-};
+static pack_fn *const packers[HN_WEIGHT_TYPES] = {HN_BLOCK_TYPES(ENTRY) HN_FLOAT_TYPES(ENTRY)};
 
 void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst) {
     unsigned char *strip = dst;
@@ -269,6 +276,33 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
         strip += hn_f8_head(in);
     }
     packers[t](min_int(out - first, HN_STRIP), in, (const unsigned char *)src + row_bytes * (size_t)first, row_bytes, strip);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
+
+/* `rows` rows of 16 values of `size` bytes: the one of a lane. */
+static void copy_lane(size_t rows, size_t size, const unsigned char *src, int from, unsigned char *dst, int to) {
+    for (size_t i = 0; i < rows; i++)
+        memcpy(dst + size * (HN_STRIP * i + (size_t)to), src + size * (HN_STRIP * i + (size_t)from), size);
+}
+
+void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to) {
+    const hn_layout l = hn_layout_of(t);
+    const unsigned char *src = strip, *end = src + hn_strip_bytes(t, in);
+    unsigned char *dst = other;
+    if (!hn_is_block_type(t)) {
+        const size_t size = t == HN_BF16 ? 4 : (size_t)hn_dtype_block_bytes(t), head = t == HN_F8_E4M3 ? hn_f8_head(in) : 0;
+        memcpy(dst, src, head);
+        copy_lane((size_t)(t == HN_BF16 ? (in + 1) / 2 : in), size, src + head, from, dst + head, to);
+        return;
+    }
+    /* halves first, then bytes; a line of codes is 16 words */
+    const int halves = t == HN_MXFP4 ? 0 : t == HN_Q4_1 || t == HN_Q5_1 ? 4 : 2, codes = (int)hn_super_bytes(l) - l.head;
+    for (; src < end; src += hn_super_bytes(l), dst += hn_super_bytes(l)) {
+        copy_lane((size_t)halves, 2, src, from, dst, to);
+        copy_lane((size_t)(l.head - 32 * halves) / HN_STRIP, 1, src + 32 * halves, from, dst + 32 * halves, to);
+        copy_lane((size_t)codes / 64, 4, src + l.head, from, dst + l.head, to);
+    }
 }
 
 /* ---- reading back ---------------------------------------------------------------------------------------------------------- */
@@ -324,10 +358,16 @@ static float float_at(hn_dtype t, const unsigned char *p) {
     }
 }
 
+/* Where a float type has input k of a lane, in elements. */
+static size_t float_place(hn_dtype t, int k, int lane) {
+    if (t == HN_BF16) return ((size_t)(k / 2) * HN_STRIP + (size_t)lane) * 2 + (size_t)(k % 2);
+    return (size_t)k * HN_STRIP + (size_t)lane;
+}
+
 static void float_row(hn_dtype t, int in, const unsigned char *strip, int lane, int k, int count, float *dst) {
     const size_t size = (size_t)hn_dtype_block_bytes(t);
     const unsigned char *values = strip + (t == HN_F8_E4M3 ? hn_f8_head(in) : 0);
-    for (int i = k; i < k + count; i++) dst[i - k] = float_at(t, values + size * ((size_t)i * HN_STRIP + (size_t)lane));
+    for (int i = k; i < k + count; i++) dst[i - k] = float_at(t, values + size * float_place(t, i, lane));
     for (int i = k; i < k + count && t == HN_F8_E4M3; i++) {
         float factor;
         memcpy(&factor, strip + sizeof factor * (size_t)(i / HN_F8_BLOCK), sizeof factor);

@@ -31,7 +31,9 @@
  *   Q6_K      256     4    2   d: f16; 32 bytes 0; s of each part: s8                                     320  d*s*(code - 32)
  *
  * Float types: per input the 16 outputs next to each other; the strip is padded to whole lines. F8_E4M3 has f32 factors in
- * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor.
+ * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor. BF16 keeps two
+ * neighbouring inputs of an output together, a line being [16 outputs][2]: instructions multiply pairs of them. Where `in` is
+ * odd the last line has zeros.
  */
 #ifndef HN_PACK_H
 #define HN_PACK_H
@@ -79,6 +81,9 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
 /* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as hn_dequantise does the stored row (times the
  * factor, of F8_E4M3). */
 void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst);
+
+/* Makes lane `to` of a strip the same as lane `from` of another; factors of F8_E4M3, which all lanes share, are copied too. */
+void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to);
 
 /* 32 weights of one output, of a block type: weight k, in part p = k / 16, is d * s[p] * v[k], where the type has a minimum
  * plus dmin * m[p]. Each product and the sum rounded, in this order. s and m are 1 where the type has none. */

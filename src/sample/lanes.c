@@ -28,12 +28,5 @@ const hn_lanes *hn_lanes_best(void) {
 }
 
 double hn_weights_sum(const float *w, int n) {
-    enum { SUMS = 16 };
-    double lane[SUMS] = {0}, sum = 0;
-    int i = 0;
-    for (; i + SUMS <= n; i += SUMS)
-        for (int j = 0; j < SUMS; j++) lane[j] += (double)w[i + j];
-    for (; i < n; i++) sum += (double)w[i];
-    for (int j = 0; j < SUMS; j++) sum += lane[j];
-    return sum;
+    return hn_lanes_best()->sum(w, n);
 }

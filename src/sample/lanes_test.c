@@ -77,44 +77,173 @@ static void check_race_ids(const float w[HN_LANES_BLOCK], float time, const hn_r
         assert_true(hn_lanes_for(isa)->race_ids(id, w, time, key) == mask);
 }
 
+/* What a level says of a whole vocabulary: a bit a token, and the weights where some bit of a block is set. */
+enum { MOST = 5 * HN_LANES_BLOCK };
+typedef struct looked {
+    uint64_t may[MOST / HN_LANES_BLOCK];
+    float w[MOST];
+} looked;
+
+static void look(hn_isa isa, const float *l, int n, const float *most, float max, float scale, float time,
+                 const hn_random_key *key, looked *out) {
+    memset(out, 0, sizeof *out);
+    for (int b = 0; b < hn_lanes_blocks(n); b++) {
+        uint64_t may = 0;
+        float w[HN_LANES_BLOCK];
+        b = hn_lanes_for(isa)->race(l, n, most, b, max, scale, time, key, &may, w);
+        if (b == hn_lanes_blocks(n)) return;
+        assert_true(b < hn_lanes_blocks(n) && may);
+        out->may[b] = may;
+        memcpy(out->w + b * HN_LANES_BLOCK, w, sizeof w);
+    }
+}
+
 /* Bits are those of base/random.h: with a time so short that about half of the ids pass, a clear bit is a sure loss and a
  * set one a near win. */
 static void test_race(void **state) {
     (void)state;
     uint64_t seed = 4;
     int passed = 0, tried = 0;
-    for (int round = 0; round < 3000; round++) {
-        float l[HN_LANES_BLOCK], w[HN_LANES_BLOCK], want[HN_LANES_BLOCK], other[HN_LANES_BLOCK];
+    for (int round = 0; round < 1000; round++) {
+        static looked got, other;
+        float l[MOST], want[MOST], most[MOST / HN_LANES_BLOCK];
         hn_random_key key = {.seed = hn_splitmix(&seed),
                              .position = hn_splitmix(&seed) >> 24,
                              .purpose = (uint32_t)hn_splitmix(&seed) & 0xFF,
                              .drafter = (uint32_t)hn_splitmix(&seed) & 0xFF,
                              .number = (uint32_t)hn_splitmix(&seed) & 0xFFFF};
-        uint32_t first = (uint32_t)hn_splitmix(&seed);
-        float max = logits_make(&seed, l, HN_LANES_BLOCK), scale = (float)(.02 * unit(&seed));
-        float time = (float)(2 * unit(&seed) * unit(&seed));
-        uint64_t mask = hn_lanes_ref.race(l, max, scale, time, &key, first, w);
-        hn_lanes_ref.weights(l, HN_LANES_BLOCK, max, scale, want);
-        assert_memory_equal(w, want, sizeof w);
-        for (int i = 0; i < HN_LANES_BLOCK; i++) {
-            key.token = first + (uint32_t)i;
-            double rest = 1 - hn_random_uniform(&key), limit = (double)time * (double)w[i];
-            bool may = mask >> i & 1;
+        const int n = 1 + (int)(hn_splitmix(&seed) % MOST), blocks = hn_lanes_blocks(n);
+        logits_make(&seed, l, n);
+        const float max = hn_lanes_ref.maxima(l, n, most), scale = (float)(.02 * unit(&seed));
+        const float time = (float)(2 * unit(&seed) * unit(&seed));
+        hn_lanes_ref.weights(l, n, max, scale, want);
+        hn_lanes_ref.weights(most, blocks, max, scale, most);
+        look(HN_ISA_REF, l, n, most, max, scale, time, &key, &got);
+        for (int i = 0; i < n; i++) {
+            key.token = (uint32_t)i;
+            double rest = 1 - hn_random_uniform(&key), limit = (double)time * (double)want[i];
+            bool may = got.may[i / HN_LANES_BLOCK] >> (i % HN_LANES_BLOCK) & 1;
             if (-log(1 - rest) < limit) assert_true(may);
             if (rest > 1.002 * limit + 1e-9) assert_false(may);
+            if (may) assert_true(got.w[i] == want[i]);
             passed += may;
             tried++;
         }
+        for (int i = n; i < blocks * HN_LANES_BLOCK; i++)
+            assert_false(got.may[i / HN_LANES_BLOCK] >> (i % HN_LANES_BLOCK) & 1);
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            assert_true(hn_lanes_for(isa)->race(l, max, scale, time, &key, first, other) == mask);
-            assert_memory_equal(other, want, sizeof w);
+            look(isa, l, n, most, max, scale, time, &key, &other);
+            assert_memory_equal(&other, &got, sizeof got);
         }
-        check_race_ids(want, time, &key, &seed);
+        if (n >= HN_LANES_BLOCK) check_race_ids(want, time, &key, &seed);
     }
     assert_in_range(passed, tried / 10, tried * 9 / 10);
 }
 
+/* ---- largest, thresholds, sums ----------------------------------------------------------------------------------- */
+
+static void test_largest(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int round = 0; round < 3000; round++) {
+        float l[MOST], block[MOST / HN_LANES_BLOCK + 1];
+        const int n = 1 + (int)(hn_splitmix(&seed) % MOST);
+        int best = -1;
+        logits_make(&seed, l, n);
+        if (round % 3 == 0) for (int i = 0; i < n; i++) l[i] = rintf(l[i] / 8); /* equal ones */
+        if (round % 50 == 0) for (int i = 0; i < n; i++) l[i] = hn_splitmix(&seed) % 2 ? NAN : -INFINITY;
+        for (int i = 0; i < n; i++)
+            if (l[i] > (best < 0 ? -INFINITY : l[best])) best = i;
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            const hn_lanes *lanes = hn_lanes_for(isa);
+            block[hn_lanes_blocks(n)] = 77;
+            assert_int_equal(lanes->argmax(l, n), best);
+            assert_true(lanes->maxima(l, n, block) == (best < 0 ? -INFINITY : l[best]));
+            assert_true(block[hn_lanes_blocks(n)] == 77);
+            for (int b = 0; b < hn_lanes_blocks(n); b++) {
+                float most = -INFINITY;
+                for (int i = b * HN_LANES_BLOCK; i < n && i < (b + 1) * HN_LANES_BLOCK; i++)
+                    if (l[i] > most) most = l[i];
+                assert_true(block[b] == most);
+            }
+        }
+    }
+}
+
+static void test_thresholds(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    for (int round = 0; round < 2000; round++) {
+        float l[MOST], block[MOST / HN_LANES_BLOCK], value[MOST], key[MOST];
+        int32_t id[MOST], want[MOST];
+        const int n = 1 + (int)(hn_splitmix(&seed) % MOST);
+        int kept = 0, again = 0;
+        logits_make(&seed, l, n);
+        const float least = round % 4 ? l[hn_splitmix(&seed) % (uint64_t)n] : -INFINITY, other = (float)(30 * unit(&seed) - 15);
+        for (int i = 0; i < n; i++)
+            if (l[i] >= least) want[kept++] = i;
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            const hn_lanes *lanes = hn_lanes_for(isa);
+            lanes->maxima(l, n, block);
+            assert_int_equal(lanes->gather(l, n, round % 2 ? block : NULL, least, id, value), kept);
+            assert_memory_equal(id, want, (size_t)kept * sizeof *id);
+            for (int i = 0; i < kept; i++) assert_true(value[i] == l[id[i]]);
+            for (int i = 0; i < kept; i++) key[i] = -value[i];
+            again = lanes->keep(key, kept, other, id, value); /* by another key than the value */
+            for (int i = 0, k = 0; i < kept; i++) {
+                if (!(-l[want[i]] >= other)) continue;
+                assert_true(k < again && id[k] == want[i] && value[k] == l[want[i]] && key[k] == -l[want[i]]);
+                k++;
+            }
+            const int third = lanes->keep(value, again, -other - 5, id, value);
+            for (int i = 0; i < third; i++) assert_true(value[i] >= -other - 5 && value[i] == l[id[i]]);
+        }
+    }
+}
+
+static void test_sums(void **state) {
+    (void)state;
+    uint64_t seed = 7;
+    for (int round = 0; round < 1000; round++) {
+        float l[MOST], w[MOST], block[MOST / HN_LANES_BLOCK];
+        const int n = 1 + (int)(hn_splitmix(&seed) % MOST);
+        logits_make(&seed, l, n);
+        const float max = hn_lanes_ref.maxima(l, n, block), scale = (float)(.1 + 3 * unit(&seed)), least = (float)unit(&seed);
+        hn_lanes_ref.weights(l, n, max, scale, w);
+        double sum = 0, mass = 0, numbers = 0, distance = 0, squares = 0;
+        int64_t count = 0, above = 0;
+        for (int i = 0; i < n; i++) {
+            sum += (double)w[i];
+            mass += hn_mass_of(w[i]);
+            count += w[i] >= least;
+            above += w[i] >= least ? (int64_t)(hn_mass_of(w[i]) * 0x1p34) : 0;
+            if (!(l[i] > -INFINITY)) continue;
+            numbers++;
+            distance += (double)max - (double)l[i];
+            squares += ((double)max - (double)l[i]) * ((double)max - (double)l[i]);
+        }
+        const hn_tally first = hn_lanes_ref.weigh(l, n, NULL, 0, max, scale);
+        const double added = hn_lanes_ref.sum(w, n);
+        assert_true(fabs(first.sum - sum) <= 1e-13 * sum && added == first.sum);
+        assert_true((double)first.mass * HN_MASS_UNIT == mass);
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            const hn_lanes *lanes = hn_lanes_for(isa);
+            const hn_tally t = lanes->weigh(l, n, NULL, 0, max, scale), some = lanes->weigh(l, n, block, max, max, scale);
+            assert_true(t.sum == first.sum && t.mass == first.mass && lanes->sum(w, n) == added);
+            assert_true(some.mass >= (int64_t)1 << 34 && some.mass <= t.mass); /* at least the block of the largest */
+            const hn_tally part = lanes->tally(w, w, n, least), counted = lanes->tally(w, NULL, n, least);
+            assert_true(part.count == count && part.mass == above && counted.count == count && counted.mass == 0);
+            if (!isfinite(max)) continue;
+            double c, s, q;
+            lanes->spread(l, n, max, &c, &s, &q);
+            assert_true(c == numbers && fabs(s - distance) <= 1e-12 * distance && fabs(q - squares) <= 1e-12 * squares);
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_race)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_race),
+                                       cmocka_unit_test(test_largest), cmocka_unit_test(test_thresholds),
+                                       cmocka_unit_test(test_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,8 @@
  * A draw is a race over the support. Shortcuts that change no result:
  *   - e = -log(u) >= 1 - u, so a token with 1 - u >= best·w cannot win the race and needs no logarithm; the upper half of
  *     its random number bounds u from above, which a vector loop tests for 64 ids at once;
- *   - u <= 1 - 2^-53, so a block of logits too low to win with the luckiest u needs no random numbers.
+ *   - u <= 1 - 2^-53, so a block of 64 logits too low to win with the luckiest u needs no random numbers;
+ *   - of a block the largest weight is known first, and the weights of the others only once somebody may win there.
  */
 #include "sample/sampler.h"
 
@@ -24,8 +25,9 @@ static bool workspace_alloc(hn_sampler *s) {
     const double typical = s->params.typical_p;
     s->id = hn_zalloc(vocab, sizeof *s->id);
     s->value = hn_zalloc(vocab, sizeof *s->value);
+    s->block = hn_zalloc((size_t)hn_lanes_blocks(s->vocab), sizeof *s->block);
     if (typical > 0 && typical < 1) s->key = hn_zalloc(vocab, sizeof *s->key);
-    return s->id && s->value && (s->key || typical == 0 || typical == 1);
+    return s->id && s->value && s->block && (s->key || typical == 0 || typical == 1);
 }
 
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err) {
@@ -48,6 +50,7 @@ void hn_sampler_fini(hn_sampler *s) {
     hn_processors_fini(s);
     hn_free(s->id);
     hn_free(s->value);
+    hn_free(s->block);
     hn_free(s->key);
     memset(s, 0, sizeof *s);
 }
@@ -72,32 +75,22 @@ static void race_enter(race *r, int32_t id, float w) {
     }
 }
 
-/* No token at or below this logit can win any more: e >= 2^-53. The margins are for rounding. */
-static float race_floor(const race *r, float max) {
-    if (max == INFINITY) return -INFINITY; /* other tokens may weigh 1 too */
-    return max - fabsf(max) * 1e-6f + (float)((log(0x1p-53 / r->time) - 0.01) * r->s->params.temperature);
-}
-
-/* The race over all tokens, with the noise of hn_coins_philox. */
-static void race_all(race *r, const float *l, int32_t best) {
-    const float max = l[best], scale = hn_sampler_scale(r->s);
+/* The race over all tokens, with the noise of hn_coins_philox. Turns the largest logits of blocks into their weights. */
+static void race_all(race *r, const float *l, float max, int32_t best) {
+    const hn_sampler *s = r->s;
+    const float scale = hn_sampler_scale(s);
+    const int blocks = hn_lanes_blocks(s->vocab);
+    s->lanes->weights(s->block, blocks, max, scale, s->block);
     race_enter(r, best, 1.0f); /* first: it makes most others impossible */
-    float lowest = race_floor(r, max);
-    for (int first = 0; first < r->s->vocab; first += HN_LANES_BLOCK) {
-        int n = r->s->vocab - first < HN_LANES_BLOCK ? r->s->vocab - first : HN_LANES_BLOCK;
-        if (!hn_any_above(l + first, n, lowest)) continue;
-        float w[HN_LANES_BLOCK], tail[HN_LANES_BLOCK];
-        const float *block = l + first;
-        if (n < HN_LANES_BLOCK) {
-            memcpy(tail, block, (size_t)n * sizeof *l);
-            for (int i = n; i < HN_LANES_BLOCK; i++) tail[i] = -INFINITY; /* weighs nothing: no bit */
-            block = tail;
+    for (int b = 0;; b++) {
+        float w[HN_LANES_BLOCK];
+        uint64_t may;
+        b = s->lanes->race(l, s->vocab, s->block, b, max, scale, (float)r->time, &r->key, &may, w);
+        if (b == blocks) return;
+        for (; may; may &= may - 1) {
+            const int i = __builtin_ctzll(may);
+            if (b * HN_LANES_BLOCK + i != best) race_enter(r, b * HN_LANES_BLOCK + i, w[i]);
         }
-        uint64_t may = r->s->lanes->race(block, max, scale, (float)r->time, &r->key, (uint32_t)first, w);
-        if (!may) continue;
-        for (int i = 0; i < n; i++)
-            if (may >> i & 1 && first + i != best) race_enter(r, first + i, w[i]);
-        lowest = race_floor(r, max);
     }
 }
 
@@ -137,21 +130,29 @@ static bool xtc_acts(const hn_sampler *s, uint64_t position) {
 
 static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint64_t)h->n_path; }
 
+bool hn_sampler_takes_best(const hn_sampler *s) { return s->params.temperature == 0 && !s->processed; }
+
+/* A row whose largest logit is a hint, or has to be looked for. */
+static int32_t best_of(const hn_sampler *s, const float *l, int32_t hint) {
+    const int32_t best = hint >= 0 ? hint : s->lanes->argmax(l, s->vocab);
+    return best >= 0 && l[best] > -INFINITY ? best : -1; /* the hint for a row that holds no number */
+}
+
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
     const float *l = hn_processors_apply(s, logits, h);
-    int32_t best = l == logits && greedy_hint >= 0 ? greedy_hint : hn_argmax(l, s->vocab);
-    if (best >= 0 && !(l[best] > -INFINITY)) best = -1; /* the hint for a row that holds no number */
-    if (best < 0 || s->params.temperature == 0) return best;
+    if (s->params.temperature == 0) return best_of(s, l, l == logits ? greedy_hint : -1);
+    const float max = hn_support_look(s, l);
+    if (max == -INFINITY) return -1;
     race r = {.s = s, .time = INFINITY, .winner = -1,
               .key = {.seed = s->params.seed, .position = position_of(h), .purpose = HN_PURPOSE_TARGET}};
     const bool xtc = xtc_acts(s, r.key.position);
     const bool philox = !s->coins.draw && s->coins.uniform == hn_coins_philox.uniform;
     if (philox && !xtc && hn_support_is_all(s)) {
-        race_all(&r, l, best);
+        race_all(&r, l, max, hn_support_best(s, l, max));
         return r.winner;
     }
-    const int n = hn_support_build(s, l, best, xtc);
+    const int n = hn_support_build(s, l, max, xtc);
     if (s->coins.draw) return draw_replaced(s, &r.key, n);
     if (philox) race_support(&r, n);
     else
@@ -159,34 +160,99 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
     return r.winner;
 }
 
-void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
-    const float *l = hn_processors_apply(s, logits, h);
-    const int32_t best = hn_argmax(l, s->vocab);
+/* Nothing but temperature changes the logits' law: what it is of one token can be said without the others. */
+static void law_of_all(hn_sampler *s, const float *l, float max, hn_law *out) {
+    const float scale = hn_sampler_scale(s);
+    *out = (hn_law){.logits = l, .max = max, .n = s->vocab,
+                    .sum = s->lanes->weigh(l, s->vocab, NULL, 0, max, scale).sum};
+}
+
+void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
+    const float *l = hn_processors_apply(s, logits, h), max = hn_support_look(s, l);
     *out = (hn_law){.id = s->id, .weight = s->value};
-    if (best < 0) return;
+    if (max == -INFINITY) return;
     if (s->params.temperature == 0) {
-        s->id[0] = best;
+        s->id[0] = hn_support_best(s, l, max);
         s->value[0] = 1;
         out->n = 1;
-    } else {
-        out->n = hn_support_build(s, l, best, xtc_acts(s, position_of(h)));
+        out->sum = 1;
+        return;
     }
-    out->sum = hn_weights_sum(s->value, out->n);
+    const bool xtc = xtc_acts(s, position_of(h));
+    if (!xtc && hn_support_is_all(s)) {
+        law_of_all(s, l, max, out);
+        return;
+    }
+    out->n = hn_support_build(s, l, max, xtc);
+    out->sum = s->lanes->sum(s->value, out->n);
+}
+
+void hn_law_fill(hn_sampler *s, hn_law *law) {
+    if (law->id) return;
+    law->id = s->id;
+    law->weight = s->value;
+    law->n = hn_support_build(s, law->logits, law->max, false);
+}
+
+void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
+    hn_sampler_look(s, logits, h, out);
+    if (out->n > 0) hn_law_fill(s, out);
+}
+
+int hn_law_find(const int32_t *id, int n, int32_t token) {
+    int low = 0, left = n;
+    if (token < n && id[token] == token) return token; /* the whole vocabulary */
+    while (left > 0) {
+        const int half = left / 2;
+        if (id[low + half] < token)
+            low += half + 1, left -= half + 1;
+        else
+            left = half;
+    }
+    return low < n && id[low] == token ? low : -1;
+}
+
+void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w) {
+    s->lanes->weights(law->logits + first, n, law->max, hn_sampler_scale(s), w);
+}
+
+float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token) {
+    if (law->id) {
+        const int i = hn_law_find(law->id, law->n, token);
+        return i < 0 ? 0 : law->weight[i];
+    }
+    float w;
+    hn_law_weights(s, law, token, 1, &w);
+    return w;
+}
+
+int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
+    float w[HN_LANES_BLOCK];
+    double before = 0, passed = 0;
+    int block = 0;
+    int32_t last = -1;
+    for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* where that is, or the last with weight */
+        const int n = law->n - i < HN_LANES_BLOCK ? law->n - i : HN_LANES_BLOCK;
+        const double more = s->lanes->weigh(law->logits + i, n, NULL, 0, law->max, hn_sampler_scale(s)).sum;
+        if (!(more > 0)) continue;
+        block = i;
+        before = passed;
+        passed += more;
+    }
+    const int n = law->n - block < HN_LANES_BLOCK ? law->n - block : HN_LANES_BLOCK;
+    hn_law_weights(s, law, block, n, w);
+    passed = before;
+    for (int i = 0; i < n && passed <= law->sum * u; i++)
+        if (w[i] > 0) passed += (double)w[i], last = block + i;
+    return last;
 }
 
 double hn_logprob(const float *logits, int vocab, int32_t token) {
-    enum { BLOCK = 512 };
-    const int32_t best = hn_argmax(logits, vocab);
+    const hn_lanes *lanes = hn_lanes_best();
+    const int32_t best = lanes->argmax(logits, vocab);
     if (best < 0) return NAN;
-    const float max = logits[best];
-    double sum = 0;
-    for (int i = 0; i < vocab; i += BLOCK) {
-        float w[BLOCK];
-        const int n = vocab - i < BLOCK ? vocab - i : BLOCK;
-        hn_lanes_best()->weights(logits + i, n, max, 1, w);
-        sum += hn_weights_sum(w, n);
-    }
-    const float l = logits[token];
+    const float max = logits[best], l = logits[token];
+    const double sum = lanes->weigh(logits, vocab, NULL, 0, max, 1).sum;
     if (!(l > -INFINITY)) return -INFINITY;
     return (l == max ? 0 : (double)l - (double)max) - log(sum); /* max may be +inf */
 }

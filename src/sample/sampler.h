@@ -27,13 +27,15 @@ typedef struct hn_history {
     int n_path;
 } hn_history;
 
-/* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids in no order. Lies in the sampler until its next call.
+/* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids rising. Lies in the sampler until its next call.
  * n == 0: nothing can be drawn. At temperature 0: one id. */
 typedef struct hn_law {
-    const int32_t *id;
+    const int32_t *id; /* NULL: not listed yet (hn_law_fill); n is no less than the support then */
     const float *weight;
     int n;
     double sum;
+    const float *logits; /* of a law that is not listed */
+    float max;
 } hn_law;
 
 struct hn_penalties; /* what processors.c knows of the committed text */
@@ -46,6 +48,7 @@ typedef struct hn_sampler {
     /* workspace, owned: candidates of the support */
     int32_t *id;  /* [vocab] */
     float *value; /* [vocab] */
+    float *block; /* [hn_lanes_blocks(vocab)] largest logit of each 64 */
     float *key;   /* [vocab], only for typical_p: what candidates are ordered by */
     hunch_bias *bias;               /* [params.n_bias] */
     float *processed;               /* [vocab], only if a processor changes logits */
@@ -62,12 +65,26 @@ void hn_sampler_fini(hn_sampler *s);
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
 bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
+/* Is the token that is drawn always the best of the logits as they are: temperature 0 and nothing that changes them? */
+bool hn_sampler_takes_best(const hn_sampler *s);
+
 /* The token that plain decoding emits behind this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);
 
 /* The law itself, behind this history. */
 void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
+/* The same without a list of its support where all tokens are in it: for those who may want only a few of them. The logits
+ * are read until the list is made. */
+void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
+void hn_law_fill(hn_sampler *s, hn_law *law); /* makes the list */
+/* Of any law: the weight of a token, 0 if it is not in the support. */
+float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
+int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among rising ids, -1: it is not there */
+/* Of a law that is not listed: the weights of tokens first..first+n-1; the token at which their running sum passes u of
+ * the whole. */
+void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w);
+int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u);
 
 /* Natural log of softmax(logits)[token], before any processing: what is reported as a log-probability. -inf for a token
  * of logit -inf; NaN if nothing is drawable. */

@@ -16,38 +16,24 @@
  *                them, ties to the lowest id.
  * P(x) = w(x) / sum of the kept weights. So the law is a function of the logits and parameters alone.
  *
- * Shortcuts below change no result:
- *   - top-n-sigma and top-k both keep an upper end of the logits, so whichever is cheaper comes first;
- *   - a token of weight under (1-p)·sum/V, less a unit of mass, is never in the top-p set: the last token kept and all
- *     behind it hold more than (1-p)·sum together, and there are at most V of them. Nor is one without mass;
- *   - a run ends in one bucket of its key (exponent and three bits), and only that bucket is sorted.
+ * Shortcuts below change no result. The largest logit of each block of 64 tokens is found first; after that
+ *   - a threshold, of logits or of weights, passes over whole blocks, and only what lies above it is looked at;
+ *   - the k-th largest of those largest is such a threshold for top-k, as long as there are k blocks;
+ *   - so is, for top-p, (1-p)·sum/V less a unit of mass: the last token kept and all behind it hold more than (1-p)·sum
+ *     together, and there are at most V of them. Nor is a token without mass in the set;
+ *   - where a run ends is found without sorting (runs.h).
+ * Candidates stay in order of rising id.
  */
 #include "sample/support.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16 }; /* partial sums and maxima, so that loops become vectors; results do not depend on the level */
+#include "sample/runs.h"
 
-int32_t hn_argmax(const float *l, int n) {
-    float lane[LANES], best = -INFINITY;
-    for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] = l[i + j] > lane[j] ? l[i + j] : lane[j]; /* NaN compares false */
-    for (; i < n; i++) best = l[i] > best ? l[i] : best;
-    for (int j = 0; j < LANES; j++) best = lane[j] > best ? lane[j] : best;
-    if (best == -INFINITY) return -1;
-    for (i = 0; l[i] != best; i++) {}
-    return i;
-}
-
-bool hn_any_above(const float *l, int n, float threshold) {
-    int any = 0;
-    for (int i = 0; i < n; i++) any |= l[i] > threshold;
-    return any;
-}
+enum { LANES = 16 }; /* partial sums, so that loops become vectors; results do not depend on the level */
 
 /* Tiny temperatures saturate, and every logit below the largest then weighs 0. */
 float hn_sampler_scale(const hn_sampler *s) {
@@ -55,98 +41,9 @@ float hn_sampler_scale(const hn_sampler *s) {
     return scale < 1e38 ? (float)scale : 1e38f;
 }
 
-/* ---- masses ----------------------------------------------------------------------------------------------------- */
-
-/* A weight in multiples of 2^-34. A sum of such numbers is exact in any order while it stays under 2^19. */
-static inline double mass_of(float w) {
-    const double round = 0x1.8p18; /* the sum's last bit counts 2^-34 */
-    return ((double)w + round) - round;
+static double mass_sum(const hn_sampler *s, int n) {
+    return (double)s->lanes->tally(s->value, s->value, n, 0).mass * HN_MASS_UNIT;
 }
-
-static double mass_sum(const float *w, int n) {
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += mass_of(w[i + j]);
-    for (; i < n; i++) sum += mass_of(w[i]);
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return sum;
-}
-
-/* ---- candidates ------------------------------------------------------------------------------------------------- */
-
-/* Candidates in parallel arrays; those of larger key come first, ties by id. The key may be the weight itself. */
-typedef struct candidates {
-    int32_t *id;
-    float *weight, *key;
-} candidates;
-/* Says whether candidate a stands nearer to the root of a heap than b. */
-typedef bool (*heap_order)(const candidates *c, int a, int b);
-static bool better(const candidates *c, int a, int b) {
-    return c->key[a] > c->key[b] || (c->key[a] == c->key[b] && c->id[a] < c->id[b]);
-}
-static bool worse(const candidates *c, int a, int b) { return better(c, b, a); }
-
-static void swap(const candidates *c, int a, int b) {
-    const int32_t id = c->id[a];
-    const float weight = c->weight[a], key = c->key[a];
-    c->id[a] = c->id[b], c->weight[a] = c->weight[b], c->key[a] = c->key[b];
-    c->id[b] = id, c->weight[b] = weight, c->key[b] = key;
-}
-
-static void heap_sink(const candidates *c, int at, int n, heap_order up) {
-    for (int child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && up(c, child + 1, child)) child++;
-        if (!up(c, child, at)) return;
-        swap(c, child, at);
-    }
-}
-
-static void heap_build(const candidates *c, int n, heap_order up) {
-    for (int i = n / 2 - 1; i >= 0; i--) heap_sink(c, i, n, up);
-}
-
-/* Keys are 0 or above and fall into buckets by exponent and three bits. */
-enum { BUCKET_SHIFT = 20, BUCKETS = (0x7F800000 >> BUCKET_SHIFT) + 1 };
-static int bucket_of(float key) {
-    uint32_t bits;
-    memcpy(&bits, &key, sizeof bits);
-    return (int)(bits >> BUCKET_SHIFT);
-}
-
-/* Moves the candidates of [from, n) whose bucket is at least `least` to its front; returns where they end. */
-static int bucket_gather(const candidates *c, int from, int n, int least) {
-    for (int i = from; i < n; i++)
-        if (bucket_of(c->key[i]) >= least) swap(c, i, from++);
-    return from;
-}
-
-/* Brings the shortest run of first candidates whose masses reach `target` to the front; returns its length. */
-static int run_cut(candidates c, int n, double target) {
-    double mass[BUCKETS] = {0}, sum = 0;
-    int last = 0; /* from the first bucket to the one where the run ends */
-    for (int i = 0; i < n; i++) {
-        const int bucket = bucket_of(c.key[i]);
-        mass[bucket] += mass_of(c.weight[i]);
-        last = bucket > last ? bucket : last;
-    }
-    for (; last > 0 && sum + mass[last] < target; last--) sum += mass[last];
-    const int kept = bucket_gather(&c, 0, n, last + 1);
-    const candidates end = {c.id + kept, c.weight + kept, c.key + kept};
-    const int left = bucket_gather(&c, kept, n, last) - kept;
-    /* pop the best of the last bucket one by one behind the others */
-    heap_build(&end, left, better);
-    int popped = 0;
-    for (; popped < left && sum < target; popped++) {
-        sum += mass_of(end.weight[0]);
-        swap(&end, 0, left - 1 - popped);
-        heap_sink(&end, 0, left - 1 - popped, better);
-    }
-    for (int i = 0; i < popped && i < left - 1 - i; i++) swap(&end, i, left - 1 - i);
-    return kept + popped;
-}
-
-/* ---- an upper end of the logits --------------------------------------------------------------------------------- */
 
 /* The smallest float that is not below x: v >= x and v >= this say the same of a float v. */
 static float float_above(double x) {
@@ -154,63 +51,21 @@ static float float_above(double x) {
     return (double)f < x ? nextafterf(f, INFINITY) : f;
 }
 
-/* Candidates of at least `least` to the front of id and value, in order; returns how many. from: their values, s->value or
- * another array. ids == false: values stand at their token ids, ids are made. */
-static int floor_filter(hn_sampler *s, const float *from, int n, double least, bool ids) {
-    enum { BLOCK = 64 };
-    const float lowest = float_above(least);
-    int kept = 0;
-    for (int i = 0; i < n; i += BLOCK) {
-        const int end = n - i < BLOCK ? n : i + BLOCK;
-        int above = 0;
-        for (int j = i; j < end; j++) above += from[j] >= lowest;
-        for (int j = i; above > 0 && j < end; j++) {
-            const float v = from[j];
-            s->id[kept] = ids ? s->id[j] : j;
-            s->value[kept] = v;
-            kept += v >= lowest;
-        }
-    }
-    return kept;
+/* No logit below this weighs `least` > 0. The margins are for rounding. */
+static float logit_floor(const hn_sampler *s, float max, double least) {
+    const double lowest = -87.1; /* what lies below weighs 0 */
+    if (max == INFINITY) return -INFINITY;
+    return max - fabsf(max) * 1e-6f + (float)((fmax(log(least), lowest) - 0.01) / (double)hn_sampler_scale(s));
 }
 
-/* The k largest logits as a heap, the worst at its root: an id in ascending order enters only by a larger logit.
- * Ids and logits go to id and value; returns how many (fewer than k if the rest is NaN or -inf). */
-static int top_k_select(hn_sampler *s, const float *l, int k) {
-    enum { BLOCK = 64 };
-    const candidates c = {s->id, s->value, s->value};
-    int n = 0, i = 0;
-    for (; i < s->vocab && n < k; i++)
-        if (l[i] > -INFINITY) s->id[n] = i, s->value[n++] = l[i];
-    if (n < k) return n;
-    heap_build(&c, n, worse);
-    while (i < s->vocab) {
-        int end = i + BLOCK < s->vocab ? i + BLOCK : s->vocab;
-        if (!hn_any_above(l + i, end - i, s->value[0])) i = end;
-        for (; i < end; i++)
-            if (l[i] > s->value[0]) {
-                s->id[0] = i, s->value[0] = l[i];
-                heap_sink(&c, 0, n, worse);
-            }
-    }
-    return n;
-}
+/* ---- an upper end of the logits --------------------------------------------------------------------------------- */
 
 /* The smallest logit that top-n-sigma keeps. */
 static double sigma_floor(const hn_sampler *s, const float *l, float max) {
-    double count[LANES] = {0}, sum[LANES] = {0}, squares[LANES] = {0};
+    double count, sum, squares;
     if (max == INFINITY) return INFINITY;
-    for (int i = 0; i < s->vocab; i += LANES) {
-        const int n = s->vocab - i < LANES ? s->vocab - i : LANES;
-        for (int j = 0; j < n; j++) {
-            const double in = l[i + j] > -INFINITY, x = l[i + j] > -INFINITY ? (double)max - (double)l[i + j] : 0;
-            count[j] += in;
-            sum[j] += x;
-            squares[j] += x * x;
-        }
-    }
-    for (int j = 1; j < LANES; j++) count[0] += count[j], sum[0] += sum[j], squares[0] += squares[j];
-    const double mean = sum[0] / count[0], variance = fmax(squares[0] / count[0] - mean * mean, 0);
+    s->lanes->spread(l, s->vocab, max, &count, &sum, &squares);
+    const double mean = sum / count, variance = fmax(squares / count - mean * mean, 0);
     return (double)max - s->params.top_n_sigma * sqrt(variance);
 }
 
@@ -218,11 +73,13 @@ static bool top_k_cuts(const hn_sampler *s) { return s->params.top_k > 0 && s->p
 
 /* Applies top-n-sigma and top-k: ids and logits into id and value. */
 static int upper_end(hn_sampler *s, const float *l, float max) {
-    const bool sigma = s->params.top_n_sigma > 0;
-    const double least = sigma ? sigma_floor(s, l, max) : -INFINITY;
-    if (!top_k_cuts(s)) return floor_filter(s, l, s->vocab, least, false);
-    const int n = top_k_select(s, l, s->params.top_k);
-    return sigma ? floor_filter(s, s->value, n, least, true) : n;
+    const int k = s->params.top_k, blocks = hn_lanes_blocks(s->vocab);
+    float least = -FLT_MAX; /* -inf cannot be drawn */
+    if (s->params.top_n_sigma > 0) least = float_above(fmax(sigma_floor(s, l, max), -(double)FLT_MAX));
+    if (top_k_cuts(s) && k <= blocks) least = fmaxf(least, hn_run_floor(s->lanes, s->block, blocks, k, max));
+    const int n = s->lanes->gather(l, s->vocab, s->block, least, s->id, s->value);
+    if (!top_k_cuts(s) || n <= k) return n;
+    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->value, n, true, k, least, max});
 }
 
 /* ---- cuts by probability ---------------------------------------------------------------------------------------- */
@@ -265,7 +122,8 @@ static int typical_cut(hn_sampler *s, int n, float max) {
         const float distance = (float)fabs(z_of(s->value[i], s->key[i], max, scale) - mean);
         s->key[i] = key_of_distance(s->value[i] > 0 ? distance : INFINITY);
     }
-    return run_cut((candidates){s->id, s->value, s->key}, n, s->params.typical_p * mass_sum(s->value, n));
+    const double target = s->params.typical_p * mass_sum(s, n);
+    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->key, n, false, target, 0, INFINITY});
 }
 
 static float largest(const float *w, int n) {
@@ -274,36 +132,64 @@ static float largest(const float *w, int n) {
     return most;
 }
 
-/* top-p and min-p over n weighted candidates, the largest of weight `most`. */
-static int probable_cut(hn_sampler *s, int n, float most, bool ids) {
+/* The least weight that top-p and min-p may keep; sum: of masses, most: the largest weight. */
+static float probable_least(const hn_sampler *s, double sum, float most) {
     const hunch_sampling *p = &s->params;
-    double least = p->min_p * (double)most, target = 0;
-    if (p->top_p < 1) {
-        double sum = mass_sum(s->value, n), never = (1 - p->top_p) * sum / s->vocab - 0x1p-34;
-        target = p->top_p * sum;
-        least = fmax(least, fmax(never, 0x1p-36));
+    double least = fmax(p->min_p * (double)most, (double)FLT_TRUE_MIN);
+    if (p->top_p < 1) least = fmax(least, fmax((1 - p->top_p) * sum / s->vocab - HN_MASS_UNIT, 0x1p-36));
+    return float_above(least);
+}
+
+/* top-p over n weighted candidates none of which is below `least`. */
+static int top_p_cut(hn_sampler *s, int n, double sum, float least) {
+    if (s->params.top_p == 1) return n;
+    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->value, n, false, s->params.top_p * sum, least, 1});
+}
+
+/* top-p and min-p over n weighted candidates, the largest of weight `most`. */
+static int probable_cut(hn_sampler *s, int n, float most) {
+    const double sum = s->params.top_p < 1 ? mass_sum(s, n) : 0;
+    const float least = probable_least(s, sum, most);
+    return top_p_cut(s, s->lanes->keep(s->value, n, least, s->id, s->value), sum, least);
+}
+
+/* The same over all tokens. */
+static int probable_gather(hn_sampler *s, const float *l, float max) {
+    const float scale = hn_sampler_scale(s);
+    double sum = 0;
+    if (s->params.top_p < 1) /* less than half a unit has no mass */
+        sum = (double)s->lanes->weigh(l, s->vocab, s->block, logit_floor(s, max, 0x1p-35), max, scale).mass * HN_MASS_UNIT;
+    const float least = probable_least(s, sum, 1);
+    int n = s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)least), s->id, s->value);
+    s->lanes->weights(s->value, n, max, scale, s->value);
+    n = s->lanes->keep(s->value, n, least, s->id, s->value);
+    return top_p_cut(s, n, sum, least);
+}
+
+/* The first index from i on of a weight of at least this; n: none. */
+static int next_from(const float *w, int i, int n, float least) {
+    for (; i < n; i += HN_LANES_BLOCK) {
+        const int stop = n - i < HN_LANES_BLOCK ? n : i + HN_LANES_BLOCK;
+        int any = 0;
+        for (int j = i; j < stop; j++) any |= w[j] >= least;
+        if (any) break;
     }
-    n = floor_filter(s, s->value, n, fmax(least, (double)FLT_TRUE_MIN), ids);
-    return p->top_p < 1 ? run_cut((candidates){s->id, s->value, s->value}, n, target) : n;
+    while (i < n && !(w[i] >= least)) i++;
+    return i < n ? i : n;
 }
 
 static int xtc_cut(hn_sampler *s, int n) {
-    const double least = s->params.xtc_threshold * mass_sum(s->value, n);
-    int above = -1; /* the least likely of those at or above the threshold */
-    for (int i = 0; i < n; i++) {
-        if ((double)s->value[i] < least) continue;
-        const bool lower = above < 0 || s->value[i] < s->value[above];
-        if (lower || (s->value[i] == s->value[above] && s->id[i] < s->id[above])) above = i;
-    }
-    if (above < 0) return n;
-    const int32_t id = s->id[above];
-    int kept = 0;
-    for (int i = 0; i < n; i++) {
-        const int32_t token = s->id[i];
-        const float w = s->value[i];
-        s->id[kept] = token;
-        s->value[kept] = w;
-        kept += (double)w < least || token == id;
+    const float least = float_above(s->params.xtc_threshold * mass_sum(s, n));
+    int stays = n; /* the least likely of those at or above the threshold, the first of equal ones */
+    for (int i = next_from(s->value, 0, n, least); i < n; i = next_from(s->value, i + 1, n, least))
+        if (stays == n || s->value[i] < s->value[stays]) stays = i;
+    int kept = 0, from = 0;
+    for (int i = 0; i < n; from = i + 1) { /* what lies before the next one that goes moves up */
+        i = next_from(s->value, from, n, least);
+        if (i == stays) i = next_from(s->value, i + 1, n, least);
+        memmove(s->id + kept, s->id + from, (size_t)(i - from) * sizeof *s->id);
+        memmove(s->value + kept, s->value + from, (size_t)(i - from) * sizeof *s->value);
+        kept += i - from;
     }
     return kept;
 }
@@ -317,19 +203,29 @@ bool hn_support_is_all(const hn_sampler *s) {
     return !top_k_cuts(s) && !typical_cuts(s) && p->top_n_sigma == 0 && p->top_p == 1 && p->min_p == 0;
 }
 
-int hn_support_build(hn_sampler *s, const float *l, int32_t best, bool xtc) {
-    const float max = l[best];
-    float most = 1;
-    bool ids = top_k_cuts(s) || s->params.top_n_sigma > 0;
-    int n = ids ? upper_end(s, l, max) : s->vocab;
-    if (typical_cuts(s)) memcpy(s->key, ids ? s->value : l, (size_t)n * sizeof *l);
-    s->lanes->weights(ids ? s->value : l, n, max, hn_sampler_scale(s), s->value);
-    if (typical_cuts(s)) {
-        for (int i = 0; !ids && i < n; i++) s->id[i] = i;
-        n = typical_cut(s, n, max);
-        most = largest(s->value, n);
-        ids = true;
+float hn_support_look(hn_sampler *s, const float *l) { return s->lanes->maxima(l, s->vocab, s->block); }
+
+int32_t hn_support_best(const hn_sampler *s, const float *l, float max) {
+    int b = 0;
+    while (s->block[b] != max) b++;
+    int32_t i = b * HN_LANES_BLOCK;
+    while (l[i] != max) i++;
+    return i;
+}
+
+int hn_support_build(hn_sampler *s, const float *l, float max, bool xtc) {
+    const bool upper = top_k_cuts(s) || s->params.top_n_sigma > 0, typical = typical_cuts(s);
+    assert(max > -INFINITY);
+    int n;
+    if (!upper && !typical) {
+        n = probable_gather(s, l, max);
+    } else {
+        n = upper ? upper_end(s, l, max)
+                  : s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)FLT_TRUE_MIN), s->id, s->value);
+        if (typical) memcpy(s->key, s->value, (size_t)n * sizeof *s->key);
+        s->lanes->weights(s->value, n, max, hn_sampler_scale(s), s->value);
+        if (typical) n = typical_cut(s, n, max);
+        n = probable_cut(s, n, typical ? largest(s->value, n) : 1);
     }
-    n = probable_cut(s, n, most, ids);
     return xtc ? xtc_cut(s, n) : n;
 }

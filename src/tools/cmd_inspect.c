@@ -145,7 +145,9 @@ static void summary_print(const json_t *d, bool color) {
         return;
     }
     unused_print(json_object_get(d, "unused"), color);
-    printf("  %-12s yes\n", "runs");
+    const json_t *model = json_object_get(d, "model");
+    printf("  %-12s yes: with %s of weights in memory", "runs", size_text((double)int_of(model, "packed_bytes"), size));
+    printf(", or with --mapped %s left in the file\n", size_text((double)int_of(model, "mapped_bytes"), size));
 }
 
 /* What a file says cannot move a terminal's cursor. */

@@ -28,10 +28,13 @@ const tool_command tool_commands[] = {
      "the slices of 16 tokens; ratio of a method = median over prompts; ratio_total = total / total. --repeat and\n"
      "--until-width pool the slices of all times that a prompt was answered, each time with emptied stores (--cold).\n",
      tool_compare},
-    {TOOL_BENCH, "bench", "bench -m MODEL [--rows LIST] [--contexts LIST] [--json|--csv] [FLAG...]",
+    {TOOL_BENCH, "bench", "bench -m MODEL [--rows LIST] [--contexts LIST] [FLAG...] | --machine",
      "machine limits, time of a pass by rows and context, tokens/s",
-     "flatness = time of a pass / time of a pass of one row at that context; limit = what read bandwidth and the measured\n"
-     "int8 peak allow for it; medians of at least 7. Contexts that the model lacks are left out.\n",
+     "limit = what the read bandwidth of the same seconds and the machine's arithmetic allow; reached = limit / time;\n"
+     "t/t1 = time of a pass / time of one row at that context; read = share of the read bandwidth; mad = median distance\n"
+     "from the median. Medians of 7 turns. Contexts that the model lacks are left out.\n"
+     "--requests answers lines of standard input: info; pass ROWS CONTEXT (all logits), prefill N, decode N CONTEXT (a\n"
+     "token): milliseconds; quit. bench/peers lets other programs answer the same.\n",
      tool_bench},
     {TOOL_INSPECT, "inspect", "inspect MODEL [--json]", "what a model file or folder holds, and what of it is used", NULL,
      tool_inspect},

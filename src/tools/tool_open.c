@@ -30,6 +30,14 @@ static void unused_note(const hunch_model *m, const char *name) {
                      info.unused);
 }
 
+static void mapped_note(const hunch_model *m, const char *name) {
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (info.mapped_bytes)
+        tool_message("%s: %.1f MB of weights stay mapped in the file, %.1f MB are in memory", name,
+                     (double)info.mapped_bytes / 1e6, (double)info.memory_bytes / 1e6);
+}
+
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (!o->model)
         return model_missing();
@@ -43,6 +51,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         mo.isa = o->isa;
     if (o->precision != TOOL_UNSET)
         mo.precision = (hunch_precision)o->precision;
+    mo.mapped = o->mapped;
     mo.progress = tool_progress_at;
     mo.progress_user = &bar;
     hunch_error err = {0};
@@ -54,6 +63,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (st != HUNCH_OK)
         return tool_failed(&err);
     unused_note(*out, o->model);
+    mapped_note(*out, o->model);
     return 0;
 }
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { FLAG, TEXT, INT, INT64, REAL, ABOVE, PAIR, CHOICE, TEXTS, INTS, BIASES };
+/* PLACE: --flag for standard output, "-", or --flag=FILE. */
+enum kind { FLAG, TEXT, PLACE, INT, INT64, REAL, ABOVE, PAIR, CHOICE, TEXTS, INTS, BIASES };
 
 typedef struct option {
     const char *name, *alias; /* with their dashes */
@@ -81,8 +82,12 @@ static const option options[] = {
     {"--repeat", NULL, INT, AT(repeat), TOOL_COMPARE, 1, 100000, NULL, NULL, "N", "answer each prompt N times, with emptied stores each time"},
     {"--until-width", NULL, ABOVE, AT(until_width), TOOL_COMPARE, 0, INT_MAX, NULL, NULL, "W", "repeat each prompt until its interval is within +-W, at most --repeat (32) times"},
     {"--show", NULL, FLAG, AT(show), TOOL_COMPARE, 0, 0, NULL, NULL, NULL, "show the answers side by side, coloured by who proposed each token"},
-    {"--rows", NULL, INTS, AT(rows), TOOL_BENCH, 1, 64, NULL, NULL, "LIST", "rows of a pass, default 1,2,3,4,6,8,12,16,32,64"},
-    {"--contexts", NULL, INTS, AT(contexts), TOOL_BENCH, 0, INT_MAX, NULL, NULL, "LIST", "committed rows before the pass, default 256,2048"},
+    {"--rows", NULL, INTS, AT(rows), TOOL_BENCH, 1, 64, NULL, NULL, "LIST", "rows of a pass, default 1,2,3,4,6,8,12,16,24,32,48,64; with --profile 1,8"},
+    {"--contexts", NULL, INTS, AT(contexts), TOOL_BENCH, 0, INT_MAX, NULL, NULL, "LIST", "committed rows before the pass, default 256,2048,8192; with --profile 256,2048"},
+    {"--machine", NULL, FLAG, AT(machine), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "the machine alone, without a model: reading by threads, pages and size, arithmetic, barrier"},
+    {"--profile", NULL, FLAG, AT(profile), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "where the time of a pass goes, by kind of operation"},
+    {"--requests", NULL, FLAG, AT(requests), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "measure what lines of standard input ask for (see below)"},
+    {"--quick", NULL, FLAG, AT(quick), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "3 turns instead of 7, and fewer rows and contexts by default"},
     {"--depth", NULL, INT, AT(depth), TOOL_DRAFT, 1, HUNCH_MAX_DEPTH, NULL, NULL, "K", "levels to draft, default 8"},
     {"--accept", NULL, INT, AT(accept), TOOL_DRAFT, 0, HUNCH_MAX_DEPTH, NULL, NULL, "N", "commit N drafts of the chain and show the second round"},
     {"--template", NULL, TEXT, AT(template_file), TOOL_TOKENIZE, 0, 0, NULL, NULL, "FILE", "a chat template to render, instead of the model's"},
@@ -93,14 +98,17 @@ static const option options[] = {
     {"--threads", NULL, INT, AT(threads), ENGINED, 1, 256, NULL, NULL, "N", "default: the cores this process may use"},
     {"--isa", NULL, TEXT, AT(isa), ENGINED, 0, 0, NULL, NULL, "LEVEL", "ref, avx2, avx512, ... or best"},
     {"--precision", NULL, CHOICE, AT(precision), ENGINED, 0, 0, precision_names, NULL, "MODE", "native, or f32 as the published reference computes"},
+    {"--mapped", NULL, FLAG, AT(mapped), ENGINED, 0, 0, NULL, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
     {"--kv", NULL, CHOICE, AT(kv), ENGINED, 0, 0, kv_names, kv_later, "TYPE", "bf16, f16 or f32; default bf16, with --precision f32 f32"},
     {"--context", NULL, INT, AT(context), ENGINED, 1, INT_MAX, NULL, NULL, "ROWS", "rows a sequence may hold (score: of a window)"},
-    {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, 64, NULL, NULL, "N", "rows of prefill a pass, 1 to 64"},
+    {"--chunk", NULL, INT, AT(chunk), ENGINED, 1, INT_MAX, NULL, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
     {"--pool-rows", NULL, INT, AT(pool_rows), GENERATES, 1, INT_MAX, NULL, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},
     {"--no-prefix-reuse", NULL, FLAG, AT(no_prefix_reuse), GENERATES, 0, 0, NULL, NULL, NULL, "read every prompt from its first token on"},
-    {"--json", NULL, FLAG, AT(json), ALL & ~TOOL_CHAT, 0, 0, NULL, NULL, NULL, "JSON on standard output, everything else on standard error"},
+    {"--json", NULL, FLAG, AT(json), ALL & ~TOOL_CHAT & ~TOOL_BENCH, 0, 0, NULL, NULL, NULL, "JSON on standard output, everything else on standard error"},
     {"--json-lines", NULL, FLAG, AT(json_lines), TOOL_RUN | TOOL_CHAT | TOOL_TOKENIZE, 0, 0, NULL, NULL, NULL, "one JSON object a line"},
-    {"--csv", NULL, FLAG, AT(csv), TOOL_BENCH, 0, 0, NULL, NULL, NULL, "comma-separated values on standard output"},
+    {"--json", NULL, PLACE, AT(json_to), TOOL_BENCH, 0, 0, NULL, NULL, "[=FILE]", "JSON on standard output instead of the table, or in FILE beside it"},
+    {"--csv", NULL, PLACE, AT(csv_to), TOOL_BENCH, 0, 0, NULL, NULL, "[=FILE]", "comma-separated values, likewise"},
+    {"--svg", NULL, TEXT, AT(svg), TOOL_BENCH, 0, 0, NULL, NULL, "FILE", "a plot of pass times by rows, and their limits"},
     {"--color", NULL, CHOICE, AT(color), ALL, 0, 0, color_names, NULL, "WHEN", "auto, always or never; NO_COLOR is honoured"},
     {"--help", "-h", FLAG, AT(help), ALL, 0, 0, NULL, NULL, NULL, "this text"},
 };
@@ -208,6 +216,7 @@ static int set_value(const tool_command *c, const option *o, const char *name, c
         *(bool *)at = true;
         return -1;
     case TEXT:
+    case PLACE:
         *(const char **)at = s;
         return -1;
     case INT:
@@ -275,7 +284,7 @@ static void command_help(const tool_command *c) {
             continue;
         char left[64];
         snprintf(left, sizeof left, "%s%s%s%s%s", o->name, o->alias ? ", " : "", o->alias ? o->alias : "",
-                 o->value ? " " : "", o->value ? o->value : "");
+                 o->value && o->kind != PLACE ? " " : "", o->value ? o->value : "");
         printf("  %-32s %s\n", left, o->help);
     }
     if (c->notes)
@@ -285,7 +294,7 @@ static void command_help(const tool_command *c) {
 static int parse_one(tool_options *o, const tool_command *c, int argc, char **argv, int *i) {
     const char *arg = argv[*i], *equals = strchr(arg, '=');
     if (arg[0] != '-' || arg[1] == 0) {
-        if (!(c->bit & TOOL_INSPECT) || o->positional)
+        if (!(c->bit & (TOOL_INSPECT | TOOL_BENCH)) || o->positional)
             return tool_usage("%s: unexpected argument %s, see hunch %s --help", c->name, arg, c->name);
         o->positional = arg;
         return -1;
@@ -299,6 +308,8 @@ static int parse_one(tool_options *o, const tool_command *c, int argc, char **ar
     const char *value = len < strlen(arg) ? arg + len + 1 : NULL;
     if (found->kind == FLAG && value)
         return tool_usage("%s: %s takes no value", c->name, name);
+    if (found->kind == PLACE && !value)
+        value = "-";
     if (found->kind != FLAG && !value) {
         if (*i + 1 >= argc)
             return tool_usage("%s: %s needs a value: %s", c->name, name, found->help);

@@ -49,10 +49,12 @@ enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are
 typedef struct tool_options {
     const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional;
     const char *chat_template_file, *chat_tools_file, *system;
+    const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
-    bool raw, ignore_eos, json, json_lines, csv, cold, show, text_only, help, logprobs, why, no_prefix_reuse;
+    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse, machine, profile,
+        requests, quick;
     int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;

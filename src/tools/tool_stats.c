@@ -31,6 +31,16 @@ double tool_median(const double *values, size_t n) {
     return tool_quantile(values, n, 0.5);
 }
 
+tool_spread tool_spread_of(const double *values, size_t n) {
+    tool_spread s = {tool_median(values, n), tool_quantile(values, n, 0), tool_quantile(values, n, 1), 0};
+    double *away = tool_alloc(n, sizeof *away);
+    for (size_t i = 0; i < n; i++)
+        away[i] = fabs(values[i] - s.median);
+    s.mad = tool_median(away, n);
+    free(away);
+    return s;
+}
+
 /* ---- pairs --------------------------------------------------------------------------------------------------- */
 
 void tool_pairs_add(tool_pairs *p, double plain, double drafted) {

@@ -10,6 +10,12 @@
 double tool_quantile(const double *values, size_t n, double q);
 double tool_median(const double *values, size_t n);
 
+/* mad: the median of distances from the median. */
+typedef struct tool_spread {
+    double median, low, high, mad;
+} tool_spread;
+tool_spread tool_spread_of(const double *values, size_t n);
+
 /* Pairs of times for the same work. */
 typedef struct tool_pairs {
     double *plain, *drafted;

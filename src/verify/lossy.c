@@ -78,8 +78,8 @@ static hunch_status judge(const hn_walk *k, int row, hn_residual *r) {
         p->min_p = p->top_n_sigma = p->typical_p = p->xtc_probability = 0;
     }
     hunch_status st = hn_residual_push(k, row, r);
+    if (!st) hn_residual_keep(k, r); /* under the parameters that it was asked for with */
     *p = asked;
-    if (!st) hn_residual_keep(k, r);
     return st;
 }
 
@@ -92,14 +92,13 @@ static double entropy(const double *p, int n, double sum) {
 /* How many tokens come before this one of the support. */
 static int rank_of(const hn_walk *k, const hn_residual *r, int32_t token) {
     const double *p = k->w->p + r->at;
-    const int32_t *id = k->w->id + r->at;
-    int at = 0, rank = 0;
-    while (id[at] != token) at++;
-    for (int i = 0; i < r->n; i++) rank += p[i] > p[at] || (p[i] == p[at] && id[i] < token);
+    const int at = hn_residual_find(k, r, token);
+    int rank = 0;
+    for (int i = 0; i < r->n; i++) rank += p[i] > p[at] || (p[i] == p[at] && i < at);
     return rank;
 }
 
-static bool good(const hn_walk *k, const hn_residual *r, int32_t token, double least) {
+static bool good(const hn_walk *k, hn_residual *r, int32_t token, double least) {
     const double p = hn_residual_p(k, r, token);
     if (!(p > 0)) return false;
     if (k->v->rule == HN_RULE_TOP_M) return rank_of(k, r, token) < k->v->a;

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "verify/verify_private.h"
 
-enum { LANES = 8 };
+enum { LANES = 8, CHUNK = 1024 };
 
 hunch_status hn_verifier_open(hn_verifier **out, int vocab, hunch_error *err) {
     *out = hn_zalloc(1, sizeof **out);
@@ -32,13 +32,20 @@ hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS])
     return h;
 }
 
+static hn_history look(const hn_walk *k, int row, hn_residual *r) {
+    int32_t path[HN_TREE_ROWS];
+    hn_history h = hn_row_history(k, row, path);
+    hn_sampler_look(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
+    r->look = ++k->w->looks;
+    h.path = NULL; /* it ends with this function */
+    return h;
+}
+
 /* Room is made here, so that keeping cannot fail. */
 hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     hn_verifier *w = k->w;
-    int32_t path[HN_TREE_ROWS];
-    const hn_history h = hn_row_history(k, row, path);
     *r = (hn_residual){.row = row, .at = w->used};
-    hn_sampler_law(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
+    const hn_history h = look(k, row, r);
     if (r->law.n == 0)
         return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
                        h.n + h.n_path);
@@ -52,11 +59,35 @@ hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     return HUNCH_OK;
 }
 
-void hn_residual_keep(const hn_walk *k, hn_residual *r) {
-    if (r->kept) return;
+static void refresh(const hn_walk *k, hn_residual *r) {
+    if (!r->kept && r->look != k->w->looks) look(k, r->row, r);
+}
+
+/* n of p from index i on, as numbers on the stack or made in room of a law that is not listed. */
+static const double *p_chunk(const hn_walk *k, const hn_residual *r, int i, int n, double room[CHUNK]) {
+    float w[CHUNK];
+    if (r->kept) return k->w->p + r->at + i;
+    hn_law_weights(k->v->sampler, &r->law, i, n, w);
+    for (int j = 0; j < n; j++) room[j] = (double)w[j];
+    return room;
+}
+
+/* Of a law that is listed. */
+static void keep_listed(const hn_walk *k, hn_residual *r) {
     memcpy(k->w->id + r->at, r->law.id, (size_t)r->n * sizeof *r->law.id);
     for (int i = 0; i < r->n; i++) k->w->p[r->at + (size_t)i] = (double)r->law.weight[i];
     r->kept = true;
+}
+
+void hn_residual_keep(const hn_walk *k, hn_residual *r) {
+    refresh(k, r);
+    if (r->kept) return;
+    if (r->law.id) {
+        keep_listed(k, r);
+        return;
+    }
+    for (int i = 0; i < r->n; i += CHUNK) p_chunk(k, r, i, r->n - i < CHUNK ? r->n - i : CHUNK, k->w->p + r->at + i);
+    r->kept = r->dense = true;
 }
 
 void hn_residual_pop(const hn_walk *k, const hn_residual *r) {
@@ -64,18 +95,15 @@ void hn_residual_pop(const hn_walk *k, const hn_residual *r) {
     k->w->used = r->at;
 }
 
-static int index_of(const hn_walk *k, const hn_residual *r, int32_t token) {
-    const int32_t *id = r->kept ? k->w->id + r->at : r->law.id;
-    if (token < r->n && id[token] == token) return token; /* the whole vocabulary, in its own order */
-    for (int i = 0; i < r->n; i++)
-        if (id[i] == token) return i;
-    return -1;
+int hn_residual_find(const hn_walk *k, const hn_residual *r, int32_t token) {
+    return r->dense ? token : hn_law_find(k->w->id + r->at, r->n, token);
 }
 
-double hn_residual_p(const hn_walk *k, const hn_residual *r, int32_t token) {
-    const int i = index_of(k, r, token);
-    if (i < 0) return 0;
-    return (r->kept ? k->w->p[r->at + (size_t)i] : (double)r->law.weight[i]) / r->p_sum;
+double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token) {
+    refresh(k, r);
+    if (!r->kept) return (double)hn_law_weight(k->v->sampler, &r->law, token) / r->p_sum;
+    const int i = hn_residual_find(k, r, token);
+    return i < 0 ? 0 : k->w->p[r->at + (size_t)i] / r->p_sum;
 }
 
 /* ---- proposal laws ----------------------------------------------------------------------------------------------- */
@@ -117,51 +145,63 @@ double hn_residual_q(const hn_walk *k, hn_residual *r, int c) {
 
 /* ---- rejections -------------------------------------------------------------------------------------------------- */
 
-double hn_residual_excess(const hn_walk *k, hn_residual *r, double a, double b) {
-    hn_residual_keep(k, r);
-    const double *p = k->w->p + r->at, of_p = a / r->p_sum, of_q = r->q_sum > 0 ? b / r->q_sum : 0;
-    const int32_t *id = k->w->id + r->at;
-    const float *q = r->q;
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= r->n; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            const double left = of_p * p[i + j] - of_q * (double)q[id[i + j]];
-            lane[j] += left > 0 ? left : 0;
-        }
-    for (; i < r->n; i++) {
-        const double left = of_p * p[i] - of_q * (double)q[id[i]];
-        sum += left > 0 ? left : 0;
+/* q of n tokens from index i on. */
+static const float *q_chunk(const hn_walk *k, const hn_residual *r, int i, int n, float room[CHUNK]) {
+    if (r->dense || !r->kept) return r->q + i;
+    const int32_t *id = k->w->id + r->at + i;
+    for (int j = 0; j < n; j++) room[j] = r->q[id[j]];
+    return room;
+}
+
+/* Sum of (a p - b q)+, of all or up to where it is above 0; what is left of each into out, unless that is NULL. */
+static double excess(const hn_walk *k, const hn_residual *r, double a, double b, bool all, double *out) {
+    const double of_p = a / r->p_sum, of_q = r->q_sum > 0 ? b / r->q_sum : 0;
+    double sum = 0, p_room[CHUNK];
+    float q_room[CHUNK];
+    for (int i = 0; i < r->n && (all || !(sum > 0)); i += CHUNK) {
+        const int n = r->n - i < CHUNK ? r->n - i : CHUNK;
+        sum += k->v->sampler->lanes->excess(p_chunk(k, r, i, n, p_room), q_chunk(k, r, i, n, q_room), n, of_p, of_q,
+                                            out ? out + i : NULL);
     }
-    for (int j = 0; j < LANES; j++) sum += lane[j];
     return sum;
 }
 
+double hn_residual_excess(const hn_walk *k, hn_residual *r, double a, double b) {
+    refresh(k, r);
+    if (!r->kept && r->law.id) keep_listed(k, r);
+    return excess(k, r, a, b, true, NULL);
+}
+
 double hn_residual_subtract(const hn_walk *k, hn_residual *r, double a, double b) {
-    const double sum = hn_residual_excess(k, r, a, b);
-    if (!(sum > 0)) return 0; /* P = Q up to rounding: P itself is as good */
-    double *p = k->w->p + r->at;
-    const double of_p = a / r->p_sum, of_q = r->q_sum > 0 ? b / r->q_sum : 0;
-    const int32_t *id = k->w->id + r->at;
-    for (int i = 0; i < r->n; i++) {
-        const double left = of_p * p[i] - of_q * (double)r->q[id[i]];
-        p[i] = left > 0 ? left : 0;
-    }
-    r->p_sum = sum;
+    refresh(k, r);
+    if (!r->kept && r->law.id) keep_listed(k, r);
+    if (!(excess(k, r, a, b, false, NULL) > 0)) return 0; /* P = Q up to rounding: P itself is as good */
+    r->p_sum = excess(k, r, a, b, true, k->w->p + r->at);
+    if (!r->kept) r->kept = r->dense = true;
+    return r->p_sum;
+}
+
+static double sum_of(const double *p, int n) {
+    double lane[LANES] = {0}, sum = 0;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] += p[i + j];
+    for (; i < n; i++) sum += p[i];
+    for (int j = 0; j < LANES; j++) sum += lane[j];
     return sum;
 }
 
 void hn_residual_exclude(const hn_walk *k, hn_residual *r, const int16_t *child, int n) {
     hn_residual_keep(k, r);
-    double *p = k->w->p + r->at, kept[HN_TREE_ROWS], sum = 0;
+    double *p = k->w->p + r->at, kept[HN_TREE_ROWS];
     int at[HN_TREE_ROWS];
     for (int c = 0; c < n; c++) {
-        at[c] = index_of(k, r, k->t->token[child[c]]);
+        at[c] = hn_residual_find(k, r, k->t->token[child[c]]);
         if (at[c] < 0) continue;
         kept[c] = p[at[c]];
         p[at[c]] = 0;
     }
-    for (int i = 0; i < r->n; i++) sum += p[i];
+    const double sum = sum_of(p, r->n);
     if (sum > 0)
         r->p_sum = sum;
     else
@@ -177,14 +217,17 @@ static hn_random_key round_key(const hn_walk *k, uint32_t purpose) {
 }
 
 int32_t hn_residual_draw(const hn_walk *k, hn_residual *r) {
+    const hn_coins *coins = &k->v->sampler->coins;
     hn_random_key key = round_key(k, HN_PURPOSE_RESIDUAL);
-    hn_residual_keep(k, r);
-    const int32_t *id = k->w->id + r->at;
-    const double *p = k->w->p + r->at;
     key.number = (uint32_t)r->row;
-    const int i = hn_coins_draw(&k->v->sampler->coins, &key, id, p, r->n);
+    refresh(k, r);
+    if (!r->kept && !r->law.id && !coins->draw)
+        return hn_law_token_at(k->v->sampler, &r->law, coins->uniform(coins->ctx, &key));
+    hn_residual_keep(k, r);
+    const int32_t *id = r->dense ? NULL : k->w->id + r->at;
+    const int i = hn_coins_draw(coins, &key, id, k->w->p + r->at, r->n);
     assert(i >= 0);
-    return id[i];
+    return id ? id[i] : i;
 }
 
 bool hn_candidate_coin(const hn_walk *k, const hn_candidate *c, double p) {

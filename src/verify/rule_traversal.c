@@ -21,7 +21,6 @@ static hunch_status learn(const hn_walk *k, node *n) {
     if (n->known) return HUNCH_OK;
     hunch_status st = hn_residual_push(k, n->row, &n->left);
     if (st) return st;
-    hn_residual_keep(k, &n->left); /* the laws of deeper nodes come next */
     n->known = true;
     return HUNCH_OK;
 }

@@ -132,7 +132,8 @@ hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
     int32_t path[HN_TREE_ROWS];
     const hn_history h = hn_row_history(k, row, path);
     const int32_t hint = src->greedy ? src->greedy(src->ctx, row) : -1;
-    *token = hn_sampler_draw(k->v->sampler, src->logits(src->ctx, row), &h, hint);
+    const float *logits = src->logits(src->ctx, row);
+    *token = logits ? hn_sampler_draw(k->v->sampler, logits, &h, hint) : hint;
     if (*token >= 0) return HUNCH_OK;
     return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
                    h.n + h.n_path);

@@ -57,7 +57,9 @@ typedef struct hn_verdict {
     int16_t next_row;                  /* the row whose logits drew it */
 } hn_verdict;
 
-/* logits(ctx, row): float [vocab] of a tree row. greedy(ctx, row): its argmax or -1 if unknown; may be NULL. */
+/* logits(ctx, row): float [vocab] of a tree row; NULL where nothing but greedy(ctx, row) is needed and known: the rule is
+ * greedy and no processor changes logits. greedy(ctx, row): its argmax; -1: unknown, or no logit is above -inf; may be NULL
+ * where every row has logits. */
 typedef struct hn_logits_source {
     const float *(*logits)(void *ctx, int row);
     int32_t (*greedy)(void *ctx, int row);

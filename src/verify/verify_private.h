@@ -2,8 +2,9 @@
 /* verify_private.h - what the files of the verification rules share: one verification under way, and residuals.
  *
  * A residual is what may still be drawn at a row: P at first, less what candidates stood for once they were rejected. It
- * begins as the sampler's law and costs no copy while nothing is taken away; then it lies on the verifier's stack, over P's
- * support alone: where P is 0 nothing is left of P - Q.
+ * begins as the sampler's law, of which a token costs no look at the others, and is not copied while nothing is taken away; then
+ * it lies on the verifier's stack, over P's support alone: where P is 0 nothing is left of P - Q. The sampler forgets a law
+ * when it is asked for the next; a residual that is wanted again and was not kept asks again.
  */
 #ifndef HN_VERIFY_PRIVATE_H
 #define HN_VERIFY_PRIVATE_H
@@ -11,7 +12,8 @@
 
 struct hn_verifier {
     int vocab;
-    size_t used; /* of the stack */
+    uint64_t looks; /* how often the sampler was asked for a law */
+    size_t used;    /* of the stack */
     int32_t *id;
     double *p;
     size_t cap_id, cap_p;
@@ -35,7 +37,9 @@ hunch_status hn_verify_traversal(const hn_walk *k);
 typedef struct hn_residual {
     int row;
     bool kept;  /* on the stack at `at`: P(id[i]) = p[i] / p_sum */
-    hn_law law; /* what it is before that, until the sampler's next call */
+    bool dense; /* and there id[i] would be i: ids are not written */
+    hn_law law; /* what it is before that */
+    uint64_t look; /* the law is the sampler's as long as this is its latest */
     size_t at;
     int n;
     double p_sum, q_sum;
@@ -46,9 +50,11 @@ typedef struct hn_residual {
 hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS]);
 /* P of a row, on top of the stack. HUNCH_FAILED if there is none, HUNCH_NO_MEMORY. */
 hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r);
-void hn_residual_keep(const hn_walk *k, hn_residual *r);      /* before the sampler is asked for another law */
+void hn_residual_keep(const hn_walk *k, hn_residual *r);      /* onto the stack */
 void hn_residual_pop(const hn_walk *k, const hn_residual *r); /* and all above it */
-double hn_residual_p(const hn_walk *k, const hn_residual *r, int32_t token); /* what is left for it, of 1 */
+double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token); /* what is left for it, of 1 */
+/* Of one that is kept: the index of a token in it, -1: it is not in the support. Rising with the token. */
+int hn_residual_find(const hn_walk *k, const hn_residual *r, int32_t token);
 /* Looks at the law that drawn candidate c of the row came from: Q, without its earlier siblings if it was drawn without
  * replacement. Returns its probability there; 0 where there is no law. */
 double hn_residual_q(const hn_walk *k, hn_residual *r, int c);

@@ -148,6 +148,28 @@ static inline hn_buf check_put_random(const hn_ops *o, int n) {
     return b;
 }
 
+/* The F32 row of a matrix input. */
+static inline const float *act_f32(const hn_act *a, int row) {
+    return (const float *)(const void *)((const unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
+}
+
+/* The other forms of a row are what its F32 form gives. */
+static inline void check_act_forms(const hn_act *a, int row) {
+    const size_t groups = (size_t)hn_act_groups(a->in);
+    hn_q8_group *q8 = hn_zalloc(groups, sizeof *q8);
+    hn_q8_parts *parts = hn_zalloc(groups, sizeof *parts);
+    uint16_t *bf16 = hn_zalloc((size_t)a->in + 1, sizeof *bf16);
+    const unsigned char *base = hn_host(a->data), *have = base + hn_act_q8_off(a->in, row);
+    check_ref()->quantise(act_f32(a, row), a->in, q8, parts);
+    check_ref()->round_bf16(act_f32(a, row), a->in, bf16);
+    assert_memory_equal(have, q8, groups * sizeof *q8);
+    assert_memory_equal(have + hn_act_parts_off(a->in), parts, groups * sizeof *parts);
+    assert_memory_equal(base + hn_act_bf16_off(a->in, a->max_rows, row), bf16, (size_t)(a->in + 1) / 2 * 2 * sizeof *bf16);
+    hn_free(q8);
+    hn_free(parts);
+    hn_free(bf16);
+}
+
 /* ---- stored weights --------------------------------------------------------------------------------------------------- */
 
 static inline size_t check_row_bytes(hn_dtype t, int in) {

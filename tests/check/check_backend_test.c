@@ -32,12 +32,26 @@ static void no_memory_test(void **state HN_UNUSED) {
         assert_null(m);
         assert_int_equal(err.status, HUNCH_NO_MEMORY);
     }
-    for (int n = 0; n < 3; n++) {
-        double a, b, d;
+    hn_machine *machine = (hn_machine *)&c;
+    for (int n = 0; n < 2; n++) {
         hn_fault_arm(HN_FAULT_ALLOC, n, false);
-        assert_int_equal(hn_machine_measure(&c.o, &a, &b, &d, NULL), HUNCH_NO_MEMORY);
+        assert_int_equal(hn_machine_open(&machine, &c.o, NULL), HUNCH_NO_MEMORY);
+        assert_null(machine);
     }
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+    assert_int_equal(hn_machine_open(&machine, &c.o, NULL), HUNCH_OK);
+    for (int n = 0; n < 6; n++) { /* two allocations for each of three products */
+        hn_peaks peaks;
+        hn_fault_arm(HN_FAULT_ALLOC, n, false);
+        assert_int_equal(hn_machine_peaks(machine, &peaks, NULL), HUNCH_NO_MEMORY);
+    }
+    double gb_s;
+    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
+    assert_int_equal(hn_machine_read(machine, 8192, 1, false, 1, &gb_s, NULL), HUNCH_NO_MEMORY);
+    hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+    hn_machine_close(&machine);
+    assert_null(machine);
+    hn_machine_close(&machine);
     check_close(&c);
 }
 
@@ -45,8 +59,8 @@ static void forms_test(void **state HN_UNUSED) {
     check_ops native = check_open(1, HN_ISA_REF, false), f32 = check_open(1, HN_ISA_REF, true);
     for (int t = 0; t < HN_WEIGHT_TYPES; t++) {
         assert_int_equal(f32.o.act_forms(&f32.o, (hn_dtype)t), HN_ACT_F32);
-        assert_int_equal(native.o.act_forms(&native.o, (hn_dtype)t),
-                         hn_dtype_block((hn_dtype)t) > 1 ? HN_ACT_Q8 : HN_ACT_F32);
+        const int form = hn_dtype_block((hn_dtype)t) > 1 ? HN_ACT_Q8 : t == HN_BF16 ? HN_ACT_BF16 : HN_ACT_F32;
+        assert_int_equal(native.o.act_forms(&native.o, (hn_dtype)t), form);
     }
     check_close(&native);
     check_close(&f32);
@@ -54,14 +68,26 @@ static void forms_test(void **state HN_UNUSED) {
 
 /* Not how fast: only that the numbers are numbers of this world. */
 static void machine_test(void **state HN_UNUSED) {
-    check_ops c = check_open(2, hn_isa_best(), false);
-    double read = 0, macs = 0, barrier = 0;
-    assert_int_equal(hn_machine_measure(&c.o, &read, &macs, &barrier, NULL), HUNCH_OK);
-    printf("read %.1f GB/s, int8 %.1f G MAC/s, barrier %.3f us\n", read, macs, barrier);
-    assert_true(read > 0.05 && read < 1e5);
-    assert_true(macs > 0.01 && macs < 1e6);
-    assert_true(barrier > 1e-3 && barrier < 1e5);
-    check_close(&c);
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        check_ops c = check_open(2, isa, false);
+        hn_machine *m;
+        hn_peaks p;
+        double read[4] = {0};
+        assert_int_equal(hn_machine_open(&m, &c.o, NULL), HUNCH_OK);
+        for (int i = 0; i < 4; i++) /* both kinds of pages, less than all threads, a size with a tail */
+            assert_int_equal(hn_machine_read(m, ((size_t)4 << 20) + 4096 * 3, i % 2 + 1, i / 2 == 0, 1, &read[i], NULL), HUNCH_OK);
+        assert_int_equal(hn_machine_peaks(m, &p, NULL), HUNCH_OK);
+        printf("%s: read %.1f GB/s, int8 %.1f, bf16 %.1f, f32 %.1f G MAC/s, dots %.1f, %.1f, barrier %.3f us\n", hn_isa_name(isa),
+               read[1], p.int8_gmac_s, p.bf16_gmac_s, p.f32_gmac_s, p.int8_dot_gmac_s, p.bf16_dot_gmac_s, p.barrier_us);
+        for (int i = 0; i < 4; i++) assert_true(read[i] > 0.05 && read[i] < 1e5);
+        const double macs[] = {p.int8_gmac_s, p.bf16_gmac_s, p.f32_gmac_s};
+        for (int i = 0; i < 3; i++) assert_true(macs[i] > 0.001 && macs[i] < 1e6);
+        assert_true(hn_isa_includes(isa, HN_ISA_AVX512) ? p.int8_dot_gmac_s > 0.01 : p.int8_dot_gmac_s >= 0);
+        assert_true(hn_isa_includes(isa, HN_ISA_AVX512BF16) ? p.bf16_dot_gmac_s > 0.01 : p.bf16_dot_gmac_s >= 0);
+        assert_true(p.barrier_us > 1e-3 && p.barrier_us < 1e5);
+        hn_machine_close(&m);
+        check_close(&c);
+    }
 }
 
 int main(void) {

@@ -51,6 +51,7 @@ typedef struct layer {
     check_ops c;
     hn_head_fix fix;
     hn_buf q, k, v, gate, up, branch, residual, scaled, norm;
+    hn_act gated;
     int n;
 } layer;
 
@@ -59,7 +60,7 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const hn_ops *o = &l->c.o;
     hn_exec ex = {o, rank, ranks};
     o->fix_heads(&ex, l->n, &l->fix, HEADS, KV_HEADS, DIM, l->q, l->k, l->v, LD);
-    o->glu(&ex, l->n, HN_GELU, l->gate, (hn_buf){0}, l->up, (hn_buf){0}, LD, COLS);
+    o->glu(&ex, l->n, HN_GELU, l->gate, (hn_buf){0}, l->up, (hn_buf){0}, LD, 1, l->gated, HN_ACT_F32);
     o->norm_add(&ex, l->n, l->branch, LD, l->norm, 1e-5f, l->residual, LD, COLS);
     o->scale(&ex, l->n, l->scaled, LD, COLS, 0.37f);
 }
@@ -71,6 +72,7 @@ static void layer_create(layer *l, hn_isa isa, int with) {
     hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
     for (int i = 0; i < 8; i++) *rows[i] = check_put_random(o, ROWS * LD);
     l->norm = check_put_random(o, COLS);
+    l->gated = (hn_act){check_mem(o, o->act_bytes(COLS, ROWS)), COLS, ROWS};
     l->n = check_int(1, ROWS);
     l->fix = (hn_head_fix){.eps = 1e-6f};
     if (with & 1) l->fix.q_bias = check_put_random(o, HEADS * DIM);
@@ -82,7 +84,7 @@ static void layer_create(layer *l, hn_isa isa, int with) {
 
 static void layer_free(layer *l) {
     const hn_buf all[] = {l->q, l->k, l->v, l->gate, l->up, l->branch, l->residual, l->scaled, l->norm, l->fix.q_bias,
-                          l->fix.k_bias, l->fix.v_bias, l->fix.q_norm, l->fix.k_norm};
+                          l->gated.data, l->fix.k_bias, l->fix.v_bias, l->fix.q_norm, l->fix.k_norm};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->c.o.mem_free(&l->c.o, all[i].mem);
     check_close(&l->c);
 }
@@ -99,7 +101,7 @@ static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, 
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
     for (int h = 0; h < heads && norm.mem; h++) {
         float normed[DIM];
-        check_ref()->rmsnorm(x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
+        hn_rmsnorm(check_ref(), x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
         memcpy(x + h * DIM, normed, sizeof normed);
     }
     check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
@@ -109,8 +111,8 @@ static void check_branch(const layer *l, float *gate, float *branch, float *resi
     const int at = row * LD;
     float normed[COLS];
     check_ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
-    check_same_row(hn_host_f32(l->gate) + at, gate + at, LD, "geglu", row);
-    check_ref()->rmsnorm(branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
+    check_same_row(act_f32(&l->gated, row), gate + at, COLS, "geglu", row);
+    hn_rmsnorm(check_ref(), branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
     for (int k = 0; k < COLS; k++) residual[at + k] += normed[k];
     check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
     for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;

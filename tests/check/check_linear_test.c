@@ -2,6 +2,7 @@
 /* check_linear_test.c - weight packing and matrix products: every level against ref, bit for bit; ref against double
  * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
 #include "check.h"
+#include "check_forms.h"
 #include "base/how_run_for_tests.h"
 
 #define TYPE(type) HN_##type,
@@ -90,20 +91,28 @@ static void padding_test(void **state HN_UNUSED) {
 typedef struct job {
     hn_dtype type;
     int strips, in, n;
-    check_buf w[HN_CALL_STRIPS], q8, f32;
-    size_t q8_stride, f32_stride;
+    check_buf w[HN_CALL_STRIPS], q8, f32, bf16;
+    size_t q8_stride, f32_stride, bf16_stride;
 } job;
 
-/* The Q8 form of row r. */
+/* The other forms of row r. */
 static void job_quantise(const job *j, int r) {
     unsigned char *q8 = j->q8.p + j->q8_stride * (size_t)r;
-    hn_kernels_get(HN_ISA_REF)->quantise((const float *)(j->f32.p + j->f32_stride * (size_t)r), j->in, (hn_q8_group *)q8,
-                                         (hn_q8_parts *)(q8 + hn_act_parts_off(j->in)));
+    const float *x = (const float *)(j->f32.p + j->f32_stride * (size_t)r);
+    check_ref()->quantise(x, j->in, (hn_q8_group *)q8, (hn_q8_parts *)(q8 + hn_act_parts_off(j->in)));
+    check_ref()->round_bf16(x, j->in, (uint16_t *)(j->bf16.p + j->bf16_stride * (size_t)r));
+}
+
+/* The forms that products of a type read, the native one first. */
+static int acts_of(hn_dtype t, int forms[2]) {
+    forms[0] = hn_is_block_type(t) ? HN_ACT_Q8 : HN_ACT_BF16;
+    forms[hn_is_block_type(t) || t == HN_BF16 ? 1 : 0] = HN_ACT_F32;
+    return hn_is_block_type(t) || t == HN_BF16 ? 2 : 1;
 }
 
 static job job_create(hn_dtype t, int strips, int in, int n) {
     job j = {.type = t, .strips = strips, .in = in, .n = n, .q8_stride = hn_act_q8_stride(in),
-             .f32_stride = hn_act_f32_stride(in)};
+             .f32_stride = hn_act_f32_stride(in), .bf16_stride = hn_act_bf16_stride(in)};
     size_t row_bytes = check_row_bytes(t, in);
     unsigned char *rows = hn_alloc(row_bytes * HN_STRIP);
     float *factors = check_factors(t, in);
@@ -118,6 +127,7 @@ static job job_create(hn_dtype t, int strips, int in, int n) {
     hn_free(factors);
     j.q8 = check_alloc(j.q8_stride * (size_t)n, 0);
     j.f32 = check_alloc(j.f32_stride * (size_t)n, 0);
+    j.bf16 = check_alloc(j.bf16_stride * (size_t)n, 0);
     for (int r = 0; r < n; r++) {
         float *x = (float *)(j.f32.p + j.f32_stride * (size_t)r);
         check_fill(x, in, r % 3 ? USUAL : (enum check_kind)check_int(0, CHECK_KINDS - 1));
@@ -130,26 +140,27 @@ static void job_free(job *j) {
     for (int s = 0; s < j->strips; s++) check_free(&j->w[s]);
     check_free(&j->q8);
     check_free(&j->f32);
+    check_free(&j->bf16);
 }
 
 /* Result [strips][n][16] in a guarded buffer. */
-static check_buf job_run(const job *j, hn_isa isa, bool f32) {
-    const struct hn_kernels *k = hn_kernels_get(isa);
+static check_buf job_run(const job *j, const struct hn_kernels *k, int form) {
     check_buf c = check_alloc((size_t)(j->strips * j->n * HN_STRIP) * sizeof(float), 0);
-    hn_strips_job call = {.strips = j->strips, .in = j->in, .n = j->n, .c = (float *)c.p,
-                          .x = f32 ? j->f32.p : j->q8.p, .x_stride = f32 ? j->f32_stride : j->q8_stride};
+    const check_buf *x = form == HN_ACT_F32 ? &j->f32 : form == HN_ACT_Q8 ? &j->q8 : &j->bf16;
+    hn_strips_job call = {.strips = j->strips, .in = j->in, .n = j->n, .c = (float *)c.p, .x = x->p,
+                          .x_stride = x->size / (size_t)j->n};
     for (int s = 0; s < j->strips; s++) call.w[s] = j->w[s].p;
-    (f32 ? k->linear_f32 : k->linear_q8)[j->type](&call);
+    (form == HN_ACT_F32 ? k->linear_f32[j->type] : form == HN_ACT_Q8 ? k->linear_q8[j->type] : k->linear_bf16)(&call);
     return c;
 }
 
 /* The two terms of weight k, the second 0 where it has one only. As f32 weight they may overflow, which shows in the first. */
-static void weight_terms(const job *j, bool f32, int strip, int o, int k, double term[2]) {
+static void weight_terms(const job *j, int form, int strip, int o, int k, double term[2]) {
     float w;
     hn_strip_row(j->type, j->in, j->w[strip].p, o, k, 1, &w);
-    term[0] = w;
+    term[0] = form == HN_ACT_BF16 && fabsf(w) < 0x1p-126f ? 0 : w;
     term[1] = 0;
-    if (!hn_is_block_type(j->type) || (f32 && isinf(w))) return;
+    if (!hn_is_block_type(j->type) || (form == HN_ACT_F32 && isinf(w))) return;
     hn_lane_block b;
     hn_strip_block(j->type, j->w[strip].p, o, k / HN_BLOCK, &b);
     const int part = k % HN_BLOCK / HN_PART;
@@ -158,26 +169,28 @@ static void weight_terms(const job *j, bool f32, int strip, int o, int k, double
 }
 
 /* Σ w x of one output over the row's values as the form holds them, in double; and the sum of magnitudes of all terms. */
-static double exact(const job *j, bool f32, int strip, int row, int o, double *magnitude) {
+static double exact(const job *j, int form, int strip, int row, int o, double *magnitude) {
     const float *x = (const float *)(j->f32.p + j->f32_stride * (size_t)row);
     const hn_q8_group *g = (const hn_q8_group *)(j->q8.p + j->q8_stride * (size_t)row);
+    const uint16_t *half = (const uint16_t *)(j->bf16.p + j->bf16_stride * (size_t)row);
     double sum = 0, w[2];
     *magnitude = 0;
     for (int k = 0; k < j->in; k++) {
-        double v = f32 ? x[k] : (double)g[k / 64].d[k % 64 / 32] * g[k / 64].q[k % 64];
-        weight_terms(j, f32, strip, o, k, w);
+        double v = form == HN_ACT_F32 ? x[k] : form == HN_ACT_BF16 ? hn_bf16_to_f32(half[k])
+                                            : (double)g[k / 64].d[k % 64 / 32] * g[k / 64].q[k % 64];
+        weight_terms(j, form, strip, o, k, w);
         sum += (w[0] + w[1]) * v;
         *magnitude += fabs(w[0] * v) + fabs(w[1] * v);
-        if (!f32 && fabs(w[0]) > 1e32) *magnitude += 1e37; /* a block's sum, before the row's scale makes it small */
+        if (form == HN_ACT_Q8 && fabs(w[0]) > 1e32) *magnitude += 1e37; /* a block's sum, before the row's scale makes it small */
     }
     return sum;
 }
 
 /* What may overflow on the way is left out. */
-static void check_against_double(const job *j, bool f32, const float *c) {
+static void check_against_double(const job *j, int form, const float *c) {
     for (int i = 0; i < 8; i++) {
         int s = check_int(0, j->strips - 1), r = check_int(0, j->n - 1), o = check_int(0, HN_STRIP - 1);
-        double magnitude, want = exact(j, f32, s, r, o, &magnitude);
+        double magnitude, want = exact(j, form, s, r, o, &magnitude);
         double got = c[(s * j->n + r) * HN_STRIP + o];
         if (!isfinite(magnitude)) { /* the row or a weight is not finite, which no sum loses again */
             assert_false(isfinite(got));
@@ -190,14 +203,17 @@ static void check_against_double(const job *j, bool f32, const float *c) {
 
 static void check_job(hn_dtype t, int strips, int in, int n) {
     job j = job_create(t, strips, in, n);
-    for (int f32 = hn_is_block_type(t) ? 0 : 1; f32 < 2; f32++) {
-        check_buf ref = job_run(&j, HN_ISA_REF, f32);
-        check_against_double(&j, f32, (const float *)ref.p);
-        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            check_buf c = job_run(&j, isa, f32);
+    int acts[2];
+    check_form forms[CHECK_FORMS];
+    const int n_forms = check_forms(forms);
+    for (int a = 0; a < acts_of(t, acts); a++) {
+        check_buf ref = job_run(&j, check_ref(), acts[a]);
+        check_against_double(&j, acts[a], (const float *)ref.p);
+        for (int i = 1; i < n_forms; i++) {
+            check_buf c = job_run(&j, forms[i].kernels, acts[a]);
             char what[100];
-            snprintf(what, sizeof what, "%s %s %s strips %d in %d n %d", hn_isa_name(isa), hn_dtype_name(t),
-                     f32 ? "f32" : "q8", strips, in, n);
+            snprintf(what, sizeof what, "%s %s act %d strips %d in %d n %d", forms[i].name, hn_dtype_name(t), acts[a],
+                     strips, in, n);
             check_same_row((float *)c.p, (float *)ref.p, strips * n * HN_STRIP, what, 0);
             check_free(&c);
         }
@@ -216,6 +232,60 @@ static void kernels_test(void **state HN_UNUSED) {
         check_job(t, HN_CALL_STRIPS, hn_dtype_block(t) > 1 ? 1024 + hn_dtype_block(t) : 172, check_int(1, 20));
     }
     check_job(HN_F8_E4M3, 2, 2100, 9);
+}
+
+/* A bf16 number whose products with another such lie near 2^-126, or now and then any. */
+static uint16_t edge_bf16(void) {
+    const uint64_t bits = hn_splitmix(&check_state);
+    return (uint16_t)(check_int(0, 30) ? (bits & 0x807f) | (uint64_t)check_int(61, 66) << 7 : bits);
+}
+
+/* Pairs of bf16 where sums and products are flushed, and where they only just are not. */
+static void flush_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 60; round++) {
+        const int in = check_int(1, 40);
+        job j = job_create(HN_BF16, 1, in, check_int(1, 20));
+        uint16_t *w = (uint16_t *)(void *)j.w[0].p;
+        for (int k = 0; k < in; k++) /* what pads an odd row stays zero */
+            for (int o = 0; o < HN_STRIP; o++) w[k / 2 * 2 * HN_STRIP + 2 * o + k % 2] = edge_bf16();
+        for (int r = 0; r < j.n; r++) {
+            uint16_t *x = (uint16_t *)(void *)(j.bf16.p + j.bf16_stride * (size_t)r);
+            for (int k = 0; k < in; k++) x[k] = edge_bf16();
+        }
+        check_buf ref = job_run(&j, check_ref(), HN_ACT_BF16);
+        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            check_buf c = job_run(&j, hn_kernels_get(isa), HN_ACT_BF16);
+            check_same_row((float *)c.p, (float *)ref.p, j.n * HN_STRIP, hn_isa_name(isa), in);
+            check_free(&c);
+        }
+        for (int i = 0; i < j.n * HN_STRIP; i++) assert_true(fpclassify(((float *)ref.p)[i]) != FP_SUBNORMAL);
+        check_free(&ref);
+        job_free(&j);
+    }
+}
+
+/* By hand: the odd product first, each step rounded; what is smaller than 2^-126 is zero. */
+static void pairs_test(void **state HN_UNUSED) {
+    static const struct {
+        float w[2], x[2], want;
+    } cases[] = {{{1, 0x1p-30f}, {1, 1}, 1},
+                 {{-1, 1}, {1, 1 + 0x1p-7f}, 0x1p-7f},
+                 {{0x1p-100f, 0x1p-63f}, {0x1p-20f, 0x1p-64f}, 0x1p-120f}, /* the second product is flushed */
+                 {{0x1p-63f, -0x1p-63f}, {0x1p-63f, 0x1.8p-63f}, 0},       /* their sum is */
+                 {{0x1p-127f, 1}, {0x1p60f, 2}, 2}};                       /* a weight is */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job j = job_create(HN_BF16, 1, 2, 1);
+        for (int k = 0; k < 2; k++) {
+            ((uint16_t *)(void *)j.w[0].p)[k] = hn_f32_to_bf16(cases[i].w[k]);
+            ((uint16_t *)(void *)j.bf16.p)[k] = hn_f32_to_bf16(cases[i].x[k]);
+        }
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            check_buf c = job_run(&j, hn_kernels_get(isa), HN_ACT_BF16);
+            assert_true(*(float *)c.p == cases[i].want);
+            check_free(&c);
+        }
+        job_free(&j);
+    }
 }
 
 /* ---- damage ---------------------------------------------------------------------------------------------------------------- */
@@ -241,13 +311,17 @@ static bool damage(hn_dtype t, bool infinite, unsigned char *row, int in) {
 
 /* The results of two jobs that differ in lane o of the first strip: others are the same, that lane is not finite. */
 static void check_damage(const job *healthy, const job *damaged, int o) {
-    for (int f32 = hn_is_block_type(healthy->type) ? 0 : 1; f32 < 2; f32++) {
-        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            check_buf a = job_run(healthy, isa, f32), b = job_run(damaged, isa, f32);
+    int acts[2];
+    check_form forms[CHECK_FORMS];
+    const int n_forms = check_forms(forms);
+    for (int act = 0; act < acts_of(healthy->type, acts); act++) {
+        for (int form = 0; form < n_forms; form++) {
+            const struct hn_kernels *k = forms[form].kernels;
+            check_buf a = job_run(healthy, k, acts[act]), b = job_run(damaged, k, acts[act]);
             const float *x = (const float *)a.p, *y = (const float *)b.p;
             for (int i = 0; i < healthy->n * HN_STRIP; i++) {
                 if (i % HN_STRIP == o ? isfinite(y[i]) : !check_same(x[i], y[i])) {
-                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", hn_isa_name(isa),
+                    fail_msg("%s %s: output %d of row %d is %a, was %a; damaged is %d", forms[form].name,
                              hn_dtype_name(healthy->type), i % HN_STRIP, i / HN_STRIP, y[i], x[i], o);
                 }
             }
@@ -360,7 +434,7 @@ typedef struct call {
     const layer *l;
     int n;
     bool add, glu;
-    hn_act act;
+    hn_act act, gated;
     hn_buf x, y[MATRICES];
     int ldy[MATRICES];
 } call;
@@ -370,9 +444,10 @@ static void call_rank(void *arg, int rank, int ranks) {
     hn_exec ex = {c->o, rank, ranks};
     hn_linear_out outs[MATRICES];
     for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], c->y[i], c->ldy[i]};
-    c->o->quantise(&ex, c->n, c->x, c->l->in, c->act, HN_ACT_F32 | (c->l->in % HN_BLOCK ? 0 : HN_ACT_Q8));
+    c->o->quantise(&ex, c->n, c->x, c->l->in, c->act,
+                   HN_ACT_F32 | HN_ACT_BF16 | (c->l->in % HN_BLOCK ? 0 : HN_ACT_Q8));
     if (c->glu) {
-        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->y[0], c->ldy[0]);
+        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->gated, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
     } else {
         c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
     }
@@ -384,7 +459,8 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
     call c = {.o = o, .l = l, .n = n, .add = add, .glu = glu};
     c.act = (hn_act){check_mem(o, o->act_bytes(l->in, n)), l->in, n};
     c.x = check_put(o, x, (size_t)(n * l->in) * sizeof *x);
-    int mats = glu ? 1 : l->n_mats;
+    int mats = glu ? 0 : l->n_mats;
+    if (glu) c.gated = (hn_act){check_mem(o, o->act_bytes(l->w[0].out, n)), l->w[0].out, n};
     for (int i = 0; i < mats; i++) {
         c.ldy[i] = l->w[i].out + 5;
         c.y[i] = check_mem(o, (size_t)(n * c.ldy[i]) * sizeof(float));
@@ -401,6 +477,11 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
         }
         o->mem_free(o, c.y[i].mem);
     }
+    for (int r = 0; r < n && glu; r++) {
+        check_act_forms(&c.gated, r);
+        memcpy(results + r * c.gated.in, act_f32(&c.gated, r), (size_t)c.gated.in * sizeof *results);
+    }
+    o->mem_free(o, c.gated.data.mem);
     o->mem_free(o, c.x.mem);
     o->mem_free(o, c.act.data.mem);
 }
@@ -468,7 +549,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_test),  cmocka_unit_test(padding_test), cmocka_unit_test(kernels_test),
         cmocka_unit_test(damage_test), cmocka_unit_test(store_test),  cmocka_unit_test(linear_test),
-        cmocka_unit_test(glu_test),
+        cmocka_unit_test(glu_test),   cmocka_unit_test(flush_test),   cmocka_unit_test(pairs_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

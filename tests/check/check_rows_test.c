@@ -32,8 +32,8 @@ static void one_rmsnorm(const struct hn_kernels *k, const char *name) {
     enum check_kind kind = check_any_kind();
     check_fill(x, in, kind);
     check_fill(w, in, USUAL);
-    check_ref()->rmsnorm(x, w, in, 1e-5f, y);
-    k->rmsnorm(x, w, in, 1e-5f, z);
+    hn_rmsnorm(check_ref(), x, w, in, 1e-5f, y);
+    hn_rmsnorm(k, x, w, in, 1e-5f, z);
     check_same_row(z, y, in, name, in);
     double sum = 0;
     for (int i = 0; i < in; i++) sum += (double)x[i] * x[i];
@@ -111,6 +111,30 @@ static void quantise_test(void **state HN_UNUSED) {
     assert_true(isnan(g.d[0]) && g.q[7] == 0 && g.d[1] == 0 && parts.n4[0] == 0);
 }
 
+static void one_round_bf16(const struct hn_kernels *k, const char *name) {
+    const int in = check_int(1, 200), padded = (in + 1) / 2 * 2;
+    const enum check_kind kind = check_any_kind();
+    check_buf bx, ba = check_alloc((size_t)padded * 2, 0), bb = check_alloc((size_t)padded * 2, 2 * (size_t)check_int(0, 31));
+    float *x = check_guarded(&bx, in);
+    check_fill(x, in, kind);
+    if (kind == DENORMAL) x[0] = 0x1.fffffep-127f; /* would be rounded up to a number that is none */
+    const uint16_t *a = (uint16_t *)(void *)ba.p, *b = (uint16_t *)(void *)bb.p;
+    check_ref()->round_bf16(x, in, (uint16_t *)(void *)ba.p);
+    k->round_bf16(x, in, (uint16_t *)(void *)bb.p);
+    for (int i = 0; i < padded; i++) {
+        const float have = hn_bf16_to_f32(b[i]), want = i < in ? x[i] : 0;
+        if (!check_same(have, hn_bf16_to_f32(a[i]))) fail_msg("%s: bf16 %d of %d, kind %d", name, i, in, kind);
+        if (isnan(want) ? !isnan(have) : isinf(want) ? have != want : fabsf(want) < 0x1p-126f ? have != 0
+                          : !(fabs((double)have - want) <= 0x1p-8 * fabs((double)want)) && !isinf(have))
+            fail_msg("%s: %a became %a", name, want, have);
+    }
+    check_free(&bx);
+    check_free(&ba);
+    check_free(&bb);
+}
+
+static void round_bf16_test(void **state HN_UNUSED) { each_level(one_round_bf16); }
+
 static void one_rope(const struct hn_kernels *k, const char *name) {
     int dims = 2 * check_int(1, 70);
     check_buf bc, bx, by;
@@ -166,25 +190,27 @@ static void one_to_cache(const struct hn_kernels *k, const char *name) {
 
 static void to_cache_test(void **state HN_UNUSED) { each_level(one_to_cache); }
 
-static void one_argmax(const struct hn_kernels *k, const char *name) {
-    int n = check_int(1, 300), want = -1;
-    check_buf bx;
-    float *x = check_guarded(&bx, n);
-    check_fill(x, n, check_any_kind());
-    if (check_int(0, 3) == 0) { /* ties */
-        for (int i = 0; i < n; i++) x[i] = (float)check_int(-2, 2);
+static void one_at_least(const struct hn_kernels *k, const char *name) {
+    enum { MOST = 9 };
+    const int n = check_int(1, MOST), cols = check_int(1, HN_STRIP);
+    float least[MOST];
+    uint16_t lanes[MOST];
+    unsigned all = 0;
+    check_buf bc = check_alloc((size_t)(n * HN_STRIP) * sizeof(float), 0);
+    float *c = (float *)(void *)bc.p;
+    check_fill(c, n * HN_STRIP, check_any_kind());
+    for (int r = 0; r < n; r++) least[r] = check_int(0, 3) ? c[r * HN_STRIP + check_int(0, 15)] : -INFINITY;
+    const unsigned have = k->at_least(c, n, cols, least, lanes);
+    for (int i = 0; i < n * HN_STRIP; i++) {
+        const int r = i / HN_STRIP, o = i % HN_STRIP;
+        if ((lanes[r] >> o & 1) != (o < cols && c[i] >= least[r])) fail_msg("%s: %a, at least %a", name, c[i], least[r]);
+        all |= lanes[r];
     }
-    if (check_int(0, 9) == 0) {
-        for (int i = 0; i < n; i++) x[i] = check_int(0, 20) ? NAN : -INFINITY;
-    }
-    for (int i = 0; i < n; i++) {
-        if (!isnan(x[i]) && (want < 0 || x[i] > x[want])) want = i;
-    }
-    if (k->argmax(x, n) != (want < 0 ? 0 : want)) fail_msg("%s: %d, expected %d", name, k->argmax(x, n), want);
-    check_free(&bx);
+    assert_int_equal(have, all);
+    check_free(&bc);
 }
 
-static void argmax_test(void **state HN_UNUSED) { each_level(one_argmax); }
+static void at_least_test(void **state HN_UNUSED) { each_level(one_at_least); }
 
 /* ---- operations ---------------------------------------------------------------------------------------------------------------- */
 
@@ -198,7 +224,7 @@ typedef struct world {
     hn_kv kv;
     hn_rope rope;
     hn_act act;
-    hn_buf x, normed, norm, cs, q, k, v, index, gathered, best, from, to;
+    hn_buf x, normed, norm, cs, q, k, v, index, gathered, from, to;
     int in, ld, n_moves;
 } world;
 
@@ -208,9 +234,9 @@ static void world_rank(void *arg, int rank, int ranks) {
     const hn_ops *o = &w->c.o;
     hn_exec ex = {o, rank, ranks};
     o->embed(&ex, &w->rows, &w->table, 1.5f, w->x, w->ld);
-    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8, w->normed, w->ld);
+    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16,
+               w->normed, w->ld);
     o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->gathered, w->ld, w->in);
-    o->argmax(&ex, w->rows.n, w->gathered, w->ld, w->in, w->best);
     o->rope_table(&ex, &w->rows, &w->rope, w->cs);
     o->rope_store(&ex, &w->rows, &w->rope, w->cs, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
     o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
@@ -287,14 +313,13 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
     w.k = check_put_random(o, n * w.ld);
     w.v = check_put_random(o, n * w.ld);
     w.index = put_ints(o, n, 0, n - 1);
-    w.best = put_ints(o, n, -1, -1);
     return w;
 }
 
 static void world_free(world *w) {
     hn_buf all[] = {w->rows.token, w->rows.position, w->rows.slot, w->rows.seq, w->rows.page_table, w->table.data,
                     w->kv.pool, w->rope.freq, w->act.data, w->x, w->normed, w->norm, w->cs, w->q, w->k, w->v,
-                    w->index, w->gathered, w->best, w->from, w->to};
+                    w->index, w->gathered, w->from, w->to};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) w->c.o.mem_free(&w->c.o, all[i].mem);
     check_close(&w->c);
 }
@@ -349,7 +374,7 @@ static void check_world_rows(const world *w) {
         hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
-        check_ref()->rmsnorm(row, hn_host_f32(w->norm), w->in, 1e-5f, row);
+        hn_rmsnorm(check_ref(), row, hn_host_f32(w->norm), w->in, 1e-5f, row);
         check_same_row(hn_host_f32(w->normed) + i * w->ld, row, w->in, "rmsnorm", i);
         const unsigned char *act = hn_host(w->act.data);
         check_same_row((const float *)(act + hn_act_f32_off(w->in, w->act.max_rows, i)), row, w->in, "f32 row", i);
@@ -359,8 +384,10 @@ static void check_world_rows(const world *w) {
         const unsigned char *have = act + hn_act_q8_off(w->in, i);
         for (int g = 0; g < groups; g++) assert_true(same_group((const hn_q8_group *)have + g, &q8[g]));
         assert_memory_equal(have + hn_act_parts_off(w->in), parts, sizeof *parts * (size_t)groups);
+        uint16_t half[256];
+        check_ref()->round_bf16(row, w->in, half);
+        assert_memory_equal(act + hn_act_bf16_off(w->in, w->act.max_rows, i), half, (size_t)w->in * sizeof *half);
         check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
-        assert_int_equal(ints(w->best)[i], check_ref()->argmax(hn_host_f32(w->gathered) + i * w->ld, w->in));
     }
 }
 
@@ -391,12 +418,15 @@ typedef struct glu_work {
     hn_ops *o;
     hn_glu act;
     hn_buf gate, up, gate_bias, up_bias, sum, bias;
+    float scale;
+    hn_act y;
 } glu_work;
 
 static void glu_rank(void *arg, int rank, int ranks) {
     const glu_work *w = arg;
     const hn_exec ex = {w->o, rank, ranks};
-    w->o->glu(&ex, GLU_ROWS, w->act, w->gate, w->gate_bias, w->up, w->up_bias, GLU_LD, GLU_COLS);
+    w->o->glu(&ex, GLU_ROWS, w->act, w->gate, w->gate_bias, w->up, w->up_bias, GLU_LD, w->scale,
+              w->y, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
     w->o->add_bias(&ex, GLU_ROWS, w->sum, GLU_LD, GLU_COLS, w->bias);
 }
 
@@ -410,7 +440,8 @@ static void glu_test(void **state HN_UNUSED) {
         const hn_buf none = {NULL, 0};
         glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(&c.o, GLU_ROWS * GLU_LD),
                       check_put_random(&c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(&c.o, GLU_ROWS * GLU_LD),
-                      check_put_random(&c.o, GLU_COLS)};
+                      check_put_random(&c.o, GLU_COLS), round & 8 ? 0.25f : 1,
+                      {check_mem(&c.o, c.o.act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS}};
         if (round & 2) w.gate_bias = check_put_random(&c.o, GLU_COLS);
         if (round & 4) w.up_bias = check_put_random(&c.o, GLU_COLS);
         float gate[GLU_ROWS * GLU_LD], up[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
@@ -423,11 +454,12 @@ static void glu_test(void **state HN_UNUSED) {
             const bool inside = k < GLU_COLS;
             const double x = (double)gate[i] + (inside && w.gate_bias.mem ? (double)hn_host_f32(w.gate_bias)[k] : 0),
                          y = (double)up[i] + (inside && w.up_bias.mem ? (double)hn_host_f32(w.up_bias)[k] : 0),
-                         want = inside ? glu_want(w.act, x, y) : (double)gate[i];
-            assert_true(fabs((double)hn_host_f32(w.gate)[i] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
+                         want = glu_want(w.act, x, y) * (double)w.scale;
+            if (inside) assert_true(fabs((double)act_f32(&w.y, i / GLU_LD)[k] - want) <= 2e-6 * (1 + fabs(x) * fabs(y)));
             assert_true(hn_host_f32(w.sum)[i] == (inside ? sum[i] + hn_host_f32(w.bias)[k] : sum[i]));
         }
-        const hn_buf all[] = {w.gate, w.up, w.sum, w.bias, w.gate_bias, w.up_bias};
+        for (int i = 0; i < GLU_ROWS; i++) check_act_forms(&w.y, i);
+        const hn_buf all[] = {w.gate, w.up, w.sum, w.bias, w.gate_bias, w.up_bias, w.y.data};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
         check_close(&c);
     }
@@ -436,7 +468,8 @@ static void glu_test(void **state HN_UNUSED) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
-        cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(argmax_test),
+        cmocka_unit_test(round_bf16_test),
+        cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(at_least_test),
         cmocka_unit_test(operations_test), cmocka_unit_test(glu_test),
     };
     check_seed();

@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check(st, &err, fuzz_folder());
     if (st == HUNCH_OK) {
         fuzz_read_source(s);
-        st = hn_model_mark(s, &arch, &err);
+        st = hn_model_mark(s, &arch, NULL, &err);
         fuzz_check(st, &err, fuzz_folder());
         if (st == HUNCH_OK) hn_arch_fini(&arch);
     }

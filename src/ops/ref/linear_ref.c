@@ -125,6 +125,45 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
+/* ---- bf16 rows against bf16 weights ------------------------------------------------------------------------------ */
+
+static float flushed(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
+
+/* w * x + c, rounded once, to zero where it is smaller than 2^-126 before it is rounded to the coarser steps down there: what
+ * 2^64 of it tells. No branches, so that a compiler can take outputs side by side. */
+static float step(float w, float x, float c) {
+    const float sum = fmaf(w, x, c), large = fmaf(w * 0x1p64f, x, c * 0x1p64f);
+    const bool tiny = (fabsf(sum) <= 0x1p-126f) & (fabsf(large) < 0x1p-62f);
+    return tiny ? copysignf(0, sum) : sum;
+}
+
+CLONES static void add_pairs(int count, float (*w)[HN_STRIP], const uint16_t *x, float *c) {
+    for (int i = 0; i < count; i += 2) {
+        const float x0 = flushed(hn_bf16_to_f32(x[i])), x1 = flushed(hn_bf16_to_f32(x[i + 1]));
+        for (int o = 0; o < HN_STRIP; o++) c[o] = step(w[i][o], x0, step(w[i + 1][o], x1, c[o]));
+    }
+}
+
+/* Continues the chains of one strip with inputs [k, k + count). */
+static void add_bf16(const hn_strips_job *j, int s, int k, int count) {
+    float w[HN_GROUP][HN_STRIP] = {{0}}, lane[HN_GROUP];
+    for (int o = 0; o < HN_STRIP; o++) {
+        hn_strip_row(HN_BF16, j->in, j->w[s], o, k, count, lane);
+        for (int i = 0; i < count; i++) w[i][o] = flushed(lane[i]);
+    }
+    for (int r = 0; r < j->n; r++) {
+        const uint16_t *x = (const uint16_t *)(j->x + j->x_stride * (size_t)r) + k;
+        add_pairs(count, w, x, j->c + ((size_t)s * (size_t)j->n + (size_t)r) * HN_STRIP);
+    }
+}
+
+static void strips_bf16(const hn_strips_job *j) {
+    for (int s = 0; s < j->strips; s++) {
+        memset(j->c + (size_t)s * (size_t)j->n * HN_STRIP, 0, (size_t)j->n * HN_STRIP * sizeof(float));
+        for (int k = 0; k < j->in; k += HN_GROUP) add_bf16(j, s, k, j->in - k < HN_GROUP ? j->in - k : HN_GROUP);
+    }
+}
+
 /* ---- epilogues ------------------------------------------------------------------------------------------------ */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
@@ -140,4 +179,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
 }
 
 #define LINEAR_TABLE hn_kernels_ref_linear
+#define LINEAR_BF16 strips_bf16
 #include "ops/linear_table_tmpl.h"

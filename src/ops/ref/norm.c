@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding to the cache type, argmax,
+/* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding, comparison,
  * exp.
  *
- * The sum of squares of rmsnorm: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
+ * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
  * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
  */
 #include <math.h>
@@ -33,9 +33,10 @@ static float sum_squares(const float *x, int in) {
     return lane[0];
 }
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
-    float r = 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps);
-    for (int i = 0; i < in; i++) y[i] = x[i] * r * w[i];
+static float inverse_rms(const float *x, int in, float eps) { return 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps); }
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i++) y[i] = x[i] * r * w[i];
 }
 
 static void add(float *y, const float *x, int count) {
@@ -89,6 +90,11 @@ static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *p
     }
 }
 
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i++) y[i] = hn_f32_to_bf16(fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i]);
+    if (count % 2) y[count] = 0;
+}
+
 static void rotate_pair(float *a, float *b, float c, float s) {
     float x = *a, y = *b;
     *a = fmaf(x, c, -(y * s));
@@ -115,21 +121,25 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-/* NaN never wins; ties go to the lowest index. A row of NaN gives 0. */
-static int argmax(const float *x, int cols) {
-    int best = 0;
-    for (int i = 1; i < cols; i++) {
-        if (x[i] > x[best] || (isnan(x[best]) && !isnan(x[i]))) best = i;
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        unsigned here = 0;
+        for (int o = 0; o < cols; o++) here |= (unsigned)(c[o] >= least[r]) << o;
+        lanes[r] = (uint16_t)here;
+        all |= here;
     }
-    return best;
+    return all;
 }
 
 void hn_kernels_ref_norm(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }

@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_avx2.c - matrix products with AVX2 and FMA. Results: ref/linear_ref.c, bit for bit.
  *
- * A lane is an output; the 16 outputs of a strip are two registers (halves). vpmaddubsw multiplies unsigned by signed bytes
- * and adds neighbouring products in 16 bits: as many code lines as can never leave 16 bits are added there, then widened
- * by vpmaddwd, whose other factor is 1 or, of types with parts, the part's integer scale. Unsigned codes have their offset
- * undone by the row's sum. Levels and 8-bit weights are signed and large: their magnitude is multiplied by the
- * activation with their sign. Float sums of a tile wait in c between blocks, which leaves the registers to the integers.
+ * Quantised rows are walked by linear_256_tmpl.h; here are their sums of integers. vpmaddubsw multiplies unsigned by signed
+ * bytes and adds neighbouring products in 16 bits: as many code lines as can never leave 16 bits are added there, then
+ * widened by vpmaddwd, whose other factor is 1 or, of types with parts, the part's integer scale. Unsigned codes have their
+ * offset undone by the row's sum. Levels and 8-bit weights are signed and large: their magnitude is multiplied by the
+ * activation with their sign.
  */
-#include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
-#include "ops/kernels.h"
+#include "ops/x86/flush.h"
+#include "ops/x86/linear_256_tmpl.h"
 #include "ops/x86/math_avx2.h"
-#include "ops/x86/unroll.h"
-#include "ops/x86/weights_avx2.h"
 
-enum {
-    TILE_ROWS = 4,    /* most rows a tile */
-    CHUNK_GROUPS = 8, /* groups of a strip (whole superblocks) that all tiles of rows use before the next */
-    AHEAD = 8192,     /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
-    FLOAT_ROWS = 3
-};
+enum { FLOAT_ROWS = 3 };
 
 /* ---- quantised rows: integers -------------------------------------------------------------------------------------- */
-
-HN_INLINE __m256i quad_at(const hn_q8_group *x, const int b, const int r) {
-    int v;
-    memcpy(&v, x->q + HN_BLOCK * b + 4 * r, sizeof v);
-    return _mm256_set1_epi32(v);
-}
 
 /* Whether weights are multiplied as magnitude and sign; else with their offset, unsigned. */
 HN_INLINE bool is_signed(const hn_dtype t) { return t == HN_Q8_0 || t == HN_IQ4_NL || t == HN_IQ4_XS; }
@@ -47,41 +33,6 @@ HN_INLINE __m256i products(const hn_dtype t, __m256i w, __m256i quad) {
     return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(quad, w));
 }
 
-/* sum[T][H]: integer sums of block b of a group for T rows and H halves; of types with parts times their scales. The
- * offset of unsigned codes is still in them. */
-HN_INLINE void block_sums(const hn_dtype t, const int T, const int H, const unsigned char *codes,
-                          const hn_q8_group *const *x, const int b, const hn_scales *scales, __m256i *sum) {
-    const int at_once = lines_at_once(t);
-    __m256i some[2 * TILE_ROWS], w[2], by[2];
-    HN_UNROLL for (int r = 0; r < 8; r++) {
-        HN_UNROLL for (int h = 0; h < H; h++) {
-            w[h] = hn_values_avx2(t, codes + 32 * h, r, is_signed(t) ? 0 : hn_offset_of(t));
-            by[h] = hn_has_parts(t) ? hn_twice_of_pair_avx2(scales[h].parts, r / 4) : _mm256_set1_epi16(1);
-        }
-        HN_UNROLL for (int i = 0; i < T; i++) {
-            const __m256i quad = quad_at(x[i], b, r);
-            HN_UNROLL for (int h = 0; h < H; h++) {
-                const int k = H * i + h;
-                const __m256i line = products(t, w[h], quad);
-                some[k] = r % at_once == 0 ? line : _mm256_add_epi16(some[k], line);
-                if (at_once > 1) HN_SETTLE(some[k]);
-                if ((r + 1) % at_once != 0) continue;
-                const __m256i wide = _mm256_madd_epi16(some[k], by[h]);
-                sum[k] = r < at_once ? wide : _mm256_add_epi32(sum[k], wide);
-                if (at_once == 1) HN_SETTLE(sum[k]);
-            }
-        }
-    }
-}
-
-/* -4 * sum of the two parts of a block, 16 bits each. */
-HN_INLINE __m256i part_sums(const hn_q8_parts *x, const int b) {
-    long long both;
-    memcpy(&both, x->n4 + 2 * b, sizeof both);
-    const __m256i low = _mm256_set1_epi64x(0x0504010005040100);
-    return _mm256_shuffle_epi8(_mm256_set1_epi64x(both), low);
-}
-
 /* The offset of unsigned codes, times the row's sum. */
 HN_INLINE __m256i undo_offset(const hn_dtype t, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts, const int b,
                               const hn_scales *s) {
@@ -97,125 +48,33 @@ HN_INLINE __m256i undo_offset(const hn_dtype t, __m256i sum, const hn_q8_group *
     }
 }
 
-/* ---- quantised rows: floats, tiles --------------------------------------------------------------------------------- */
-
-/* Half a row's sums continued with one block. */
-HN_INLINE __m256 add_block(const hn_dtype t, __m256 acc, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts,
-                           const int b, const hn_scales *s) {
-    const __m256 d = _mm256_set1_ps(x->d[b]);
-    sum = undo_offset(t, sum, x, parts, b, s);
-    acc = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), s->d), d, acc);
-    if (t == HN_Q4_1 || t == HN_Q5_1) return _mm256_fmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
-    if (t == HN_Q4_K || t == HN_Q5_K) return _mm256_fnmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
-    if (t != HN_Q2_K) return acc;
-    const __m256i msum = _mm256_madd_epi16(part_sums(parts, b), s->mins);
-    const __m256 by = _mm256_mul_ps(s->m, _mm256_set1_ps(0.25f));
-    return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(msum), by), d, acc);
-}
-
-/* Where a tile of rows is: the groups of each, and their parts. */
-typedef struct tile_rows {
-    const hn_q8_group *x[TILE_ROWS];
-    const hn_q8_parts *parts[TILE_ROWS];
-} tile_rows;
-
-/* Block b of a superblock, which is block `odd` of a group, for T rows: H halves from h on; c[T][16] continued. */
-HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h, const unsigned char *super, int b,
-                        const int odd, const tile_rows *rows, float *c) {
-    const hn_layout l = hn_layout_of(t);
-    const unsigned char *codes = super + l.head + hn_block_bytes(l) * (size_t)b + 32 * h;
-    __m256i sum[2 * TILE_ROWS];
-    hn_scales s[2];
-    if (hn_has_parts(t)) HN_UNROLL for (int k = 0; k < H; k++) s[k] = hn_scales_avx2(t, super, b, odd, h + k);
-    block_sums(t, T, H, codes, rows->x, odd, s, sum);
-    HN_UNROLL for (int k = 0; k < H; k++) {
-        if (!hn_has_parts(t)) s[k] = hn_scales_avx2(t, super, b, odd, h + k);
+HN_INLINE void block_sums(const hn_dtype t, const int T, const int H, const unsigned char *codes, const tile_rows *rows,
+                          const int b, const hn_scales *scales, __m256i *sum) {
+    const int at_once = lines_at_once(t);
+    __m256i some[2 * TILE_ROWS], w[2], by[2];
+    HN_UNROLL for (int r = 0; r < 8; r++) {
+        HN_UNROLL for (int h = 0; h < H; h++) {
+            w[h] = hn_values_avx2(t, codes + 32 * h, r, is_signed(t) ? 0 : hn_offset_of(t));
+            by[h] = hn_has_parts(t) ? hn_twice_of_pair_avx2(scales[h].parts, r / 4) : _mm256_set1_epi16(1);
+        }
         HN_UNROLL for (int i = 0; i < T; i++) {
-            float *at = c + HN_STRIP * i + 8 * (h + k);
-            _mm256_store_ps(at, add_block(t, _mm256_load_ps(at), sum[H * i + k], rows->x[i], rows->parts[i], odd, &s[k]));
-        }
-    }
-}
-
-/* A strip from a superblock on, and the rows from there on. */
-typedef struct tile_job {
-    const unsigned char *w, *x, *parts; /* parts are read of types that have them */
-    size_t x_stride;
-    int groups;
-    float *c;
-} tile_job;
-typedef void tile_fn(const tile_job *j);
-
-/* With one row the core's own prefetcher does as well or better, but only where lines are read in ascending order: not low
- * and high ones by turns (5 and 6 bits: 27 GB/s in place of 19), nor codes by turns with the head of a large superblock. */
-HN_INLINE bool asks_ahead(const hn_dtype t, const int T) {
-    const hn_layout l = hn_layout_of(t);
-    return T > 1 || l.high || l.inputs > HN_GROUP;
-}
-
-HN_INLINE void ask_ahead(const unsigned char *p, size_t bytes) {
-    for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p + AHEAD + l, _MM_HINT_T1);
-}
-
-HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
-    const hn_layout l = hn_layout_of(t);
-    const int H = hn_has_parts(t) && T > 1 ? 1 : 2; /* halves at once: integer sums of parts take twice the registers */
-    const size_t stride = j->x_stride;
-    const unsigned char *w = j->w, *x = j->x, *parts = j->parts;
-    float *c = j->c;
-    for (int g = 0, groups = j->groups; g < groups; g++, x += sizeof(hn_q8_group), parts += sizeof(hn_q8_parts)) {
-        const int in_super = g % (l.inputs / HN_GROUP);
-        tile_rows rows;
-        HN_UNROLL for (int i = 0; i < T; i++) {
-            rows.x[i] = (const hn_q8_group *)(x + stride * (size_t)i);
-            rows.parts[i] = (const hn_q8_parts *)(parts + stride * (size_t)i);
-        }
-        if (asks_ahead(t, T)) {
-            if (in_super == 0) ask_ahead(w, (size_t)l.head);
-            ask_ahead(w + l.head + 2 * hn_block_bytes(l) * (size_t)in_super, 2 * hn_block_bytes(l));
-        }
-        HN_UNROLL for (int b = 0; b < 2; b++) {
-            if (T > 2) HN_REREAD(c); /* no registers left for float sums */
-            HN_UNROLL for (int h = 0; h < 2; h += H) block_q8(t, T, H, h, w, 2 * in_super + b, b, &rows, c);
-        }
-        if (in_super == l.inputs / HN_GROUP - 1) w += hn_super_bytes(l);
-    }
-}
-
-static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
-    const hn_layout l = hn_layout_of(t);
-    int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
-    int step = tiles > 1 ? CHUNK_GROUPS : groups;
-    memset(j->c, 0, (size_t)j->strips * (size_t)j->n * HN_STRIP * sizeof(float));
-    for (int s = 0; s < j->strips; s++) {
-        for (int g = 0; g < groups; g += step) {
-            for (int part = 0, row = 0; part < tiles; part++) {
-                int rows = j->n * (part + 1) / tiles - row;
-                const unsigned char *x = j->x + j->x_stride * (size_t)row;
-                by_rows[rows](&(tile_job){
-                    .w = j->w[s] + hn_super_bytes(l) * (size_t)(g * HN_GROUP / l.inputs),
-                    .x = x + sizeof(hn_q8_group) * (size_t)g,
-                    .parts = x + hn_act_parts_off(j->in) + sizeof(hn_q8_parts) * (size_t)g,
-                    .x_stride = j->x_stride,
-                    .groups = groups - g < step ? groups - g : step,
-                    .c = j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP,
-                });
-                row += rows;
+            const __m256i quad = quad_at(rows->x[i], b, r);
+            HN_UNROLL for (int h = 0; h < H; h++) {
+                const int k = H * i + h;
+                const __m256i line = products(t, w[h], quad);
+                some[k] = r % at_once == 0 ? line : _mm256_add_epi16(some[k], line);
+                if (at_once > 1) HN_SETTLE(some[k]);
+                if ((r + 1) % at_once != 0) continue;
+                const __m256i wide = _mm256_madd_epi16(some[k], by[h]);
+                sum[k] = r < at_once ? wide : _mm256_add_epi32(sum[k], wide);
+                if (at_once == 1) HN_SETTLE(sum[k]);
             }
         }
     }
-}
-
-#define TILE(type, T)                                                                                                 \
-    static __attribute__((noinline)) void tile_##type##_##T(const tile_job *j) { tile_q8(HN_##type, T, j); }
-#define TILES(type)                                                                                                   \
-    TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4)                                                           \
-    static void strips_q8_##type(const hn_strips_job *j) {                                                            \
-        static tile_fn *const by_rows[TILE_ROWS + 1] = {NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3,      \
-                                                        tile_##type##_4};                                             \
-        strips_q8(HN_##type, by_rows, j);                                                                             \
+    HN_UNROLL for (int k = 0; k < T * H; k++) {
+        sum[k] = undo_offset(t, sum[k], rows->x[k / H], rows->parts[k / H], b, &scales[k % H]);
     }
-HN_BLOCK_TYPES(TILES)
+}
 
 /* ---- float rows: widening ------------------------------------------------------------------------------------------ */
 
@@ -276,6 +135,18 @@ HN_INLINE void widen_f8(const unsigned char *src, int count, float factor, const
     }
 }
 
+/* BF16, `count` inputs and a zero where that is odd, each at its place; swap 1: at its neighbour's in a pair. */
+static void widen_pairs(const unsigned char *src, int count, int swap, float *dst) {
+    const __m256i high = _mm256_set1_epi32((int)0xffff0000);
+    for (int i = 0; i < count; i += 2, src += 64, dst += 2 * HN_STRIP) {
+        HN_UNROLL for (int h = 0; h < 2; h++) {
+            const __m256i v = hn_line(src + 32 * h);
+            _mm256_store_si256((__m256i *)(dst + HN_STRIP * swap + 8 * h), _mm256_slli_epi32(v, 16));
+            _mm256_store_si256((__m256i *)(dst + HN_STRIP * (1 - swap) + 8 * h), _mm256_and_si256(v, high));
+        }
+    }
+}
+
 /* Inputs [k, k + count) of a strip as f32 [count][16]; k a multiple of 64. Scratch holds a group. */
 static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k, int count, float *scratch) {
     const unsigned char *half = strip + (size_t)k * HN_STRIP * 2;
@@ -283,12 +154,7 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
     case HN_F16:
         for (int i = 0; i < 2 * count; i++) _mm256_store_ps(scratch + 8 * i, hn_half_avx2(half + 16 * i));
         break;
-    case HN_BF16:
-        for (int i = 0; i < 2 * count; i++) {
-            __m256i v = _mm256_cvtepu16_epi32(_mm_load_si128((const __m128i *)(half + 16 * i)));
-            _mm256_store_si256((__m256i *)(scratch + 8 * i), _mm256_slli_epi32(v, 16));
-        }
-        break;
+    case HN_BF16: widen_pairs(half, count, 0, scratch); break;
     case HN_F8_E4M3: {
         const float factor = ((const float *)strip)[k / HN_F8_BLOCK];
         strip += hn_f8_head(in) + (size_t)k * HN_STRIP;
@@ -376,6 +242,34 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
+/* ---- bf16 rows ------------------------------------------------------------------------------------------------------ */
+
+/* Weights and rows are widened with the two of each pair swapped: one chain in the order of inputs is then the chain of
+ * pairs. */
+static void strips_bf16(const hn_strips_job *j) {
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
+    float rows[FLOAT_ROWS][HN_GROUP];
+    const size_t c_stride = (size_t)j->n * HN_STRIP;
+    const unsigned modes = hn_flush_begin();
+    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
+    for (int k = 0; k < j->in; k += HN_GROUP) {
+        const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
+        const float *w[HN_CALL_STRIPS];
+        for (int s = 0; s < j->strips; s++) {
+            widen_pairs(j->w[s] + (size_t)k * HN_STRIP * 2, count, 1, scratch[s]);
+            w[s] = scratch[s];
+        }
+        for (int r = 0, n; r < j->n; r += n) {
+            n = j->n - r < FLOAT_ROWS ? j->n - r : FLOAT_ROWS;
+            for (int i = 0; i < n; i++) {
+                hn_swapped_bf16((const uint16_t *)(j->x + j->x_stride * (size_t)(r + i)) + k, count, rows[i]);
+            }
+            float_chunk(w, j->strips, n, rows[0], HN_GROUP, count, j->c + HN_STRIP * r, c_stride);
+        }
+    }
+    hn_flush_end(modes);
+}
+
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
@@ -401,4 +295,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
 }
 
 #define LINEAR_TABLE hn_kernels_avx2_linear
+#define LINEAR_BF16 strips_bf16
 #include "ops/linear_table_tmpl.h"

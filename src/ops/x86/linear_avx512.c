@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ops/kernels.h"
+#include "ops/x86/flush.h"
 #include "ops/x86/linear_codes_avx512.h"
 #include "ops/x86/math_avx512.h"
 #include "ops/x86/unroll.h"
@@ -233,12 +234,15 @@ HN_INLINE void add_inputs(const int t, const int T, const int S, const float_til
                           __m512 *acc) {
     const int step = (int)(HN_STRIP * float_bytes(t));
     HN_UNROLL for (int s = 0; s < S; s++) {
-        const unsigned char *w = j->w[s] + step * k;
+        const unsigned char *w = j->w[s] + step * (t == HN_BF16 ? k / 2 * 2 : k);
         __m512 v[4];
         if (float_prefetches(t, S) && count == 4) {
             HN_UNROLL for (int l = 0; l < 4 * step; l += 64) _mm_prefetch((const char *)w + AHEAD + l, _MM_HINT_T1);
         }
-        HN_UNROLL for (int i = 0; i < count; i++) v[i] = load_float(t, w + step * i, _mm512_set1_ps(j->factor[s]));
+        HN_UNROLL for (int i = 0; i < count; i++) {
+            v[i] = t == HN_BF16 ? load_of_pair(w, count == 4 ? i : k % 2)
+                                : load_float(t, w + step * i, _mm512_set1_ps(j->factor[s]));
+        }
         HN_UNROLL for (int i = 0; i < count; i++) {
             HN_UNROLL for (int r = 0; r < T; r++) {
                 const __m512 x = _mm512_set1_ps(j->x[j->x_stride * (size_t)r + (size_t)(k + i)]);
@@ -304,22 +308,27 @@ HN_BLOCK_TYPES(WIDEN)
 static void (*const widen_block_type[HN_WEIGHT_TYPES])(const unsigned char *super, int i, float *dst) = {
     HN_BLOCK_TYPES(WIDEN_ENTRY)};
 
+/* `count` inputs of every strip, widened, with those of all rows from k on. */
+static void add_widened(const hn_strips_job *j, int k, int count, float (*w)[HN_GROUP * HN_STRIP]) {
+    const int most = j->n == 1 ? 4 : j->n < 4 ? 2 : 1; /* strips at once: enough for four sums */
+    float_tile tile = {.count = count};
+    for (int s = 0, run; s < j->strips; s += run) {
+        run = strips_at_once(most, j->strips - s);
+        for (int i = 0; i < run; i++) tile.w[i] = (const unsigned char *)w[s + i];
+        add_floats(HN_WIDENED, j, s, run, &tile, k);
+    }
+}
+
 /* A group of every strip is widened to f32 in the L1 cache, then read by all rows. */
 static void strips_of_blocks(hn_dtype t, const hn_strips_job *j) {
     _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
     const hn_layout l = hn_layout_of(t);
-    const int most = j->n == 1 ? 4 : j->n < 4 ? 2 : 1; /* enough for four sums */
     for (int k = 0; k < j->in; k += HN_GROUP) {
         for (int s = 0; s < j->strips; s++) {
             const unsigned char *super = j->w[s] + hn_super_bytes(l) * (size_t)(k / l.inputs);
             widen_block_type[t](super, k % l.inputs / HN_GROUP, scratch[s]);
         }
-        float_tile tile = {.count = j->in - k < HN_GROUP ? j->in - k : HN_GROUP};
-        for (int s = 0, run; s < j->strips; s += run) {
-            run = strips_at_once(most, j->strips - s);
-            for (int i = 0; i < run; i++) tile.w[i] = (const unsigned char *)scratch[s + i];
-            add_floats(HN_WIDENED, j, s, run, &tile, k);
-        }
+        add_widened(j, k, j->in - k < HN_GROUP ? j->in - k : HN_GROUP, scratch);
     }
 }
 
@@ -352,6 +361,30 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
+/* ---- bf16 rows ----------------------------------------------------------------------------------------------------- */
+
+/* Group by group as floats, the two of each pair swapped: one chain in the order of inputs is then the chain of pairs. */
+static void strips_bf16(const hn_strips_job *j) {
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP], rows[HN_MAX_ROWS][HN_GROUP];
+    hn_strips_job part = *j;
+    const unsigned modes = hn_flush_begin();
+    memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
+    part.x = (const unsigned char *)rows;
+    part.x_stride = sizeof rows[0];
+    for (int k = 0; k < j->in; k += HN_GROUP) {
+        const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
+        for (int r = 0; r < j->n; r++) {
+            hn_swapped_bf16((const uint16_t *)(j->x + j->x_stride * (size_t)r) + k, count, rows[r]);
+        }
+        for (int s = 0; s < j->strips; s++) {
+            const unsigned char *w = j->w[s] + (size_t)k * HN_STRIP * 2;
+            for (int i = 0; i < count; i++) _mm512_store_ps(scratch[s] + HN_STRIP * (i ^ 1), load_of_pair(w, i));
+        }
+        add_widened(&part, 0, count, scratch);
+    }
+    hn_flush_end(modes);
+}
+
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
@@ -373,4 +406,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
 }
 
 #define LINEAR_TABLE hn_kernels_avx512_linear
+#define LINEAR_BF16 strips_bf16
 #include "ops/linear_table_tmpl.h"

@@ -179,14 +179,16 @@ HN_INLINE size_t float_bytes(const int t) {
     return t == HN_F32 || t == HN_WIDENED ? 4 : t == HN_F16 || t == HN_BF16 ? 2 : 1;
 }
 
-/* One input of a strip of a float type. */
+/* Input i of the pairs of BF16 that begin at w. */
+HN_INLINE __m512 load_of_pair(const unsigned char *w, const int i) {
+    const __m512i v = _mm512_load_si512(w + 64 * (i / 2));
+    return _mm512_castsi512_ps(i % 2 ? _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000)) : _mm512_slli_epi32(v, 16));
+}
+
+/* One input of a strip of a float type but BF16. */
 HN_INLINE __m512 load_float(const int t, const unsigned char *w, __m512 factor) {
     if (float_bytes(t) == 4) return _mm512_load_ps((const float *)w);
     if (t == HN_F16) return load_half(w);
-    if (t == HN_BF16) {
-        const __m512i v = _mm512_cvtepu16_epi32(_mm256_load_si256((const __m256i *)w));
-        return _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
-    }
     return load_f8(t == HN_F8_PLAIN, w, factor);
 }
 #endif

@@ -8,7 +8,7 @@
 #include "ops/x86/math_avx2.h"
 #include "ops/x86/unroll.h"
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     int i = 0;
     for (; i + 16 <= in; i += 16) {
@@ -22,10 +22,13 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
         const __m256 v = hn_load_avx2(x + i + 8 * h, in - i - 8 * h);
         sum[h] = _mm256_fmadd_ps(v, v, sum[h]);
     }
-    const __m256 r = _mm256_set1_ps(1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps));
-    for (i = 0; i < in; i += 8) {
-        const __m256 v = _mm256_mul_ps(hn_load_avx2(x + i, in - i), r);
-        hn_store_avx2(y + i, in - i, _mm256_mul_ps(v, hn_load_avx2(w + i, in - i)));
+    return 1.0f / sqrtf(hn_sum_avx2(sum[0], sum[1]) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 8) {
+        const __m256 v = _mm256_mul_ps(hn_load_avx2(x + i, count - i), _mm256_set1_ps(r));
+        hn_store_avx2(y + i, count - i, _mm256_mul_ps(v, hn_load_avx2(w + i, count - i)));
     }
 }
 
@@ -138,7 +141,7 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. 8 dwords with the result in their low half. */
-HN_INLINE __m256i round_bf16(__m256 v) {
+HN_INLINE __m256i nearest_bf16(__m256 v) {
     const __m256i u = _mm256_castps_si256(v), high = _mm256_srli_epi32(u, 16);
     const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
     const __m256i r = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
@@ -148,8 +151,23 @@ HN_INLINE __m256i round_bf16(__m256 v) {
 
 HN_INLINE __m128i to_half(hn_dtype t, __m256 v) {
     if (t == HN_F16) return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i r = round_bf16(v);
+    const __m256i r = nearest_bf16(v);
     return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+HN_INLINE __m128i to_bf16_flushed(__m256 v) {
+    const __m256 sign = _mm256_and_ps(v, _mm256_set1_ps(-0.0f)), size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+    return to_half(HN_BF16, _mm256_blendv_ps(v, sign, _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-126f), _CMP_LT_OQ)));
+}
+
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    int i = 0;
+    for (; i + 8 <= count; i += 8) _mm_storeu_si128((__m128i *)(y + i), to_bf16_flushed(_mm256_loadu_ps(x + i)));
+    if (i < count) {
+        uint16_t last[8];
+        _mm_storeu_si128((__m128i *)last, to_bf16_flushed(_mm256_maskload_ps(x + i, hn_first_avx2(count - i))));
+        memcpy(y + i, last, (size_t)((count + 1) / 2 * 2 - i) * sizeof *y);
+    }
 }
 
 static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
@@ -167,38 +185,26 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-HN_INLINE __m256 load_or(__m256 other, const float *x, int count) {
-    const __m256i lanes = hn_first_avx2(count);
-    return _mm256_blendv_ps(other, _mm256_maskload_ps(x, lanes), _mm256_castsi256_ps(lanes));
-}
-
-/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const __m256 least = _mm256_set1_ps(-INFINITY);
-    __m256 top[4] = {least, least, least, least};
-    int i = 0;
-    for (; i + 32 <= cols; i += 32) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm256_max_ps(_mm256_loadu_ps(x + i + 8 * j), top[j]);
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        const __m256 bound = _mm256_set1_ps(least[r]);
+        const int low = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c), bound, _CMP_GE_OQ));
+        const int high = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_load_ps(c + 8), bound, _CMP_GE_OQ));
+        lanes[r] = (uint16_t)((low | high << 8) & ((1 << cols) - 1));
+        all |= lanes[r];
     }
-    for (; i < cols; i += 8) top[0] = _mm256_max_ps(load_or(least, x + i, cols - i), top[0]);
-    __m256 all = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
-    all = _mm256_max_ps(all, _mm256_permute2f128_ps(all, all, 1));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0x4e));
-    all = _mm256_max_ps(all, _mm256_permute_ps(all, 0xb1));
-    const __m256 none = _mm256_set1_ps(NAN);
-    for (i = 0; i < cols; i += 8) {
-        int same = _mm256_movemask_ps(_mm256_cmp_ps(load_or(none, x + i, cols - i), all, _CMP_EQ_OQ));
-        if (same) return i + __builtin_ctz((unsigned)same);
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 void hn_kernels_avx2_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }

@@ -10,16 +10,19 @@
 /* The first min(16, left) lanes. */
 HN_INLINE __mmask16 lanes_of(int left) { return left >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << left) - 1); }
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     __m512 sum = _mm512_setzero_ps();
     for (int i = 0; i < in; i += 16) {
         const __m512 v = _mm512_maskz_loadu_ps(lanes_of(in - i), x + i);
         sum = _mm512_fmadd_ps(v, v, sum);
     }
-    const __m512 r = _mm512_set1_ps(1.0f / sqrtf(hn_sum_avx512(sum) / (float)in + eps));
-    for (int i = 0; i < in; i += 16) {
-        const __mmask16 lanes = lanes_of(in - i);
-        const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + i), r);
+    return 1.0f / sqrtf(hn_sum_avx512(sum) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(lanes, x + i), _mm512_set1_ps(r));
         _mm512_mask_storeu_ps(y + i, lanes, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(lanes, w + i)));
     }
 }
@@ -108,6 +111,16 @@ HN_INLINE __m256i to_bf16(__m512 v) {
     return _mm512_cvtepi32_epi16(r);
 }
 
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i += 16) {
+        __m512 v = _mm512_maskz_loadu_ps(lanes_of(count - i), x + i);
+        const __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MIN));
+        const __mmask16 tiny = _mm512_cmp_ps_mask(_mm512_abs_ps(v), _mm512_set1_ps(0x1p-126f), _CMP_LT_OQ);
+        v = _mm512_mask_mov_ps(v, tiny, _mm512_castsi512_ps(sign));
+        _mm256_mask_storeu_epi16(y + i, lanes_of((count + 1) / 2 * 2 - i), to_bf16(v));
+    }
+}
+
 static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     for (int i = 0; i < count; i += 16) {
         const __mmask16 lanes = lanes_of(count - i);
@@ -121,25 +134,13 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     }
 }
 
-/* The largest value first (max gives its second operand where the first is NaN), then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const __m512 least = _mm512_set1_ps(-INFINITY);
-    __m512 top[4] = {least, least, least, least};
-    int i = 0;
-    for (; i + 64 <= cols; i += 64) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = _mm512_max_ps(_mm512_loadu_ps(x + i + 16 * j), top[j]);
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        lanes[r] = (uint16_t)_mm512_mask_cmp_ps_mask(lanes_of(cols), _mm512_load_ps(c), _mm512_set1_ps(least[r]), _CMP_GE_OQ);
+        all |= lanes[r];
     }
-    for (; i < cols; i += 16) {
-        top[0] = _mm512_max_ps(_mm512_mask_loadu_ps(least, lanes_of(cols - i), x + i), top[0]);
-    }
-    const __m512 all = _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
-    const __m512 max = _mm512_set1_ps(_mm512_reduce_max_ps(all));
-    for (i = 0; i < cols; i += 16) {
-        const __mmask16 lanes = lanes_of(cols - i);
-        const __mmask16 same = _mm512_mask_cmp_ps_mask(lanes, _mm512_maskz_loadu_ps(lanes, x + i), max, _CMP_EQ_OQ);
-        if (same) return i + __builtin_ctz(same);
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 static void add(float *y, const float *x, int count) {
@@ -162,11 +163,13 @@ static void geglu(float *gate, const float *up, int count) {
 }
 
 void hn_kernels_avx512_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure_api.c - measuring: times of passes, prefills, plain decoding and commits, where a pass spends its time, what it has
+ * to read and compute, and what the machine allows. All in the engine's inside sequence (id `parallel`), whose rows stay
+ * between calls, so that a context is read once for all that is measured behind it. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "ops/machine.h"
+#include "ops/pack.h"
+#include "ops/profile.h"
+
+void hn_look_end_measure(hunch_engine *e) {
+    if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
+    e->measured = 0;
+}
+
+/* ---- the inside sequence ------------------------------------------------------------------------------------------------ */
+
+/* Reads on to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
+static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logits, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hn_row rows[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    uint64_t seed = 1;
+    for (int at; (at = hn_cache_committed(e->cache, id, 0)) < upto;) {
+        const int m = upto - at < chunk ? upto - at : chunk;
+        for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
+        hn_chain_rows(rows, t, m, HN_LOGITS_NONE);
+        rows[m - 1].logits = last_logits && at + m == upto;
+        hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
+        if (st) return st;
+        hn_cache_commit(e->cache, id, 0, NULL, m);
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status check_measure(const hunch_engine *e, int rows, int most, int context, hunch_error *err) {
+    if (rows < 1 || rows > most) return hn_fail(err, HUNCH_USAGE, "%d rows: expected 1 to %d", rows, most);
+    if (context < 0 || context > e->context - rows)
+        return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
+    if (hunch_engine_running(e))
+        return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
+    return HUNCH_OK;
+}
+
+/* Checks the request and brings the inside sequence to `context` rows. */
+static hunch_status prepare_measure(hunch_engine *e, int rows, int most, int context, hunch_error *err) {
+    hunch_status st = check_measure(e, rows, most, context, err);
+    if (st) return st;
+    if (!e->measured) hn_cache_seq_begin(e->cache, e->parallel);
+    e->measured = 1;
+    if (hn_cache_committed(e->cache, e->parallel, 0) > context)
+        hn_cache_rewind(e->cache, e->parallel, 0, context); /* or fewer rows */
+    return read_on(e, context, HN_MAX_ROWS, false, err);
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------------- */
+
+/* One pass over `rows` chain rows, all logits, behind what the inside sequence holds. */
+static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    hn_row row[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
+    hn_chain_rows(row, t, rows, HN_LOGITS_ALL);
+    const double start = hn_now();
+    hunch_status st = hn_pass_run(e->runner, row, rows, &id, 1, err);
+    *seconds = hn_now() - start;
+    return st;
+}
+
+hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
+    hunch_status st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
+    for (int i = 0; !st && i < reps; i++) st = timed_pass(e, rows, &seconds[i], err);
+    return st;
+}
+
+hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
+    hunch_status st = check_measure(e, rows, e->context, 0, err);
+    if (st) return st;
+    hn_look_end_measure(e);
+    hn_cache_seq_begin(e->cache, e->parallel);
+    e->measured = 1;
+    const double start = hn_now();
+    st = read_on(e, rows, e->chunk, true, err);
+    *seconds = hn_now() - start;
+    return st;
+}
+
+hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err) {
+    const int id = e->parallel;
+    hunch_status st = prepare_measure(e, rows, e->context, context, err);
+    hn_row row = {.token = 1 % e->model->target.arch.vocab, .parent = -1, .logits = true};
+    const double start = hn_now();
+    for (int i = 0; !st && i < rows; i++) {
+        st = hn_pass_run(e->runner, &row, 1, &id, 1, err);
+        if (st) break;
+        hn_cache_commit(e->cache, id, 0, NULL, 1);
+        const int32_t best = hn_pass_argmax(e->runner, 0);
+        row.token = best < 0 ? 0 : best;
+    }
+    *seconds = hn_now() - start;
+    return st;
+}
+
+hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
+                                  hunch_error *err) {
+    const int id = e->parallel;
+    int16_t path[HN_MAX_ROWS] = {0};
+    hunch_status st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
+    if (!st && (commit < 1 || commit > rows))
+        st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
+    for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
+    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
+        st = hn_cache_reserve(e->cache, id, 0, rows, err);
+        if (st) break;
+        const double start = hn_now();
+        hn_cache_commit(e->cache, id, 0, path, commit);
+        if (i >= 0) seconds[i] = hn_now() - start;
+        hn_cache_rewind(e->cache, id, 0, context);
+    }
+    return st;
+}
+
+/* ---- what a pass is made of --------------------------------------------------------------------------------------------- */
+
+_Static_assert((int)HUNCH_PHASES == (int)HN_PHASES, "one list of phases");
+
+hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
+                                   hunch_error *err) {
+    hn_phase_sum sum[HN_PHASES];
+    hn_profile *p = NULL;
+    double seconds;
+    hunch_status st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
+    if (!st) st = hn_profile_open(&p, &e->model->target.ops, err);
+    if (st) return st;
+    hn_runner_call(e->runner, hn_profile_ops(p));
+    st = timed_pass(e, rows, &seconds, err);
+    hn_runner_call(e->runner, NULL);
+    hn_profile_take(p, sum);
+    hn_profile_close(&p);
+    for (int i = 0; i < HN_PHASES; i++)
+        phases[i] = (hunch_phase){hn_phase_name((hn_phase)i), sum[i].calls, sum[i].seconds,
+                                  sum[i].waited, sum[i].bytes, sum[i].macs};
+    if (pass_s) *pass_s = seconds;
+    return st;
+}
+
+static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_work *work) {
+    const int form = o->act_forms(o, w->dtype);
+    double *to = form == HN_ACT_Q8 ? &work->macs_int8 : form == HN_ACT_F32 ? &work->macs_f32 : &work->macs_bf16;
+    *to += rows * w->out * w->in;
+}
+
+void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
+    const hn_model *m = &e->model->target;
+    const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
+    *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes)};
+    double *attention = e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32;
+    add_matrix(&m->ops, &m->output, logits, out);
+    for (int i = 0; i < m->arch.layers; i++) {
+        const hn_layer *l = &m->layer[i];
+        const hn_layer_desc *d = &m->arch.layer[i];
+        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
+        const int most = d->window ? d->window + rows - 1 : context + rows, read = context + rows < most ? context + rows : most;
+        out->kv_bytes += 2.0 * d->kv_heads * d->head_dim * read * (e->kv == HN_F32 ? 4 : 2);
+        for (int r = 1; r <= rows; r++) {
+            const int seen = d->window && d->window < context + r ? d->window : context + r;
+            *attention += 2.0 * d->heads * d->head_dim * seen;
+        }
+    }
+}
+
+/* ---- the machine -------------------------------------------------------------------------------------------------------- */
+
+struct hunch_meter {
+    hn_pool *pool; /* owned; NULL: the model's */
+    hn_ops ops;
+    hn_machine *machine;
+};
+
+hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hunch_model_options *o, hunch_error *err) {
+    *out = NULL;
+    hn_isa isa = HN_ISA_REF;
+    if (m && m->text_only)
+        return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
+    hunch_status st = m ? HUNCH_OK : hn_isa_parse(o->isa, &isa, err);
+    if (st) return st;
+    hunch_meter *t = hn_zalloc(1, sizeof *t);
+    if (!t) return hn_fail_memory(err, "a meter", sizeof *t);
+    if (!m) st = hn_pool_create(&t->pool, o->threads ? o->threads : hn_cores(), err);
+    if (!st) hn_ops_cpu(&t->ops, m ? m->target.pool : t->pool, m ? m->target.ops.isa : isa, false);
+    if (!st) st = hn_machine_open(&t->machine, &t->ops, err);
+    if (st) {
+        hunch_meter_close(&t);
+        return st;
+    }
+    *out = t;
+    return HUNCH_OK;
+}
+
+void hunch_meter_close(hunch_meter **tp) {
+    hunch_meter *t = *tp;
+    *tp = NULL;
+    if (!t) return;
+    hn_machine_close(&t->machine);
+    hn_pool_free(t->pool);
+    hn_free(t);
+}
+
+hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool huge_pages, int n, double *gb_s,
+                              hunch_error *err) {
+    const int most = hn_pool_threads(t->ops.pool);
+    if (threads < 1 || threads > most) return hn_fail(err, HUNCH_USAGE, "%d threads: expected 1 to %d", threads, most);
+    if (bytes / 4096 < (size_t)threads)
+        return hn_fail(err, HUNCH_USAGE, "%zu bytes to read: expected 4096 a thread at least", bytes);
+    return hn_machine_read(t->machine, bytes, threads, huge_pages, n, gb_s, err);
+}
+
+hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error *err) {
+    enum { READINGS = 8 };
+    double gb_s[READINGS];
+    hn_peaks p;
+    memset(out, 0, sizeof *out);
+    hn_cpu_name(out->cpu, sizeof out->cpu);
+    out->isa = hn_isa_name(t->ops.isa);
+    out->threads = hn_pool_threads(t->ops.pool);
+    hunch_status st = hn_machine_read(t->machine, (size_t)1 << 30, out->threads, true, READINGS, gb_s, err);
+    if (!st) st = hn_machine_peaks(t->machine, &p, err);
+    if (st) return st;
+    for (int i = 0; i < READINGS; i++)
+        if (gb_s[i] > out->read_gb_s) out->read_gb_s = gb_s[i];
+    out->int8_gmac_s = p.int8_gmac_s;
+    out->bf16_gmac_s = p.bf16_gmac_s;
+    out->f32_gmac_s = p.f32_gmac_s;
+    out->int8_dot_gmac_s = p.int8_dot_gmac_s;
+    out->bf16_dot_gmac_s = p.bf16_dot_gmac_s;
+    out->barrier_us = p.barrier_us;
+    return HUNCH_OK;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weights.c - loading: from checked tensors to packed strips in one block of huge pages, or to rows that stay in the file.
+ *
+ * First a plan is made (every matrix: its tensor, its place), then memory is taken once, then all workers pack one matrix
+ * after another and drop the file's pages behind them, so that loading peaks little above the weights. A mapped model's
+ * plan has places for vectors and factors only; its matrices are packed strip by strip whenever they are needed
+ * (ops/cpu_linear.c).
+ */
+#include "model/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { ALIGN = 64, RELEASE = 4 << 20 /* bytes read before their pages are dropped */ };
+
+static size_t align_up(size_t n) {
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+static int strips(const hn_weight *w) {
+    return (w->out + HN_STRIP - 1) / HN_STRIP;
+}
+
+hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err) {
+    *p = (hn_plan){.m = m, .src = src, .mapped = mapped, .item = hn_zalloc(room, sizeof *p->item)};
+    return p->item ? HUNCH_OK : hn_fail_memory(err, "the list of tensors", room * sizeof *p->item);
+}
+
+void hn_plan_end(hn_plan *p) {
+    hn_free(p->item);
+    *p = (hn_plan){0};
+}
+
+size_t hn_plan_room(hn_plan *p, size_t bytes) {
+    const size_t off = p->bytes;
+    p->bytes += align_up(bytes);
+    return off;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------- */
+
+static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, int n_dims, int in, int out, hn_tensor **t,
+                                hunch_error *err) {
+    char name[128];
+    hn_arch_tensor_name(&p->m->arch, role, layer, name);
+    hunch_status st = hn_source_need(p->src, name, n_dims, (uint64_t)in, (uint64_t)out, t, err);
+    if (st) return st;
+    size_t row;
+    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, (uint64_t)in, &row))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type",
+                       hn_source_path(p->src), name, in, hn_dtype_name((*t)->dtype));
+    return HUNCH_OK;
+}
+
+/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format). */
+static hunch_status find_factors(hn_plan *p, const hn_tensor *t, hn_tensor **factors, hunch_error *err) {
+    char name[160];
+    *factors = NULL;
+    if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
+    snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
+    return hn_source_need(p->src, name, 2, (t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK,
+                          (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, factors, err);
+}
+
+hunch_status hn_plan_values(hn_plan *p, hn_role role, int layer, hn_part values, float times, float more, hn_buf *dst,
+                            hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, 1, values.of, 1, &t, err);
+    if (st) return st;
+    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .more = more, .times = times, .first = values.first,
+                                     .out = values.out, .off = hn_plan_room(p, (size_t)values.out * sizeof(float))};
+    p->m->parameters += (uint64_t)values.out;
+    return HUNCH_OK;
+}
+
+/* The place of a matrix's strips, or of a mapped one's factors. */
+static hunch_status place_matrix(hn_plan *p, hn_placement *it, bool pair, hunch_error *err) {
+    hn_weight *w = it->weight;
+    const size_t strip = w->strip_stride;
+    size_t bytes, total;
+    if (p->strips < strip) p->strips = strip;
+    if (p->mapped) {
+        it->off = hn_plan_room(p, it->factors ? (size_t)(it->factors->dims[0] * it->factors->dims[1]) * sizeof(float) : 0);
+        return HUNCH_OK;
+    }
+    if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
+        return hn_fail_memory(err, it->tensor->name, SIZE_MAX);
+    it->off = hn_plan_room(p, bytes);
+    if (pair) {
+        hn_placement *first = it - 1;
+        it->off = first->off + strip;
+        first->weight->strip_stride += strip;
+        w->strip_stride = first->weight->strip_stride;
+    }
+    return HUNCH_OK;
+}
+
+hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, int in, hn_part rows, bool pair, hn_weight *w,
+                            hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, 2, in, rows.of, &t, err);
+    hn_tensor *factors = NULL;
+    if (!st) st = find_factors(p, t, &factors, err);
+    if (!st && factors && rows.first % HN_STRIP)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d begins a matrix, expected a multiple of %d for %s",
+                     hn_source_path(p->src), t->name, rows.first, HN_STRIP, t->type_name);
+    if (st) return st;
+    const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
+    *w = (hn_weight){.dtype = t->dtype, .out = rows.out, .in = in, .strip_stride = strip};
+    p->item[p->n] = (hn_placement){
+        .tensor = t, .weight = w, .times = 1, .first = rows.first, .out = rows.out, .factors = factors};
+    st = place_matrix(p, &p->item[p->n], pair, err);
+    if (st) return st;
+    p->n++;
+    size_t row = 0;
+    hn_dtype_row_bytes(t->dtype, (uint64_t)in, &row);
+    p->stored += row * (uint64_t)rows.out;
+    p->m->parameters += (uint64_t)in * (uint64_t)rows.out;
+    p->m->weight_bytes += p->mapped ? row * (size_t)rows.out : strip * (size_t)strips(w);
+    p->m->macs_per_row += (double)in * rows.out;
+    return HUNCH_OK;
+}
+
+/* ---- the load ------------------------------------------------------------------------------------------------------- */
+
+typedef struct pack_job {
+    const hn_ops *ops;
+    hn_source *src;
+    const hn_tensor *tensor;
+    const hn_weight *w;
+    hn_stored from;
+} pack_job;
+
+/* Drops the file's pages behind strips [first, end), which were packed. */
+static void release_strips(const pack_job *j, int first, int end) {
+    const size_t strip = j->from.row_bytes * HN_STRIP, begin = j->from.row_bytes * (size_t)j->from.first;
+    const size_t rows = j->from.row_bytes * (size_t)j->w->out, to = strip * (size_t)end;
+    hn_source_release_part(j->src, j->tensor, begin + strip * (size_t)first, (to < rows ? to : rows) - strip * (size_t)first);
+}
+
+static void pack_matrix(void *arg, int rank, int ranks) {
+    (void)ranks;
+    const pack_job *j = arg;
+    const int most = (int)(RELEASE / (j->from.row_bytes * HN_STRIP)) + 1;
+    int first = 0, end = 0; /* a run of strips whose pages are still there */
+    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips(j->w));
+    for (int s; (s = hn_claim_next(&c)) >= 0; end = s + 1) {
+        if (s != end || end - first == most) {
+            release_strips(j, first, end);
+            first = s;
+        }
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out, j->w->in, j->from.rows, j->from.row_bytes,
+                           hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), s * HN_STRIP,
+                           hn_at(j->w->data, (size_t)s * j->w->strip_stride));
+    }
+    release_strips(j, first, end);
+    hn_barrier(j->ops->pool, rank);
+}
+
+static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    const size_t n = (size_t)it->tensor->dims[0];
+    float *f = hn_alloc(n * sizeof *f);
+    if (!f) return hn_fail_memory(err, it->tensor->name, n * sizeof *f);
+    hn_dequantise(it->tensor->dtype, it->tensor->data, n, f);
+    float *own = f + it->first;
+    for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
+    *it->vector = (hn_buf){p->m->weights, it->off};
+    p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
+    hn_free(f);
+    return HUNCH_OK;
+}
+
+/* factors: filled; NULL where the type has none. */
+static hunch_status read_factors(const hn_placement *it, float **factors, hunch_error *err) {
+    *factors = NULL;
+    if (!it->factors) return HUNCH_OK;
+    const size_t n = (size_t)(it->factors->dims[0] * it->factors->dims[1]);
+    *factors = hn_alloc(n * sizeof **factors);
+    if (!*factors) return hn_fail_memory(err, it->factors->name, n * sizeof **factors);
+    hn_dequantise(it->factors->dtype, it->factors->data, n, *factors);
+    return HUNCH_OK;
+}
+
+/* Packs it, or says where its rows are. */
+static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    const hn_ops *o = &p->m->ops;
+    const hn_buf place = {p->m->weights, it->off};
+    hn_stored from = {.first = it->first};
+    float *factors;
+    hunch_status st = read_factors(it, &factors, err);
+    if (st) return st;
+    hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &from.row_bytes);
+    from.rows = (const char *)it->tensor->data + (size_t)it->first * from.row_bytes;
+    from.factors = factors;
+    if (p->mapped) {
+        if (factors) o->write(o, place, factors, (size_t)(it->factors->dims[0] * it->factors->dims[1]) * sizeof *factors);
+        from.factors = factors ? o->view(o, place) : NULL;
+        it->weight->stored = from;
+    } else {
+        it->weight->data = place;
+        pack_job j = {o, p->src, it->tensor, it->weight, from};
+        hn_pool_run(p->m->pool, pack_matrix, &j);
+    }
+    hn_free(factors);
+    return HUNCH_OK;
+}
+
+/* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
+static hunch_status take_memory(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_left();
+    const size_t strips_off = hn_plan_room(p, p->mapped ? p->strips * HN_RANK_STRIPS * ranks : 0);
+    hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
+    if (st == HUNCH_NO_MEMORY)
+        return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
+                       p->bytes, left, p->mapped ? "" : "; --mapped leaves them in the file");
+    if (st) return st;
+    if (p->mapped) m->ops.strips = (hn_buf){m->weights, strips_off};
+    m->ops.strip_room = p->strips;
+    m->bytes = (hn_model_bytes){p->bytes, p->stored};
+    return HUNCH_OK;
+}
+
+hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
+    hunch_status st = take_memory(p, err);
+    if (st) return st;
+    size_t done = 0, total = 1;
+    for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
+    for (int i = 0; i < p->n; i++) {
+        const hn_placement *it = &p->item[i];
+        st = it->vector ? load_vector(p, it, err) : load_matrix(p, it, err);
+        if (st) return st;
+        if (!p->mapped) hn_source_release(p->src, it->tensor);
+        done += it->tensor->bytes;
+        if (load->progress) load->progress(load->progress_user, (double)done / (double)total);
+    }
+    return HUNCH_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weights.h - a model's matrices and vectors on their way from the file into memory: first a plan (every tensor found and
+ * checked, every place known), then one block of memory and the load. Which tensors make a model: model.c. */
+#ifndef HN_WEIGHTS_H
+#define HN_WEIGHTS_H
+#include "model/model.h"
+
+/* One tensor's way: a matrix (weight) or a vector of floats (vector). */
+typedef struct hn_placement {
+    hn_tensor *tensor;
+    hn_weight *weight;
+    hn_buf *vector;
+    size_t off;
+    float more, times; /* a vector's values: times * value + more */
+    int first, out;    /* the tensor's rows (a vector's: values) that it is */
+    hn_tensor *factors; /* of F8_E4M3 */
+} hn_placement;
+
+typedef struct hn_plan {
+    hn_model *m;
+    hn_source *src;
+    bool mapped; /* matrices stay in the file */
+    hn_placement *item; /* owned; room for all is made by hn_plan_begin */
+    int n;
+    size_t bytes;  /* of memory */
+    uint64_t stored; /* of matrices in the file */
+    size_t tables; /* where those of the rotation begin */
+    size_t strips; /* most bytes of strips that a rank packs while it computes */
+} hn_plan;
+
+/* Rows of the tensor that a matrix (or values that a vector) is: all of them, or a part of a fused one. */
+typedef struct hn_part {
+    int first, out, of;
+} hn_part;
+
+/* room: most tensors there will be. m->ops is filled. */
+hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err);
+/* HUNCH_REFUSED where the tensor is missing, has another shape or a type without kernels. */
+hunch_status hn_plan_values(hn_plan *p, hn_role role, int layer, hn_part values, float times, float more, hn_buf *dst,
+                            hunch_error *err);
+/* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
+hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, int in, hn_part rows, bool pair, hn_weight *w,
+                            hunch_error *err);
+/* Room in the model's block for what is not in the file. Returns its place. */
+size_t hn_plan_room(hn_plan *p, size_t bytes);
+/* Takes the memory (m->weights) and brings everything planned there. On failure m->weights is the caller's to free. */
+hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err);
+void hn_plan_end(hn_plan *p); /* zeroed is fine */
+#endif

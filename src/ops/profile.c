@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile.c - see profile.h. Each rank notes for itself, in cache lines of its own; sums are made when they are taken. */
+#include "ops/profile.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "ops/pack.h"
+
+typedef struct note {
+    int calls;
+    int64_t ns, waited;
+    double bytes, macs;
+} note;
+
+typedef struct rank_notes {
+    _Alignas(64) note phase[HN_PHASES];
+    hn_phase next_product; /* what a product of one matrix is for */
+} rank_notes;
+
+struct hn_profile {
+    hn_ops ops; /* first: wrappers find the rest from it */
+    const hn_ops *inner;
+    int ranks;
+    rank_notes *rank; /* [ranks] */
+};
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- one operation ------------------------------------------------------------------------------------------ */
+
+typedef struct span {
+    hn_exec ex; /* of the inner table */
+    rank_notes *notes;
+    note *to;
+    int64_t begun, waited;
+} span;
+
+static const hn_profile *profile_of(const hn_exec *ex) {
+    return (const hn_profile *)(const void *)ex->ops;
+}
+
+static span span_begin(const hn_exec *ex, hn_phase phase) {
+    const hn_profile *p = profile_of(ex);
+    rank_notes *notes = &p->rank[ex->rank];
+    span s = {.ex = {p->inner, ex->rank, ex->ranks}, .notes = notes, .to = &notes->phase[phase]};
+    s.to->calls++;
+    s.waited = hn_pool_waited(p->inner->pool, ex->rank);
+    s.begun = now_ns();
+    return s;
+}
+
+static void span_end(const span *s) {
+    s->to->ns += now_ns() - s->begun;
+    s->to->waited += hn_pool_waited(s->ex.ops->pool, s->ex.rank) - s->waited;
+}
+
+/* ---- products and attention ----------------------------------------------------------------------------------- */
+
+static void note_product(const span *s, int n, const hn_weight *w) {
+    s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out);
+    s->to->macs += (double)n * w->out * w->in;
+}
+
+static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
+    const hn_phase one = profile_of(ex)->rank[ex->rank].next_product;
+    const span s = span_begin(ex, n_outs == 3 ? HN_PHASE_QKV : n_outs == 2 ? HN_PHASE_GATE_UP : one);
+    if (n_outs == 1) s.notes->next_product = HN_PHASE_OUTPUT;
+    for (int i = 0; i < n_outs; i++) note_product(&s, n, outs[i].w);
+    s.ex.ops->linear(&s.ex, n, a, outs, n_outs, add);
+    span_end(&s);
+}
+
+static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
+    const span s = span_begin(ex, HN_PHASE_GATE_UP);
+    s.notes->next_product = HN_PHASE_DOWN;
+    note_product(&s, n, gate);
+    note_product(&s, n, up);
+    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, forms);
+    span_end(&s);
+}
+
+static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
+                       const hn_top *top) {
+    const span s = span_begin(ex, HN_PHASE_OUTPUT);
+    note_product(&s, n, w);
+    s.ex.ops->linear_top(&s.ex, n, a, w, scale, y, ldy, n_written, top);
+    span_end(&s);
+}
+
+static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
+                float scale, hn_act y, int forms) {
+    const span s = span_begin(ex, HN_PHASE_GATE_UP);
+    s.notes->next_product = HN_PHASE_DOWN;
+    s.ex.ops->glu(&s.ex, n, act, gate, gate_bias, up, up_bias, ld, scale, y, forms);
+    span_end(&s);
+}
+
+/* Positions that a pass reads of each sequence's keys, once for all its rows and heads; and what its rows see, one by one. */
+static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, int heads, int window) {
+    const hn_ops *o = s->ex.ops;
+    const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
+    const int32_t *position = o->view(o, rows->position);
+    if (!first || !committed || !position) return;
+    const double element = kv->type == HN_F32 ? 4 : 2;
+    for (int i = 0; i < rows->n_seqs; i++) {
+        const int n = first[i + 1] - first[i], all = committed[i] + n, most = window ? window + n - 1 : all;
+        s->to->bytes += 2 * element * kv->kv_heads * kv->head_dim * (all < most ? all : most);
+    }
+    for (int i = 0; i < rows->n; i++) {
+        const int seen = position[i] + 1;
+        s->to->macs += 2.0 * heads * kv->head_dim * (window && seen > window ? window : seen);
+    }
+}
+
+static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, int heads, float scale, int window,
+                      hn_buf q, int ldq, hn_buf out, int ldo, hn_buf scratch) {
+    const span s = span_begin(ex, HN_PHASE_ATTENTION);
+    s.notes->next_product = HN_PHASE_O;
+    note_attention(&s, rows, kv, heads, window);
+    s.ex.ops->attention(&s.ex, rows, kv, heads, scale, window, q, ldq, out, ldo, scratch);
+    span_end(&s);
+}
+
+/* ---- all else ------------------------------------------------------------------------------------------------- */
+
+static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
+    const span s = span_begin(ex, HN_PHASE_EMBED);
+    s.notes->next_product = HN_PHASE_OUTPUT;
+    s.ex.ops->embed(&s.ex, rows, table, scale, x, ldx);
+    span_end(&s);
+}
+
+static void rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
+                    int ldy) {
+    const span s = span_begin(ex, HN_PHASE_NORM);
+    s.ex.ops->rmsnorm(&s.ex, n, x, ldx, w, eps, a, forms, y, ldy);
+    span_end(&s);
+}
+
+static void norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
+    const span s = span_begin(ex, HN_PHASE_NORM);
+    s.ex.ops->norm_add(&s.ex, n, x, ldx, w, eps, y, ldy, cols);
+    span_end(&s);
+}
+
+static void quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
+    const span s = span_begin(ex, HN_PHASE_NORM);
+    s.ex.ops->quantise(&s.ex, n, x, ldx, a, forms);
+    span_end(&s);
+}
+
+static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs) {
+    const span s = span_begin(ex, HN_PHASE_ROPE);
+    s.ex.ops->rope_table(&s.ex, rows, rope, cs);
+    span_end(&s);
+}
+
+static void fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
+                      hn_buf k, hn_buf v, int ldq) {
+    const span s = span_begin(ex, HN_PHASE_ROPE);
+    s.ex.ops->fix_heads(&s.ex, n, fix, heads, kv_heads, head_dim, q, k, v, ldq);
+    span_end(&s);
+}
+
+static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
+                       hn_buf q, hn_buf k, hn_buf v, int ldq) {
+    const span s = span_begin(ex, HN_PHASE_ROPE);
+    s.ex.ops->rope_store(&s.ex, rows, rope, cs, heads, kv, q, k, v, ldq);
+    span_end(&s);
+}
+
+static void gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->gather(&s.ex, n, index, src, lds, dst, ldd, cols);
+    span_end(&s);
+}
+
+static void add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->add_bias(&s.ex, n, x, ldx, cols, bias);
+    span_end(&s);
+}
+
+static void scale_rows(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->scale(&s.ex, n, x, ldx, cols, a);
+    span_end(&s);
+}
+
+static void kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->kv_move(&s.ex, kv, pages, n, from, to);
+    span_end(&s);
+}
+
+/* ---- the profile ------------------------------------------------------------------------------------------------ */
+
+static void wrap(hn_ops *o) {
+    o->embed = embed;
+    o->rmsnorm = rmsnorm;
+    o->quantise = quantise;
+    o->linear = linear;
+    o->linear_glu = linear_glu;
+    o->rope_table = rope_table;
+    o->fix_heads = fix_heads;
+    o->rope_store = rope_store;
+    o->attention = attention;
+    o->gather = gather;
+    o->linear_top = linear_top;
+    o->norm_add = norm_add;
+    o->glu = glu;
+    o->add_bias = add_bias;
+    o->scale = scale_rows;
+    o->kv_move = kv_move;
+}
+
+hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hunch_error *err) {
+    *out = NULL;
+    hn_profile *p = hn_zalloc(1, sizeof *p);
+    const int ranks = hn_pool_threads(o->pool);
+    if (p) p->rank = hn_zalloc((size_t)ranks, sizeof *p->rank);
+    if (!p || !p->rank) {
+        hn_free(p);
+        return hn_fail_memory(err, "a profile", (size_t)ranks * sizeof(rank_notes));
+    }
+    p->ops = *o;
+    p->inner = o;
+    p->ranks = ranks;
+    wrap(&p->ops);
+    hn_pool_count_waits(o->pool, true);
+    *out = p;
+    return HUNCH_OK;
+}
+
+void hn_profile_close(hn_profile **pp) {
+    hn_profile *p = *pp;
+    *pp = NULL;
+    if (!p) return;
+    hn_pool_count_waits(p->inner->pool, false);
+    hn_free(p->rank);
+    hn_free(p);
+}
+
+const hn_ops *hn_profile_ops(const hn_profile *p) {
+    return &p->ops;
+}
+
+const char *hn_phase_name(hn_phase phase) {
+    static const char *const names[HN_PHASES] = {"embed", "norm", "qkv",  "rope",   "attention", "o",
+                                                 "gate up", "down", "output", "other"};
+    return names[phase];
+}
+
+void hn_profile_take(hn_profile *p, hn_phase_sum sums[HN_PHASES]) {
+    for (int i = 0; i < HN_PHASES; i++) {
+        const note *n = &p->rank[0].phase[i];
+        double waited = 0;
+        for (int r = 0; r < p->ranks; r++) waited += (double)p->rank[r].phase[i].waited;
+        sums[i] = (hn_phase_sum){n->calls, (double)n->ns * 1e-9, waited * 1e-9 / p->ranks, n->bytes, n->macs};
+    }
+    memset(p->rank, 0, (size_t)p->ranks * sizeof *p->rank);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* linear_tiles_tmpl.h - products of quantised rows with AMX tiles. Results: ref/linear_ref.c, bit for bit.
+ *
+ * A row of tile A is 32 inputs, a block, of one row of the activations, where they lie; tile B is the block's 8 lines of
+ * weight codes, as strips hold them; tile C gets the exact integer sums of up to 16 rows and 16 outputs. They go through the
+ * L1 cache to vectors of 16 outputs, which scale and add them in ref's order. Codes are taken apart into the L1 cache as
+ * signed bytes, once for all rows; those of Q8_0 are multiplied in the strip itself, unsigned, and their offset taken from
+ * the sums. Of types with parts a block is two products, the lines of the other part zero.
+ *
+ * Three things go on side by side, so that none waits for another: codes of group g + 1 are taken apart, group g is
+ * multiplied with a tile of rows, the sums of the tile before are scaled. What limits it is the last: about 5 instructions
+ * a row and block where VNNI has 10. With few rows VNNI is as fast (see FROM_ROWS) and takes over; the bits are the same.
+ *
+ * Shapes of tiles stay loaded: they depend on the number of rows alone, and a thread's next call mostly has as many. A
+ * switch to another thread saves 8 KiB more for it; Linux clears tiles itself where a core is to sleep deeply.
+ *
+ * Included by a file that has a form of the operations on tiles (tiles.h) and defines LINEAR_TABLE.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "ops/kernels.h"
+#include "ops/x86/linear_codes_avx512.h"
+#include "ops/x86/tiles.h"
+#include "ops/x86/unroll.h"
+
+/* Neither was measured by us on such a machine: from the cycles that its manual names, and from an experiment. */
+enum {
+    FROM_ROWS = 5, /* least rows: below, a product takes its 16 cycles for nothing */
+    AHEAD = 1536   /* bytes ahead of its place in a strip that are asked for, into the L1 cache */
+};
+enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
+
+/* What a strip's walk keeps in the L1 cache, by turns. Of types with parts the codes are 4 lines, 4 of zeros, 4 lines: the
+ * first 8 are a tile for part 0, the last 8 one for part 1. */
+typedef struct workplace {
+    _Alignas(64) unsigned char codes[2][2][64 * CODE_LINES]; /* [turn][block] */
+    _Alignas(64) int32_t sums[2][4][SUMS];                   /* [turn][block, or part of the group] */
+} workplace;
+
+/* A walk along a strip. Each tile of rows has `rows`: the last one begins so early that it has too. */
+typedef struct walk {
+    const hn_strips_job *j;
+    int groups, tiles, rows;
+    float *c; /* [n][16] of the strip */
+} walk;
+
+/* Where it has come to: group i of a superblock, and a tile of rows. */
+typedef struct place {
+    const unsigned char *super;
+    int i, group, tile;
+} place;
+
+HN_INLINE place next_group(const hn_dtype t, place p) {
+    p.tile = 0;
+    p.group++;
+    if (++p.i < groups_of(t)) return p;
+    p.i = 0;
+    p.super += hn_super_bytes(hn_layout_of(t));
+    return p;
+}
+
+HN_INLINE place next_tile(const hn_dtype t, const walk *k, place p) {
+    return ++p.tile < k->tiles ? p : next_group(t, p);
+}
+
+/* The first row of a tile's own, and of those that it multiplies. */
+HN_INLINE int own_row(const walk *k, place p) { return p.tile * k->rows; }
+HN_INLINE int first_row(const walk *k, place p) {
+    const int last = k->j->n - k->rows;
+    return own_row(k, p) < last ? own_row(k, p) : last;
+}
+
+/* ---- codes ---------------------------------------------------------------------------------------------------------- */
+
+HN_INLINE const unsigned char *block_at(const hn_dtype t, place p, const int b) {
+    const hn_layout l = hn_layout_of(t);
+    return p.super + l.head + hn_block_bytes(l) * (size_t)(2 * p.i + b);
+}
+
+HN_INLINE void ask_ahead(const hn_dtype t, place p) {
+    const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t);
+    for (int l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p.super + AHEAD + bytes * p.i + l, _MM_HINT_T0);
+}
+
+/* Whether codes are multiplied as they lie in the strip. */
+HN_INLINE bool in_place(const hn_dtype t) { return t == HN_Q8_0; }
+
+HN_INLINE void take_apart(const hn_dtype t, place p, unsigned char (*codes)[64 * CODE_LINES]) {
+    ask_ahead(t, p);
+    if (in_place(t)) return;
+    HN_UNROLL for (int b = 0; b < 2; b++) {
+        HN_UNROLL for (int r = 0; r < 8; r++) {
+            const int line = hn_has_parts(t) && r >= PART_LINES ? r + PART_LINES : r;
+            __m512i v = load_codes(t, block_at(t, p, b), r);
+            if (offset_of(t)) v = _mm512_sub_epi8(v, _mm512_set1_epi8((char)offset_of(t)));
+            _mm512_store_si512(codes[b] + 64 * line, v);
+        }
+    }
+}
+
+/* ---- products --------------------------------------------------------------------------------------------------------- */
+
+/* Tiles 0 to 3 are sums, 4 and 5 the two blocks of a group of the rows, 6 and 7 codes. */
+static hn_tile_config shapes_for(int rows) {
+    hn_tile_config s = {.palette = 1};
+    for (int i = 0; i < HN_TILES; i++) {
+        s.rows[i] = (uint8_t)(i < 6 ? rows : 8);
+        s.row_bytes[i] = i == 4 || i == 5 ? HN_BLOCK : HN_TILE_BYTES;
+    }
+    return s;
+}
+
+/* A sum begins as a load of zeros: one that is soon stored again is faster so than cleared. */
+static const _Alignas(64) unsigned char zeros[HN_TILE_BYTES];
+#define PRODUCT(sum, a, b, lines)                                                                                     \
+    do {                                                                                                              \
+        hn_tile_load(b, lines, 64);                                                                                   \
+        hn_tile_load(sum, zeros, 0);                                                                                  \
+        if (in_place(t)) {                                                                                            \
+            hn_tile_dot_unsigned(sum, a, b);                                                                          \
+        } else {                                                                                                      \
+            hn_tile_dot_signed(sum, a, b);                                                                            \
+        }                                                                                                             \
+    } while (0)
+
+/* Integer sums of a group and a tile of rows. */
+HN_INLINE void multiply(const hn_dtype t, const walk *k, place p, const unsigned char (*codes)[64 * CODE_LINES],
+                        int32_t (*sums)[SUMS]) {
+    const size_t stride = k->j->x_stride;
+    const unsigned char *x = k->j->x + stride * (size_t)first_row(k, p) + sizeof(hn_q8_group) * (size_t)p.group;
+    const unsigned char *lines[2];
+    HN_UNROLL for (int b = 0; b < 2; b++) lines[b] = in_place(t) ? block_at(t, p, b) : codes[b];
+    hn_tile_load(4, x, stride);
+    hn_tile_load(5, x + HN_BLOCK, stride);
+    if (hn_has_parts(t)) {
+        PRODUCT(0, 4, 6, lines[0]);
+        PRODUCT(1, 4, 7, lines[0] + 64 * PART_LINES);
+        PRODUCT(2, 5, 6, lines[1]);
+        PRODUCT(3, 5, 7, lines[1] + 64 * PART_LINES);
+        hn_tile_store(0, sums[0], 64);
+        hn_tile_store(1, sums[1], 64);
+        hn_tile_store(2, sums[2], 64);
+        hn_tile_store(3, sums[3], 64);
+    } else {
+        PRODUCT(0, 4, 6, lines[0]);
+        PRODUCT(1, 5, 7, lines[1]);
+        hn_tile_store(0, sums[0], 64);
+        hn_tile_store(1, sums[1], 64);
+    }
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------------- */
+
+/* The scales of a block, for all rows. */
+typedef struct block_scales {
+    __m512 d, m, part[2];
+    __m512i part_m[2];
+} block_scales;
+
+HN_INLINE block_scales scales_of(const hn_dtype t, place p, const int b) {
+    block_scales s = {.d = block_scale(t, p.super, p.i, b)};
+    if (adds_minimum(t) || takes_minimum(t)) s.m = block_minimum(t, p.super, p.i, b);
+    HN_UNROLL for (int part = 0; part < 2; part++) {
+        if (hn_has_parts(t)) s.part[part] = _mm512_cvtepi32_ps(part_scale(t, p.super, p.i, b, part));
+        if (t == HN_Q2_K) s.part_m[part] = part_minimum(p.super, p.i, b, part);
+    }
+    return s;
+}
+
+/* A row's integer sum of block b of a group as floats; at: its place in a tile. That of two parts stays below 2^24, where
+ * floats are exact; adding zero makes -0 the integer's 0. */
+HN_INLINE __m512 block_sum(const hn_dtype t, int32_t (*sums)[SUMS], int at, const int b, const hn_q8_group *x,
+                           const block_scales *s) {
+    if (hn_has_parts(t)) {
+        const __m512 first = _mm512_cvtepi32_ps(_mm512_load_si512(sums[2 * b] + at));
+        const __m512 second = _mm512_cvtepi32_ps(_mm512_load_si512(sums[2 * b + 1] + at));
+        return _mm512_fmadd_ps(second, s->part[1], _mm512_fmadd_ps(first, s->part[0], _mm512_setzero_ps()));
+    }
+    __m512i sum = _mm512_load_si512(sums[b] + at);
+    if (in_place(t)) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(x->n128[b]));
+    return _mm512_cvtepi32_ps(sum);
+}
+
+/* A row's floats continued with one block. */
+HN_INLINE __m512 add_block(const hn_dtype t, __m512 acc, __m512 sum, const int b, const hn_q8_group *x,
+                           const hn_q8_parts *parts, const block_scales *s) {
+    const __m512 d = _mm512_set1_ps(x->d[b]), ds = _mm512_set1_ps(x->ds[b]);
+    acc = _mm512_fmadd_ps(_mm512_mul_ps(sum, s->d), d, acc);
+    if (adds_minimum(t)) return _mm512_fmadd_ps(s->m, ds, acc);
+    if (t != HN_Q2_K) return takes_minimum(t) ? _mm512_fnmadd_ps(s->m, ds, acc) : acc;
+    __m512i msum = _mm512_madd_epi16(s->part_m[0], _mm512_set1_epi32(parts->n4[2 * b]));
+    msum = _mm512_dpwssd_epi32(msum, s->part_m[1], _mm512_set1_epi32(parts->n4[2 * b + 1]));
+    return _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(msum), s->m), d, acc);
+}
+
+/* The tile's own rows of c continued with a group. */
+HN_INLINE void scale_sums(const hn_dtype t, const walk *k, place p, int32_t (*sums)[SUMS]) {
+    const block_scales s[2] = {scales_of(t, p, 0), scales_of(t, p, 1)};
+    const int skip = HN_STRIP * (own_row(k, p) - first_row(k, p)), end = HN_STRIP * k->rows;
+    const size_t stride = k->j->x_stride, parts_off = hn_act_parts_off(k->j->in);
+    const unsigned char *row = k->j->x + stride * (size_t)own_row(k, p);
+    float *c = k->c + HN_STRIP * first_row(k, p);
+    for (int at = skip; at < end; at += HN_STRIP, row += stride) {
+        const hn_q8_group *x = (const hn_q8_group *)row + p.group;
+        const hn_q8_parts *parts = (const hn_q8_parts *)(row + parts_off) + p.group;
+        __m512 acc = _mm512_load_ps(c + at);
+        HN_UNROLL for (int b = 0; b < 2; b++) {
+            acc = add_block(t, acc, block_sum(t, sums, at, b, x, &s[b]), b, x, parts, &s[b]);
+        }
+        _mm512_store_ps(c + at, acc);
+    }
+}
+
+/* ---- strips ----------------------------------------------------------------------------------------------------------- */
+
+HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *strip, workplace *work) {
+    const int steps = k->groups * k->tiles;
+    place now = {.super = strip}, before = now;
+    take_apart(t, now, work->codes[0]);
+    for (int step = 0; step <= steps; step++) {
+        const place next = next_group(t, now);
+        if (now.tile == 0 && next.group < k->groups) take_apart(t, next, work->codes[next.group % 2]);
+        if (step < steps) multiply(t, k, now, work->codes[now.group % 2], work->sums[step % 2]);
+        if (step > 0) scale_sums(t, k, before, work->sums[(step - 1) % 2]);
+        before = now;
+        now = next_tile(t, k, now);
+    }
+}
+
+typedef void strip_fn(const walk *k, const unsigned char *strip, workplace *work);
+
+static void strips_q8(hn_dtype t, strip_fn *strip, const hn_strips_job *j) {
+    if (j->n < FROM_ROWS) {
+        hn_kernels_get(hn_isa_below(HN_ISA_AMX))->linear_q8[t](j);
+        return;
+    }
+    const int tiles = (j->n + HN_TILE_ROWS - 1) / HN_TILE_ROWS;
+    walk k = {.j = j, .groups = hn_act_groups(j->in), .tiles = tiles, .rows = (j->n + tiles - 1) / tiles, .c = j->c};
+    const hn_tile_config shapes = shapes_for(k.rows);
+    workplace work;
+    hn_tiles_shape(&shapes);
+    if (hn_has_parts(t)) memset(work.codes, 0, sizeof work.codes);
+    memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
+    for (int s = 0; s < j->strips; s++, k.c += HN_STRIP * j->n) strip(&k, j->w[s], &work);
+}
+
+#define STRIPS_Q8(type)                                                                                               \
+    static void strip_##type(const walk *k, const unsigned char *strip, workplace *work) {                            \
+        walk_strip(HN_##type, k, strip, work);                                                                        \
+    }                                                                                                                 \
+    static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, strip_##type, j); }
+HN_BLOCK_TYPES(STRIPS_Q8)
+
+#define LINEAR_ONLY_Q8
+#include "ops/linear_table_tmpl.h"

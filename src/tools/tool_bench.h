@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_bench.h - the parts of `hunch bench`: cmd_bench.c opens and chooses, tool_bench_machine.c, tool_bench_model.c and
+ * tool_bench_profile.c measure and judge, tool_bench_show.c, tool_bench_files.c and tool_bench_plot.c write it down, tool_bench_requests.c lets another
+ * program ask. Functions that return int give 0, or the exit code after their message. */
+#ifndef HN_TOOL_BENCH_H
+#define HN_TOOL_BENCH_H
+
+#include "tool_file.h"
+#include "tool_open.h"
+#include "tool_stats.h"
+
+enum { BENCH_MOST_TURNS = 7, BENCH_MOST_ROWS = 64, BENCH_PREFILL = 512, BENCH_DECODE = 64 };
+
+/* The passes of one number of rows behind one context. Times of turns stand beside the read bandwidth of the same turn. */
+typedef struct bench_pass {
+    int rows, context;
+    hunch_work work;
+    double seconds[BENCH_MOST_TURNS];
+    double read_gb_s[BENCH_MOST_TURNS];
+    tool_spread s;                    /* of seconds */
+    double one_row_s;                 /* median of one row behind the same context, in the same turns */
+    double limit_s, fraction, of_bandwidth; /* medians over turns: the limit, limit / time, bytes / time / bandwidth */
+    int commit;                       /* rows kept by the commit that is measured beside it */
+    double commit_s;                  /* NAN: not measured */
+} bench_pass;
+
+/* Generation of `parallel` texts at once. */
+typedef struct bench_plain {
+    int prompt, new_tokens, context; /* context: in the middle of the new tokens */
+    hunch_work work;                 /* of one new token of each text */
+    double prefill_tok_s[BENCH_MOST_TURNS], decode_tok_s[BENCH_MOST_TURNS], read_gb_s[BENCH_MOST_TURNS];
+    tool_spread prefill, decode;
+    double prefill_limit_tok_s, prefill_fraction, decode_limit_tok_s, decode_fraction, of_bandwidth;
+} bench_plain;
+
+/* Read bandwidth of one number of threads, kind of pages and size. */
+typedef struct bench_read {
+    int threads;
+    bool huge;
+    size_t bytes;
+    tool_spread gb_s;
+} bench_read;
+
+typedef struct bench_profile {
+    int rows, context;
+    double pass_s;                      /* medians of many passes */
+    hunch_phase phase[HUNCH_PHASES];
+} bench_profile;
+
+typedef struct bench {
+    tool_options o;
+    const char *name; /* of the model, as given */
+    hunch_model *model;
+    hunch_engine *engine;
+    hunch_meter *meter;
+    hunch_model_info info;
+    hunch_machine machine; /* the best that was seen */
+    double load_s;
+    int turns, parallel;
+    bench_read *reads; /* --machine */
+    int n_reads;
+    double *read_gb_s; /* of all turns so far */
+    size_t n_read, cap_read;
+    bench_plain plain;
+    bench_pass *passes; /* by context, then by rows, as asked for */
+    int n_passes;
+    bench_profile *profiles;
+    int n_profiles;
+} bench;
+
+/* ---- tool_bench_machine.c ---- */
+
+int bench_machine_reads(bench *b);   /* threads, pages and sizes */
+int bench_machine_peaks(bench *b);   /* the short version: b->machine becomes the best of it and what it was */
+int bench_machine_turn(bench *b, double *gb_s); /* the bandwidth of these seconds */
+/* Seconds that the machine needs for this work at least. */
+double bench_limit(const bench *b, const hunch_work *w, double read_gb_s);
+
+/* ---- tool_bench_model.c, tool_bench_profile.c, tool_bench_requests.c ---- */
+
+/* Lists b->passes: what the flags ask for, of what fits. Returns how many. */
+int bench_passes_plan(bench *b);
+int bench_plain_measure(bench *b);
+int bench_passes_measure(bench *b);
+void bench_judge(bench *b); /* after the machine was measured for the last time */
+int bench_profiles_measure(bench *b);
+int bench_requests_serve(bench *b);
+
+/* ---- tool_bench_show.c, tool_bench_files.c, tool_bench_plot.c ---- */
+
+int bench_table(const bench *b);
+int bench_files(const bench *b); /* the files that the flags name, then standard output */
+int bench_plot(const bench *b, const char *path);
+
+#endif

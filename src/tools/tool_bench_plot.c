@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_bench_plot.c - see tool_bench.h: times of passes by rows as an SVG, one line a context, its limit dashed beside it.
+ * Both axes are logarithmic: what is flat is level, what costs its price a row rises at one slope. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tool_bench.h"
+
+enum { WIDTH = 900, HEIGHT = 600, LEFT = 78, RIGHT = 24, TOP = 112, BOTTOM = 64, COLORS = 6 };
+
+static const char *const colors[COLORS] = {"#1457a8", "#b8470b", "#22702c", "#7a2f8f", "#8a6d00", "#b01e4a"};
+
+typedef struct plot {
+    tool_file *file;
+    double x_most, y_least, y_most; /* of the axes: rows; t(n)/t(1) */
+} plot;
+
+static void put(plot *p, const char *fmt, ...) TOOL_PRINTF(2, 3);
+static void put(plot *p, const char *fmt, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    tool_file_write(p->file, text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+/* Text between tags; bytes that XML does not allow become question marks. */
+static void put_text(plot *p, const char *s) {
+    for (; *s; s++) {
+        const char *escaped = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
+        if (escaped)
+            put(p, "%s", escaped);
+        else
+            put(p, "%c", (unsigned char)*s < 32 ? '?' : *s);
+    }
+}
+
+static double x_of(const plot *p, double rows) {
+    return LEFT + log(rows) / log(p->x_most) * (WIDTH - LEFT - RIGHT);
+}
+
+static double y_of(const plot *p, double ratio) {
+    const double share = log(ratio / p->y_least) / log(p->y_most / p->y_least);
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
+}
+
+/* ---- axes ------------------------------------------------------------------------------------------------------- */
+
+static void find_ranges(plot *p, const bench *b) {
+    double low = 1, high = 2, rows = 2;
+    for (int i = 0; i < b->n_passes; i++) {
+        const bench_pass *q = &b->passes[i];
+        low = fmin(low, fmin(q->limit_s, q->s.low) / q->one_row_s);
+        high = fmax(high, fmax(q->limit_s, q->s.high) / q->one_row_s);
+        rows = fmax(rows, q->rows);
+    }
+    p->x_most = rows * 1.08;
+    p->y_least = low / 1.12;
+    p->y_most = high * 1.12;
+}
+
+static void put_axes(plot *p, const bench *b) {
+    static const double ratios[] = {0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+        if (ratios[i] < p->y_least || ratios[i] > p->y_most)
+            continue;
+        const double y = y_of(p, ratios[i]);
+        put(p, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\"/>\n", LEFT, y, WIDTH - RIGHT, y,
+            ratios[i] == 1 ? "#888888" : "#dddddd");
+        put(p, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8, y + 5, ratios[i]);
+    }
+    double last = -100;
+    for (int rows = 1; rows <= BENCH_MOST_ROWS; rows++) {
+        bool there = false;
+        for (int i = 0; i < b->n_passes; i++)
+            there |= b->passes[i].rows == rows;
+        const double x = x_of(p, rows);
+        if (!there || x - last < 22)
+            continue;
+        last = x;
+        put(p, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>\n", x, TOP, x, HEIGHT - BOTTOM);
+        put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x, HEIGHT - BOTTOM + 20, rows);
+    }
+    put(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">rows of a pass, n</text>\n", (LEFT + WIDTH - RIGHT) / 2,
+        HEIGHT - 16);
+    put(p, "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">t(n) / t(1)</text>\n",
+        (TOP + HEIGHT - BOTTOM) / 2);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+static void put_line(plot *p, const bench_pass *first, const bench_pass *end, const char *color, bool limit) {
+    put(p, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"%s points=\"", color, limit ? "1.6" : "2.4",
+        limit ? " stroke-dasharray=\"7 5\"" : "");
+    for (const bench_pass *q = first; q < end; q++)
+        put(p, "%.1f,%.1f ", x_of(p, q->rows), y_of(p, (limit ? q->limit_s : q->s.median) / q->one_row_s));
+    put(p, "\"/>\n");
+}
+
+static void put_context(plot *p, const bench_pass *first, const bench_pass *end, int number) {
+    const char *color = colors[number % COLORS];
+    put_line(p, first, end, color, true);
+    put_line(p, first, end, color, false);
+    for (const bench_pass *q = first; q < end; q++) {
+        const double x = x_of(p, q->rows);
+        put(p, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.2\"/>\n", x,
+            y_of(p, q->s.low / q->one_row_s), x, y_of(p, q->s.high / q->one_row_s), color);
+        put(p, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y_of(p, q->s.median / q->one_row_s), color);
+    }
+    const int y = TOP + 26 + 24 * number;
+    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2.4\"/>\n", LEFT + 14, y - 5,
+        LEFT + 46, y - 5, color);
+    put(p, "<text x=\"%d\" y=\"%d\">context %d: t(1) = %.2f ms</text>\n", LEFT + 56, y, first->context,
+        first->one_row_s * 1e3);
+}
+
+static void put_contexts(plot *p, const bench *b) {
+    int number = 0;
+    for (int first = 0, end; first < b->n_passes; first = end, number++) {
+        for (end = first; end < b->n_passes && b->passes[end].context == b->passes[first].context; end++)
+            continue;
+        put_context(p, b->passes + first, b->passes + end, number);
+    }
+    const int y = TOP + 26 + 24 * number;
+    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n",
+        LEFT + 14, y - 5, LEFT + 46, y - 5);
+    put(p, "<text x=\"%d\" y=\"%d\">what the machine allows; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
+}
+
+static void put_title(plot *p, const bench *b) {
+    const hunch_machine *m = &b->machine;
+    const char *slash = strrchr(b->name, '/');
+    put(p, "<text x=\"%d\" y=\"36\" font-size=\"21\" font-weight=\"bold\">", LEFT);
+    put_text(p, slash && slash[1] ? slash + 1 : b->name);
+    put(p, ": time of a pass of n rows</text>\n<text x=\"%d\" y=\"64\">", LEFT);
+    put_text(p, m->cpu);
+    put(p, ", %d threads, level %s, hunch %s</text>\n", m->threads, m->isa, hunch_version());
+    put(p, "<text x=\"%d\" y=\"88\">read bandwidth %.1f GB/s, products int8 %.0f, bf16 %.0f GMAC/s; ", LEFT,
+        tool_median(b->read_gb_s, b->n_read), m->int8_gmac_s, m->bf16_gmac_s);
+    put(p, "all logits, medians of %d turns</text>\n", b->turns);
+}
+
+int bench_plot(const bench *b, const char *path) {
+    tool_file file;
+    plot p = {.file = &file};
+    int code = tool_file_begin(&file, path);
+    if (code)
+        return tool_file_end(&file, code);
+    find_ranges(&p, b);
+    put(&p, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "font-family=\"sans-serif\" font-size=\"15\" fill=\"#111111\">\n",
+        WIDTH, HEIGHT, WIDTH, HEIGHT);
+    put(&p, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH, HEIGHT);
+    put_axes(&p, b);
+    put_contexts(&p, b);
+    put_title(&p, b);
+    put(&p, "</svg>\n");
+    return tool_file_end(&file, 0);
+}

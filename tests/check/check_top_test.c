@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
+ * with ties, with rows of no numbers, through a map of ids; rows that are not to be written are left alone. Matrices of
+ * rows picked from others. */
+#include "check.h"
+
+enum { MOST_OUT = 300 };
+
+typedef struct work {
+    check_ops c;
+    hn_weight w;
+    hn_act act;
+    hn_buf x, y, all;
+    hn_top top;
+    int n, n_written, ldy;
+    float scale;
+} work;
+
+static void work_rank(void *arg, int rank, int ranks) {
+    const work *k = arg;
+    const hn_ops *o = &k->c.o;
+    const hn_exec ex = {o, rank, ranks};
+    const hn_linear_out all = {&k->w, k->all, k->ldy};
+    o->quantise(&ex, k->n, k->x, k->w.in, k->act, o->act_forms(o, k->w.dtype));
+    o->linear(&ex, k->n, k->act, &all, 1, false);
+    if (k->scale != 1) o->scale(&ex, k->n, k->all, k->ldy, k->w.out, k->scale);
+    o->linear_top(&ex, k->n, k->act, &k->w, k->scale, k->y, k->ldy, k->n_written, &k->top);
+}
+
+static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in) {
+    const size_t row = check_row_bytes(t, in), stride = hn_strip_bytes(t, in);
+    hn_weight w = {.dtype = t, .out = out, .in = in, .data = check_mem(o, stride * (size_t)hn_strips(out)), .strip_stride = stride};
+    unsigned char *rows = hn_alloc(row * (size_t)out);
+    float *factors = check_factors(t, in);
+    for (int i = 0; i < out; i++) {
+        if (i > 0 && check_int(0, 3) == 0)
+            memcpy(rows + row * (size_t)i, rows + row * (size_t)check_int(0, i - 1), row); /* a tie in every row */
+        else
+            check_weights(t, in, SMALL, rows + row * (size_t)i);
+    }
+    for (int s = 0; s < hn_strips(out); s++)
+        o->pack_strip(o, t, out, in, rows, row, factors, s * HN_STRIP, hn_at(w.data, stride * (size_t)s));
+    hn_free(rows);
+    hn_free(factors);
+    return w;
+}
+
+/* Ids in any order, each another. */
+static void fill_map(int32_t *map, int n) {
+    for (int i = 0; i < n; i++) map[i] = 1000 + 3 * i;
+    for (int i = n - 1; i > 0; i--) {
+        const int j = check_int(0, i);
+        const int32_t id = map[i];
+        map[i] = map[j];
+        map[j] = id;
+    }
+}
+
+static work work_create(hn_isa isa, hn_dtype t, bool f32) {
+    const int block = hn_dtype_block(t), in = block * check_int(1, 256 / block), out = check_int(1, MOST_OUT);
+    work k = {.c = check_open(check_int(1, 4), isa, f32), .n = check_int(1, HN_MAX_ROWS), .ldy = out + 3};
+    const hn_ops *o = &k.c.o;
+    k.n_written = check_int(0, 2) ? check_int(0, k.n) : 0;
+    k.scale = check_int(0, 1) ? 1 : 0.125f;
+    k.w = weight_create(o, t, out, in);
+    k.act = (hn_act){check_mem(o, o->act_bytes(in, k.n)), in, k.n};
+    k.x = check_mem(o, (size_t)(k.n * in) * sizeof(float));
+    for (int r = 0; r < k.n; r++)
+        check_fill(hn_host_f32(k.x) + r * in, in, check_int(0, 3) ? USUAL : check_int(0, 1) ? ZERO : NOT_FINITE);
+    k.y = check_put_random(o, k.n * k.ldy);
+    k.all = check_mem(o, (size_t)(k.n * k.ldy) * sizeof(float));
+    k.top.k = check_int(0, 1) ? 1 : check_int(2, HN_MAX_TOP);
+    k.top.id = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(int32_t));
+    k.top.value = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(float));
+    k.top.scratch = check_mem(o, o->top_scratch(o, k.n, k.top.k));
+    if (check_int(0, 1)) {
+        k.top.map = check_mem(o, (size_t)out * sizeof(int32_t));
+        fill_map((int32_t *)hn_host(k.top.map), out);
+    }
+    return k;
+}
+
+static void work_free(work *k) {
+    const hn_buf all[] = {k->w.data, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) k->c.o.mem_free(&k->c.o, all[i].mem);
+    check_close(&k->c);
+}
+
+/* The best of a row that is not `taken` yet, or -1. */
+static int next_best(const work *k, const float *row, const bool *taken) {
+    const int32_t *map = k->top.map.mem ? hn_host_i32(k->top.map) : NULL;
+    int best = -1;
+    for (int i = 0; i < k->w.out; i++) {
+        if (taken[i] || isnan(row[i])) continue;
+        if (best < 0 || row[i] > row[best] || (row[i] == row[best] && map && map[i] < map[best])) best = i;
+    }
+    return best;
+}
+
+static void check_row(const work *k, int r) {
+    const float *row = hn_host_f32(k->all) + r * k->ldy;
+    bool taken[MOST_OUT] = {false};
+    for (int i = 0; i < k->top.k; i++) {
+        const int best = next_best(k, row, taken), at = r * k->top.k + i;
+        const int32_t want = best < 0 ? -1 : k->top.map.mem ? hn_host_i32(k->top.map)[best] : best;
+        assert_int_equal(hn_host_i32(k->top.id)[at], want);
+        assert_true(check_same(hn_host_f32(k->top.value)[at], best < 0 ? NAN : row[best]));
+        if (best >= 0) taken[best] = true;
+    }
+}
+
+static void one_product(hn_isa isa, hn_dtype t, bool f32) {
+    work k = work_create(isa, t, f32);
+    float *before = hn_alloc((size_t)(k.n * k.ldy) * sizeof *before);
+    memcpy(before, hn_host(k.y), (size_t)(k.n * k.ldy) * sizeof *before);
+    hn_pool_run(k.c.pool, work_rank, &k);
+    for (int r = 0; r < k.n; r++) {
+        const float *y = hn_host_f32(k.y) + r * k.ldy;
+        check_row(&k, r);
+        if (r < k.n_written) memcpy(before + r * k.ldy, hn_host_f32(k.all) + r * k.ldy, (size_t)k.w.out * sizeof *y);
+        check_same_row(y, before + r * k.ldy, k.ldy, "written", r);
+    }
+    hn_free(before);
+    work_free(&k);
+}
+
+static void top_test(void **state HN_UNUSED) {
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+        for (int t = 0; t < HN_WEIGHT_TYPES; t++) one_product(isa, (hn_dtype)t, t % 4 == 3);
+}
+
+/* Every weight of a matrix of picked rows is that of the row it was picked from. */
+static void pick_test(void **state HN_UNUSED) {
+    check_ops c = check_open(1, HN_ISA_REF, false);
+    for (int t = 0; t < HN_WEIGHT_TYPES; t++) {
+        const int block = hn_dtype_block((hn_dtype)t), in = block * check_int(1, 600 / block);
+        const size_t stride = hn_strip_bytes((hn_dtype)t, in);
+        hn_weight w = weight_create(&c.o, (hn_dtype)t, 70, in);
+        int32_t ids[37];
+        for (int i = 0; i < 37; i++) ids[i] = check_int(0, 69);
+        check_buf strip = check_alloc(stride, 0);
+        hn_mem mem = {strip.p, stride};
+        float *want = hn_alloc((size_t)in * sizeof *want), *have = hn_alloc((size_t)in * sizeof *have);
+        for (int first = 0; first < 37; first += HN_STRIP) {
+            c.o.pick_strip(&c.o, &w, ids, 37, first, (hn_buf){&mem, 0});
+            for (int lane = 0; lane < HN_STRIP; lane++) {
+                const int row = first + lane < 37 ? ids[first + lane] : -1;
+                hn_strip_row((hn_dtype)t, in, strip.p, lane, 0, in, have);
+                memset(want, 0, (size_t)in * sizeof *want);
+                if (row >= 0)
+                    hn_strip_row((hn_dtype)t, in, (unsigned char *)hn_host(w.data) + stride * (size_t)(row / HN_STRIP),
+                                 row % HN_STRIP, 0, in, want);
+                for (int i = 0; i < in; i++) assert_true(row < 0 ? have[i] == 0 : check_same(have[i], want[i]));
+            }
+        }
+        hn_free(want);
+        hn_free(have);
+        check_free(&strip);
+        c.o.mem_free(&c.o, w.data.mem);
+    }
+    check_close(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(top_test), cmocka_unit_test(pick_test)};
+    check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* linear_evex_vnni.c - the products of linear_avxvnni.c with the same instruction as AVX-512 has it, for check_linear_test
+ * alone: processors that have it in the other form are rarer among ours. */
+#include "check_forms.h"
+
+#define LINEAR_DOT _mm256_dpbusd_epi32
+#define LINEAR_TABLE check_form_evex
+#include "ops/x86/linear_vnni256_tmpl.h"

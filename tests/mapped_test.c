@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mapped_test.c - models whose matrices stay in the file (hunch_model_options.mapped): tokens and logits bit for bit those of
+ * the packed model, of GGUF files and folders, at every level, with one thread and two. What one matrix of each type gives:
+ * check/check_stored_test.c. How much memory it takes: memory_test.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+static hunch_model *open_mapped(const char *path, const char *isa, int threads, hunch_precision precision) {
+    hunch_model_options o;
+    hunch_model *m = NULL;
+    hunch_model_options_defaults(&o);
+    o.isa = isa;
+    o.threads = threads;
+    o.precision = precision;
+    o.mapped = true;
+    must(hunch_model_open(&m, path, &o, err));
+    return m;
+}
+
+static void answer_of(hunch_model *m, const char *draft, answer *out) {
+    static const hunch_token prompt[] = {1, 5, 9, 3, 12, 5, 9, 3, 20, 7, 5, 9};
+    hunch_engine *e = open_engine(m, draft, 1, 5, HUNCH_KV_DEFAULT, 16, 48);
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = sizeof prompt / sizeof *prompt;
+    r.max_tokens = 10;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.top_p = 1};
+    run_requests(e, &r, 1, true, out);
+    hunch_engine_close(&e);
+}
+
+static void check_model(const char *name, const char *isa, int threads, hunch_precision precision) {
+    char what[300];
+    answer want = {0}, got = {0};
+    hunch_model_info info;
+    hunch_model *m = open_model(data_path(name), isa, threads, precision);
+    answer_of(m, NULL, &want);
+    hunch_model_get_info(m, &info);
+    assert_int_equal(info.mapped_bytes, 0);
+    const uint64_t packed = info.memory_bytes;
+    hunch_model_close(&m);
+    m = open_mapped(data_path(name), isa, threads, precision);
+    hunch_model_get_info(m, &info);
+    assert_true(info.mapped_bytes > 0 && info.memory_bytes < packed);
+    for (int i = 0; i < 2; i++) {
+        snprintf(what, sizeof what, "%s mapped, %s, %d threads, precision %d, draft %d", name, isa, threads, precision, i);
+        answer_of(m, i ? "ngram" : NULL, &got);
+        assert_same(&want, &got, what);
+        answer_free(&got);
+    }
+    answer_free(&want);
+    hunch_model_close(&m);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static const char *const models[] = {"models/stories260K/stories260K.f16.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
+                                         "goldens/qwen3-fp8", "goldens/phi3-fused", "goldens/llama-tied",
+                                         "goldens/granite-bias"};
+    const char *isa[HN_ISA_COUNT];
+    const int n = levels(isa);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (int k = 0; k < n; k++)
+            for (int threads = 1; threads <= 2; threads++) {
+                check_model(models[i], isa[k], threads, HUNCH_PRECISION_NATIVE);
+                if (!light()) check_model(models[i], isa[k], threads, HUNCH_PRECISION_F32);
+            }
+}
+
+/* Text comes from what was read before the source was trimmed. */
+static void test_text(void **state) {
+    (void)state;
+    static const char *const models[] = {"models/stories260K/stories260K.f16.gguf", "models/stories260K/hf"};
+    for (size_t i = 0; i < 2; i++) {
+        hunch_model *m = open_mapped(data_path(models[i]), "best", 1, HUNCH_PRECISION_NATIVE);
+        hunch_token *ids;
+        char *text;
+        size_t n, len;
+        must(hunch_tokenize(m, "Once upon a time", 16, 0, &ids, &n, err));
+        must(hunch_detokenize(m, ids, n, &text, &len, err));
+        assert_memory_equal(text, "Once upon a time", 16);
+        hunch_free(ids);
+        hunch_free(text);
+        hunch_model_close(&m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_text)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

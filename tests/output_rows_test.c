@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output_rows_test.c - what rows get of the output matrix: all logits, the best one, or nothing. Greedy texts write no
+ * logits and say the same; a model whose logits are no numbers fails them alike; an output matrix over chosen tokens says of
+ * them what the whole one says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "engine/engine.h"
+#include "fixture.h"
+#include "model/reduced_output.h"
+
+/* Tied and not, with and without scaled logits, of quantised, float and 16-bit weights. */
+static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
+                                     "goldens/llama-tied", "goldens/granite-mults"};
+enum { MODELS = sizeof models / sizeof *models, ROWS = 24, MESSAGE = 1000 };
+
+static uint64_t rng = 7;
+static int below(int n) { return (int)(hn_splitmix(&rng) % (uint64_t)n); }
+
+/* The argmax as the sampler defines it. */
+static int32_t best_of(const float *l, int n) {
+    int32_t best = -1;
+    for (int i = 0; i < n; i++)
+        if (l[i] > (best < 0 ? -INFINITY : l[best])) best = i;
+    return best;
+}
+
+/* One pass of a fresh cache; keeps the bests, and the logits of rows that have them. */
+static void run_pass(const hn_model *m, const hn_row *row, int32_t *best, float *logits) {
+    hn_cache_group g[HN_MODEL_GROUPS];
+    const int groups = hn_kv_groups(&m->arch, HN_F32, g, NULL), seq = 0;
+    hn_cache *cache = NULL;
+    hn_runner *r = NULL;
+    g[0].page_rows = 16;
+    must(hn_cache_open(&cache, &m->ops, g, groups, 1, 64, 0, err));
+    must(hn_runner_open(&r, m, cache, 0, 64, NULL, err));
+    hn_cache_seq_begin(cache, seq);
+    must(hn_pass_run(r, row, ROWS, &seq, 1, err));
+    for (int i = 0; i < ROWS; i++) {
+        if (row[i].logits == HN_LOGITS_NONE) continue;
+        const float *l = hn_pass_logits(r, i);
+        assert_true((l != NULL) == (row[i].logits == HN_LOGITS_ALL));
+        best[i] = hn_pass_argmax(r, i);
+        if (l) memcpy(logits + i * m->arch.vocab, l, (size_t)m->arch.vocab * sizeof *l);
+    }
+    hn_runner_close(&r);
+    hn_cache_close(&cache);
+}
+
+static void test_rows_among_others(void **state) {
+    (void)state;
+    for (int f = 0; f < MODELS; f++) {
+        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+        const int vocab = m->target.arch.vocab;
+        float *all = malloc(sizeof *all * (size_t)(ROWS * vocab)), *some = malloc(sizeof *some * (size_t)(ROWS * vocab));
+        hn_row row[ROWS];
+        int32_t want[ROWS], have[ROWS];
+        for (int i = 0; i < ROWS; i++) row[i] = (hn_row){below(vocab), 0, (int16_t)(i - 1), HN_LOGITS_ALL, false};
+        run_pass(&m->target, row, want, all);
+        for (int i = 0; i < ROWS; i++) assert_int_equal(want[i], best_of(all + i * vocab, vocab));
+        for (int round = 0; round < 6; round++) {
+            for (int i = 0; i < ROWS; i++) row[i].logits = round ? (hn_logits)below(3) : HN_LOGITS_BEST;
+            run_pass(&m->target, row, have, some);
+            for (int i = 0; i < ROWS; i++) {
+                if (row[i].logits != HN_LOGITS_NONE) assert_int_equal(have[i], want[i]);
+                if (row[i].logits == HN_LOGITS_ALL)
+                    assert_memory_equal(some + i * vocab, all + i * vocab, sizeof *all * (size_t)vocab);
+            }
+        }
+        free(all);
+        free(some);
+        hunch_model_close(&m);
+    }
+}
+
+static hunch_request ask(const hunch_model *m, const hunch_token *prompt, size_t n) {
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = n;
+    r.max_tokens = 40;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.top_p = 1};
+    return r;
+}
+
+static void test_greedy_writes_no_logits(void **state) {
+    (void)state;
+    static const hunch_token prompt[] = {1, 43, 47, 61, 78};
+    static const char *const drafts[] = {NULL, "forced,accept=0.6,depth=5"};
+    for (int f = 0; f < MODELS; f++) {
+        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+        const hunch_request r = ask(m, prompt, sizeof prompt / sizeof *prompt);
+        for (int d = 0; d < 2; d++) {
+            hunch_engine *e = open_engine(m, drafts[d], 2, 64, HUNCH_KV_DEFAULT, 64, 128);
+            answer shown = {0}, silent[2] = {{0}}, warm = {0};
+            run_requests(e, &r, 1, true, &shown);
+            assert_non_null(hn_pass_logits(e->runner, 0));
+            run_requests(e, (hunch_request[]){r, r}, 2, false, silent);
+            assert_null(hn_pass_logits(e->runner, 0));
+            assert_same(&shown, &silent[0], models[f]);
+            assert_same(&shown, &silent[1], models[f]);
+            hunch_request other[] = {r, r, r}; /* who reads logits has them */
+            other[0].sampling.temperature = 0.7;
+            other[1].sampling.repetition_penalty = 1.2;
+            other[2].logprobs = true;
+            for (int i = 0; i < 3; i++) {
+                run_requests(e, &other[i], 1, false, &warm);
+                assert_non_null(hn_pass_logits(e->runner, 0));
+                answer_free(&warm);
+            }
+            answer_free(&shown);
+            answer_free(&silent[0]);
+            answer_free(&silent[1]);
+            hunch_engine_close(&e);
+        }
+        hunch_model_close(&m);
+    }
+}
+
+/* The error of a session whose every logit is a NaN. */
+static void failure(hunch_engine *e, const hunch_request *r, char message[MESSAGE]) {
+    hunch_session *s = NULL;
+    hunch_session_state st;
+    must(hunch_session_open(&s, e, r, err));
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    hunch_session_get(s, &st);
+    assert_int_equal(st.finish, HUNCH_FINISH_FAILED);
+    assert_int_equal(st.n_tokens, 0);
+    snprintf(message, MESSAGE, "%s", st.error.message);
+    hunch_session_close(&s);
+}
+
+static void ignore_logits(void *user, size_t index, const float *logits, int vocab) {
+    (void)user, (void)index, (void)logits, (void)vocab;
+}
+
+static void test_no_numbers(void **state) {
+    (void)state;
+    static const hunch_token prompt[] = {1, 43, 47};
+    hunch_model *m = open_model(data_path(models[0]), "best", 2, HUNCH_PRECISION_NATIVE);
+    const float nan = NAN;
+    char silent[MESSAGE], shown[MESSAGE];
+    hn_model *t = &m->target;
+    for (int i = 0; i < t->arch.hidden; i++) t->ops.write(&t->ops, hn_at(t->output_norm, sizeof nan * (size_t)i), &nan, sizeof nan);
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 128);
+    hunch_request r = ask(m, prompt, 3);
+    failure(e, &r, silent);
+    r.on_logits = ignore_logits;
+    failure(e, &r, shown);
+    assert_string_equal(silent, shown);
+    assert_non_null(strstr(silent, "every logit is NaN"));
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* ---- chosen tokens -------------------------------------------------------------------------------------------------- */
+
+enum { CHOSEN = 90, TOP = 7, INPUTS = 3 };
+
+typedef struct chosen {
+    const hn_model *m;
+    hn_reduced_output reduced;
+    hn_buf x, logits;
+    hn_act act;
+    hn_top top;
+} chosen;
+
+static void chosen_rank(void *arg, int rank, int ranks) {
+    const chosen *c = arg;
+    const hn_ops *o = &c->m->ops;
+    const hn_exec ex = {o, rank, ranks};
+    const int vocab = c->m->arch.vocab;
+    o->quantise(&ex, INPUTS, c->x, c->m->arch.hidden, c->act, c->m->output_forms);
+    o->linear(&ex, INPUTS, c->act, &(hn_linear_out){&c->m->output, c->logits, vocab}, 1, false);
+    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, 1, (hn_buf){NULL, 0}, 0, 0, &c->top);
+}
+
+static hn_buf room(const hn_model *m, size_t bytes) {
+    hn_buf b = {NULL, 0};
+    must(m->ops.mem_create(&m->ops, bytes, &b.mem, err));
+    return b;
+}
+
+static void check_chosen(const hn_model *m) {
+    const int hidden = m->arch.hidden, vocab = m->arch.vocab;
+    chosen c = {.m = m, .x = room(m, sizeof(float) * (size_t)(INPUTS * hidden)),
+                .logits = room(m, sizeof(float) * (size_t)(INPUTS * vocab)),
+                .act = {room(m, m->ops.act_bytes(hidden, INPUTS)), hidden, INPUTS},
+                .top = {.k = TOP, .id = room(m, 4 * INPUTS * TOP), .value = room(m, 4 * INPUTS * TOP),
+                        .scratch = room(m, m->ops.top_scratch(&m->ops, INPUTS, TOP))}};
+    int32_t ids[CHOSEN];
+    uint8_t *is = calloc(1, (size_t)vocab);
+    for (int i = 0; i < CHOSEN;) {
+        const int id = below(vocab);
+        if (!is[id]++) ids[i++] = id;
+    }
+    for (int i = 0; i < INPUTS * hidden; i++) {
+        const float v = (float)below(2001) * 1e-3f - 1;
+        m->ops.write(&m->ops, hn_at(c.x, sizeof v * (size_t)i), &v, sizeof v);
+    }
+    must(hn_model_reduce_output(m, ids, CHOSEN, &c.reduced, err));
+    c.top.map = c.reduced.ids;
+    hn_pool_run(m->pool, chosen_rank, &c);
+    const float *logits = m->ops.view(&m->ops, c.logits), *value = m->ops.view(&m->ops, c.top.value);
+    const int32_t *best = m->ops.view(&m->ops, c.top.id);
+    for (int r = 0; r < INPUTS; r++, logits += vocab) {
+        memset(is, 0, (size_t)vocab);
+        for (int k = 0; k < TOP; k++) { /* the best of the whole row that was chosen and is not told yet */
+            int32_t want = -1;
+            for (int i = 0; i < CHOSEN; i++)
+                if (!is[ids[i]] && (want < 0 || logits[ids[i]] > logits[want] ||
+                                    (logits[ids[i]] == logits[want] && ids[i] < want)))
+                    want = ids[i];
+            assert_int_equal(best[r * TOP + k], want);
+            assert_true(value[r * TOP + k] == logits[want]);
+            is[want] = 1;
+        }
+    }
+    free(is);
+    hn_reduced_output_free(m, &c.reduced);
+    const hn_buf all[] = {c.x, c.logits, c.act.data, c.top.id, c.top.value, c.top.scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) m->ops.mem_free(&m->ops, all[i].mem);
+}
+
+static void test_chosen_tokens(void **state) {
+    (void)state;
+    for (int f = 0; f < MODELS; f++) {
+        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+        check_chosen(&m->target);
+        hunch_model_close(&m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_among_others), cmocka_unit_test(test_greedy_writes_no_logits),
+                                       cmocka_unit_test(test_no_numbers), cmocka_unit_test(test_chosen_tokens)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
