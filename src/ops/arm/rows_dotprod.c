@@ -6,7 +6,7 @@
 #include "ops/arm/math_neon.h"
 #include "ops/kernels.h"
 
-static void rmsnorm(const float *x, const float *w, int in, float eps, float *y) {
+static float inverse_rms(const float *x, int in, float eps) {
     float32x4_t sum[4] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
     int i = 0;
     for (; i + 16 <= in; i += 16) {
@@ -19,10 +19,13 @@ static void rmsnorm(const float *x, const float *w, int in, float eps, float *y)
         const float32x4_t v = hn_load_neon(x + i + 4 * j, in - i - 4 * j);
         sum[j] = vfmaq_f32(sum[j], v, v);
     }
-    const float32x4_t r = vdupq_n_f32(1.0f / sqrtf(hn_sum_neon(sum) / (float)in + eps));
-    for (i = 0; i < in; i += 4) {
-        const float32x4_t v = vmulq_f32(hn_load_neon(x + i, in - i), r);
-        hn_store_neon(y + i, in - i, vmulq_f32(v, hn_load_neon(w + i, in - i)));
+    return 1.0f / sqrtf(hn_sum_neon(sum) / (float)in + eps);
+}
+
+static void normalise(const float *x, const float *w, int count, float r, float *y) {
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = vmulq_f32(hn_load_neon(x + i, count - i), vdupq_n_f32(r));
+        hn_store_neon(y + i, count - i, vmulq_f32(v, hn_load_neon(w + i, count - i)));
     }
 }
 
@@ -118,7 +121,7 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
-HN_INLINE uint16x4_t round_bf16(float32x4_t v) {
+HN_INLINE uint16x4_t to_bf16(float32x4_t v) {
     const uint32x4_t u = vreinterpretq_u32_f32(v), high = vshrq_n_u32(u, 16);
     const uint32x4_t r = vaddq_u32(vaddq_u32(u, vdupq_n_u32(0x7fff)), vandq_u32(high, vdupq_n_u32(1)));
     const uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
@@ -134,42 +137,47 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     for (int i = 0; i < count; i += 4) {
         const float32x4_t v = hn_load_neon(x + i, count - i);
         uint16_t four[4];
-        vst1_u16(four, t == HN_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : round_bf16(v));
+        vst1_u16(four, t == HN_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : to_bf16(v));
         memcpy(half + i, four, (size_t)(count - i < 4 ? count - i : 4) * sizeof *four);
     }
 }
 
-/* The larger of both; a where b is a NaN. */
-HN_INLINE float32x4_t larger(float32x4_t a, float32x4_t b) { return vbslq_f32(vcgtq_f32(b, a), b, a); }
+/* Numbers smaller than 2^-126 are zero. */
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = hn_load_neon(x + i, count - i);
+        const uint32x4_t tiny = vcaltq_f32(v, vdupq_n_f32(0x1p-126f)), sign = vdupq_n_u32(0x80000000);
+        const uint32x4_t bits = vreinterpretq_u32_f32(v), flushed = vbslq_u32(tiny, vandq_u32(bits, sign), bits);
+        uint16_t four[4];
+        vst1_u16(four, to_bf16(vreinterpretq_f32_u32(flushed)));
+        memcpy(y + i, four, (size_t)(count - i < 4 ? count - i : 4) * sizeof *four);
+    }
+    if (count % 2) y[count] = 0;
+}
 
-/* The largest value first, then the first place that has it. */
-static int argmax(const float *x, int cols) {
-    const float32x4_t least = vdupq_n_f32(-INFINITY);
-    float32x4_t top[4] = {least, least, least, least};
-    float most;
-    int i = 0;
-    for (; i + 16 <= cols; i += 16) {
-        HN_UNROLL for (int j = 0; j < 4; j++) top[j] = larger(top[j], vld1q_f32(x + i + 4 * j));
+static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
+    static const uint32_t bit[4] = {1, 2, 4, 8};
+    unsigned all = 0;
+    for (int r = 0; r < n; r++, c += HN_STRIP) {
+        const float32x4_t bound = vdupq_n_f32(least[r]);
+        unsigned here = 0;
+        HN_UNROLL for (int j = 0; j < 4; j++) {
+            here |= vaddvq_u32(vandq_u32(vcgeq_f32(vld1q_f32(c + 4 * j), bound), vld1q_u32(bit))) << (4 * j);
+        }
+        lanes[r] = (uint16_t)(here & ((1u << cols) - 1));
+        all |= lanes[r];
     }
-    most = vmaxvq_f32(larger(larger(top[0], top[1]), larger(top[2], top[3])));
-    for (; i < cols; i++) most = x[i] > most ? x[i] : most;
-    for (i = 0; i + 16 <= cols; i += 16) {
-        uint32x4_t same = vdupq_n_u32(0);
-        HN_UNROLL for (int j = 0; j < 4; j++) same = vorrq_u32(same, vceqq_f32(vld1q_f32(x + i + 4 * j), vdupq_n_f32(most)));
-        if (vmaxvq_u32(same)) break;
-    }
-    for (; i < cols; i++) {
-        if (x[i] == most) return i;
-    }
-    return 0; /* all NaN */
+    return all;
 }
 
 void hn_kernels_dotprod_rows(struct hn_kernels *k) {
-    k->rmsnorm = rmsnorm;
+    k->inverse_rms = inverse_rms;
+    k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
-    k->argmax = argmax;
+    k->at_least = at_least;
 }
