@@ -65,7 +65,6 @@ HN_INLINE bool hn_flush_end_neon(uint64_t modes) {
     return (state & HN_FLUSHED) != 0;
 }
 
-/* f16 and bf16 as f32: all of them are exact. */
+/* f16 as f32, which is exact. */
 HN_INLINE float32x4_t hn_f16_neon(uint16x4_t v) { return vcvt_f32_f16(vreinterpret_f16_u16(v)); }
-HN_INLINE float32x4_t hn_bf16_neon(uint16x4_t v) { return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(v), 16)); }
 #endif
