@@ -2,7 +2,8 @@
 /* attention_dotprod.c - one block of attention with NEON. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x one chunk of 16 positions (four registers). Values: a lane is a
- * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 4 go one by one.
+ * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 4 go one by one. Caches of F32 and F16; others are
+ * ref's.
  */
 #include <math.h>
 
@@ -15,14 +16,12 @@ HN_INLINE size_t element_bytes(const hn_dtype t) { return t == HN_F32 ? 4 : 2; }
 
 HN_INLINE float32x4_t load4(const hn_dtype t, const unsigned char *p) {
     if (t == HN_F32) return vld1q_f32((const float *)p);
-    const uint16x4_t half = vld1_u16((const uint16_t *)p);
-    return t == HN_F16 ? hn_f16_neon(half) : hn_bf16_neon(half);
+    return hn_f16_neon(vld1_u16((const uint16_t *)p));
 }
 
 HN_INLINE float load1(const hn_dtype t, const unsigned char *p) {
     if (t == HN_F32) return *(const float *)p;
-    const uint16_t half = *(const uint16_t *)p;
-    return t == HN_F16 ? hn_f16_to_f32(half) : hn_bf16_to_f32(half);
+    return hn_f16_to_f32(*(const uint16_t *)p);
 }
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
@@ -59,11 +58,14 @@ typedef void score_fn(const hn_keys *keys, int c, const float *const *q, int dim
                                                       score_##type##_4, score_##type##_5, score_##type##_6};
 SCORES(F32)
 SCORES(F16)
-SCORES(BF16)
 
 static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s) {
-    score_fn *const *fn = t == HN_F32 ? scores_F32 : t == HN_F16 ? scores_F16 : scores_BF16;
+    if (t != HN_F32 && t != HN_F16) {
+        hn_kernels_get(HN_ISA_REF)->scores(t, keys, c0, c1, q, nq, dim, scale, s);
+        return;
+    }
+    score_fn *const *fn = t == HN_F32 ? scores_F32 : scores_F16;
     int tiles = (nq + ROWS - 1) / ROWS;
     for (int c = c0; c < c1; c++) {
         for (int part = 0, i = 0; part < tiles; part++) {
@@ -158,10 +160,13 @@ typedef void value_fn(const hn_keys *keys, int lo, int hi, const float *e, int d
                                                       value_##type##_4, value_##type##_5, value_##type##_6};
 VALUES(F32)
 VALUES(F16)
-VALUES(BF16)
 
 static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo) {
-    value_fn *const *fn = t == HN_F32 ? values_F32 : t == HN_F16 ? values_F16 : values_BF16;
+    if (t != HN_F32 && t != HN_F16) {
+        hn_kernels_get(HN_ISA_REF)->values(t, keys, lo, hi, e, nq, dim, o, ldo);
+        return;
+    }
+    value_fn *const *fn = t == HN_F32 ? values_F32 : values_F16;
     for (int i = 0; i < nq; i += ROWS) {
         int rows = nq - i < ROWS ? nq - i : ROWS;
         fn[rows](keys, lo, hi, e + i * HN_KEY_BLOCK, dim, o + i * ldo, ldo);

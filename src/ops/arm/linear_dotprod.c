@@ -64,16 +64,16 @@ static void widen_f8(const unsigned char *src, int count, float factor, float *d
 }
 
 static void widen_f16(const unsigned char *src, int count, float *dst) {
-    for (int i = 0; i < count * HN_STRIP; i += 4) vst1q_f32(dst + i, hn_f16_neon(vld1_u16((const uint16_t *)src + i)));
+    for (int i = 0; i < count * HN_STRIP; i += 4) vst1q_f32(dst + i, hn_halves_neon(src + 2 * i));
 }
 
-/* Pairs of inputs; a zero more where their count is odd. */
-static void widen_bf16(const unsigned char *src, int count, float *dst) {
-    for (int i = 0; i < count; i += 2, src += 64, dst += 2 * HN_STRIP) {
-        HN_UNROLL for (int j = 0; j < 4; j++) {
-            const uint16x4x2_t v = vld2_u16((const uint16_t *)src + 8 * j);
-            vst1q_f32(dst + 4 * j, hn_bf16_neon(v.val[0]));
-            vst1q_f32(dst + HN_STRIP + 4 * j, hn_bf16_neon(v.val[1]));
+/* BF16, whole pairs of inputs; swap 1: the second input of each first. */
+static void widen_pairs(const unsigned char *src, int count, int swap, float *dst) {
+    for (int i = 0; i < (count + 1) / 2; i++, dst += 2 * HN_STRIP) {
+        HN_UNROLL for (int j = 0; j < HN_STRIP; j += 4, src += 16) {
+            const uint32x4_t both = vreinterpretq_u32_u8(vld1q_u8(src));
+            vst1q_f32(dst + HN_STRIP * swap + j, vreinterpretq_f32_u32(vshlq_n_u32(both, 16)));
+            vst1q_f32(dst + HN_STRIP * !swap + j, vreinterpretq_f32_u32(vandq_u32(both, vdupq_n_u32(0xffff0000))));
         }
     }
 }
@@ -84,7 +84,7 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
     switch (t) {
     case HN_F32: return (const float *)strip + at;
     case HN_F16: widen_f16(strip + 2 * at, count, scratch); break;
-    case HN_BF16: widen_bf16(strip + 2 * at, count, scratch); break;
+    case HN_BF16: widen_pairs(strip + 2 * at, count, 0, scratch); break;
     case HN_F8_E4M3:
         widen_f8(strip + hn_f8_head(in) + at, count, ((const float *)strip)[k / HN_F8_BLOCK], scratch);
         break;
@@ -171,6 +171,41 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
+/* ---- bf16 rows against bf16 weights ------------------------------------------------------------------------------- */
+
+/* Weights and rows are widened with the two of each pair swapped: one chain in the order of inputs is then the chain of
+ * pairs. */
+static __attribute__((noinline)) void chains_bf16(const hn_strips_job *j) {
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
+    float rows[FLOAT_ROWS][HN_GROUP];
+    const size_t c_stride = (size_t)j->n * HN_STRIP;
+    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
+    for (int k = 0; k < j->in; k += HN_GROUP) {
+        const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
+        const float *w[HN_CALL_STRIPS];
+        for (int s = 0; s < j->strips; s++) {
+            widen_pairs(j->w[s] + (size_t)k * HN_STRIP * 2, count, 1, scratch[s]);
+            w[s] = scratch[s];
+        }
+        for (int r = 0, n; r < j->n; r += n) {
+            n = j->n - r < FLOAT_ROWS ? j->n - r : FLOAT_ROWS;
+            for (int i = 0; i < n; i++) {
+                const uint16_t *x = (const uint16_t *)(j->x + j->x_stride * (size_t)(r + i)) + k;
+                for (int h = 0; h < count; h++) rows[i][h ^ 1] = hn_bf16_to_f32(x[h]);
+            }
+            float_chunk(w, j->strips, n, rows[0], HN_GROUP, count, j->c + HN_STRIP * r, c_stride);
+        }
+    }
+}
+
+/* Numbers smaller than 2^-126 count as zero, operands and results. This machine looks at results before they are rounded,
+ * the contract at rounded ones; which is told apart nowhere but where a result became zero, so then ref counts again. */
+static void strips_bf16(const hn_strips_job *j) {
+    const uint64_t modes = hn_flush_begin_neon();
+    chains_bf16(j);
+    if (hn_flush_end_neon(modes)) hn_kernels_get(HN_ISA_REF)->linear_bf16(j);
+}
+
 /* ---- epilogues ---------------------------------------------------------------------------------------------------- */
 
 static void store(const float *c, int n, float *y, int ldy, int cols, bool add) {
@@ -194,4 +229,5 @@ static void store_glu(const float *gate, const float *up, int n, float *y, int l
 }
 
 #define LINEAR_TABLE hn_kernels_dotprod_linear
+#define LINEAR_BF16 strips_bf16
 #include "ops/linear_table_tmpl.h"

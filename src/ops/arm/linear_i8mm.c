@@ -53,7 +53,6 @@ HN_INLINE void pairs(const hn_dtype t, const int P, const unsigned char *codes, 
 #define PAIRS pairs
 #include "ops/arm/linear_tiles_neon.h"
 
-void hn_kernels_i8mm_linear(struct hn_kernels *k) {
-#define ENTER(type) k->linear_q8[HN_##type] = strips_q8_##type;
-    HN_BLOCK_TYPES(ENTER)
-}
+#define LINEAR_TABLE hn_kernels_i8mm_linear
+#define LINEAR_ONLY_Q8
+#include "ops/linear_table_tmpl.h"

@@ -4,6 +4,7 @@
 #ifndef HN_MATH_NEON_H
 #define HN_MATH_NEON_H
 #include <arm_neon.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "ops/exp_poly.h"
@@ -48,7 +49,22 @@ HN_INLINE void hn_store_neon(float *p, int count, float32x4_t v) {
     }
 }
 
-/* f16 and bf16 as f32: all of them are exact. */
+/* Operands and results smaller than 2^-126 are zero until hn_flush_end_neon gets what this returns, which says whether a result
+ * was made zero. Between the two, floats are computed in functions that are not inlined only: a compiler may move
+ * arithmetic, but no call, over a change of modes. */
+enum { HN_FLUSH = 1 << 24, HN_FLUSHED = 1 << 3 }; /* FZ of the modes, UFC of the state */
+HN_INLINE uint64_t hn_flush_begin_neon(void) {
+    uint64_t modes, state;
+    __asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(modes), "=r"(state) : : "memory");
+    __asm__ volatile("msr fpsr, %0\n\tmsr fpcr, %1" : : "r"(state & ~(uint64_t)HN_FLUSHED), "r"(modes | HN_FLUSH) : "memory");
+    return modes;
+}
+HN_INLINE bool hn_flush_end_neon(uint64_t modes) {
+    uint64_t state;
+    __asm__ volatile("mrs %0, fpsr\n\tmsr fpcr, %1" : "=&r"(state) : "r"(modes) : "memory");
+    return (state & HN_FLUSHED) != 0;
+}
+
+/* f16 as f32, which is exact. */
 HN_INLINE float32x4_t hn_f16_neon(uint16x4_t v) { return vcvt_f32_f16(vreinterpret_f16_u16(v)); }
-HN_INLINE float32x4_t hn_bf16_neon(uint16x4_t v) { return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(v), 16)); }
 #endif

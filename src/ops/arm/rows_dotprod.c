@@ -121,7 +121,7 @@ static void rope(float *x, const float *cs, int dims, bool interleaved) {
 }
 
 /* Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. */
-HN_INLINE uint16x4_t round_bf16(float32x4_t v) {
+HN_INLINE uint16x4_t to_bf16(float32x4_t v) {
     const uint32x4_t u = vreinterpretq_u32_f32(v), high = vshrq_n_u32(u, 16);
     const uint32x4_t r = vaddq_u32(vaddq_u32(u, vdupq_n_u32(0x7fff)), vandq_u32(high, vdupq_n_u32(1)));
     const uint32x4_t quiet = vorrq_u32(high, vdupq_n_u32(0x40));
@@ -137,23 +137,35 @@ static void to_cache(hn_dtype t, const float *x, int count, void *dst) {
     for (int i = 0; i < count; i += 4) {
         const float32x4_t v = hn_load_neon(x + i, count - i);
         uint16_t four[4];
-        vst1_u16(four, t == HN_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : round_bf16(v));
+        vst1_u16(four, t == HN_F16 ? vreinterpret_u16_f16(vcvt_f16_f32(v)) : to_bf16(v));
         memcpy(half + i, four, (size_t)(count - i < 4 ? count - i : 4) * sizeof *four);
     }
 }
 
+/* Numbers smaller than 2^-126 are zero. */
+static void round_bf16(const float *x, int count, uint16_t *y) {
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = hn_load_neon(x + i, count - i);
+        const uint32x4_t tiny = vcaltq_f32(v, vdupq_n_f32(0x1p-126f)), sign = vdupq_n_u32(0x80000000);
+        const uint32x4_t bits = vreinterpretq_u32_f32(v), flushed = vbslq_u32(tiny, vandq_u32(bits, sign), bits);
+        uint16_t four[4];
+        vst1_u16(four, to_bf16(vreinterpretq_f32_u32(flushed)));
+        memcpy(y + i, four, (size_t)(count - i < 4 ? count - i : 4) * sizeof *four);
+    }
+    if (count % 2) y[count] = 0;
+}
+
 static unsigned at_least(const float *c, int n, int cols, const float *least, uint16_t *lanes) {
-    static const uint32_t bits[4] = {1, 2, 4, 8};
+    static const uint32_t bit[4] = {1, 2, 4, 8};
     unsigned all = 0;
     for (int r = 0; r < n; r++, c += HN_STRIP) {
+        const float32x4_t bound = vdupq_n_f32(least[r]);
         unsigned here = 0;
         HN_UNROLL for (int j = 0; j < 4; j++) {
-            const uint32x4_t yes = vcgeq_f32(vld1q_f32(c + 4 * j), vdupq_n_f32(least[r]));
-            here |= vaddvq_u32(vandq_u32(yes, vld1q_u32(bits))) << 4 * j;
+            here |= vaddvq_u32(vandq_u32(vcgeq_f32(vld1q_f32(c + 4 * j), bound), vld1q_u32(bit))) << (4 * j);
         }
-        here &= (1u << cols) - 1;
-        lanes[r] = (uint16_t)here;
-        all |= here;
+        lanes[r] = (uint16_t)(here & ((1u << cols) - 1));
+        all |= lanes[r];
     }
     return all;
 }
@@ -164,6 +176,7 @@ void hn_kernels_dotprod_rows(struct hn_kernels *k) {
     k->add = add;
     k->geglu = geglu;
     k->quantise = quantise;
+    k->round_bf16 = round_bf16;
     k->rope = rope;
     k->to_cache = to_cache;
     k->at_least = at_least;
