@@ -165,7 +165,7 @@ static inline vf weight(vf z) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * r) * r + r + 1.0f;
-    return vf_from(z, -87.0f, (vf)((vi)p + ((vi)t << 23))); /* n joins the exponent: nothing here is denormal */
+    return vf_from(z, -87.0f, (vf)((vu)p + ((vu)t << 23))); /* n joins the exponent: nothing here is denormal */
 }
 
 /* infinite: max is +inf, and inf - inf has to count as 0. e^0 is 1 as it is. */
