@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/exp_poly.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 HN_INLINE float32x4_t hn_exp_neon(float32x4_t x) {
     /* NaN stays NaN to the end; as an integer it is 0 */

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #include "ops/kernels.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 /* Lanes of chunk c that lie in [lo, hi). */
 HN_INLINE __mmask16 hn_chunk_lanes(int c, int lo, int hi) {

@@ -9,7 +9,7 @@
 
 #include "ops/kernels.h"
 #include "ops/x86/math_avx2.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 enum { SCORE_ROWS = 6, VALUE_ROWS = 4 };
 

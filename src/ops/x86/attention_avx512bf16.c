@@ -3,7 +3,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 #define SCORE_CHUNKS 4
 #define VALUE_VECTORS 4

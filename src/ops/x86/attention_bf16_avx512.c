@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/x86/math_avx512.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 #define SCORE_CHUNKS 2
 #define VALUE_VECTORS 2

@@ -18,7 +18,7 @@
 #include "ops/kernels.h"
 #include "ops/x86/attention_ahead.h"
 #include "ops/x86/math_avx512.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 enum { SCORE_ROWS = 6, VALUE_ROWS = 6, FLUSH = 0x8040 /* of MXCSR: denormal inputs and results are zero */ };
 

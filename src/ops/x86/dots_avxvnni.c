@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "ops/machine.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 double hn_dots_int8_avxvnni(int rounds) {
     enum { SUMS = 12 };

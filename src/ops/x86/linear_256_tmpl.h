@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ops/kernels.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 #include "ops/x86/weights_avx2.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "ops/x86/flush.h"
 #include "ops/x86/linear_codes_avx512.h"
 #include "ops/x86/math_avx512.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 enum {
     TILE_ROWS = 8,    /* most rows a tile: as many int and float sums fit the registers */

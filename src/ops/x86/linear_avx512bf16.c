@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #include "ops/kernels.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 enum {
     TILE_ROWS = 12,    /* most rows a tile: with 16, as many addresses leave the registers, and it takes 8 % longer */

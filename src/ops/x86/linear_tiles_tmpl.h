@@ -22,7 +22,7 @@
 #include "ops/kernels.h"
 #include "ops/x86/linear_codes_avx512.h"
 #include "ops/x86/tiles.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 /* Not measured on such a machine: docs/kernels.md. */
 enum {

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "ops/exp_poly.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 HN_INLINE __m512 hn_exp_avx512(__m512 x) {
     /* min and max give their second operand for NaN, which so stays NaN to the end */

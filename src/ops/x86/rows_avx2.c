@@ -6,7 +6,7 @@
 
 #include "ops/kernels.h"
 #include "ops/x86/math_avx2.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 static float inverse_rms(const float *x, int in, float eps) {
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};

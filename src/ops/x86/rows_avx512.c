@@ -5,7 +5,7 @@
 
 #include "ops/kernels.h"
 #include "ops/x86/math_avx512.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 /* The first min(16, left) lanes. */
 HN_INLINE __mmask16 lanes_of(int left) { return left >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << left) - 1); }

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 
 #include "ops/pack.h"
-#include "ops/x86/unroll.h"
+#include "ops/unroll.h"
 
 /* ---- what sets types apart ---------------------------------------------------------------------------------------- */
 
