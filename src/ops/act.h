@@ -50,4 +50,9 @@ static inline size_t hn_act_f32_off(int in, int max_rows, int row) {
 static inline size_t hn_act_bf16_off(int in, int max_rows, int row) {
     return hn_act_f32_off(in, max_rows, max_rows) + hn_act_bf16_stride(in) * (size_t)row;
 }
+
+/* `count` numbers of a BF16 row, even, as f32, the two of each pair exchanged: the order in which pairs are multiplied. */
+static inline void hn_act_swapped_bf16(const uint16_t *x, int count, float *y) {
+    for (int i = 0; i < count; i++) y[i ^ 1] = hn_bf16_to_f32(x[i]);
+}
 #endif

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_dotprod.c - the most that dot products of bytes give, all operands in registers (machine.h). */
+/* dots_dotprod.c - the most that dot products of bytes give (peak_dots_tmpl.h). */
 #include <arm_neon.h>
 
-#include "ops/machine.h"
-
-double hn_dots_int8_dotprod(int rounds) {
-    enum { SUMS = 16 };
-    const int8x16_t x = vdupq_n_s8(1);
-    int32x4_t sum[SUMS];
-#pragma GCC unroll 16
-    for (int i = 0; i < SUMS; i++) {
-        sum[i] = vdupq_n_s32(0);
-        __asm__("" : "+w"(sum[i])); /* each a sum of its own */
-    }
-    for (int r = 0; r < rounds; r++) {
-#pragma GCC unroll 16
-        for (int i = 0; i < SUMS; i++) sum[i] = vdotq_s32(sum[i], x, x);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < SUMS; i++) __asm__ volatile("" : : "w"(sum[i])); /* and of use */
-    return 16.0 * SUMS * rounds;
-}
+#define PEAK_DOTS hn_dots_int8_dotprod
+#define PEAK_SUM int32x4_t
+#define PEAK_ZERO vdupq_n_s32(0)
+#define PEAK_X vdupq_n_s8(1)
+#define PEAK_ADD(s, x) vdotq_s32(s, x, x)
+#define PEAK_MACS 16
+#define PEAK_SUMS 16
+#define PEAK_REGISTER "w"
+#include "ops/peak_dots_tmpl.h"

@@ -141,62 +141,7 @@ static float_fn *const float_tiles[3][FLOAT_ROWS + 1] = {
     {NULL, float_1x2, float_2x2, float_3x2, NULL, NULL, NULL},
     {NULL, float_1x4, NULL, NULL, NULL, NULL, NULL}};
 
-/* One widened chunk of all strips for `rows` rows: as many strips at once as there is a tile for, which hides the latency
- * of the sums. */
-static void float_chunk(const float *const *w, int strips, int rows, const float *x, size_t x_stride, int count,
-                        float *c, size_t c_stride) {
-    for (int s = 0; s < strips;) {
-        int wide = 2;
-        while (s + (1 << wide) > strips || !float_tiles[wide][rows]) wide--;
-        float_tiles[wide][rows](w + s, x, x_stride, count, c + c_stride * (size_t)s, c_stride);
-        s += 1 << wide;
-    }
-}
-
-static void strips_f32(hn_dtype t, const hn_strips_job *j) {
-    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
-    size_t x_stride = j->x_stride / sizeof(float), c_stride = (size_t)j->n * HN_STRIP;
-    int parts = (j->n + FLOAT_ROWS - 1) / FLOAT_ROWS;
-    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
-    for (int k = 0; k < j->in; k += HN_GROUP) {
-        int count = j->in - k < HN_GROUP ? j->in - k : HN_GROUP;
-        const float *w[HN_CALL_STRIPS];
-        for (int s = 0; s < j->strips; s++) w[s] = widen(t, j->in, j->w[s], k, count, scratch[s]);
-        for (int part = 0, row = 0; part < parts; part++) {
-            int rows = j->n * (part + 1) / parts - row;
-            float_chunk(w, j->strips, rows, (const float *)j->x + x_stride * (size_t)row + k, x_stride, count,
-                        j->c + HN_STRIP * row, c_stride);
-            row += rows;
-        }
-    }
-}
-
-/* ---- bf16 rows against bf16 weights ------------------------------------------------------------------------------- */
-
-/* Weights and rows are widened with the two of each pair swapped: one chain in the order of inputs is then the chain of
- * pairs. */
-static __attribute__((noinline)) void chains_bf16(const hn_strips_job *j) {
-    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
-    float rows[FLOAT_ROWS][HN_GROUP];
-    const size_t c_stride = (size_t)j->n * HN_STRIP;
-    memset(j->c, 0, (size_t)j->strips * c_stride * sizeof(float));
-    for (int k = 0; k < j->in; k += HN_GROUP) {
-        const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
-        const float *w[HN_CALL_STRIPS];
-        for (int s = 0; s < j->strips; s++) {
-            widen_pairs(j->w[s] + (size_t)k * HN_STRIP * 2, count, 1, scratch[s]);
-            w[s] = scratch[s];
-        }
-        for (int r = 0, n; r < j->n; r += n) {
-            n = j->n - r < FLOAT_ROWS ? j->n - r : FLOAT_ROWS;
-            for (int i = 0; i < n; i++) {
-                const uint16_t *x = (const uint16_t *)(j->x + j->x_stride * (size_t)(r + i)) + k;
-                for (int h = 0; h < count; h++) rows[i][h ^ 1] = hn_bf16_to_f32(x[h]);
-            }
-            float_chunk(w, j->strips, n, rows[0], HN_GROUP, count, j->c + HN_STRIP * r, c_stride);
-        }
-    }
-}
+#include "ops/linear_widened_tmpl.h"
 
 /* Numbers smaller than 2^-126 count as zero, operands and results. This machine looks at results before they are rounded,
  * the contract at rounded ones; which is told apart nowhere but where a result became zero, so then ref counts again. */

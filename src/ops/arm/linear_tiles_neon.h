@@ -139,14 +139,9 @@ HN_INLINE void add_quarter(const hn_dtype t, const int U, const int H, const int
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------ */
 
-/* A strip from a superblock on, and the rows from there on. */
-typedef struct tile_job {
-    const unsigned char *w, *x, *parts; /* parts are read of types that have them */
-    size_t x_stride;
-    int groups;
-    float *c;
-} tile_job;
-typedef void tile_fn(const tile_job *j);
+/* An even number of rows a tile is best. */
+#define TILE_END(row, n) ((row) < (n) ? ((row) + 1) / 2 * 2 : (n))
+#include "ops/linear_walk_tmpl.h"
 
 /* Quarters at once: as many as leave registers for what they are multiplied with. */
 HN_INLINE int quarters(const hn_dtype t, const int T) { return T <= 2 ? 4 : hn_has_parts(t) && T > 4 ? 1 : 2; }
@@ -192,33 +187,6 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *job) {
         if ((g + 1) % (l.inputs / HN_GROUP) == 0) w += hn_super_bytes(l);
     }
     if (H == 2) turn_pairs(T, job->c, true);
-}
-
-/* Where the tile ends whose rows end at `row` if rows are shared out evenly: an even number of rows a tile is best. */
-static int tile_end(int row, int n) { return row < n ? (row + 1) / 2 * 2 : n; }
-
-static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
-    const hn_layout l = hn_layout_of(t);
-    int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
-    int step = tiles > 1 ? CHUNK_GROUPS : groups;
-    memset(j->c, 0, (size_t)j->strips * (size_t)j->n * HN_STRIP * sizeof(float));
-    for (int s = 0; s < j->strips; s++) {
-        for (int g = 0; g < groups; g += step) {
-            for (int part = 0, row = 0; part < tiles; part++) {
-                const int end = tile_end(j->n * (part + 1) / tiles, j->n);
-                const unsigned char *x = j->x + j->x_stride * (size_t)row;
-                by_rows[end - row](&(tile_job){
-                    .w = j->w[s] + hn_super_bytes(l) * (size_t)(g * HN_GROUP / l.inputs),
-                    .x = x + sizeof(hn_q8_group) * (size_t)g,
-                    .parts = x + hn_act_parts_off(j->in) + sizeof(hn_q8_parts) * (size_t)g,
-                    .x_stride = j->x_stride,
-                    .groups = groups - g < step ? groups - g : step,
-                    .c = j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP,
-                });
-                row = end;
-            }
-        }
-    }
 }
 
 #define TILE(type, T)                                                                                                 \

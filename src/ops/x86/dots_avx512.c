@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_avx512.c - the most that the dot products of bytes give, all operands in registers (machine.h). */
+/* dots_avx512.c - the most that the dot products of bytes give (peak_dots_tmpl.h). */
 #include <immintrin.h>
 
-#include "ops/machine.h"
-#include "ops/unroll.h"
-
-double hn_dots_int8_avx512(int rounds) {
-    enum { SUMS = 16 };
-    const __m512i x = _mm512_set1_epi8(1);
-    __m512i sum[SUMS];
-    HN_UNROLL for (int i = 0; i < SUMS; i++) {
-        sum[i] = _mm512_setzero_si512();
-        __asm__("" : "+v"(sum[i])); /* each a sum of its own */
-    }
-    for (int r = 0; r < rounds; r++) {
-        HN_UNROLL for (int i = 0; i < SUMS; i++) sum[i] = _mm512_dpbusd_epi32(sum[i], x, x);
-    }
-    HN_UNROLL for (int i = 0; i < SUMS; i++) __asm__ volatile("" : : "v"(sum[i])); /* and of use */
-    return 64.0 * SUMS * rounds;
-}
+#define PEAK_DOTS hn_dots_int8_avx512
+#define PEAK_SUM __m512i
+#define PEAK_ZERO _mm512_setzero_si512()
+#define PEAK_X _mm512_set1_epi8(1)
+#define PEAK_ADD(s, x) _mm512_dpbusd_epi32(s, x, x)
+#define PEAK_MACS 64
+#define PEAK_SUMS 16
+#define PEAK_REGISTER "v"
+#include "ops/peak_dots_tmpl.h"

@@ -76,14 +76,8 @@ HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h,
     }
 }
 
-/* A strip from a superblock on, and the rows from there on. */
-typedef struct tile_job {
-    const unsigned char *w, *x, *parts; /* parts are read of types that have them */
-    size_t x_stride;
-    int groups;
-    float *c;
-} tile_job;
-typedef void tile_fn(const tile_job *j);
+#define TILE_END(row, n) (row)
+#include "ops/linear_walk_tmpl.h"
 
 /* With one row the core's own prefetcher does as well or better, but only where lines are read in ascending order: not low
  * and high ones by turns (5 and 6 bits: 27 GB/s in place of 19), nor codes by turns with the head of a large superblock. */
@@ -118,30 +112,6 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
             HN_UNROLL for (int h = 0; h < 2; h += H) block_q8(t, T, H, h, w, 2 * in_super + b, b, &rows, c);
         }
         if (in_super == l.inputs / HN_GROUP - 1) w += hn_super_bytes(l);
-    }
-}
-
-static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
-    const hn_layout l = hn_layout_of(t);
-    int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
-    int step = tiles > 1 ? CHUNK_GROUPS : groups;
-    memset(j->c, 0, (size_t)j->strips * (size_t)j->n * HN_STRIP * sizeof(float));
-    for (int s = 0; s < j->strips; s++) {
-        for (int g = 0; g < groups; g += step) {
-            for (int part = 0, row = 0; part < tiles; part++) {
-                int rows = j->n * (part + 1) / tiles - row;
-                const unsigned char *x = j->x + j->x_stride * (size_t)row;
-                by_rows[rows](&(tile_job){
-                    .w = j->w[s] + hn_super_bytes(l) * (size_t)(g * HN_GROUP / l.inputs),
-                    .x = x + sizeof(hn_q8_group) * (size_t)g,
-                    .parts = x + hn_act_parts_off(j->in) + sizeof(hn_q8_parts) * (size_t)g,
-                    .x_stride = j->x_stride,
-                    .groups = groups - g < step ? groups - g : step,
-                    .c = j->c + ((size_t)s * (size_t)j->n + (size_t)row) * HN_STRIP,
-                });
-                row += rows;
-            }
-        }
     }
 }
 

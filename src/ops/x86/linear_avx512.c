@@ -374,7 +374,7 @@ static void strips_bf16(const hn_strips_job *j) {
     for (int k = 0; k < j->in; k += HN_GROUP) {
         const int left = (j->in - k + 1) / 2 * 2, count = left < HN_GROUP ? left : HN_GROUP;
         for (int r = 0; r < j->n; r++) {
-            hn_swapped_bf16((const uint16_t *)(j->x + j->x_stride * (size_t)r) + k, count, rows[r]);
+            hn_act_swapped_bf16((const uint16_t *)(j->x + j->x_stride * (size_t)r) + k, count, rows[r]);
         }
         for (int s = 0; s < j->strips; s++) {
             const unsigned char *w = j->w[s] + (size_t)k * HN_STRIP * 2;

@@ -188,14 +188,5 @@ static unsigned at_least(const float *c, int n, int cols, const float *least, ui
     return all;
 }
 
-void hn_kernels_avx2_rows(struct hn_kernels *k) {
-    k->inverse_rms = inverse_rms;
-    k->normalise = normalise;
-    k->add = add;
-    k->geglu = geglu;
-    k->quantise = quantise;
-    k->round_bf16 = round_bf16;
-    k->rope = rope;
-    k->to_cache = to_cache;
-    k->at_least = at_least;
-}
+#define ROWS_TABLE hn_kernels_avx2_rows
+#include "ops/rows_table_tmpl.h"
