@@ -32,15 +32,20 @@ FIXTURE const char *data_path(const char *name) {
     return p;
 }
 
-FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, hunch_precision precision) {
+FIXTURE hunch_model *open_model_as(const char *path, const char *isa, int threads, hunch_precision precision, bool mapped) {
     hunch_model_options o;
     hunch_model *m = NULL;
     hunch_model_options_defaults(&o);
     o.isa = isa;
     o.threads = threads;
     o.precision = precision;
+    o.mapped = mapped;
     must(hunch_model_open(&m, path, &o, err));
     return m;
+}
+
+FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, hunch_precision precision) {
+    return open_model_as(path, isa, threads, precision, false);
 }
 
 /* Opens with the given options; draft: NULL, or drafters that draft together, joined by '+'. */

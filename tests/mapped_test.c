@@ -11,18 +11,6 @@
 
 #include "fixture.h"
 
-static hunch_model *open_mapped(const char *path, const char *isa, int threads, hunch_precision precision) {
-    hunch_model_options o;
-    hunch_model *m = NULL;
-    hunch_model_options_defaults(&o);
-    o.isa = isa;
-    o.threads = threads;
-    o.precision = precision;
-    o.mapped = true;
-    must(hunch_model_open(&m, path, &o, err));
-    return m;
-}
-
 static void answer_of(hunch_model *m, const char *draft, answer *out) {
     static const hunch_token prompt[] = {1, 5, 9, 3, 12, 5, 9, 3, 20, 7, 5, 9};
     hunch_engine *e = open_engine(m, draft, 1, 5, HUNCH_KV_DEFAULT, 16, 48);
@@ -47,7 +35,7 @@ static void check_model(const char *name, const char *isa, int threads, hunch_pr
     assert_int_equal(info.mapped_bytes, 0);
     const uint64_t packed = info.memory_bytes;
     hunch_model_close(&m);
-    m = open_mapped(data_path(name), isa, threads, precision);
+    m = open_model_as(data_path(name), isa, threads, precision, true);
     hunch_model_get_info(m, &info);
     assert_true(info.mapped_bytes > 0 && info.memory_bytes < packed);
     for (int i = 0; i < 2; i++) {
@@ -80,7 +68,7 @@ static void test_text(void **state) {
     (void)state;
     static const char *const models[] = {"models/stories260K/stories260K.f16.gguf", "models/stories260K/hf"};
     for (size_t i = 0; i < 2; i++) {
-        hunch_model *m = open_mapped(data_path(models[i]), "best", 1, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model_as(data_path(models[i]), "best", 1, HUNCH_PRECISION_NATIVE, true);
         hunch_token *ids;
         char *text;
         size_t n, len;
