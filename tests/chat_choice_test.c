@@ -92,7 +92,58 @@ static void test_folder(void **state) {
     hunch_model_close(&m);
 }
 
+static void tokens_are(const hunch_model *m, const hunch_token *ids, size_t n, const char *text, int flags) {
+    hunch_token *want = NULL;
+    size_t n_want;
+    must(hunch_tokenize(m, text, strlen(text), flags, &want, &n_want, err));
+    assert_int_equal(n, n_want);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    hunch_free(want);
+}
+
+static void conversation_is(const hunch_model *m, const hunch_message *messages, size_t n, const char *text, int flags) {
+    hunch_token *ids = NULL;
+    size_t n_ids;
+    must(hunch_chat_tokens(m, messages, n, &ids, &n_ids, err));
+    tokens_are(m, ids, n_ids, text, flags);
+    hunch_free(ids);
+}
+
+/* A conversation as tokens: rendered, or where there is no template its contents in a row; with one BOS, whoever wrote it. */
+static void test_chat_tokens(void **state) {
+    (void)state;
+    enum { AS_IT_IS = HUNCH_TEXT_PARSE_SPECIAL, WITH_BOS = HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL };
+    const hunch_message two[] = {{"system", "One"}, {"user", " day"}}, marked = {"user", "<s>One day"},
+                        broken = {"user", "\xC3"}, none = {"user", NULL};
+    hunch_token *ids = NULL;
+    size_t n;
+    hunch_error why = {0};
+    hunch_model *m = open_text(data_path("models/stories260K/stories260K.f32.gguf"));
+    conversation_is(m, two, 2, "One day", WITH_BOS);
+    conversation_is(m, two, 2, "<s>One day", AS_IT_IS);
+    conversation_is(m, &marked, 1, "<s>One day", AS_IT_IS);
+    must(hunch_tokenize(m, "<s><s>One", 9, HUNCH_TEXT_RENDERED, &ids, &n, err));
+    tokens_are(m, ids, n, "<s><s>One", AS_IT_IS); /* two that the text itself has stay two */
+    hunch_free(ids);
+    assert_int_equal(hunch_chat_tokens(m, &broken, 1, &ids, &n, &why), HUNCH_USAGE);
+    assert_non_null(strstr(why.message, "message 0"));
+    assert_int_equal(hunch_chat_tokens(m, &none, 1, &ids, &n, &why), HUNCH_USAGE);
+    assert_null(ids);
+    hunch_model_close(&m);
+    tiny t;
+    tiny_open(&t);
+    tiny_text(&t, "tokenizer.chat_template",
+              "{% for m in messages %}{{ raise_exception('whose?') if m.role == 'x' }}{{ m.content }}{% endfor %}");
+    m = open_tiny(&t);
+    const hunch_message whose = {"x", "a"};
+    conversation_is(m, two, 1, "One", WITH_BOS);
+    assert_int_equal(hunch_chat_tokens(m, &whose, 1, &ids, &n, &why), HUNCH_USAGE);
+    assert_non_null(strstr(why.message, "whose?"));
+    hunch_model_close(&m);
+    tiny_close(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat_tokens), cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

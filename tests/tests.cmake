@@ -28,3 +28,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   set_source_files_properties(tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c
     PROPERTIES COMPILE_OPTIONS "${AVX512}")
 endif()
+if(NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME install_test COMMAND ${CMAKE_SOURCE_DIR}/tests/install_test.sh ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} "${HUNCH_SANITIZE}")
+  set_tests_properties(install_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()

@@ -10,7 +10,7 @@
  *
  * Conventions. Functions that can fail return hunch_status and write one line to *err (err may be NULL).
  * `close(&h)` takes NULL or a handle, frees everything the handle owns and sets it to NULL. Strings are UTF-8.
- * Options structs are filled by their _defaults call before fields are set.
+ * Options structs are filled by their _defaults call before fields are set; opening a model or an engine takes NULL for them.
  * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
  * one model may be used from two threads, their passes then take turns (one worker pool a process).
  */
@@ -24,8 +24,19 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* what this header declares is what libhunch.so exports */
+#endif
 
-#define HUNCH_VERSION "0.1.0"
+/* Semantic versioning, and this is the only place that says the number. While MAJOR is 0 a new MINOR may change calls and
+ * structs, and the library then has another name (libhunch.so.0.MINOR); a new PATCH changes neither. From 1.0 on only a new
+ * MAJOR does. Programs are recompiled where the name changes: structs of options grow, and a caller allocates them. */
+#define HUNCH_VERSION_MAJOR 0
+#define HUNCH_VERSION_MINOR 1
+#define HUNCH_VERSION_PATCH 0
+#define HUNCH_TEXT_OF_(x) #x
+#define HUNCH_VERSION_OF_(major, minor, patch) HUNCH_TEXT_OF_(major) "." HUNCH_TEXT_OF_(minor) "." HUNCH_TEXT_OF_(patch)
+#define HUNCH_VERSION HUNCH_VERSION_OF_(HUNCH_VERSION_MAJOR, HUNCH_VERSION_MINOR, HUNCH_VERSION_PATCH) /* "0.1.0" */
 
 /* The values are the exit codes of the `hunch` command. */
 typedef enum hunch_status {
@@ -48,7 +59,7 @@ typedef struct hunch_model hunch_model;
 typedef struct hunch_engine hunch_engine;
 typedef struct hunch_session hunch_session;
 
-const char *hunch_version(void);
+const char *hunch_version(void); /* HUNCH_VERSION of the library; the macro says that of the header */
 void hunch_free(void *p); /* frees what a function of this header returned "to be freed with hunch_free" */
 
 /* ---- model ------------------------------------------------------------------------------------------------- */
@@ -111,7 +122,11 @@ uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
 
 /* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */
 
-enum { HUNCH_TEXT_PARSE_SPECIAL = 1, HUNCH_TEXT_ADD_SPECIAL = 2 }; /* read <special> tokens; add BOS if the model wants it */
+enum {
+    HUNCH_TEXT_PARSE_SPECIAL = 1, /* read <special> tokens */
+    HUNCH_TEXT_ADD_SPECIAL = 2,   /* add BOS if the model wants it */
+    HUNCH_TEXT_RENDERED = 3 | 4   /* both, for what a chat template wrote: no second BOS where the text has one */
+};
 
 /* ids: malloc'ed, to be freed with hunch_free. Invalid UTF-8 is HUNCH_USAGE and names the byte offset. */
 hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
@@ -128,6 +143,14 @@ hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char
 /* The same with another template's text; NULL: the model's own. */
 hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
                                     size_t *len, hunch_error *err);
+typedef struct hunch_message {
+    const char *role, *content; /* role: "system", "user", "assistant" */
+} hunch_message;
+/* A conversation as the prompt that the next answer follows: rendered by the model's chat template (of a model without one:
+ * the contents one behind the other), as tokens. *ids: to be freed with hunch_free. HUNCH_USAGE: the template takes no such
+ * conversation, nothing is said in it, or it is not UTF-8. */
+hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids, size_t *n_ids,
+                               hunch_error *err);
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);
@@ -195,6 +218,8 @@ void hunch_engine_forget(hunch_engine *e);
  * that the engine itself cannot go on. */
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err);
 int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
+/* Rounds until no session runs, those included that are opened meanwhile (on_output). A session that fails is HUNCH_OK here. */
+hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err);
 
 /* ---- session ----------------------------------------------------------------------------------------------- */
 
@@ -227,6 +252,25 @@ typedef struct hunch_sampling {
     int n_bias;
 } hunch_sampling;
 
+typedef enum hunch_finish {
+    HUNCH_RUNNING,
+    HUNCH_FINISH_STOP,      /* end-of-sequence token or stop string */
+    HUNCH_FINISH_LENGTH,    /* max_tokens or context */
+    HUNCH_FINISH_CANCELLED,
+    HUNCH_FINISH_FAILED     /* see hunch_session_state */
+} hunch_finish;
+
+/* What a session has said since the last call of its on_output. */
+typedef struct hunch_output {
+    hunch_session *session;
+    const char *text; /* whole characters, what may become a stop string held back; not NUL-terminated. "" without tokenizer */
+    size_t text_len;
+    const hunch_token *tokens; /* emitted, their text possibly still held back; hunch_session_state says what counts as one */
+    const int16_t *provenance; /* one a token: -1 target, or index of the drafter */
+    size_t n_tokens;
+    hunch_finish finish;       /* HUNCH_RUNNING, or how the session has ended: then this is the last call */
+} hunch_output;
+
 struct hunch_round_report;
 typedef struct hunch_request {
     const hunch_token *prompt; /* copied; at least one token */
@@ -234,7 +278,7 @@ typedef struct hunch_request {
     int max_tokens;            /* <= 0: as many as the context holds */
     bool ignore_eos;
     hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
-    const char *const *stop;   /* stop strings, copied; the text ends before the first one that appears */
+    const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears */
     int n_stop;
     const hunch_token *prediction; /* what the caller expects the answer to be like, for `prediction` drafters; copied */
     size_t n_prediction;
@@ -245,6 +289,17 @@ typedef struct hunch_request {
     /* Called after each decoding round of this session with what the controller considered; may be NULL. */
     void (*on_round)(void *user, const struct hunch_round_report *report);
     void *on_round_user;
+    /* Streams the answer; may be NULL. Called at the end of every round (of any kind: hunch_engine_round, hunch_engine_run)
+     * that brought this session a token, some text or its end, in order of opening, on the thread of that call. The pieces,
+     * one behind the other, are the session's text, and its tokens: nothing is said twice or taken back, also where the
+     * session lost its place in between. The last call brings what had been held back, and how the session ended; it comes
+     * exactly once, but never for a session that the caller itself cancels or closes.
+     * False cancels the session, without another call (its state then also has what was held back).
+     * Inside it every call is allowed but rounds (HUNCH_USAGE) and hunch_engine_close: sessions may be opened, cancelled and
+     * closed, this one too. `output` is valid until the callback returns, or cancels or closes the session.
+     * (Inside on_logits and on_round, in the middle of a round, only calls on the model are.) */
+    bool (*on_output)(void *user, const hunch_output *output);
+    void *on_output_user;
 } hunch_request;
 
 /* One thing that could have been done in a round, and what was expected of it. */
@@ -272,14 +327,6 @@ void hunch_request_defaults(hunch_request *r, const hunch_model *m);
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
 void hunch_session_close(hunch_session **s); /* a running session is cancelled; its pages return to the pool */
 void hunch_session_cancel(hunch_session *s); /* finishes as HUNCH_FINISH_CANCELLED */
-
-typedef enum hunch_finish {
-    HUNCH_RUNNING,
-    HUNCH_FINISH_STOP,      /* end-of-sequence token or stop string */
-    HUNCH_FINISH_LENGTH,    /* max_tokens or context */
-    HUNCH_FINISH_CANCELLED,
-    HUNCH_FINISH_FAILED     /* see error */
-} hunch_finish;
 
 enum { HUNCH_MAX_DEPTH = 63 };
 
@@ -407,6 +454,9 @@ typedef struct hunch_work {
 } hunch_work;
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

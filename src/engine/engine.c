@@ -158,6 +158,9 @@ static int usual_context(const hn_arch *a) {
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
     *out = NULL;
     const hn_arch *a = &m->target.arch;
+    hunch_engine_options usual;
+    hunch_engine_options_defaults(&usual);
+    if (!o) o = &usual;
     if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
     hunch_status st = check_options(o, m, err);
     if (st) return st;
@@ -187,6 +190,7 @@ void hunch_engine_close(hunch_engine **ep) {
     for (int i = 0; e->session && i < e->parallel; i++)
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
+    while (e->streams) hn_stream_end(e->streams); /* ended, and never told: no round followed */
     hn_curves_close(e);
     hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);
@@ -261,6 +265,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
         hn_session_destroy(s);
         return st;
     }
+    hn_stream_begin(s);
     *out = s;
     return HUNCH_OK;
 }
@@ -269,6 +274,7 @@ void hunch_session_close(hunch_session **sp) {
     hunch_session *s = *sp;
     if (!s) return;
     *sp = NULL;
+    hn_stream_end(s);
     hn_session_release(s);
     hn_session_destroy(s);
 }

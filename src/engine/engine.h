@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
  * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), drafting.c (the trees
- * of a round), round.c (the one round of all sessions), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
+ * of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
  * curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
@@ -48,6 +48,9 @@ struct hunch_engine {
     hunch_lossy lossy;
     hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
     hunch_session *queue;    /* those that wait, first comes first */
+    hunch_session *streams, *last_stream; /* sessions whose on_output has not heard the end, in order of opening */
+    hunch_session *told, *tell_next;      /* while callbacks run: whose, and the one after it */
+    bool telling;
     uint64_t admissions;     /* so far: the larger a session's number, the younger its place */
     int measured;            /* the inside sequence (id `parallel`) is live with rows for hunch_measure_pass */
 };
@@ -65,6 +68,11 @@ struct hunch_session {
     void *on_logits_user;
     void (*on_round)(void *user, const hunch_round_report *report);
     void *on_round_user;
+    bool (*on_output)(void *user, const hunch_output *output);
+    void *on_output_user;
+    hunch_session *stream_before, *stream_after; /* neighbours in the engine's list */
+    bool streams;                                /* is in that list */
+    size_t told_tokens, told_text;               /* what on_output has had */
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
@@ -137,6 +145,13 @@ static inline size_t hn_prefill_rows(const hunch_session *s) {
 }
 /* Lets the index have the pages that became full. */
 void hn_session_publish(hunch_session *s);
+
+/* ---- stream.c ---- */
+
+void hn_stream_begin(hunch_session *s); /* nothing where there is no on_output */
+void hn_stream_end(hunch_session *s);   /* idempotent; at any time, from inside a callback too */
+/* Calls on_output of all sessions that have something new, until none has. */
+void hn_stream_tell(hunch_engine *e);
 
 /* ---- drafting.c, round.c, look_api.c, measure_api.c, curves.c ---- */
 

@@ -80,6 +80,9 @@ static void note_unused(hunch_model *m, hn_source *src) {
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
     *out = NULL;
     const double start = hn_now();
+    hunch_model_options usual;
+    hunch_model_options_defaults(&usual);
+    if (!o) o = &usual;
     hn_model_load load = {.threads = o->threads ? o->threads : hn_cores(),
                           .f32 = o->precision == HUNCH_PRECISION_F32,
                           .mapped = o->mapped,
@@ -169,8 +172,26 @@ static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {
 
 hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
                             hunch_error *err) {
+    enum { BOTH = HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL };
+    hunch_token *with;
+    size_t n_with;
     hunch_status st = need_tokenizer(m, err);
-    return st ? st : hn_tokenizer_encode(m->tokenizer, text, len, flags, ids, n, err);
+    if (st) return st;
+    if ((flags & HUNCH_TEXT_RENDERED) != HUNCH_TEXT_RENDERED)
+        return hn_tokenizer_encode(m->tokenizer, text, len, flags & BOTH, ids, n, err);
+    st = hn_tokenizer_encode(m->tokenizer, text, len, HUNCH_TEXT_PARSE_SPECIAL, ids, n, err);
+    if (st) return st;
+    st = hn_tokenizer_encode(m->tokenizer, text, len, BOTH, &with, &n_with, err);
+    /* added before one that stands there already? */
+    const bool twice = !st && n_with == *n + 1 && *n > 0 && with[0] == (*ids)[0] && with[1] == with[0];
+    if (twice) {
+        hn_free(with);
+        return HUNCH_OK;
+    }
+    hn_free(*ids);
+    *ids = st ? NULL : with;
+    *n = st ? 0 : n_with;
+    return st;
 }
 
 hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char **bytes, size_t *len, bool *special,
@@ -223,21 +244,29 @@ static void chat_defaults(const hunch_model *m, json_t *vars) {
         json_object_set_new(vars, "add_generation_prompt", json_true());
 }
 
-hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
-                                    size_t *len, hunch_error *err) {
-    json_t *vars = NULL;
+/* template_text: NULL for the model's own. */
+static hunch_status render_chat(const hunch_model *m, const char *template_text, json_t *vars, char **text, size_t *len,
+                                hunch_error *err) {
     hn_template *own = NULL;
-    *text = NULL;
+    hunch_status st = HUNCH_OK;
     if (!template_text && m->chat_refused) return hn_fail(err, HUNCH_REFUSED, "%s", m->chat_refused);
     if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
-    hunch_status st = parse_vars(vars_json, &vars, err);
-    if (!st && template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
+    if (template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
     if (!st) {
         chat_defaults(m, vars);
         const bool tools = m->chat_tools && json_array_size(json_object_get(vars, "tools")) > 0;
         st = hn_template_render(own ? own : tools ? m->chat_tools : m->chat, vars, NULL, text, len, err);
     }
     hn_template_free(own);
+    return st;
+}
+
+hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
+                                    size_t *len, hunch_error *err) {
+    json_t *vars = NULL;
+    *text = NULL;
+    hunch_status st = parse_vars(vars_json, &vars, err);
+    if (!st) st = render_chat(m, template_text, vars, text, len, err);
     json_decref(vars);
     return st;
 }
@@ -245,6 +274,58 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
 hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
                                hunch_error *err) {
     return hunch_chat_render_with(m, NULL, vars_json, text, len, err);
+}
+
+static hunch_status conversation_json(const hunch_message *messages, size_t n, json_t **vars, hunch_error *err) {
+    json_t *list = json_array();
+    *vars = json_pack("{s:o}", "messages", list);
+    for (size_t i = 0; *vars && i < n; i++) {
+        const hunch_message *a = &messages[i];
+        if (!a->role || !a->content || hn_utf8_check(a->role, strlen(a->role)) < strlen(a->role) ||
+            hn_utf8_check(a->content, strlen(a->content)) < strlen(a->content)) {
+            json_decref(*vars);
+            *vars = NULL;
+            return hn_fail(err, HUNCH_USAGE, "message %zu: expected a role and a content in UTF-8", i);
+        }
+        if (json_array_append_new(list, json_pack("{s:s, s:s}", "role", a->role, "content", a->content))) {
+            json_decref(*vars);
+            *vars = NULL;
+        }
+    }
+    return *vars ? HUNCH_OK : hn_fail_memory(err, "a conversation", n * sizeof *messages);
+}
+
+/* What stands for a template where the model has none. */
+static hunch_status contents_in_a_row(const hunch_message *messages, size_t n, char **text, size_t *len, hunch_error *err) {
+    *len = 0;
+    for (size_t i = 0; i < n; i++) *len += strlen(messages[i].content);
+    char *end = *text = hn_alloc(*len + 1);
+    if (!*text) return hn_fail_memory(err, "a conversation", *len + 1);
+    for (size_t i = 0; i < n; i++) end = stpcpy(end, messages[i].content);
+    *end = '\0';
+    return HUNCH_OK;
+}
+
+hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids, size_t *n_ids,
+                               hunch_error *err) {
+    json_t *vars = NULL;
+    char *text = NULL;
+    size_t len = 0;
+    *ids = NULL;
+    *n_ids = 0;
+    hunch_status st = need_tokenizer(m, err);
+    if (!st) st = conversation_json(messages, n, &vars, err);
+    if (!st) st = m->chat || m->chat_refused ? render_chat(m, NULL, vars, &text, &len, err)
+                                            : contents_in_a_row(messages, n, &text, &len, err);
+    if (!st) st = hunch_tokenize(m, text, len, HUNCH_TEXT_RENDERED, ids, n_ids, err);
+    if (!st && *n_ids == 0) {
+        hn_free(*ids);
+        *ids = NULL;
+        st = hn_fail(err, HUNCH_USAGE, "the conversation is empty: expected a message with a text");
+    }
+    hn_free(text);
+    json_decref(vars);
+    return st;
 }
 
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,

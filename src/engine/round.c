@@ -294,11 +294,21 @@ static int by_age(const void *a, const void *b) {
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hunch_session *running[HN_MAX_ROWS];
     int n = 0;
+    if (e->telling) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
     qsort(running, (size_t)n, sizeof *running, by_age); /* who is older gets pages first */
-    return n > 0 ? hn_round(e, running, n, err) : HUNCH_OK;
+    hunch_status st = n > 0 ? hn_round(e, running, n, err) : HUNCH_OK;
+    hn_stream_tell(e);
+    return st;
+}
+
+hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err) {
+    hunch_status st;
+    do st = hunch_engine_round(e, err); /* the first one also tells of sessions that ended since the last round */
+    while (!st && hunch_engine_running(e) > 0);
+    return st;
 }
 
 int hunch_engine_running(const hunch_engine *e) {

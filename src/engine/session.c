@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "engine/engine.h"
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
@@ -36,8 +37,11 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     if (st) return st;
     if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
         return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
-    for (int i = 0; i < r->n_stop; i++)
+    for (int i = 0; i < r->n_stop; i++) {
         if (!r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
+        const size_t n = strlen(r->stop[i]), bad = hn_utf8_check(r->stop[i], n);
+        if (bad < n) return hn_fail(err, HUNCH_USAGE, "stop string %d is not UTF-8: byte %zu", i, bad);
+    }
     return hn_sampling_check(&r->sampling, e->model->target.arch.vocab, err);
 }
 
@@ -91,6 +95,8 @@ static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch
     s->on_logits_user = r->on_logits_user;
     s->on_round = r->on_round;
     s->on_round_user = r->on_round_user;
+    s->on_output = r->on_output;
+    s->on_output_user = r->on_output_user;
     s->n_prompt = s->n_text = r->n_prompt;
     /* The context holds the text; a prompt that fills it still gets the one token that its last row decides. */
     s->max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
@@ -240,6 +246,7 @@ void hn_session_fail(hunch_session *s, const hunch_error *err) {
 /* ---- the public calls ------------------------------------------------------------------------------------------------ */
 
 void hunch_session_cancel(hunch_session *s) {
+    hn_stream_end(s);
     hn_session_finish(s, HUNCH_FINISH_CANCELLED);
     hn_session_release(s);
 }

@@ -83,24 +83,18 @@ static void ids_take(hunch_token **to, size_t *n_to, const hunch_token *ids, siz
     *n_to = n;
 }
 
-/* rendered: the text comes from a template. Many write BOS themselves; the tokenizer then must not add a second one. */
+/* rendered: the text comes from a template. */
 static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered) {
     hunch_error err = {0};
-    hunch_token *with = NULL, *without = NULL;
-    size_t n_with, n_without;
-    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL, &without, &n_without, &err) != HUNCH_OK)
+    hunch_token *ids;
+    size_t n;
+    if (hunch_tokenize(m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids,
+                       &n, &err) != HUNCH_OK)
         return tool_failed(&err);
-    if (hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &with, &n_with, &err) !=
-        HUNCH_OK) {
-        hunch_free(without);
-        return tool_failed(&err);
-    }
-    bool twice = rendered && n_with == n_without + 1 && n_without > 0 && with[0] == without[0] && with[1] == without[0];
-    int code = n_with == 0 ? tool_usage("the prompt is empty") : 0;
+    int code = n == 0 ? tool_usage("the prompt is empty") : 0;
     if (!code)
-        ids_take(&out->ids, &out->n, twice ? without : with, twice ? n_without : n_with);
-    hunch_free(with);
-    hunch_free(without);
+        ids_take(&out->ids, &out->n, ids, n);
+    hunch_free(ids);
     return code;
 }
 

@@ -1,0 +1,45 @@
+# What `make install` puts under the prefix: command, libraries, header, hunch.pc, the CMake package, documents. Nothing in the
+# installed files names the prefix, so the whole can be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hunch)
+
+install(FILES include/hunch/hunch.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hunch)
+install(TARGETS hunch RUNTIME)
+install(TARGETS hunch_lib EXPORT hunch_static ARCHIVE INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT hunch_static NAMESPACE hunch:: FILE hunch-static-targets.cmake DESTINATION ${config_dir})
+if(HUNCH_SHARED)
+  install(TARGETS hunch_shared EXPORT hunch_shared LIBRARY INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT hunch_shared NAMESPACE hunch:: FILE hunch-shared-targets.cmake DESTINATION ${config_dir})
+endif()
+
+# ---- for find_package -------------------------------------------------------------------------------------------------------
+set(compatible SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatible SameMinorVersion)
+endif()
+configure_package_config_file(cmake/hunch-config.cmake.in hunch-config.cmake INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(hunch-config-version.cmake COMPATIBILITY ${compatible})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hunch-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/hunch-config-version.cmake
+        DESTINATION ${config_dir})
+
+# ---- for pkg-config: paths as seen from hunch.pc, where they are below the prefix ------------------------------------------------
+set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+  string(REGEX REPLACE "/$" "" up ${up})
+  set(pc_prefix "\${pcfiledir}/${up}")
+endif()
+foreach(dir LIBDIR INCLUDEDIR)
+  set(pc_${dir} ${CMAKE_INSTALL_${dir}})
+  if(NOT IS_ABSOLUTE ${pc_${dir}})
+    set(pc_${dir} "\${prefix}/${pc_${dir}}")
+  endif()
+endforeach()
+configure_file(cmake/hunch.pc.in hunch.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hunch.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# ---- documents --------------------------------------------------------------------------------------------------------------
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

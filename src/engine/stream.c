@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - on_output: at the end of a round every session says what it has said since it was last asked.
+ *
+ * Callbacks run when the round is over and every session is in order again, so they may open, cancel and close sessions; the
+ * list of those that have something to say is a doubly linked one with a cursor, which whoever leaves the list moves on. */
+#include "engine/engine.h"
+
+void hn_stream_begin(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    if (!s->on_output) return;
+    s->streams = true;
+    s->stream_before = e->last_stream;
+    *(e->last_stream ? &e->last_stream->stream_after : &e->streams) = s;
+    e->last_stream = s;
+}
+
+void hn_stream_end(hunch_session *s) {
+    if (!s->streams) return; /* of a session that is not in the list the engine may be gone */
+    hunch_engine *e = s->engine;
+    hunch_session *before = s->stream_before, *after = s->stream_after;
+    *(before ? &before->stream_after : &e->streams) = after;
+    *(after ? &after->stream_before : &e->last_stream) = before;
+    s->stream_before = s->stream_after = NULL;
+    s->streams = false;
+    if (e->told == s) e->told = NULL;
+    if (e->tell_next == s) e->tell_next = after;
+}
+
+static bool has_news(const hunch_session *s) {
+    return hn_session_emitted(s) > s->told_tokens || s->shown > s->told_text || !hn_session_running(s);
+}
+
+/* After the callback the session may be gone: e->told says so. */
+static void tell(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    const size_t tokens = hn_session_emitted(s), text = s->shown;
+    const hunch_output o = {.session = s,
+                            .text = s->out ? s->out + s->told_text : "",
+                            .text_len = text - s->told_text,
+                            .tokens = s->text + s->n_prompt + s->told_tokens,
+                            .provenance = s->provenance ? s->provenance + s->told_tokens : NULL,
+                            .n_tokens = tokens - s->told_tokens,
+                            .finish = s->stats.finish};
+    s->told_tokens = tokens;
+    s->told_text = text;
+    const bool go_on = s->on_output(s->on_output_user, &o);
+    if (!e->told) return; /* closed or cancelled inside */
+    if (o.finish != HUNCH_RUNNING)
+        hn_stream_end(s);
+    else if (!go_on)
+        hunch_session_cancel(s);
+}
+
+void hn_stream_tell(hunch_engine *e) {
+    bool any;
+    e->telling = true;
+    do { /* a session that is opened by a callback may find that an earlier one cannot go on */
+        any = false;
+        for (hunch_session *s = e->streams; s; s = e->tell_next) {
+            e->told = s;
+            e->tell_next = s->stream_after;
+            if (!has_news(s)) continue;
+            any = true;
+            tell(s);
+        }
+    } while (any);
+    e->told = e->tell_next = NULL;
+    e->telling = false;
+}
