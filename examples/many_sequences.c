@@ -3,8 +3,7 @@
  * weights serves all answers.
  *
  *   cc many_sequences.c $(pkg-config --cflags --libs hunch) -o many_sequences
- *   ./many_sequences MODEL.gguf "The keeper lights the lamp at six." "Who is it about?" "When is it?" "What is lit?"
- */
+ *   ./many_sequences MODEL.gguf "The keeper lights the lamp at six." "Who is it about?" "When is it?" "What is lit?" */
 #include <hunch/hunch.h>
 #include <stdio.h>
 

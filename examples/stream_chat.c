@@ -2,8 +2,7 @@
 /* stream_chat.c - a conversation whose answers appear while they are made.
  *
  *   cc stream_chat.c $(pkg-config --cflags --libs hunch) -o stream_chat
- *   ./stream_chat MODEL.gguf "Why is the sky blue?" "And at sunset?"
- */
+ *   ./stream_chat MODEL.gguf "Why is the sky blue?" "And at sunset?" */
 #include <hunch/hunch.h>
 #include <stdio.h>
 
@@ -38,7 +37,6 @@ int main(int argc, char **argv) {
     hunch_session *session[MOST] = {NULL};
     hunch_session_state state = {0};
     hunch_message said[2 * MOST];
-
     if (argc < 3 || argc - 2 > MOST) return fprintf(stderr, "usage: %s MODEL MESSAGE...\n", argv[0]), HUNCH_USAGE;
     hunch_engine_options options;
     hunch_engine_options_defaults(&options);

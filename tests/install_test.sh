@@ -136,7 +136,7 @@ for wrong in "$work/none.gguf" "$source/README.md"; do
 done
 smollm2=${XDG_CACHE_HOME:-$HOME/.cache}/hunch/SmolLM2-135M-Instruct.Q4_1.gguf
 if [ -f "$smollm2" ]; then
-    "$prefix/bin/hunch" run -m "$smollm2" -p "Why is the sky blue?" -n 256 --no-color > said 2> log || fail "hunch run: $(cat log)"
+    "$prefix/bin/hunch" run -m "$smollm2" -p "Why is the sky blue?" -n 256 > said 2> log || fail "hunch run: $(cat log)"
     shared/stream_chat "$smollm2" "Why is the sky blue?" "And at sunset?" > text || fail "stream_chat fails"
     head -c "$(wc -c < said)" text | diff said - || fail "stream_chat of SmolLM2 does not say what hunch run says"
     [ "$(wc -c < text)" -gt "$(($(wc -c < said) + 20))" ] || fail "the second turn is not there: $(cat text)"

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/fault.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "fixture.h"
@@ -101,7 +102,7 @@ static void run(hunch_engine *e) {
     assert_true(hn_cache_valid(e->cache));
 }
 
-/* Four texts in two places, with too few pages, so that they wait and lose their place; every drafter; two of them stopped
+/* Four texts in three places, with too few pages, so that they wait and lose their place; every drafter; two of them stopped
  * by a string that they would say. The pieces are what plain decoding gives, alone. */
 static void test_every_drafter(void **state) {
     (void)state;
@@ -114,7 +115,7 @@ static void test_every_drafter(void **state) {
     for (size_t d = 0; d < sizeof specs / sizeof *specs; d++) {
         hunch_engine_options o;
         hunch_engine_options_defaults(&o);
-        o.parallel = d ? 2 : 1;
+        o.parallel = d ? 3 : 1;
         o.context = 256;
         o.page_rows = 16;
         o.pool_rows = d ? 256 : 0;
@@ -122,7 +123,7 @@ static void test_every_drafter(void **state) {
         listener *to = d ? l : plain;
         memset(l, 0, sizeof l);
         for (int i = 0; i < 4; i++) {
-            hunch_request r = ask(i, 150, &to[i]);
+            hunch_request r = ask(i, 200, &to[i]);
             if (i % 2) {
                 r.sampling = (hunch_sampling){.temperature = 1, .top_p = 1, .seed = 7};
                 r.stop = stops;
@@ -313,26 +314,34 @@ static void test_inside(void **state) {
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------------ */
 
-/* Pages for 32 rows only: a text that grows beyond them fails alone, and says so. */
+/* Where the n-th allocation of the rounds fails: whichever session cannot go on says so in its last call, and the rest of
+ * them hear theirs. */
 static void test_failure(void **state) {
     (void)state;
-    static listener l;
-    hunch_session_state st;
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    o.context = 256;
-    o.page_rows = 16;
-    o.pool_rows = 32;
-    hunch_engine *e = open_engine_with(model, NULL, o);
-    hunch_request r = ask(0, 200, &l);
-    start(e, &r, &l);
-    run(e);
-    hunch_session_get(l.session, &st);
-    assert_int_equal(st.finish, HUNCH_FINISH_FAILED);
-    assert_int_equal(st.error.status, HUNCH_NO_MEMORY);
-    assert_heard_all(&l, "failed");
-    hunch_session_close(&l.session);
-    hunch_engine_close(&e);
+    static listener l[2];
+    int failed = 0;
+    for (int n = 0; n < 60; n++) {
+        hunch_error why = {0};
+        hunch_engine *e = open_engine(model, "suffix", 1, 64, HUNCH_KV_DEFAULT, 16, 256);
+        memset(l, 0, sizeof l);
+        for (int i = 0; i < 2; i++) { /* the second waits, and begins when the first has ended */
+            hunch_request r = ask(i, 40, &l[i]);
+            start(e, &r, &l[i]);
+        }
+        hn_fault_arm(HN_FAULT_ALLOC, n, false);
+        const hunch_status ended = hunch_engine_run(e, &why);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        for (int i = 0; i < 2; i++) {
+            failed += l[i].finish == HUNCH_FINISH_FAILED;
+            if (ended)
+                assert_int_equal(ended, HUNCH_NO_MEMORY);
+            else
+                assert_heard_all(&l[i], "without memory");
+            hunch_session_close(&l[i].session);
+        }
+        hunch_engine_close(&e);
+    }
+    assert_true(failed > 0);
 }
 
 /* Who closes or cancels needs no call; nor is one made when the engine goes first. */
