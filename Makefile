@@ -6,7 +6,9 @@
 #   make test-arm   64-bit ARM: cross-compiled, run by qemu, results held against this machine's (make deps-arm: its tools)
 #   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
-#   make install    into PREFIX (/usr/local), under DESTDIR
+#   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall takes them away again
+#   make deb        Debian packages into build-deb/ (hunch, libhunch0.N, libhunch-dev)
+#   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
 #   make clean
 SHELL := /bin/bash
 PREFIX ?= /usr/local
@@ -21,7 +23,7 @@ TSAN_TESTS ?= threads_test|equality_test|session_test
 # Warnings of the toolchains that users have must not stop them: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
-.PHONY: all deps deps-arm test test-long test-arm fuzz demo install clean
+.PHONY: all deps deps-arm test test-long test-arm fuzz demo install uninstall deb reproducible clean
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
@@ -68,10 +70,26 @@ demo: deps
 	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
 	./scripts/demo.sh build/hunch "$$model"
 
+# The prefix decides where a distribution has its libraries, so it is told before the build.
 install: all
-	install -D -m 755 build/hunch $(DESTDIR)$(PREFIX)/bin/hunch
-	install -D -m 644 build/libhunch.a $(DESTDIR)$(PREFIX)/lib/libhunch.a
-	install -D -m 644 include/hunch/hunch.h $(DESTDIR)$(PREFIX)/include/hunch/hunch.h
+	@$(USER_BUILD) -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' > /dev/null
+	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared
+	@DESTDIR='$(DESTDIR)' cmake --install build
+
+# Of the last install; folders only where nothing else is in them.
+uninstall:
+	@test -f build/install_manifest.txt || { echo "build/install_manifest.txt is missing: nothing was installed from here" >&2; exit 1; }
+	@(cat build/install_manifest.txt; echo) | sed -n 's|^/|$(DESTDIR)/|p' | while IFS= read -r f; do \
+		rm -f "$$f"; rmdir -p --ignore-fail-on-non-empty "$$(dirname "$$f")" 2> /dev/null; done; true
+
+deb:
+	@./scripts/deps.sh deb
+	@./scripts/deb.sh
+
+reproducible:
+	@./scripts/test-reproducible.sh
+	@./scripts/deps.sh deb
+	@./scripts/test-reproducible.sh deb
 
 clean:
-	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm
+	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-deb

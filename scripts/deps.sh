@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for. "arm" as argument: also what make test-arm needs.
+# is, nothing is done and no root is asked for. As argument "arm": also what make test-arm needs, "deb": what make deb does.
 set -euo pipefail
 
 missing=()
@@ -39,6 +39,10 @@ if [ "${1:-}" = arm ]; then
     need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
     need qemu-user qemu-aarch64 --version
+fi
+if [ "${1:-}" = deb ]; then
+    need debhelper dh --version
+    need dpkg-dev dpkg-buildpackage --version
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then
