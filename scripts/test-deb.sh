@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test-deb.sh ROOT [FOLDER]: installs the packages of FOLDER (build-deb) in a Debian root folder (of debootstrap, with gcc,
+# pkg-config, libjansson-dev, libpcre2-dev and libutf8proc-dev), builds the examples there and runs them as a user of that system
+# would, and takes all of it away again: nothing may be left. As root.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "${1:?a Debian root folder}" && pwd)
+debs=$(cd "${2:-$here/build-deb}" && pwd)
+fail() { echo "FAILED: $*" >&2; exit 1; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/tmp LC_ALL=C.UTF-8 "$@"; }
+files() { # what packages leave: everything but logs, dpkg's own books and the folder of this test
+    (cd "$root" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/log -o -path ./var/lib/dpkg \
+        -o -path ./var/cache \) -prune -o -print | sort)
+}
+trap 'rm -rf "$root/tmp/hunch-test"' EXIT
+rm -rf "$root/tmp/hunch-test"
+mkdir -p "$root/tmp/hunch-test"
+cp "$debs"/*.deb "$here/tests/data/models/stories260K/stories260K.f32.gguf" "$root/tmp/hunch-test/"
+files > "$root/tmp/hunch-test/before"
+
+inside sh -ec 'cd /tmp/hunch-test && rm -f *-dbgsym_* && dpkg -i *.deb'
+cat > "$root/tmp/hunch-test/try.sh" <<'END'
+set -e
+cd /tmp/hunch-test
+hunch --version
+hunch run -m stories260K.f32.gguf -p "Once upon a time" -n 60 > said 2> log
+cp /usr/share/doc/libhunch-dev/examples/* .
+for e in stream_chat many_sequences; do cc $e.c $(pkg-config --cflags --libs hunch) -o $e; done
+cc stream_chat.c -static $(pkg-config --static --cflags --libs hunch) -o whole
+ldd ./stream_chat | grep libhunch
+./stream_chat stories260K.f32.gguf "Once upon a time" > text
+./whole stories260K.f32.gguf "Once upon a time" | cmp - text
+head -c $(($(wc -c < said) - 1)) text | cmp -n $(($(wc -c < said) - 1)) - said
+./many_sequences stories260K.f32.gguf "Once upon a time" " a girl" " a dog"
+END
+inside sh /tmp/hunch-test/try.sh || fail "as a user of the packages"
+mapfile -t packages < <(for f in "$debs"/*.deb; do dpkg-deb -f "$f" Package; done | grep -v dbgsym)
+inside dpkg --purge "${packages[@]}"
+files > "$root/tmp/hunch-test/after"
+diff "$root/tmp/hunch-test/before" "$root/tmp/hunch-test/after" || fail "the files above were left behind"
+echo "installed, used and purged without a trace: ${packages[*]}"
