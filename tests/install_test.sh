@@ -33,7 +33,9 @@ done
 for f in libhunch.a pkgconfig/hunch.pc cmake/hunch/hunch-config.cmake cmake/hunch/hunch-config-version.cmake; do
     [ -f "$lib/$f" ] || fail "$f was not installed"
 done
-if grep -rIl -e "$build" -e "$work" -e /opt/first "$prefix"; then fail "these files name a folder of the build"; fi
+only_text=
+if grep -q '^CMAKE_BUILD_TYPE:.*=Debug$' "$build/CMakeCache.txt"; then only_text=-I; fi # debuggers want the folders of the sources
+if grep -rl $only_text -e "$build" -e "$source" -e "$work" -e /opt/first "$prefix"; then fail "these files name a folder of the build"; fi
 
 # ---- the shared library -----------------------------------------------------------------------------------------------------------
 number() { sed -n "s/^#define HUNCH_VERSION_$1 //p" "$prefix/include/hunch/hunch.h"; }
