@@ -76,11 +76,12 @@ install: all
 	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared
 	@DESTDIR='$(DESTDIR)' cmake --install build
 
-# Of the last install; folders only where nothing else is in them.
+# Of the last install; of the folders only hunch's own.
 uninstall:
 	@test -f build/install_manifest.txt || { echo "build/install_manifest.txt is missing: nothing was installed from here" >&2; exit 1; }
 	@(cat build/install_manifest.txt; echo) | sed -n 's|^/|$(DESTDIR)/|p' | while IFS= read -r f; do \
-		rm -f "$$f"; rmdir -p --ignore-fail-on-non-empty "$$(dirname "$$f")" 2> /dev/null; done; true
+		rm -f "$$f"; d=$${f%/*}; \
+		while [[ $$d == */hunch || $$d == */hunch/* ]] && rmdir "$$d" 2> /dev/null; do d=$${d%/*}; done; done
 
 deb:
 	@./scripts/deps.sh deb
