@@ -73,7 +73,7 @@ demo: deps
 # The prefix decides where a distribution has its libraries, so it is told before the build.
 install: all
 	@$(USER_BUILD) -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' > /dev/null
-	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared
+	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared hunch_pages
 	@DESTDIR='$(DESTDIR)' cmake --install build
 
 # Of the last install; of the folders only hunch's own.

@@ -43,3 +43,18 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hunch.pc DESTINATION ${CMAKE_INSTALL_L
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# ---- what the command writes about itself: man pages, completion ------------------------------------------------------------------
+if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) # else nothing here can run it
+  set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${pages}.made DEPENDS hunch cmake/pages.cmake VERBATIM
+    COMMAND ${CMAKE_COMMAND} "-DHUNCH=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:hunch>" -DOUT=${pages} -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${pages}.made)
+  add_custom_target(hunch_pages ALL DEPENDS ${pages}.made)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${pages}/completions/hunch DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${pages}/completions/_hunch DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${pages}/completions/hunch.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+else()
+  add_custom_target(hunch_pages)
+endif()

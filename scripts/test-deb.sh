@@ -24,6 +24,7 @@ cat > "$root/tmp/hunch-test/try.sh" <<'END'
 set -e
 cd /tmp/hunch-test
 hunch --version
+test -e /usr/share/man/man1/hunch.1.gz && test -e /usr/share/bash-completion/completions/hunch
 hunch run -m stories260K.f32.gguf -p "Once upon a time" -n 60 > said 2> log
 cp /usr/share/doc/libhunch-dev/examples/* .
 for e in stream_chat many_sequences; do cc $e.c $(pkg-config --cflags --libs hunch) -o $e; done

@@ -10,7 +10,9 @@ model=$source/tests/data/models/stories260K/stories260K.f32.gguf
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 [ -z "$sanitizers" ] || skip "a library built with -fsanitize=$sanitizers needs the sanitizers' runtime in every program"
-[ -e "$build/libhunch.so" ] || skip "no libhunch.so in this build (HUNCH_SHARED, or only a part was built)"
+for part in hunch libhunch.a libhunch.so pages.made; do
+    [ -e "$build/$part" ] || skip "$part is not in this build (HUNCH_SHARED=OFF, or only a part was built)"
+done
 for tool in pkg-config readelf nm ldd cmake; do
     command -v $tool > /dev/null || skip "$tool is missing"
 done
@@ -27,7 +29,9 @@ mv stage/opt/first "elsewhere/moved"
 prefix=$work/elsewhere/moved
 library=$(find "$prefix" -name libhunch.so)
 lib=$(dirname "$library")
-for f in bin/hunch include/hunch/hunch.h share/doc/hunch/LICENSE share/doc/hunch/examples/stream_chat.c; do
+for f in bin/hunch include/hunch/hunch.h share/doc/hunch/LICENSE share/doc/hunch/examples/stream_chat.c \
+    share/man/man1/hunch.1 share/man/man1/hunch-run.1 share/bash-completion/completions/hunch \
+    share/zsh/site-functions/_hunch share/fish/vendor_completions.d/hunch.fish; do
     [ -f "$prefix/$f" ] || fail "$f was not installed"
 done
 for f in libhunch.a pkgconfig/hunch.pc cmake/hunch/hunch-config.cmake cmake/hunch/hunch-config-version.cmake; do

@@ -1,0 +1,22 @@
+# cmake -DHUNCH=COMMAND -DOUT=FOLDER -P pages.cmake: lets the command write its manual pages and completion scripts, as they are
+# installed: FOLDER/man1/*.1, FOLDER/completions/{hunch,_hunch,hunch.fish}.
+cmake_minimum_required(VERSION 3.20)
+function(write file)
+  execute_process(COMMAND ${HUNCH} ${ARGN} OUTPUT_FILE ${OUT}/${file} RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    list(JOIN HUNCH " " command)
+    list(JOIN ARGN " " words)
+    message(FATAL_ERROR "${command} ${words}: exit code ${code}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${OUT})
+file(MAKE_DIRECTORY ${OUT}/man1 ${OUT}/completions)
+write(list manual --list)
+file(STRINGS ${OUT}/list pages)
+foreach(page ${pages})
+  write(man1/${page}.1 manual ${page})
+endforeach()
+write(completions/hunch completion bash)
+write(completions/_hunch completion zsh)
+write(completions/hunch.fish completion fish)
