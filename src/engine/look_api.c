@@ -70,6 +70,15 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
     return st;
 }
 
+/* A text that has reached its end, the context's, has its newest token and no drafts. */
+static hunch_status last_draft(hunch_session *s, hunch_draft_result *out, hunch_error *err) {
+    if (hn_session_running(s))
+        hn_draft_trees(s->engine, &s, 1);
+    else
+        hn_tree_reset(&s->tree, s->text[s->n_text - 1], 1);
+    return copy_tree(&s->tree, s->engine->model->target.arch.vocab, out, err);
+}
+
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
                          const hunch_sampling *sampling,
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
@@ -99,8 +108,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     if (!st) {
         s->on_draft = on_logits;
         s->on_draft_user = user;
-        hn_draft_trees(e, &s, 1);
-        st = copy_tree(&s->tree, e->model->target.arch.vocab, out, err);
+        st = last_draft(s, out, err);
     }
     hn_session_release(s);
     hn_session_destroy(s);
