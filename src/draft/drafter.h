@@ -88,7 +88,7 @@ typedef struct hn_observe {
     const hn_tree *tree;
     int n_accepted;            /* rows of the accepted path behind the root */
     const int16_t *path;       /* [n_accepted] their rows in the tree */
-    int32_t next_token;        /* the target's own token after them */
+    int32_t next_token;        /* the text's newest token, after them */
 } hn_observe;
 
 typedef struct hn_propose {
