@@ -367,12 +367,13 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
 
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
     conversion c = {.err = err};
-    if (hn_exists(folder) && !hn_is_folder(folder))
-        return hn_fail(err, HUNCH_USAGE, "%s: expected a Hugging Face folder to convert", folder);
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status != HUNCH_OK)
         return status;
-    status = conversion_run(&c, out_path);
+    if (hn_source_get_kind(c.src) == HN_SOURCE_HF)
+        status = conversion_run(&c, out_path);
+    else
+        status = hn_fail(err, HUNCH_USAGE, "%s: is a GGUF file, expected a Hugging Face folder to convert", hn_source_path(c.src));
     hn_arch_fini(&c.arch);
     hn_free(c.table[0].values);
     hn_free(c.table[1].values);
