@@ -276,6 +276,39 @@ static void test_bad_engines(void **state) {
     }
 }
 
+/* Numbers that no engine can have are refused, too, not taken for others and not found out by an assertion. */
+static void test_bad_options(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL};
+    const struct {
+        size_t at; /* of an int of hunch_engine_options */
+        int value;
+        const char *word;
+    } bad[] = {{offsetof(hunch_engine_options, pool_rows), -1, "pool of -1"},
+               {offsetof(hunch_engine_options, kv), 99, "cache type 99"},
+               {offsetof(hunch_engine_options, chunk), 0, "chunk 0"},
+               {offsetof(hunch_engine_options, parallel), 65, "parallel 65"},
+               {offsetof(hunch_engine_options, context), -1, "context -1"},
+               {offsetof(hunch_engine_options, page_rows), 48, "page rows 48"},
+               {offsetof(hunch_engine_options, verify), 99, "verification 99"},
+               {offsetof(hunch_engine_options, n_drafts), 2, "2 drafters"}};
+    hunch_engine *e = NULL;
+    hunch_error err = {0};
+    hunch_engine_options o;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hunch_engine_options_defaults(&o);
+        memcpy((char *)&o + bad[i].at, &bad[i].value, sizeof(int));
+        if (hunch_engine_open(&e, model, &o, &err) != HUNCH_USAGE || !strstr(err.message, bad[i].word))
+            fail_msg("case %zu: status %d, '%s'", i, err.status, err.message);
+        assert_null(e);
+    }
+    hunch_engine_options_defaults(&o);
+    o.drafts = none;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, model, &o, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "drafter 0"));
+}
+
 static void test_what_a_row_reads(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path("goldens/gemma3_text-local"), "best", 1, HUNCH_PRECISION_NATIVE);
@@ -323,6 +356,6 @@ int main(void) {
                                        cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
                                        cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
-                                       cmocka_unit_test(test_bad_requests)};
+                                       cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
