@@ -17,7 +17,7 @@
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
 static const double LOADED_DOUBT = 0.04; /* the speed is of another day */
 static const double LOADED_SHAPE_DOUBT = 2e-4;
-static const double MOST_RATIO = 1000, MOST_SECONDS = 1e6;
+static const double MOST_RATIO = 1000;
 
 /* A number in (0, most]. */
 static bool number_read(const json_t *v, double most, double *out) {
@@ -53,12 +53,12 @@ static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     const json_t *one = json_object_get(o, "one_row"), *name = json_object_get(o, "key");
     if (!integer_read(json_object_get(o, "format"), FORMAT, FORMAT, &format)) return false;
     if (!json_is_string(name) || strcmp(json_string_value(name), key) != 0) return false;
-    if (!number_read(json_object_get(o, "speed"), MOST_SECONDS, &c->speed)) return false;
+    if (!number_read(json_object_get(o, "speed"), HN_COST_MOST_SECONDS, &c->speed)) return false;
     if (!integer_read(json_object_get(o, "at"), 0, HN_COST_CONTEXTS - 1, &c->at)) return false;
     if (!json_is_array(one) || json_array_size(one) != HN_COST_CONTEXTS) return false;
     for (size_t k = 0; k < HN_COST_CONTEXTS; k++) {
         const json_t *v = json_array_get(one, k);
-        if (!number_read(v, MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
+        if (!number_read(v, HN_COST_MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
     }
     if (!(c->one_row[c->at] > 0)) return false;
     c->doubt = LOADED_DOUBT;
