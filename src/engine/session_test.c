@@ -221,6 +221,11 @@ static void test_bad_requests(void **state) {
     r.sampling.n_dry_breakers = 1;
     hunch_request of_bare = r;
     refuse(n, &of_bare, HUNCH_USAGE, "tokenizer");
+    r.sampling.n_dry_breakers = 2;
+    refuse(e, &r, HUNCH_USAGE, "breaker");
+    r = ask(4);
+    r.n_stop = 1;
+    refuse(e, &r, HUNCH_USAGE, "stop string 0");
     hunch_session *s = NULL;
     r = ask(4);
     must(hunch_session_open(&s, e, &r, err));
