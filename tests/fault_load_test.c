@@ -225,7 +225,7 @@ static void test_convert(void **state) {
     static const char *const names[] = {"models/stories260K/hf", "goldens/phi3-longrope"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = data_path(names[i]);
-        faults_break_both(path, convert_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 1);
+        faults_break_both(path, convert_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
         faults_break_both(path, convert_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
         faults_break_both(path, convert_life, path, HN_FAULT_WRITE, HUNCH_FAILED, MANY, 1);
         faults_break(path, convert_life, path, HN_FAULT_SHORT, true, HUNCH_OK, 5, 0);

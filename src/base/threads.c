@@ -201,9 +201,12 @@ hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
         p->workers[i].rank = i;
         p->workers[i].cpu = -1;
     }
-    /* Signals are for the program's own threads: workers block them all. */
+    /* Signals are for the program's own threads: workers block all that are not of what they do themselves. (One of those
+     * that is blocked ends the process without asking its handler.) */
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
     sigset_t all, old;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     hunch_status status = HUNCH_OK;
     int started = 1;
