@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h). */
+/* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h).
+ *
+ * PCRE2 takes its memory here too, by its contexts. jansson takes malloc's: its allocator is of the whole process, so it is the
+ * program's to choose (json_set_alloc_funcs) and no library's; tests choose hn_alloc. */
 #ifndef HN_MEM_H
 #define HN_MEM_H
 #include <stdbool.h>
 #include <stddef.h>
 
-void *hn_alloc(size_t size);                  /* 64-byte aligned; NULL on failure; size 0 gives a valid pointer */
+void *hn_alloc(size_t size); /* 64-byte aligned; NULL and errno ENOMEM on failure; size 0 gives a valid pointer */
 void *hn_zalloc(size_t count, size_t size);   /* zeroed, overflow-checked, 64-byte aligned */
 void *hn_realloc(void *p, size_t old_size, size_t new_size); /* p untouched on failure */
 void hn_free(void *p);

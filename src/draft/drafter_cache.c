@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/new_file.h"
+#include "base/file_out.h"
 #include "draft/counts_file.h"
 #include "draft/draft_chain.h"
 #include "draft/kept_text.h"
@@ -64,10 +64,11 @@ static void cache_close(hn_drafter *d);
 
 /* Whether close will be able to write: found out while somebody can be told. */
 static hunch_status save_try(cache_state *st, const char *path, hunch_error *err) {
-    hn_new_file f;
+    hn_out *o;
     if (!(st->save = hn_strdup(path))) return hn_fail_memory(err, path, strlen(path));
-    hunch_status s = hn_new_file_open(&f, path, err);
-    return s ? s : hn_new_file_close(&f, false, err);
+    hunch_status s = hn_out_open(&o, path, true, err);
+    hn_out_abort(&o);
+    return s;
 }
 
 static hunch_status files_open(cache_state *st, hn_spec *spec, int vocab, hunch_error *err) {

@@ -402,8 +402,9 @@ static void test_damage(void **state) {
     assert_int_equal(hn_drafter_open(&d, "cache,save=/nowhere/x", 0, 1, &TARGET, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "/nowhere/x"));
     assert_int_equal(hn_drafter_open(&d, "cache,save=/tmp", 0, 1, &TARGET, &err), HUNCH_FAILED);
-    assert_int_equal(hn_drafter_open(&d, "cache,save=/dev/null", 0, 1, &TARGET, &err), HUNCH_FAILED); /* would be replaced */
     assert_non_null(strstr(err.message, "folder"));
+    assert_int_equal(hn_drafter_open(&d, "cache,save=/dev/null", 0, 1, &TARGET, &err), HUNCH_FAILED); /* would be replaced */
+    assert_non_null(strstr(err.message, "regular file"));
 }
 
 /* Any bytes: read or refused. */

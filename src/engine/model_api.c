@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "format/json_text.h"
 
 const char *hunch_version(void) {
     return HUNCH_VERSION;
@@ -204,8 +205,10 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
 
 static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
     json_error_t e;
-    *vars = json_loads(vars_json, JSON_REJECT_DUPLICATES, &e);
+    *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES, &e);
     if (json_is_object(*vars)) return HUNCH_OK;
+    if (!*vars && json_error_code(&e) == json_error_out_of_memory)
+        return hn_fail_memory(err, "template variables", strlen(vars_json));
     hunch_status st = *vars ? hn_fail(err, HUNCH_USAGE, "template variables: expected a JSON object")
                             : hn_fail(err, HUNCH_USAGE, "template variables: line %d: %s", e.line, e.text);
     json_decref(*vars);
@@ -214,13 +217,14 @@ static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error
 }
 
 /* What a template may ask of the model, unless the caller says otherwise. */
-static void chat_defaults(const hunch_model *m, json_t *vars) {
-    if (!json_object_get(vars, "bos_token"))
-        json_object_set_new(vars, "bos_token", json_string(m->chat_bos ? m->chat_bos : ""));
-    if (!json_object_get(vars, "eos_token"))
-        json_object_set_new(vars, "eos_token", json_string(m->chat_eos ? m->chat_eos : ""));
-    if (!json_object_get(vars, "add_generation_prompt"))
-        json_object_set_new(vars, "add_generation_prompt", json_true());
+static hunch_status chat_defaults(const hunch_model *m, json_t *vars, hunch_error *err) {
+    const char *bos = m->chat_bos ? m->chat_bos : "", *eos = m->chat_eos ? m->chat_eos : "";
+    if ((!json_object_get(vars, "bos_token") && json_object_set_new(vars, "bos_token", json_string(bos)) != 0) ||
+        (!json_object_get(vars, "eos_token") && json_object_set_new(vars, "eos_token", json_string(eos)) != 0) ||
+        (!json_object_get(vars, "add_generation_prompt") &&
+         json_object_set_new(vars, "add_generation_prompt", json_true()) != 0))
+        return hn_fail_memory(err, "template variables", strlen(bos) + strlen(eos));
+    return HUNCH_OK;
 }
 
 hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
@@ -232,8 +236,8 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
     if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
     hunch_status st = parse_vars(vars_json, &vars, err);
     if (!st && template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
+    if (!st) st = chat_defaults(m, vars, err);
     if (!st) {
-        chat_defaults(m, vars);
         const bool tools = m->chat_tools && json_array_size(json_object_get(vars, "tools")) > 0;
         st = hn_template_render(own ? own : tools ? m->chat_tools : m->chat, vars, NULL, text, len, err);
     }

@@ -268,16 +268,59 @@ static hunch_status rows_write(conversion *c, const void *data, size_t bytes, co
     return status;
 }
 
+/* Its bytes; to be freed with hn_free. */
+static hunch_status tensor_read(conversion *c, const hn_tensor *t, void **out) {
+    *out = hn_alloc(t->bytes);
+    hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
+                                       : hn_source_read(c->src, t, 0, t->bytes, *out, c->err);
+    if (status != HUNCH_OK) {
+        hn_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static hunch_status vector_write(conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
     size_t n = (size_t)t->dims[0];
+    void *stored;
+    hunch_status status = tensor_read(c, t, &stored);
+    if (status != HUNCH_OK)
+        return status;
     float *values = hn_zalloc(n, sizeof *values);
-    if (values == NULL)
-        return hn_fail_memory(c->err, t->name, n * sizeof *values);
-    hn_dequantise(t->dtype, t->data, n, values);
-    for (size_t i = 0; i < n && more != 0; i++)
-        values[i] += more;
-    hunch_status status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
+    if (values != NULL) {
+        hn_dequantise(t->dtype, stored, n, values);
+        for (size_t i = 0; i < n && more != 0; i++)
+            values[i] += more;
+        status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
+    } else {
+        status = hn_fail_memory(c->err, t->name, n * sizeof *values);
+    }
     hn_free(values);
+    hn_free(stored);
+    return status;
+}
+
+/* A matrix as it is, by way of a small buffer; one whose rows are turned, whole. */
+static hunch_status matrix_write(conversion *c, const hn_tensor *t, int heads, int head_dim) {
+    enum { PIECE = 1 << 20 };
+    void *stored = NULL;
+    hunch_status status;
+    if (heads > 0) {
+        status = tensor_read(c, t, &stored);
+        if (status == HUNCH_OK)
+            status = rows_write(c, stored, t->bytes, t->name, heads, head_dim);
+    } else if ((stored = hn_alloc(PIECE)) == NULL) {
+        status = hn_fail_memory(c->err, t->name, PIECE);
+    } else {
+        status = hn_gguf_data_begin(c->w, t->bytes, c->err);
+        for (size_t at = 0; status == HUNCH_OK && at < t->bytes; at += PIECE) {
+            const size_t n = t->bytes - at < PIECE ? t->bytes - at : PIECE;
+            status = hn_source_read(c->src, t, at, n, stored, c->err);
+            if (status == HUNCH_OK)
+                status = hn_gguf_data_piece(c->w, stored, n, c->err);
+        }
+    }
+    hn_free(stored);
     return status;
 }
 
@@ -287,12 +330,8 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
-    if (hn_role_is_vector(role))
-        status = vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim);
-    else
-        status = rows_write(c, t->data, t->bytes, t->name, heads, head_dim);
-    hn_source_release(c->src, t);
-    return status;
+    return hn_role_is_vector(role) ? vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim)
+                                   : matrix_write(c, t, heads, head_dim);
 }
 
 /* The tensors in the file's order, declared or written. */
@@ -359,6 +398,8 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
         status = keys_write(c);
     if (status == HUNCH_OK)
         status = tensors_write(c);
+    if (status == HUNCH_OK)
+        status = hn_source_check(c->src, c->err); /* all of it is of the same files */
     if (status == HUNCH_OK)
         return hn_gguf_writer_finish(&c->w, c->err);
     hn_gguf_writer_abort(&c->w);

@@ -5,13 +5,12 @@
  */
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/file_out.h"
 #include "base/mem.h"
-#include "base/new_file.h"
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
@@ -83,19 +82,23 @@ hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *f
     return HUNCH_OK;
 }
 
-/* Takes key. */
+/* Takes key. NULL: no memory. */
 static json_t *cost_write(const hn_cost *c, json_t *key) {
     json_t *one = json_array(), *shape = json_array();
-    for (int k = 0; k < HN_COST_CONTEXTS; k++) {
-        json_array_append_new(one, json_real(c->one_row[k]));
-        for (int r = 2; r <= HN_COST_ROWS; r++) {
+    bool whole = one && shape;
+    for (int k = 0; whole && k < HN_COST_CONTEXTS; k++) {
+        whole = json_array_append_new(one, json_real(c->one_row[k])) == 0;
+        for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
             const double ratio = c->shape[k][r].ratio, doubt = c->shape[k][r].doubt;
             if (doubt > 0 && ratio > 0 && ratio <= MOST_RATIO)
-                json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt));
+                whole = json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt)) == 0;
         }
     }
-    return json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
-                     "one_row", one, "shape", shape);
+    json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
+                          "one_row", one, "shape", shape);
+    if (whole) return o;
+    json_decref(o);
+    return NULL;
 }
 
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err) {
@@ -106,11 +109,14 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
     char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!text) return hn_fail_memory(err, path, 0);
-    hn_new_file f;
-    hunch_status st = hn_new_file_open(&f, path, err);
+    hn_out *out;
+    hunch_status st = hn_out_open(&out, path, true, err); /* by every process that runs this model */
     if (!st) {
-        fputs(text, f.to);
-        st = hn_new_file_close(&f, true, err);
+        st = hn_out_write(out, text, strlen(text), err);
+        if (st)
+            hn_out_abort(&out);
+        else
+            st = hn_out_finish(&out, err);
     }
     free(text);
     return st;

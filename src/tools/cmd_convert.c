@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_convert.c - `hunch convert`: a Hugging Face folder as one GGUF file. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool_commands.h"
@@ -10,7 +11,13 @@ static int convert_run(const tool_options *o) {
         return tool_usage("convert: -m FOLDER is missing: a Hugging Face folder");
     if (!o->output)
         return tool_usage("convert: -o FILE.gguf is missing");
-    if (hunch_convert(o->model, o->output, &err) != HUNCH_OK)
+    char *partial = tool_alloc(strlen(o->output) + sizeof ".partial", 1);
+    sprintf(partial, "%s.partial", o->output); /* the library's name for it */
+    tool_signals_remove(partial);
+    const hunch_status st = hunch_convert(o->model, o->output, &err);
+    tool_signals_remove(NULL);
+    free(partial);
+    if (st != HUNCH_OK)
         return tool_failed(&err);
     if (o->json)
         return tool_print_json(json_pack("{s:o}", "output", tool_json_text(o->output, strlen(o->output))));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the `hunch` command: finds the subcommand and hands over. Every subcommand is one file, cmd_NAME.c; their
  * flags stand in tool_options.c. The command sees the library through hunch/hunch.h alone. */
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool_commands.h"
@@ -81,7 +81,8 @@ static int unknown_command(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of a write, seen by tool_done */
+    tool_signals_begin();
+    json_set_alloc_funcs(tool_json_alloc, free);
     if (argc < 2) {
         tool_help(stderr);
         return HUNCH_USAGE;
@@ -97,6 +98,6 @@ int main(int argc, char **argv) {
     }
     for (const tool_command *c = tool_commands; c->name; c++)
         if (strcmp(name, c->name) == 0)
-            return c->run(argc - 1, argv + 1);
+            return tool_exit_code(c->run(argc - 1, argv + 1));
     return unknown_command(name);
 }

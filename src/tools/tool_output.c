@@ -8,13 +8,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-volatile sig_atomic_t tool_interrupted;
 
 /* ---- errors ------------------------------------------------------------------------------------------------ */
 
@@ -58,9 +55,16 @@ int tool_failed(const hunch_error *err) {
     return err->status == HUNCH_OK ? HUNCH_FAILED : (int)err->status;
 }
 
-static void out_of_memory(size_t bytes) {
+_Noreturn static void out_of_memory(size_t bytes) {
     tool_message("out of memory: %zu bytes for the command itself", bytes);
-    exit(HUNCH_NO_MEMORY);
+    tool_end(HUNCH_NO_MEMORY);
+}
+
+void *tool_json_alloc(size_t size) {
+    void *p = malloc(size);
+    if (!p)
+        out_of_memory(size);
+    return p;
 }
 
 void *tool_alloc(size_t count, size_t size) {
@@ -108,10 +112,13 @@ int tool_print_json(json_t *value) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
+    tool_interrupts_hold(); /* whole or not at all */
     json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
     json_decref(value);
     putchar('\n');
-    return tool_done(HUNCH_OK);
+    const int code = tool_done(HUNCH_OK);
+    tool_interrupts_resume();
+    return code;
 }
 
 json_t *tool_json_real(double x) {
@@ -247,7 +254,7 @@ void tool_progress_end(tool_progress *p) {
     p->shown = 0;
 }
 
-/* ---- time, memory, signals ------------------------------------------------------------------------------------ */
+/* ---- time, memory --------------------------------------------------------------------------------------------- */
 
 double tool_now(void) {
     struct timespec t;
@@ -258,51 +265,4 @@ double tool_now(void) {
 double tool_peak_mib(void) {
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0;
-}
-
-static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    tool_interrupted = 1;
-}
-
-void tool_interrupts_catch(void) {
-    /* SA_RESETHAND: a round that hangs can still be ended by a second Ctrl-C. */
-    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-static int interrupt_fd = -1;
-
-/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
-static void on_each_interrupt(int signal_number) {
-    (void)signal_number;
-    uint64_t one = 1;
-    if (tool_interrupted)
-        _exit(HUNCH_CANCELLED);
-    tool_interrupted = 1;
-    if (write(interrupt_fd, &one, sizeof one) < 0)
-        _exit(HUNCH_CANCELLED);
-}
-
-bool tool_interrupts_repeat(void) {
-    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (interrupt_fd < 0) {
-        tool_message("eventfd: %s", strerror(errno));
-        return false;
-    }
-    struct sigaction a = {.sa_handler = on_each_interrupt, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &a, NULL);
-    return true;
-}
-
-int tool_interrupt_fd(void) {
-    return interrupt_fd;
-}
-
-void tool_interrupts_clear(void) {
-    uint64_t count;
-    while (read(interrupt_fd, &count, sizeof count) > 0)
-        continue;
-    tool_interrupted = 0;
 }

@@ -7,12 +7,12 @@
 #define HN_TOOL_OUTPUT_H
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "hunch/hunch.h"
+#include "tool_signals.h"
 
 #define TOOL_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
@@ -27,6 +27,8 @@ int tool_failed(const hunch_error *err);                /* its message; returns 
 /* Memory that the command needs itself: never NULL, out of memory ends the process with exit code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */
 void *tool_grow(void *p, size_t *cap, size_t need, size_t size);
+/* For jansson, which may lose a byte without a word where an allocator returns NULL: this one ends the process. */
+void *tool_json_alloc(size_t size);
 
 /* ---- standard output ---- */
 
@@ -65,13 +67,5 @@ void tool_progress_end(tool_progress *p);        /* wipes the bar */
 
 double tool_now(void);           /* monotonic seconds */
 double tool_peak_mib(void);      /* largest resident set so far */
-extern volatile sig_atomic_t tool_interrupted;
-/* From here on the first Ctrl-C (or SIGTERM) sets tool_interrupted, the second ends the process. */
-void tool_interrupts_catch(void);
-/* From here on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; one
- * that comes before that ends the process. False: the system gave no such descriptor. */
-bool tool_interrupts_repeat(void);
-int tool_interrupt_fd(void);
-void tool_interrupts_clear(void);
 
 #endif

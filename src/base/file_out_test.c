@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* new_file_test.c - a name has the old file or the whole new one, whatever goes wrong; and what is no file is left alone. */
+/* file_out_test.c - a name has the old file or the whole new one, whatever goes wrong; and what is no file is left alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/file_out.h"
 #include "base/mem.h"
-#include "base/new_file.h"
 #include "base/tree_for_tests.h"
 
 static const char *test_path(const char *name) {
@@ -42,12 +42,18 @@ static int clear_folder(void) {
     return n;
 }
 
+static void write_text(hn_out *o, const char *text) {
+    assert_int_equal(hn_out_write(o, text, strlen(text), NULL), HUNCH_OK);
+}
+
 static void put(const char *name, const char *text, bool keep, hunch_status want) {
-    hn_new_file f;
+    hn_out *o;
     hunch_error err = {0};
-    assert_int_equal(hn_new_file_open(&f, test_path(name), &err), HUNCH_OK);
-    fputs(text, f.to);
-    if (hn_new_file_close(&f, keep, &err) != want) fail_msg("%s: status %d, '%s'", name, err.status, err.message);
+    assert_int_equal(hn_out_open(&o, test_path(name), true, &err), HUNCH_OK);
+    hunch_status st = hn_out_write(o, text, strlen(text), &err);
+    if (!st && keep) st = hn_out_finish(&o, &err);
+    hn_out_abort(&o);
+    if (st != want) fail_msg("%s: status %d, '%s'", name, st, err.message);
     if (want) assert_non_null(strstr(err.message, name));
 }
 
@@ -63,21 +69,21 @@ static void assert_holds(const char *name, const char *text) {
 
 static void test_whole_or_not_at_all(void **state) {
     (void)state;
-    hn_new_file a, b;
+    hn_out *a, *b;
     put("x", "dropped", false, HUNCH_OK);
     assert_false(hn_exists(test_path("x")));
     put("x", "first", true, HUNCH_OK);
     assert_holds("x", "first");
     put("x", "dropped", false, HUNCH_OK);
     assert_holds("x", "first");
-    assert_int_equal(hn_new_file_open(&a, test_path("x"), NULL), HUNCH_OK);
-    assert_int_equal(hn_new_file_open(&b, test_path("x"), NULL), HUNCH_OK); /* two at once */
-    fputs("from a", a.to);
-    fputs("from b", b.to);
+    assert_int_equal(hn_out_open(&a, test_path("x"), true, NULL), HUNCH_OK);
+    assert_int_equal(hn_out_open(&b, test_path("x"), true, NULL), HUNCH_OK); /* two at once */
+    write_text(a, "from a");
+    write_text(b, "from b");
     assert_holds("x", "first");
-    assert_int_equal(hn_new_file_close(&b, true, NULL), HUNCH_OK);
+    assert_int_equal(hn_out_finish(&b, NULL), HUNCH_OK);
     assert_holds("x", "from b");
-    assert_int_equal(hn_new_file_close(&a, true, NULL), HUNCH_OK);
+    assert_int_equal(hn_out_finish(&a, NULL), HUNCH_OK);
     assert_holds("x", "from a");
     assert_int_equal(clear_folder(), 1); /* nothing is left beside it */
 }
@@ -101,22 +107,22 @@ static void test_no_room(void **state) {
 /* A pipe or a device that was replaced by a file would be missed. */
 static void test_what_is_no_file(void **state) {
     (void)state;
-    hn_new_file f;
+    hn_out *o;
     hunch_error err = {0};
     assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
     assert_int_equal(mkdir(test_path("folder"), 0700), 0);
-    assert_int_equal(hn_new_file_open(&f, test_path("pipe"), &err), HUNCH_FAILED);
+    assert_int_equal(hn_out_open(&o, test_path("pipe"), true, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "regular file"));
-    assert_int_equal(hn_new_file_open(&f, test_path("folder"), &err), HUNCH_FAILED);
+    assert_int_equal(hn_out_open(&o, test_path("folder"), true, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "is a folder"));
-    assert_int_equal(hn_new_file_open(&f, test_path("nowhere/x"), &err), HUNCH_FAILED);
+    assert_int_equal(hn_out_open(&o, test_path("nowhere/x"), true, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "nowhere/x"));
-    assert_int_equal(hn_new_file_open(&f, "/dev/null", &err), HUNCH_FAILED);
-    for (int after = 0; after < 2; after++) {
+    assert_int_equal(hn_out_open(&o, "/dev/null", true, &err), HUNCH_FAILED);
+    for (int after = 0; after < 3; after++) {
         hn_fault_arm(HN_FAULT_ALLOC, after, false);
-        assert_int_equal(hn_new_file_open(&f, test_path("y"), &err), HUNCH_NO_MEMORY);
+        assert_int_equal(hn_out_open(&o, test_path("y"), true, &err), HUNCH_NO_MEMORY);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
-        assert_null(f.to);
+        assert_null(o);
     }
     assert_int_equal(clear_folder(), 2);
 }
