@@ -69,7 +69,7 @@ static void test_affinity(void **state) {
     int before = hn_cores();
     assert_in_range(before, 1, CPU_COUNT(&old));
     CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
         if (CPU_ISSET(i, &old)) CPU_SET(i, &one);
     }
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
