@@ -11,6 +11,7 @@ those multiples of the quiet median: at the middle, and at the 99th of a hundred
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -22,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def stranger_build(folder):
     path = os.path.join(folder, "busy")
-    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-o", path, os.path.join(HERE, "busy.c")], check=True)
+    subprocess.run(shlex.split(os.environ.get("CC", "cc")) + ["-O1", "-o", path, os.path.join(HERE, "busy.c")], check=True)
     return path
 
 
