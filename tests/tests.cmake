@@ -31,3 +31,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   set_source_files_properties(tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c
     PROPERTIES COMPILE_OPTIONS "${AVX512}")
 endif()
+# That the bench of a busy core runs, not what it measures.
+add_test(NAME bench_busy COMMAND ${CMAKE_SOURCE_DIR}/bench/busy.py -m ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf
+  --hunch $<TARGET_FILE:hunch> --passes 5 --turns 1 --strangers 2 --memory 1)

@@ -27,8 +27,8 @@ void hn_pages_release(void *p, size_t size);
 /* Bytes that this process may still take: what the system has free or can free, swap included, cut by the limits of its
  * control groups and its own (ulimit). An estimate, for messages before it is too late; SIZE_MAX where nothing is known. */
 size_t hn_memory_left(void);
-/* The same from tables like /proc/meminfo and /proc/self/cgroup and a tree like /sys/fs/cgroup, without its own limits. */
-size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mount);
+/* The same from tables like /proc/meminfo, /proc/self/cgroup and /proc/self/mountinfo, without its own limits. */
+size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts);
 
 /* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,
  * nothing changed. */

@@ -309,7 +309,7 @@ static hunch_status open_fake(const fake *f, hn_tokenizer **t, hunch_error *e) {
     hn_gguf_writer *w;
     hn_source *src;
     const char *path = test_path("fake.gguf");
-    int bad = hn_gguf_writer_open(&w, path, NULL);
+    bool bad = hn_gguf_writer_open(&w, path, NULL);
     bad |= hn_gguf_put_str(w, "general.architecture", "llama", 5, NULL);
     if (f->model) bad |= hn_gguf_put_str(w, "tokenizer.ggml.model", f->model, strlen(f->model), NULL);
     if (f->pre) bad |= hn_gguf_put_str(w, "tokenizer.ggml.pre", f->pre, strlen(f->pre), NULL);
@@ -320,7 +320,7 @@ static hunch_status open_fake(const fake *f, hn_tokenizer **t, hunch_error *e) {
     if (f->eos >= 0) bad |= hn_gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)f->eos, NULL);
     bad |= hn_gguf_writer_finish(&w, NULL);
     bad |= hn_source_open(&src, path, NULL);
-    assert_int_equal(bad, 0);
+    assert_false(bad);
     hunch_status s = hn_tokenizer_open(t, src, e);
     hn_source_close(&src);
     return s;

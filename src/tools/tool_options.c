@@ -248,7 +248,8 @@ static void options_clear(tool_options *o) {
             *(int64_t *)at = TOOL_UNSET;
             break;
         case PAIR:
-            ((double *)at)[1] = NAN; /* fall through */
+            ((double *)at)[1] = NAN;
+            __attribute__((fallthrough));
         case REAL:
         case ABOVE:
             *(double *)at = NAN;
