@@ -50,10 +50,23 @@ s.split()  s.split('o')  s.split('o', 1)  s.split('xyz')  w.split()  ' a  b '.sp
 range(3)|list  range(1, 7, 2)|list  range(5, 0, -2)|list  range(3)|length  range(0)|list  range(1000000)  range(1, 5, 0)  range()  range('a')
 namespace(a=1).a  dict(a=1, b='x')  {'a': 1, 'b': [1, 2]}  {}  []  ()  (1,)  (1, 2)  [1, 'a', none]  {'a': 1,}  [1, 2,]  {'a': 1}['a']  {'a' 'b': 1}  1, 2
 strftime_now('%Y-%m-%d')  strftime_now('%d %b %Y, %A %H:%M:%S %j')  strftime_now('')  raise_exception('no ' ~ s)  lipsum2()
+1e+5  1E5  1.5e+3  0x1F  0XfF  0b11  0o17  0x  1_0.5e-1_0  1 is sameas true  1 is sameas 1.0  true is sameas true  n is sameas none  l is sameas l  [] is sameas []  s is sameas 'x'
+d|tojson(indent='\t')  d|tojson(indent=-1)  d|tojson(indent=true)  d|tojson(indent=0)  l|tojson(indent=none)  l|tojson(indent=1.5)  'a\nb'|indent(true)  'a\nb'|indent(-2)  'a\nb'|indent(1.5)
+' a b  c '.split(None, 1)  ' a b  c '.split(maxsplit=1)  '  a b  c '.rsplit(None, 1)  '  a b  c '.rsplit(maxsplit=1)  'a,b,c'.rsplit(sep=',', maxsplit=1)  'a,b,c'.split(sep=',')  'aaa'.rsplit('aa', 1)  'aaa'.split('aa', 1)  'aXbXc'.rsplit('X')  ' '.split()  ''.split(',')  ' a '.split(None, 0)  ' a '.rsplit(None, 0)  '世 界 '.rsplit(None, 1)  ',a,'.rsplit(',')  ''.rsplit()  'ab'.rsplit('abc')
+'a\nb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\r\ni\rj'.splitlines()  'a\nb\n'.splitlines(true)  'a\r\nb'.splitlines(keepends=true)  ''.splitlines()  'a\r\nb\x0bc'|indent  'a\r'|indent(1, true, true)  'a\r\n'|indent(1, true, true)  ''|indent(1, true)
+'99'|int(0, 16)  'ff'|int(base=16)  '0x1f'|int(0, 16)  'zz'|int(7, 16)  [[1], [2]]|sum(start=[])  [1, 2]|sum(start=10)  messages|map(attribute='content')|sum(start='')  [0.5, 1]|sum  [1, 'a']|sum  messages|sum('content')
+[{'a': 3}, {'a': 5}]|max(attribute='a')  [{'a': 3}, {'a': 5}]|min(attribute='a')  ['a', 'A', 'b', 'B']|max  ['b', 'B', 'a', 'A']|min  ['a', 'A', 'b', 'B']|max(case_sensitive=true)  []|max  [1, 'a']|max  [[1, 2], [1, 3]]|max
+dict(a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8, i=9)  namespace(a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8, i=9, j=10).j  {'a': 1}.copy()  l.copy()  (1, 2).copy()
+'é'.isalpha()  '。'.isalpha()  '½'.isalnum()  '½'.isdigit()  '٣'.isdigit()  '²'.isdigit()  '世'.isalpha()  '🦙'.isalpha()  'Ǆ İ ẞ Ⴀ Ω'.lower()  'ǆ ά ϊ ё ѓ ә ա ᏸ'.upper()  'ǆa ßa 世a'.title()  'ǆA'.capitalize()  'ǆA'|title
+['\u200b', '\ufeff', '\ue000', '\U000e0001', '👩\u200d🚀', '\u0378', '\u3000', 'é', '世']
 [1, [2, 'x'], {'k': ('t',)}]  ["it's", 'say "hi"', 'both \' and "', 'nl\n', 'é\xa0\u2028']  [true, none, 1.5]  [nothing]
 """
 
 TEMPLATES = [
+    "{% raw %}\nx\n{% endraw %}\ny", "{% raw -%}\n x{% endraw -%}\ny", "a\u3000{%- if t -%}\u00a0b{%- endif %}", "a\n\u3000{% if t %}b{% endif %}", "a\n\x0b{% if t %}b{% endif %}", "{{\u00a0i\u3000}}", "a\u200b{%- if t %}b{% endif %}",
+    "{% for x in [] %}{% else %}{% set y = 1 %}{{ y }}{% endfor %}{{ y }}", "{% for x in 1, 2, 3 %}{{ x }}{% endfor %}", "{% for x in 1, %}{{ x }}{% endfor %}", "{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}", "{% for (a, b), c in [((1, 2), 3)] %}{{ a }}{{ b }}{{ c }}{% endfor %}", "{% set (a, (b, c)) = (1, (2, 3)) %}{{ c }}{{ a }}",
+    "{% set ns = namespace(done=false) %}{% for m in l if not ns.done %}{{ m }}{% set ns.done = true %}{% endfor %}", "{% set ns = namespace(done=false) %}{% for m in l if not ns.done %}{{ m }}{{ loop.last }}{{ loop.nextitem }}{% set ns.done = true %}{% endfor %}", "{% set ns = namespace(n=0) %}{% for m in l if ns.n < 2 %}{{ loop.length }}{{ loop.revindex }}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}", "{% for x in [1, 2, 3, 4] if x is odd %}{{ loop.index }}{{ x }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.last }} {% endfor %}",
+    "{% for x in l %}{% for y in l if y > x %}{{ x }}{{ y }}{{ loop.first }}{% else %}-{% endfor %}{% endfor %}", "{% set ns = namespace(f=0) %}{% for x in l %}{% set ns.f = loop %}{% endfor %}{{ ns.f.index }}", "{% for x in l if x > 1 %}{% break %}{% endfor %}x", "{% for x in l if x / 0 %}{% endfor %}",
     "a\n{% if t %}\n  yes\n{% endif %}\nb\n", "a\n  {% if t %}\n  yes\n  {% endif %}\nb", "a\n  {{ i }}\nb\n\n", "x {%- if t -%}  y  {%- endif -%} z", "x {%+ if t %}\ny{%+ endif +%}\nz",
     "  {# c #}\n  a {# d #} b\n{#- e -#}\n c", "{{- s -}}  x  {{ i -}}\n\n y", "\n\n{{ s }}\n", "\t{% set a = 1 %}\n\t{{ a }}\n", "a\r\n{% if t %}\r\nb\r{% endif %}\r\nc\r\n", "{% raw %}{{ x }} {% if %}{% endraw %}\nx", " {%- raw -%}  {{ y }} {%- endraw -%} z",
     "{{ '}}' }}{{ '%}' }}{{ {'a': {'b': 1}} }}", "{% for m in messages %}{{ m.role }}={{ m['content'] }};{% endfor %}", "{% for x in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.depth }} {% endfor %}",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "text/characters.h"
 #include "text/template_private.h"
 
 tvalue tv_none(void) {
@@ -146,6 +147,10 @@ tvalue tv_buffer(trun *r, const tbuf *b) {
     if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
     if (b->failed) return trun_fail_memory(r);
     return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
+}
+
+tvalue tv_fail_undefined(trun *r, tvalue v) {
+    return trun_fail(r, "'%.*s' is undefined", v.str.n < 100 ? (int)v.str.n : 100, v.str.s);
 }
 
 const char *tv_type_name(tvalue v) {
@@ -322,10 +327,8 @@ static void print_escaped(tbuf *b, tstr s, char quote) {
             strcpy(code, "\\r");
         else if (cp == '\t')
             strcpy(code, "\\t");
-        else if (cp < 0x20 || (cp >= 0x7F && cp <= 0xA0) || cp == 0xAD)
-            snprintf(code, sizeof code, "\\x%02x", (unsigned)cp);
-        else if (ts_is_space(cp) && cp != ' ')
-            snprintf(code, sizeof code, "\\u%04x", (unsigned)cp);
+        else if (!hn_char_is_printable(cp))
+            snprintf(code, sizeof code, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
         if (*code)
             tbuf_puts(b, code);
         else
@@ -427,9 +430,9 @@ static void dump_string(tbuf *b, tstr s, bool ascii) {
 }
 
 static void dump_break(tbuf *b, const tjson_style *style, int depth) {
-    if (style->indent < 0) return;
+    if (!style->pretty) return;
     tbuf_puts(b, "\n");
-    for (int64_t i = 0; i < style->indent * depth && !b->failed; i++) tbuf_puts(b, " ");
+    for (int i = 0; i < depth && !b->failed; i++) tbuf_put(b, style->indent.s, style->indent.n);
 }
 
 static bool dump_list(trun *r, tbuf *b, const tlist *list, const tjson_style *style, int depth) {
