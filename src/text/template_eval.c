@@ -433,8 +433,10 @@ static outcome run_for(trun *r, const tnode *n, tframe *f) {
     tloop *loop = items.kind == TV_ERROR ? NULL : loop_begin(r, n, items, f);
     if (!loop) return STOP;
     outcome o = GO_ON;
-    for (; o != BREAK && o != STOP && loop_ask(r, loop, loop->index + 1); loop->index++)
+    for (size_t i = 0; o != BREAK && o != STOP && loop_ask(r, loop, i + 1); i++) {
+        loop->index = i;
         o = run_inner(r, n, n->items[0], f, loop);
+    }
     loop->frame = NULL;
     r->loop_depth--;
     if (r->status != HUNCH_OK) return STOP;

@@ -25,7 +25,8 @@ static bool is_kind(trun *r, tvalue v, const tvalue *arg, int how) {
     case 'b': return v.kind == TV_BOOL;
     case 't': return v.kind == TV_BOOL && v.b;
     case 'f': return v.kind == TV_BOOL && !v.b;
-    default: return v.kind == TV_MACRO || v.kind == TV_FUNCTION || v.kind == TV_METHOD;
+    default: /* callable, as Jinja's Undefined is, to fail when it is called */
+        return v.kind == TV_MACRO || v.kind == TV_FUNCTION || v.kind == TV_METHOD || v.kind == TV_UNDEFINED;
     }
 }
 

@@ -211,7 +211,7 @@ tvalue tf_unique(trun *r, tvalue v, const targs *a, int how) {
     for (size_t i = 0; list.kind != TV_ERROR && i < v.list->n; i++) {
         tvalue key = key_of(r, v.list->items[i], attribute, keep);
         if (key.kind == TV_ERROR) return key;
-        bool seen = false;
+        bool seen = !tv_need_hash(r, key);
         for (size_t k = 0; k < n && !seen && r->status == HUNCH_OK; k++) seen = tv_equal(r, keys[k], key, 0);
         if (seen) continue;
         keys[n] = key;

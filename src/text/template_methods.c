@@ -242,6 +242,7 @@ bool tmethod_known(tvalue self, tstr name) {
 static tvalue dict_call(trun *r, const tdict *d, tstr name, const targs *a) {
     if (ts_equal(name, "get")) {
         if (!targs_check(r, a, "get", 1, 2) || !a->n) return trun_fail(r, "get takes a key");
+        if (!tv_need_hash(r, a->values[0])) return tv_error();
         const tvalue *found = tv_dict_get(r, d, a->values[0]), *otherwise = targs_get(a, 1, "default");
         return found ? *found : otherwise ? *otherwise : tv_none();
     }

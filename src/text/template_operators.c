@@ -64,7 +64,11 @@ static tvalue divide(trun *r, int op, tvalue a, tvalue b) {
 }
 
 static tvalue power(trun *r, tvalue a, tvalue b) {
-    if (a.kind == TV_FLOAT || b.kind == TV_FLOAT || tv_integer(b) < 0) return tv_float(pow(tv_number(a), tv_number(b)));
+    if (a.kind == TV_FLOAT || b.kind == TV_FLOAT || tv_integer(b) < 0) {
+        double x = tv_number(a), y = tv_number(b), z = pow(x, y);
+        if (x == 0 && y < 0) return trun_fail(r, "division by zero");
+        return isnan(z) && !isnan(x) && !isnan(y) ? trun_fail(r, "a power that is no real number") : tv_float(z);
+    }
     int64_t out = 1, base = tv_integer(a), times = tv_integer(b);
     if (base >= -1 && base <= 1 && times > 2) times = 2 - (times & 1); /* 0, 1 and -1 repeat */
     for (; times > 0; times--) {

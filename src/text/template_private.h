@@ -123,6 +123,7 @@ tvalue tv_dict(trun *r, size_t n);
 tvalue tv_namespace(trun *r);
 bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value); /* replaces; false: error */
 const tvalue *tv_dict_get(trun *r, const tdict *d, tvalue key); /* NULL: absent */
+bool tv_need_hash(trun *r, tvalue key); /* false, and an error: a list or a dict, no key of a dict */
 const tvalue *tv_dict_find(trun *r, const tdict *d, tstr key);
 tvalue tv_from_json(trun *r, const json_t *j, int depth);
 /* What a buffer holds, or TV_ERROR if it failed. */

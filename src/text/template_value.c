@@ -82,11 +82,21 @@ const tvalue *tv_dict_get(trun *r, const tdict *d, tvalue key) {
     return NULL;
 }
 
+static bool has_hash(trun *r, tvalue v, int depth) {
+    if (v.kind == TV_LIST || v.kind == TV_DICT || v.kind == TV_NAMESPACE)
+        return trun_fail(r, "a value of type %s has no hash", tv_type_name(v)), false;
+    if (depth > HN_TPL_MAX_DEPTH) return trun_fail(r, "a value is nested deeper than %d", HN_TPL_MAX_DEPTH), false;
+    for (size_t i = 0; v.kind == TV_TUPLE && i < v.list->n; i++)
+        if (!has_hash(r, v.list->items[i], depth + 1)) return false;
+    return trun_step(r, 1);
+}
+
+bool tv_need_hash(trun *r, tvalue key) {
+    return has_hash(r, key, 0);
+}
+
 bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
-    if (key.kind != TV_STRING && !tv_is_number(key) && key.kind != TV_NONE && key.kind != TV_TUPLE) {
-        trun_fail(r, "a dictionary's key is of type %s, which has no hash", tv_type_name(key));
-        return false;
-    }
+    if (!tv_need_hash(r, key)) return false;
     tvalue *old = (tvalue *)tv_dict_get(r, d, key);
     if (r->status != HUNCH_OK) return false;
     if (old) {
@@ -254,7 +264,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
         }
         *found = trun_text(r, container.str.n) && ts_find(container.str, item.str) != NULL;
     } else if (container.kind == TV_DICT) {
-        *found = tv_dict_get(r, container.dict, item) != NULL;
+        *found = tv_need_hash(r, item) && tv_dict_get(r, container.dict, item) != NULL;
     } else if (tv_is_list(container)) {
         for (size_t i = 0; i < container.list->n && !*found; i++)
             *found = tv_equal(r, container.list->items[i], item, 0);
