@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain_locale.h"
 
 /* One line a drafter. */
 static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
@@ -105,7 +106,9 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
     *out = dflt;
     if (!v) return HUNCH_OK;
     char *end;
+    locale_t before = hn_plain_locale_begin();
     double x = strtod(v, &end);
+    hn_plain_locale_end(before);
     /* the character set keeps out nan, inf, hexadecimal and leading blanks, which strtod takes */
     if (strspn(v, "+-.0123456789eE") != strlen(v) || end == v || *end || !(x >= min && x <= max))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a number from %g to %g", s->text, key, v, min, max);

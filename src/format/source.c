@@ -290,7 +290,7 @@ static hunch_status value_refuse(const hn_source *s, const char *key, const hn_v
     else if (v->kind == HN_VALUE_INT)
         snprintf(text, sizeof text, "%" PRId64, v->i);
     else if (v->kind == HN_VALUE_FLOAT)
-        snprintf(text, sizeof text, "%g", v->f);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g; expected %s", s->path, key, v->f, expected);
     else
         snprintf(text, sizeof text, "%s", kinds[v->kind]);
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is %s; expected %s", s->path, key, text, expected);
