@@ -2,8 +2,13 @@
 /* counts_file.c - see counts_file.h. Files are untrusted: nothing is believed that was not checked. */
 #include "draft/counts_file.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "base/file.h"
-#include "base/new_file.h"
+#include "base/mem.h"
 
 enum { HEAD = (HN_COUNTS_N + 1) * 4, PAIR = 8 };
 
@@ -104,9 +109,19 @@ static void entries_put(FILE *f, const hn_counts *x) {
 }
 
 hunch_status hn_counts_write(const hn_counts *x, const char *path, hunch_error *err) {
-    hn_new_file f;
-    hunch_status st = hn_new_file_open(&f, path, err);
-    if (st) return st;
-    entries_put(f.to, x);
-    return hn_new_file_close(&f, true, err);
+    const size_t bytes = strlen(path) + sizeof ".partial";
+    char *partial = hn_alloc(bytes);
+    if (!partial) return hn_fail_memory(err, path, bytes);
+    snprintf(partial, bytes, "%s.partial", path);
+    FILE *f = fopen(partial, "wbe");
+    bool good = f != NULL;
+    if (f) {
+        entries_put(f, x);
+        good = !ferror(f);
+        good = fclose(f) == 0 && good && rename(partial, path) == 0;
+    }
+    hunch_status st = good ? HUNCH_OK : hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    if (f && !good) unlink(partial);
+    hn_free(partial);
+    return st;
 }

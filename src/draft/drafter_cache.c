@@ -24,9 +24,10 @@
  */
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
-#include "base/new_file.h"
 #include "draft/counts_file.h"
 #include "draft/draft_chain.h"
 #include "draft/kept_text.h"
@@ -64,10 +65,19 @@ static void cache_close(hn_drafter *d);
 
 /* Whether close will be able to write: found out while somebody can be told. */
 static hunch_status save_try(cache_state *st, const char *path, hunch_error *err) {
-    hn_new_file f;
-    if (!(st->save = hn_strdup(path))) return hn_fail_memory(err, path, strlen(path));
-    hunch_status s = hn_new_file_open(&f, path, err);
-    return s ? s : hn_new_file_close(&f, false, err);
+    const hn_counts nothing = {0};
+    char *trial = NULL;
+    if (hn_is_folder(path)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
+    if (hn_exists(path) && !hn_is_file(path)) /* a device or a pipe would be replaced */
+        return hn_fail(err, HUNCH_FAILED, "%s: is not a regular file, expected one to write", path);
+    st->save = hn_strdup(path);
+    if (!st->save || !(trial = hn_alloc(strlen(path) + sizeof ".trial")))
+        return hn_fail_memory(err, path, strlen(path));
+    strcat(strcpy(trial, path), ".trial");
+    hunch_status s = hn_counts_write(&nothing, trial, err);
+    if (!s) unlink(trial);
+    hn_free(trial);
+    return s;
 }
 
 static hunch_status files_open(cache_state *st, hn_spec *spec, int vocab, hunch_error *err) {

@@ -3,15 +3,17 @@
  *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
  * Numbers are untrusted: one that cannot be makes the file count as damaged, and a damaged file as none.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/new_file.h"
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
@@ -98,6 +100,31 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
                      "one_row", one, "shape", shape);
 }
 
+static hunch_status write_fail(hunch_error *err, const char *path) {
+    return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* All bytes into a new file of that name's folder, which then takes the name: a reader sees the old file or the new. */
+static hunch_status replace(const char *path, const char *text, hunch_error *err) {
+    const size_t bytes = strlen(path) + sizeof ".XXXXXX";
+    char *beside = hn_alloc(bytes);
+    if (!beside) return hn_fail_memory(err, path, bytes);
+    snprintf(beside, bytes, "%s.XXXXXX", path);
+    hunch_status st = HUNCH_OK;
+    const int fd = mkstemp(beside);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!f) {
+        st = write_fail(err, path);
+        if (fd >= 0) close(fd);
+    } else {
+        const bool put = fputs(text, f) >= 0;
+        if (fclose(f) != 0 || !put || rename(beside, path) != 0) st = write_fail(err, path);
+    }
+    if (st && fd >= 0) unlink(beside);
+    hn_free(beside);
+    return st;
+}
+
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err) {
     if (c->speed <= 0) return HUNCH_OK;
     json_t *name = json_string(key);
@@ -106,12 +133,7 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
     char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!text) return hn_fail_memory(err, path, 0);
-    hn_new_file f;
-    hunch_status st = hn_new_file_open(&f, path, err);
-    if (!st) {
-        fputs(text, f.to);
-        st = hn_new_file_close(&f, true, err);
-    }
+    const hunch_status st = replace(path, text, err);
     free(text);
     return st;
 }
