@@ -152,7 +152,10 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hunch_status st = hn_source_open(&src, path, err);
     if (st) return st;
     const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
-    st = hn_source_describe(src, &d, err);
+    if (fits == HUNCH_NO_MEMORY || fits == HUNCH_FAILED) /* says nothing of the model */
+        st = hn_fail(err, fits, "%s", why.message);
+    else
+        st = hn_source_describe(src, &d, err);
     if (!st) {
         *json = describe_model(d, &arch, &bytes, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
         char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */

@@ -83,6 +83,7 @@ static void on_lost_page(int number, siginfo_t *info, void *context) {
     (void)context;
     if (info->si_code != BUS_ADRERR) { /* a fault of another kind: as if nobody listened */
         signal(number, SIG_DFL);
+        raise(number);
         return;
     }
     write_all(STDERR_FILENO, text, sizeof text - 1);
