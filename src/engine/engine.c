@@ -22,6 +22,10 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
     if (o->chunk < 1) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more", o->chunk);
     if (o->n_drafts < 0) return hn_fail(err, HUNCH_USAGE, "%d drafters", o->n_drafts);
+    if (o->pool_rows < 0) return hn_fail(err, HUNCH_USAGE, "pool_rows %d: expected 0 (parallel x context) or more", o->pool_rows);
+    /* a caller in another language may send any number */
+    if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "kv %d is no type of the cache", (int)o->kv);
+    if ((unsigned)o->verify > HUNCH_VERIFY_TRAVERSAL) return hn_fail(err, HUNCH_USAGE, "verify %d is no rule", (int)o->verify);
     return HUNCH_OK;
 }
 
