@@ -26,6 +26,9 @@ typedef struct conversion {
         const char *name; /* NULL: none */
         float *values;    /* [rope_dims / 2] */
     } table[2];           /* of the rotation */
+    hunch_progress progress; /* NULL: nobody looks */
+    void *user;
+    uint64_t done, total;    /* bytes of weights */
     hunch_error *err;
 } conversion;
 
@@ -224,6 +227,7 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    c->total += t->bytes;
     if (hn_role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
@@ -292,6 +296,9 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     else
         status = rows_write(c, t->data, t->bytes, t->name, heads, head_dim);
     hn_source_release(c->src, t);
+    c->done += t->bytes;
+    if (status == HUNCH_OK && c->progress != NULL)
+        c->progress(c->user, c->done, c->total);
     return status;
 }
 
@@ -365,8 +372,9 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
     return status;
 }
 
-hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
-    conversion c = {.err = err};
+hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err) {
+    conversion c = {.progress = progress, .user = user, .err = err};
     if (hn_exists(folder) && !hn_is_folder(folder))
         return hn_fail(err, HUNCH_USAGE, "%s: expected a Hugging Face folder to convert", folder);
     hunch_status status = hn_source_open(&c.src, folder, err);
@@ -378,4 +386,8 @@ hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *e
     hn_free(c.table[1].values);
     hn_source_close(&c.src);
     return status;
+}
+
+hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
+    return hn_convert_with(folder, out_path, NULL, NULL, err);
 }

@@ -58,7 +58,7 @@ typedef struct tool_progress {
     bool terminal;
 } tool_progress;
 void tool_progress_begin(tool_progress *p, const char *label);
-void tool_progress_at(void *p, double fraction); /* has the shape of hunch_model_options.progress */
+void tool_progress_at(void *p, double fraction);
 void tool_progress_end(tool_progress *p);        /* wipes the bar */
 
 /* ---- time, memory, signals ---- */
