@@ -172,3 +172,8 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
     return hn_convert(folder, out_path, err);
 }
+
+hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                                hunch_error *err) {
+    return hn_convert_with(folder, out_path, progress, user, err);
+}

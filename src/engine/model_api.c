@@ -4,12 +4,31 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "format/find_caches.h"
 #include "format/json_text.h"
+#include "text/build_info.h"
 
 const char *hunch_version(void) {
     return HUNCH_VERSION;
+}
+
+void hunch_build_get_info(hunch_build_info *out) {
+    *out = hn_build_info();
+}
+
+const char *hunch_nearest(const char *word, const char *const *names, size_t n) {
+    return hn_nearest(word, names, n);
+}
+
+hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {
+    hn_caches c;
+    hunch_status st = hn_caches_list(&c, err);
+    for (size_t i = 0; !st && i < c.n; i++) each(user, hn_cached_name(&c.items[i]));
+    if (!st) hn_caches_fini(&c);
+    return st;
 }
 
 void hunch_free(void *p) {

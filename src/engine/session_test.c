@@ -310,13 +310,13 @@ static void test_bad_options(void **state) {
         size_t at; /* of an int of hunch_engine_options */
         int value;
         const char *word;
-    } bad[] = {{offsetof(hunch_engine_options, pool_rows), -1, "pool of -1"},
+    } bad[] = {{offsetof(hunch_engine_options, pool_rows), -1, "pool_rows -1"},
                {offsetof(hunch_engine_options, kv), 99, "cache type 99"},
                {offsetof(hunch_engine_options, chunk), 0, "chunk 0"},
                {offsetof(hunch_engine_options, parallel), 65, "parallel 65"},
                {offsetof(hunch_engine_options, context), -1, "context -1"},
                {offsetof(hunch_engine_options, page_rows), 48, "page rows 48"},
-               {offsetof(hunch_engine_options, verify), 99, "verification 99"},
+               {offsetof(hunch_engine_options, verify), 99, "verify 99"},
                {offsetof(hunch_engine_options, n_drafts), 2, "2 drafters"}};
     hunch_engine *e = NULL;
     hunch_error err = {0};

@@ -26,6 +26,9 @@ typedef struct conversion {
         const char *name; /* NULL: none */
         float *values;    /* [rope_dims / 2] */
     } table[2];           /* of the rotation */
+    hunch_progress progress; /* NULL: nobody looks */
+    void *user;
+    uint64_t done, total;    /* bytes of weights */
     hunch_error *err;
 } conversion;
 
@@ -224,6 +227,7 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    c->total += t->bytes;
     if (hn_role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
@@ -330,8 +334,14 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
-    return hn_role_is_vector(role) ? vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim)
-                                   : matrix_write(c, t, heads, head_dim);
+    if (hn_role_is_vector(role))
+        status = vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim);
+    else
+        status = matrix_write(c, t, heads, head_dim);
+    c->done += t->bytes;
+    if (status == HUNCH_OK && c->progress != NULL)
+        c->progress(c->user, c->done, c->total);
+    return status;
 }
 
 /* The tensors in the file's order, declared or written. */
@@ -406,8 +416,9 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
     return status;
 }
 
-hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
-    conversion c = {.err = err};
+hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err) {
+    conversion c = {.progress = progress, .user = user, .err = err};
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status != HUNCH_OK)
         return status;
@@ -420,4 +431,8 @@ hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *e
     hn_free(c.table[1].values);
     hn_source_close(&c.src);
     return status;
+}
+
+hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
+    return hn_convert_with(folder, out_path, NULL, NULL, err);
 }

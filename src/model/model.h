@@ -47,7 +47,7 @@ typedef struct hn_model_load {
     hn_isa isa;
     bool f32;
     bool mapped; /* matrices stay in the source's files, which must then stay open as long as the model */
-    void (*progress)(void *user, double fraction);
+    hunch_progress progress; /* NULL: nobody looks */
     void *progress_user;
 } hn_model_load;
 

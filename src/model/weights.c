@@ -248,14 +248,14 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
 hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
     hunch_status st = take_memory(p, err);
     if (st) return st;
-    size_t done = 0, total = 1;
+    uint64_t done = 0, total = 0;
     for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
     for (int i = 0; i < p->n; i++) {
         const hn_placement *it = &p->item[i];
         st = it->vector ? load_vector(p, it, err) : load_matrix(p, it, err);
         if (st) return st;
         done += it->tensor->bytes;
-        if (load->progress) load->progress(load->progress_user, (double)done / (double)total);
+        if (load->progress) load->progress(load->progress_user, done, total);
     }
     return hn_source_check(p->src, err); /* all of it is of one and the same file */
 }

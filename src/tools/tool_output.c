@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@ static void message_print(const char *fmt, va_list ap) {
     int n = vsnprintf(line, sizeof line, fmt, ap);
     if (n < 0)
         return;
+    tool_progress_hide();
     fflush(stdout); /* keeps the order of the two streams where both go to one place */
     fprintf(stderr, "hunch: %s\n", tool_mask(line));
 }
@@ -112,6 +112,7 @@ int tool_print_json(json_t *value) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
+    tool_progress_hide();
     tool_interrupts_hold(); /* whole or not at all */
     json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
     json_decref(value);
@@ -185,73 +186,6 @@ json_t *tool_json_text(const char *bytes, size_t len) {
 
 json_t *tool_json_piece(const char *bytes, size_t len) {
     return json_repaired(bytes, len, true);
-}
-
-/* ---- terminal ------------------------------------------------------------------------------------------------ */
-
-bool tool_is_terminal(FILE *f) {
-    return isatty(fileno(f));
-}
-
-bool tool_colors(int mode, FILE *to) {
-    if (mode != TOOL_COLOR_AUTO)
-        return mode == TOOL_COLOR_ALWAYS;
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && tool_is_terminal(to);
-}
-
-const char *tool_color(bool on, int provenance) {
-    static const char *const drafter[] = {"\033[32m", "\033[36m", "\033[35m", "\033[33m", "\033[34m", "\033[31m"};
-    if (!on)
-        return "";
-    return provenance < 0 ? "\033[0m" : drafter[provenance % (int)(sizeof drafter / sizeof *drafter)];
-}
-
-const char *tool_style(bool on, char style) {
-    if (!on)
-        return "";
-    switch (style) {
-    case 'b': return "\033[1m";
-    case 'd': return "\033[2m";
-    case 'g': return "\033[32m";
-    case 'r': return "\033[31m";
-    case 'y': return "\033[33m";
-    default: return "\033[0m";
-    }
-}
-
-int tool_width(void) {
-    struct winsize w;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
-        return w.ws_col;
-    const char *columns = getenv("COLUMNS");
-    int n = columns ? atoi(columns) : 0;
-    return n >= 20 && n <= 1000 ? n : 100;
-}
-
-void tool_progress_begin(tool_progress *p, const char *label) {
-    *p = (tool_progress){.label = label, .begun = tool_now(), .terminal = isatty(STDERR_FILENO)};
-}
-
-void tool_progress_at(void *progress, double fraction) {
-    tool_progress *p = progress;
-    double now = tool_now();
-    if (!p->terminal || now - p->begun < 1.0 || now - p->shown < 0.1)
-        return;
-    p->shown = now;
-    char bar[31];
-    int full = (int)(fraction < 0 ? 0 : fraction > 1 ? 30 : fraction * 30);
-    for (int i = 0; i < 30; i++)
-        bar[i] = i < full ? '#' : '.';
-    bar[30] = 0;
-    fprintf(stderr, "\r%s [%s] %3.0f %%", p->label, bar, fraction * 100);
-    fflush(stderr);
-}
-
-void tool_progress_end(tool_progress *p) {
-    if (p->shown > 0)
-        fputs("\r\033[K", stderr);
-    p->shown = 0;
 }
 
 /* ---- time, memory --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output, colours, progress, interrupts.
+/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output; memory, time, interrupts. Colours are
+ * tool_terminal.h's, bars tool_progress.h's.
  *
  * Standard output carries the answer alone; messages, tables of progress and summaries go to standard error.
  * Functions that end a command return its exit code. */
@@ -12,7 +13,9 @@
 #include <stdio.h>
 
 #include "hunch/hunch.h"
+#include "tool_progress.h"
 #include "tool_signals.h"
+#include "tool_terminal.h"
 
 #define TOOL_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
@@ -42,26 +45,6 @@ json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 beco
 json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 becomes <0xNN> */
 json_t *tool_json_ids(const hunch_token *ids, size_t n);
 size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the first invalid byte, or len */
-
-/* ---- terminal ---- */
-
-enum { TOOL_COLOR_AUTO, TOOL_COLOR_ALWAYS, TOOL_COLOR_NEVER };
-bool tool_is_terminal(FILE *f);
-bool tool_colors(int mode, FILE *to); /* auto: a terminal, NO_COLOR unset or empty, TERM not "dumb" */
-/* Escape sequence for tokens of a provenance (-1: the target, in the default colour); "" when off. */
-const char *tool_color(bool on, int provenance);
-const char *tool_style(bool on, char style); /* 'b'old, 'd'im, 'g'reen, 'r'ed, 'y'ellow, '0' back to normal */
-int tool_width(void);                        /* columns of the terminal, 100 if unknown */
-
-/* A bar on standard error: shown on a terminal only, and only when the work takes more than a second. */
-typedef struct tool_progress {
-    const char *label;
-    double begun, shown; /* seconds; shown 0: nothing is on the screen */
-    bool terminal;
-} tool_progress;
-void tool_progress_begin(tool_progress *p, const char *label);
-void tool_progress_at(void *p, double fraction); /* has the shape of hunch_model_options.progress */
-void tool_progress_end(tool_progress *p);        /* wipes the bar */
 
 /* ---- time, memory, signals ---- */
 
