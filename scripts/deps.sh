@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for. As argument "arm": also what make test-arm needs, "deb": what make deb does.
+# is, nothing is done and no root is asked for. "arm" as argument: also what make test-arm needs,
+# "long": what make test-long does, "deb": what make deb does.
 set -euo pipefail
 
 missing=()
@@ -12,13 +13,18 @@ need() { # package, then a command that succeeds where the package (or another o
 library() { # package, pkg-config name
     need "$1" pkg-config --exists "$2"
 }
-header_links() { # a C program compiles and links: the C library's own headers are there
-    local out
+links() { # compiler and flags: they make a program of the C on standard input
+    local out code=0
     out=$(mktemp)
-    echo 'int main(void) { return 0; }' | "${CC:-cc}" -x c -include stdio.h - -o "$out"
-    local code=$?
+    "$@" -x c - -o "$out" || code=$?
     rm -f "$out"
     return $code
+}
+header_links() { # the C library's own headers are there
+    echo 'int main(void) { return 0; }' | links "${CC:-cc}" -include stdio.h
+}
+fuzzer_links() {
+    echo 'int LLVMFuzzerTestOneInput(const char *p, long n) { return n < 0 && *p; }' | links clang -fsanitize=fuzzer,address,undefined
 }
 
 need make make --version
@@ -39,6 +45,12 @@ if [ "${1:-}" = arm ]; then
     need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
     need qemu-user qemu-aarch64 --version
+fi
+if [ "${1:-}" = long ]; then
+    need clang clang --version
+    # A package of its own where clang comes without what sanitizers and libFuzzer link with.
+    if apt-cache show libclang-rt-dev > /dev/null 2>&1; then need libclang-rt-dev fuzzer_links; fi
+    need valgrind valgrind --version
 fi
 if [ "${1:-}" = deb ]; then
     need debhelper dh --version

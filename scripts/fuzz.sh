@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes with libFuzzer, one target after the other, under ASan and UBSan (needs clang).
-#   scripts/fuzz.sh run  SECONDS [TARGET...]   a find fails, and its input stays in build-fuzz/finds/
-#   scripts/fuzz.sh grow SECONDS [TARGET...]   the same, then packs what covers most into tests/data/fuzz/corpus.tar.xz,
-#                                              with the hand-made seeds and files from build-fuzz/fixed/TARGET/
+# Fuzzes with libFuzzer under ASan and UBSan (needs clang), as many targets at a time as there are cores (JOBS).
+#   scripts/fuzz.sh run   SECONDS [TARGET...]     each target so long; a find fails, and its input stays in build-fuzz/finds/
+#   scripts/fuzz.sh count EXECUTIONS [TARGET...]  so many over all targets, at least a hundredth of them each, the rest by speed;
+#                                                 what is not reached in FUZZ_MINUTES (75) fails too
+#   scripts/fuzz.sh grow  SECONDS [TARGET...]     as run, then packs what covers most into tests/data/fuzz/corpus.tar.xz,
+#                                                 with the hand-made seeds and files from build-fuzz/fixed/TARGET/
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mode=${1:?run or grow} seconds=${2:?seconds a target}
+mode=${1:?run, count or grow} amount=${2:?seconds a target, or executions over all}
 shift 2
 build=build-fuzz
+jobs=${JOBS:-$(nproc)}
 mapfile -t all < <(ls tests/fuzz/fuzz_*.c | sed 's|.*/fuzz_||; s|\.c$||' | grep -v '^driver$')
 targets=("${@:-${all[@]}}")
 if ! command -v clang > /dev/null; then
@@ -18,27 +21,78 @@ fi
 
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang -DHUNCH_FUZZ=ON \
     -DHUNCH_SANITIZE=address,undefined > /dev/null
-cmake --build $build -j "${JOBS:-$(nproc)}" --target fuzz_all
+cmake --build $build -j "$jobs" --target fuzz_all
 
 mkdir -p $build/finds
 export HUNCH_CACHE=$PWD/$build/cache
 export ASAN_OPTIONS=intercept_memmem=0 # which looks at the whole of a long text for each place that is found in it
-failed=
-for t in "${targets[@]}"; do
+state=$(mktemp -d)
+trap 'rm -rf "$state"' EXIT
+
+# A target with limits of libFuzzer's; adds a line "executions seconds" to $state/TARGET, and makes $state/TARGET.found on a find.
+target_run() {
+    local t=$1 code=0 log=$build/work/$1.log began=$SECONDS
+    shift
     mkdir -p "$build/work/$t" "$build/fuzz-corpus/$t"
-    log=$build/work/$t.log
-    code=0
-    "$build/fuzz_$t" "$build/work/$t" "$build/fuzz-corpus/$t" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 \
+    "$build/fuzz_$t" "$build/work/$t" "$build/fuzz-corpus/$t" "$@" -rss_limit_mb=1024 -timeout=10 \
         -artifact_prefix="$build/finds/$t-" -print_final_stats=1 > "$log" 2>&1 || code=$?
-    awk -v t="$t" '/number_of_executed_units/ {n = $2} /average_exec_per_sec/ {s = $2} / cov: / {c = $4}
-        END {printf "fuzz %-15s %9d executions, %6d a second, %5d edges\n", t, n, s, c}' "$log"
+    awk -v t="$t" -v s=$((SECONDS - began)) -v file="$state/$t" '
+        /^#[0-9]+/ {seen = substr($1, 2)} /number_of_executed_units/ {n = $2} / cov: / {c = $4}
+        END {if (n == "") n = seen + 0; if (s < 1) s = 1; print n, s >> file
+             printf "fuzz %-15s %9d executions, %6d a second, %5d edges\n", t, n, n / s, c}' "$log"
     if [ $code != 0 ]; then
+        touch "$state/$t.found"
         echo "fuzz $t: found something, see $log" >&2
         tail -n 30 "$log" >&2
-        failed=1
     fi
-done
-[ -z "$failed" ] || exit 1
+}
+# Reads lines "TARGET LIMIT" and runs them, `jobs` at a time.
+targets_run() {
+    local t limit
+    while read -r t limit; do
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+        target_run "$t" "$limit" "$@" < /dev/null &
+    done
+    wait
+}
+executions() { # of all targets so far
+    cat "$state"/* | awk '{n += $1} END {printf "%.0f\n", n}'
+}
+# What is missing of the executions, over the targets that found nothing: a hundredth of all to each that has less, the rest by
+# speed, so that each takes as long.
+shares() {
+    local t
+    for t in "${targets[@]}"; do
+        [ -e "$state/$t.found" ] || awk -v t="$t" '{n += $1; s += $2} END {print t, n + 0, (n + 1) / (s + 1)}' \
+            "$([ -e "$state/$t" ] && echo "$state/$t" || echo /dev/null)"
+    done | awk -v all="$amount" '
+        {name[NR] = $1; had[NR] = $2; speed[NR] = $3; speeds += $3; sum += $2}
+        END {for (i = 1; i <= NR; i++) {least[i] = all / 100 - had[i]; if (least[i] < 0) least[i] = 0; sum += least[i]}
+             for (i = 1; i <= NR; i++) {
+                 n = least[i] + (sum < all ? (all - sum) * speed[i] / speeds : 0)
+                 if (n > 0) printf "%s -runs=%d\n", name[i], n + 100}}'
+}
+
+case $mode in
+run | grow) printf '%s\n' "${targets[@]}" | sed "s/\$/ -max_total_time=$amount/" | targets_run ;;
+count)
+    deadline=$((SECONDS + ${FUZZ_MINUTES:-75} * 60))
+    printf '%s\n' "${targets[@]}" | sed "s/\$/ -runs=$((amount / 500))/" | targets_run -max_total_time=60 # which are fast?
+    while [ "$(executions)" -lt "$amount" ] && [ $SECONDS -lt $deadline ]; do
+        shares > "$state.shares"
+        [ -s "$state.shares" ] || break # all found something
+        targets_run -max_total_time=$((deadline - SECONDS)) < "$state.shares"
+    done
+    rm -f "$state.shares"
+    ;;
+*) echo "fuzz.sh: $mode is none of run, count, grow" >&2 && exit 2 ;;
+esac
+echo "fuzz: $(executions) executions over ${#targets[@]} targets"
+! compgen -G "$state/*.found" > /dev/null || exit 1
+if [ "$mode" = count ] && [ "$(executions)" -lt "$amount" ]; then
+    echo "fuzz: $amount were to be made; FUZZ_MINUTES gives more time" >&2
+    exit 1
+fi
 [ "$mode" = grow ] || exit 0
 
 python3 tools/make_fuzz_seeds.py $build/seeds

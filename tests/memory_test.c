@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_test.c - what weights cost in memory: packed no more than 1.1 times what they and the cache are, loading included;
- * mapped next to nothing; and what is said where there is too little. The models are sparse files: all weights are zero. */
+ * mapped next to nothing; and what is said where there is too little, for the cache too. The models are sparse files: all weights are zero. */
 #include "command.h"
 
 #include <sys/resource.h>
@@ -26,6 +26,7 @@ static const char *sparse_write(const char *name, uint32_t type, bool big_ffn) {
     tiny_u32(&t, "llama.attention.head_count_kv", 16);
     tiny_u32(&t, "llama.rope.dimension_count", 64);
     tiny_u32(&t, "llama.vocab_size", vocab);
+    tiny_u32(&t, "llama.context_length", 65536);
     uint64_t end = 0;
     for (size_t i = 0; i < t.n_tensors; i++) {
         tiny_tensor *x = &t.tensor[i];
@@ -104,7 +105,26 @@ static void test_mapped_needs_little(void **state) {
     unlink(path);
 }
 
+/* A cache that the limit has no room for is refused before the first row, not met in the middle of an answer. */
+static void test_cache_too_large(void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    const char *path = sparse_write("cache.gguf", BF16, true);
+    struct rlimit old, little;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &old), 0);
+    little = (struct rlimit){128 * MIB, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_DATA, &little), 0);
+    result r = command("run", "-m", path, "-p", "a", "--raw", "-n", "2", "--ignore-eos", "--draft", "none", "--context", "65536", "--mapped");
+    assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
+    if (r.code != HUNCH_NO_MEMORY || !strstr(r.err, "a smaller --context") || !strstr(r.err, ": its pages need ") ||
+        !strstr(r.err, " bytes of memory, "))
+        fail_msg("%d: %s", r.code, r.err);
+    result_free(&r);
+    unlink(path);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed_peak), cmocka_unit_test(test_mapped_needs_little)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed_peak), cmocka_unit_test(test_mapped_needs_little),
+                                       cmocka_unit_test(test_cache_too_large)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

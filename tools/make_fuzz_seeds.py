@@ -297,6 +297,8 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, parts in folders():
         put("folder", name, *parts)
+    for name, doc in tokenizer_jsons().items():
+        put("folder", "tokenizer-" + name, *next(folders())[1], json.dumps(doc, ensure_ascii=False))
     for family in ("llama", "qwen2", "qwen3", "gemma3", "granite", "phi3", "smollm3"):
         put("model", family, model(family))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
@@ -342,6 +344,18 @@ def main(out):
     shape = [[k, r, 1 + r / 50, 0.001] for k in (0, 3) for r in (2, 8, 64)]
     put("cost", "whole", json.dumps({"format": 1, "key": "key", "speed": 0.01, "at": 3,
                                      "one_row": [0.01, 0, 0, 0.012, 0, 0, 0, 0], "shape": shape}))
+    parts = [gguf([("general.architecture", STRING, "llama"), ("split.no", U16, i), ("split.count", U16, 2),
+                   ("split.tensors.count", I32, 3)], some) for i, some in enumerate((tensors[:1], tensors[1:3]))]
+    put("split", "two", struct.pack("<H", len(parts[0])) + parts[0] + parts[1])
+    for name, spec in enumerate(["", "ngram", "suffix+cache", "prediction,depth=3", "forced,accept=0.5,depth=3,tree=random", "auto",
+                                 "ngram,form=mod,min=1,max=4", "suffix,mode=tree,depth=5"]):
+        # engine: context parallel chunk page kv verify lossy pool no-reuse a b; max_tokens; sampling from temperature on
+        put("request", str(name), spec, bytes([1, 8, 9, 8, 9]), bytes([1, 8, 9, 10, 8, 9]), "abc\na", "b\nc",
+            bytes([0, 1, 8, 16, 0, name % 6, 0, 0, 0, 0, 0, 20]) + bytes([80, 95, 5, 0, 0, 0, 0, 110, 10, 10, 80, 175] * (name % 2)))
+    put("request", "lossy", "ngram", "", bytes([1, 8, 9, 8]), "", "", bytes([40, 2, 8, 16, 2, 0, 1, 0, 1, 50, 0, 9, 70, 100]))
+    put("request", "biases", "", "", bytes([1, 2]), "", "", bytes([0, 1, 8, 16, 0, 0, 0, 0, 0, 0, 0, 9] + [0] * 2 + [0] * 13 + [3, 202, 4, 199]))
+    put("lines", "chat", "abc a\n\n/system b\nab\\\nc\n/stats\n/help\n/reset\n /a\n/no\nc\n/exit\n")
+    put("lines", "bench", "info\npass 2 8\npass 1 0\nprefill 16\ndecode 3 8\npass 64 1\npass x\nquit\n")
     pair = struct.Struct("<ii")
     put("counts", "three", b"".join(
         struct.pack("<iiiii", *gram, len(pairs)) + b"".join(pair.pack(*p) for p in pairs) for gram, pairs in

@@ -62,6 +62,24 @@ typedef struct hunch_session hunch_session;
 const char *hunch_version(void); /* HUNCH_VERSION of the library; the macro says that of the header */
 void hunch_free(void *p); /* frees what a function of this header returned "to be freed with hunch_free" */
 
+/* What was built, and what of it this machine uses. Nothing in it depends on when or where it was built. Strings are static. */
+typedef struct hunch_build_info {
+    const char *version;
+    const char *isa;      /* the level that runs here unless another is asked for */
+    const char *levels;   /* levels that are in it, "ref avx2 ..." */
+    const char *compiler; /* "gcc 12.2.0" */
+    const char *type;     /* "Release", "Debug", ...; "" if the build did not say. Sanitizers behind it */
+    const char *target;   /* "x86_64-linux-gnu" */
+    const char *libraries; /* as they are loaded, "jansson 2.14, pcre2 10.42, utf8proc 2.8.0, glibc 2.36" */
+} hunch_build_info;
+void hunch_build_get_info(hunch_build_info *out); /* may be called by several threads */
+
+/* Called from the thread that called the function at work, again and again, with how much is done of all there is to do. */
+typedef void (*hunch_progress)(void *user, uint64_t done, uint64_t total);
+
+/* For programs that take names from people: the name nearest to what was typed, NULL if none is near. */
+const char *hunch_nearest(const char *word, const char *const *names, size_t n);
+
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {
@@ -76,8 +94,7 @@ typedef struct hunch_model_options {
     const char *isa;           /* NULL or "best"; "ref", "avx2", "avxvnni", "avx512", "avx512bf16", "amx", "dotprod", "i8mm":
                                   one the machine lacks is HUNCH_USAGE */
     hunch_precision precision; /* HUNCH_PRECISION_NATIVE */
-    /* progress of loading in 0..1; may be NULL; called from the opening thread */
-    void (*progress)(void *user, double fraction);
+    hunch_progress progress;   /* of loading, in bytes of weights; may be NULL */
     void *progress_user;
     /* Matrices stay in the file, mapped read-only, and are packed strip by strip whenever a pass needs them: the same bits,
      * slower, and memory for little more than the cache. For files larger than memory. The file must then stay as it is until
@@ -100,6 +117,10 @@ void hunch_model_options_defaults(hunch_model_options *o);
  * HUNCH_USAGE, HUNCH_NO_MEMORY. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
+
+/* The downloads in those caches, by the names that hunch_model_open takes, in alphabetical order; a name is valid during the
+ * call. Nothing is read but folders. Errors: HUNCH_NO_MEMORY. */
+hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 typedef struct hunch_model_info {
     const char *architecture, *name; /* owned by the model */
@@ -394,6 +415,9 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
 /* Writes a Hugging Face folder as GGUF, weights as stored. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
+/* The same, saying how many bytes of weights were written; progress may be NULL. */
+hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                                hunch_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------------------------ */
 

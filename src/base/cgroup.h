@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /* Calls see for the folder of each group that has the controller ("cpu", "memory") and holds this process, and of all groups
- * above it, as a table like /proc/self/cgroup and a tree like /sys/fs/cgroup say. */
-void hn_cgroups_visit(const char *table, const char *mount, const char *controller,
+ * above it, as far as they are mounted: tables like /proc/self/cgroup and /proc/self/mountinfo say so. */
+void hn_cgroups_visit(const char *table, const char *mounts, const char *controller,
                       void (*see)(void *user, const char *folder, bool v2), void *user);
 /* Reads up to max numbers from a file of such a folder; "max" counts as -1. Returns how many there were. */
 int hn_cgroup_numbers(const char *folder, const char *file, long long *v, int max);

@@ -32,9 +32,9 @@ static void quota_see(void *limit, const char *folder, bool v2) {
     *(int *)limit = lower_limit(*(int *)limit, folder_quota(folder, v2));
 }
 
-int hn_cores_quota(const char *cgroup_table, const char *mount) {
+int hn_cores_quota(const char *cgroup_table, const char *mounts) {
     int limit = 0;
-    hn_cgroups_visit(cgroup_table, mount, "cpu", quota_see, &limit);
+    hn_cgroups_visit(cgroup_table, mounts, "cpu", quota_see, &limit);
     return limit;
 }
 
@@ -51,6 +51,6 @@ static int affinity_cores(void) {
 }
 
 int hn_cores(void) {
-    int quota = hn_cores_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    int quota = hn_cores_quota("/proc/self/cgroup", "/proc/self/mountinfo");
     return lower_limit(affinity_cores(), quota);
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const struct {
     const char *name;
     hn_isa below;
@@ -116,11 +118,13 @@ hunch_status hn_isa_parse(const char *name, hn_isa *out, hunch_error *err) {
         *out = hn_isa_best();
         return HUNCH_OK;
     }
-    char list[128] = "";
+    char list[128] = "", hint[100];
+    const char *names[HN_ISA_COUNT + 1] = {[HN_ISA_COUNT] = "best"};
     bool known = false;
     for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i++) {
         const bool same = strcmp(name, levels[i].name) == 0;
         known |= same;
+        names[i] = levels[i].name;
         if (!hn_isa_has(i)) continue;
         if (same) {
             *out = i;
@@ -128,8 +132,9 @@ hunch_status hn_isa_parse(const char *name, hn_isa *out, hunch_error *err) {
         }
         strcat(strcat(list, levels[i].name), ", ");
     }
-    return hn_fail(err, HUNCH_USAGE, "isa '%s' %s, expected %sbest", name,
-                   known ? "is more than this processor has" : "is not a level", list);
+    hn_nearest_hint(hint, sizeof hint, name, names, HN_ISA_COUNT + 1);
+    return hn_fail(err, HUNCH_USAGE, "isa '%s' %s%s expected %sbest", name,
+                   known ? "is more than this processor has" : "is not a level", !known && *hint ? hint : ",", list);
 }
 
 /* Copies the value of the line "key : value" of /proc/cpuinfo into out if the line is that. */

@@ -63,7 +63,9 @@ static void test_parse(void **state) {
             assert_non_null(strstr(err.message, "more than this processor has, expected ref, "));
     }
     assert_int_equal(hn_isa_parse("avx3", &isa, &err), HUNCH_USAGE);
-    assert_non_null(strstr(err.message, "isa 'avx3' is not a level, expected ref, "));
+    assert_non_null(strstr(err.message, "isa 'avx3' is not a level, did you mean avx2? expected ref, "));
+    assert_int_equal(hn_isa_parse("warp9", &isa, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "isa 'warp9' is not a level, expected ref, "));
     assert_non_null(strstr(err.message, hn_isa_name(best)));
     assert_int_equal(hn_isa_parse("", &isa, NULL), HUNCH_USAGE);
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.h - tests make the n-th allocation or read of this process fail. Off unless armed; thread-safe. */
+/* fault.h - tests make the n-th allocation, read or write of this process fail. Off unless armed; thread-safe. */
 #ifndef HN_FAULT_H
 #define HN_FAULT_H
 #include <stdbool.h>
 #include <stdint.h>
-enum hn_fault_kind { HN_FAULT_ALLOC, HN_FAULT_READ, HN_FAULT_KINDS };
+enum hn_fault_kind {
+    HN_FAULT_ALLOC, /* memory, a mapping or a thread: there is none */
+    HN_FAULT_READ,  /* opening, looking at or reading a file: EIO */
+    HN_FAULT_WRITE, /* making, writing, flushing, closing or naming a file: ENOSPC */
+    HN_FAULT_SHORT, /* no failure: reading or writing is interrupted (EINTR), or does a part of what was asked */
+    HN_FAULT_KINDS
+};
 /* The call number `after` (0 = the next one) and, if sticky, all later ones fail. after < 0 disarms.
  * Armed with INT64_MAX none fails and all are counted: a test learns how many there are to break. */
 void hn_fault_arm(enum hn_fault_kind kind, int64_t after, bool sticky);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - reading files whole or mapped. Every error names the path and says what was expected of it.
+/* file.c - reading files whole, mapped or piece by piece. Every error names the path and says what was expected of it.
  *
- * Owns no descriptor beyond a call: a mapping outlives the descriptor it was made from. What the bytes mean is the
- * business of src/format/. Reads can be made to fail by a test (fault.h).
+ * Owns the descriptors of maps. What the bytes mean is the business of src/format/; writing is file_out.c's. Reads can
+ * be made to fail by a test (fault.h).
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,90 +36,154 @@ static hunch_status errno_fail(const char *path, int code, hunch_error *err) {
 }
 
 /* Opens a regular file. A FIFO or device is refused before it can block or flood us. */
-static hunch_status regular_open(const char *path, int *fd, size_t *size, hunch_error *err) {
+static hunch_status regular_open(const char *path, int *fd, struct stat *st, hunch_error *err) {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return errno_fail(path, errno, err);
-    struct stat st;
     hunch_status status = HUNCH_OK;
     if (hn_fault_hit(HN_FAULT_READ)) {
         status = errno_fail(path, EIO, err);
-    } else if (fstat(*fd, &st) != 0) {
+    } else if (fstat(*fd, st) != 0) {
         status = errno_fail(path, errno, err);
-    } else if (S_ISDIR(st.st_mode)) {
+    } else if (S_ISDIR(st->st_mode)) {
         status = hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file", path);
-    } else if (!S_ISREG(st.st_mode)) {
+    } else if (!S_ISREG(st->st_mode)) {
         status = hn_fail(err, HUNCH_FAILED, "%s: is not a regular file", path);
-    } else {
-        *size = (size_t)st.st_size;
     }
     if (status != HUNCH_OK) close(*fd);
     return status;
 }
 
+/* pread, as a test wants it. */
+static ssize_t some_read(int fd, void *to, size_t size, size_t off) {
+    if (hn_fault_hit(HN_FAULT_READ)) return errno = EIO, -1;
+    if (hn_fault_hit(HN_FAULT_SHORT)) {
+        if (hn_fault_count(HN_FAULT_SHORT) % 2) return errno = EINTR, -1;
+        size = size / 2 + 1;
+    }
+    return pread(fd, to, size, (off_t)off);
+}
+
+/* Bytes [off, off + size) of a file that has them, unless it was cut short. */
+static hunch_status part_read(int fd, const char *path, size_t off, void *to, size_t size, hunch_error *err) {
+    for (size_t done = 0; done < size;) {
+        ssize_t n = some_read(fd, (char *)to + done, size - done, off + done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno_fail(path, errno, err);
+        if (n == 0)
+            return hn_fail(err, HUNCH_FAILED, "%s: ended after %zu of %zu bytes: it was cut short while it was read", path,
+                           off + done, off + size);
+        done += (size_t)n;
+    }
+    return HUNCH_OK;
+}
+
+/* ---- maps -------------------------------------------------------------------------------------------------------- */
+
+static size_t page_size(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* The last page of a mapping goes on with zeros behind the file. A sanitizer lets nobody read them. */
 static size_t tail_size(size_t size) {
-    return -size & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    return -size & (page_size() - 1);
+}
+
+static void *pages_map(void *at, size_t size, int protection, int flags, int fd, size_t off) {
+    if (hn_fault_hit(HN_FAULT_ALLOC)) return errno = ENOMEM, MAP_FAILED;
+    return mmap(at, size, protection, MAP_PRIVATE | flags, fd, (off_t)off);
 }
 
 hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err) {
     *out = (hn_map){0};
     int fd;
-    size_t size = 0;
-    hunch_status status = regular_open(path, &fd, &size, err);
+    struct stat st;
+    hunch_status status = regular_open(path, &fd, &st, err);
     if (status != HUNCH_OK) return status;
-    if (size > 0) {
-        void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) {
-            status = errno == ENOMEM ? hn_fail(err, HUNCH_NO_MEMORY, "%s: no memory to map %zu bytes", path, size)
-                                     : errno_fail(path, errno, err);
-        } else {
-            *out = (hn_map){p, size};
-            ASAN_POISON_MEMORY_REGION(out->data + size, tail_size(size));
-        }
+    const size_t size = (size_t)st.st_size;
+    if (size == 0) {
+        close(fd);
+        return HUNCH_OK;
     }
-    close(fd);
-    return status;
+    void *p = pages_map(NULL, size, PROT_READ, 0, fd, 0);
+    if (p == MAP_FAILED) {
+        status = errno == ENOMEM ? hn_fail(err, HUNCH_NO_MEMORY, "%s: no memory to map %zu bytes", path, size)
+                                 : errno_fail(path, errno, err);
+        close(fd);
+        return status;
+    }
+    *out = (hn_map){.data = p, .size = size, .fd = fd, .changed = st.st_mtim};
+    ASAN_POISON_MEMORY_REGION(out->data + size, tail_size(size));
+    return HUNCH_OK;
 }
 
 void hn_map_close(hn_map *m) {
     if (m->data) {
         ASAN_UNPOISON_MEMORY_REGION(m->data + m->size, tail_size(m->size));
         munmap((void *)m->data, m->size);
+        close(m->fd);
     }
     *m = (hn_map){0};
 }
 
-void hn_map_release(const hn_map *m, size_t off, size_t len) {
-    if (off >= m->size) return;
-    if (len > m->size - off) len = m->size - off;
-    if (m->data) hn_pages_release((void *)(m->data + off), len);
+hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error *err) {
+    enum { LEAST = 64 << 10 };
+    if (bytes <= m->held) return HUNCH_OK;
+    const size_t page = page_size(), from = m->held; /* a whole number of pages, else all is held */
+    size_t end = bytes < LEAST ? LEAST : bytes + bytes / 2; /* a head is asked for in many small pieces */
+    end = end < m->size ? (end + page - 1) / page * page : m->size;
+    if (end > m->size) end = m->size;
+    if (bytes > m->size) return hn_fail(err, HUNCH_FAILED, "%s: has %zu bytes, expected %zu", path, m->size, bytes);
+    unsigned char *to = (unsigned char *)(uintptr_t)m->data + from;
+    if (pages_map(to, end - from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return hn_fail_memory(err, path, end - from);
+    hunch_status status = part_read(m->fd, path, from, to, end - from, err);
+    if (status == HUNCH_OK)
+        m->held = end;
+    else
+        pages_map(to, end - from, PROT_READ, MAP_FIXED, m->fd, from); /* the file again, as far as there is one */
+    return status;
 }
 
-static hunch_status whole_read(int fd, const char *path, char *data, size_t size, hunch_error *err) {
-    for (size_t at = 0; at < size;) {
-        ssize_t n = hn_fault_hit(HN_FAULT_READ) ? (errno = EIO, -1) : read(fd, data + at, size - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno_fail(path, errno, err);
-        if (n == 0) return hn_fail(err, HUNCH_FAILED, "%s: ended after %zu of %zu bytes", path, at, size);
-        at += (size_t)n;
-    }
+void hn_map_let_go(hn_map *m) {
+    if (m->held > 0 && pages_map((void *)(uintptr_t)m->data, m->held, PROT_READ, MAP_FIXED, m->fd, 0) != MAP_FAILED)
+        m->held = 0;
+}
+
+hunch_status hn_map_read(const hn_map *m, const char *path, size_t off, size_t bytes, void *to, hunch_error *err) {
+    if (bytes == 0) return HUNCH_OK;
+    return part_read(m->fd, path, off, to, bytes, err);
+}
+
+hunch_status hn_map_check(const hn_map *m, const char *path, hunch_error *err) {
+    struct stat st;
+    if (!m->data) return HUNCH_OK;
+    if (hn_fault_hit(HN_FAULT_READ)) return errno_fail(path, EIO, err);
+    if (fstat(m->fd, &st) != 0) return errno_fail(path, errno, err);
+    if ((size_t)st.st_size != m->size)
+        return hn_fail(err, HUNCH_FAILED, "%s: was changed while it is in use: it has %zu bytes now, %zu when it was opened",
+                       path, (size_t)st.st_size, m->size);
+    if (st.st_mtim.tv_sec != m->changed.tv_sec || st.st_mtim.tv_nsec != m->changed.tv_nsec)
+        return hn_fail(err, HUNCH_FAILED, "%s: was written to while it is in use", path);
     return HUNCH_OK;
 }
+
+/* ---- whole files -------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *size, hunch_error *err) {
     *data = NULL;
     *size = 0;
     int fd;
-    size_t bytes = 0;
-    hunch_status status = regular_open(path, &fd, &bytes, err);
+    struct stat st;
+    hunch_status status = regular_open(path, &fd, &st, err);
     if (status != HUNCH_OK) return status;
+    const size_t bytes = (size_t)st.st_size;
     char *buffer = NULL;
     if (bytes > max || bytes == SIZE_MAX) {
         status = hn_fail(err, HUNCH_REFUSED, "%s: has %zu bytes, expected at most %zu", path, bytes, max);
     } else if (!(buffer = hn_alloc(bytes + 1))) {
         status = hn_fail_memory(err, path, bytes + 1);
     } else {
-        status = whole_read(fd, path, buffer, bytes, err);
+        status = part_read(fd, path, 0, buffer, bytes, err);
     }
     close(fd);
     if (status != HUNCH_OK) {

@@ -6,6 +6,7 @@
  */
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,10 @@
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 void *hn_alloc(size_t size) {
-    if (hn_fault_hit(HN_FAULT_ALLOC) || size > PTRDIFF_MAX) return NULL;
     void *p = NULL;
-    return posix_memalign(&p, ALIGNMENT, size ? size : 1) == 0 ? p : NULL;
+    if (hn_fault_hit(HN_FAULT_ALLOC) || size > PTRDIFF_MAX || posix_memalign(&p, ALIGNMENT, size ? size : 1) != 0)
+        return errno = ENOMEM, NULL; /* as malloc */
+    return p;
 }
 
 void *hn_zalloc(size_t count, size_t size) {

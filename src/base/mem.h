@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h). */
+/* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h).
+ *
+ * PCRE2 takes its memory here too, by its contexts. jansson takes malloc's: its allocator is of the whole process, so it is the
+ * program's to choose (json_set_alloc_funcs) and no library's; tests choose hn_alloc. */
 #ifndef HN_MEM_H
 #define HN_MEM_H
 #include <stdbool.h>
 #include <stddef.h>
 
-void *hn_alloc(size_t size);                  /* 64-byte aligned; NULL on failure; size 0 gives a valid pointer */
+void *hn_alloc(size_t size); /* 64-byte aligned; NULL and errno ENOMEM on failure; size 0 gives a valid pointer */
 void *hn_zalloc(size_t count, size_t size);   /* zeroed, overflow-checked, 64-byte aligned */
 void *hn_realloc(void *p, size_t old_size, size_t new_size); /* p untouched on failure */
 void hn_free(void *p);
@@ -24,8 +27,8 @@ void hn_pages_release(void *p, size_t size);
 /* Bytes that this process may still take: what the system has free or can free, swap included, cut by the limits of its
  * control groups and its own (ulimit). An estimate, for messages before it is too late; SIZE_MAX where nothing is known. */
 size_t hn_memory_left(void);
-/* The same from tables like /proc/meminfo and /proc/self/cgroup and a tree like /sys/fs/cgroup, without its own limits. */
-size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mount);
+/* The same from tables like /proc/meminfo, /proc/self/cgroup and /proc/self/mountinfo, without its own limits. */
+size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts);
 
 /* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,
  * nothing changed. */

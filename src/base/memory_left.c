@@ -39,10 +39,19 @@ static size_t rest_of(unsigned long long limit, unsigned long long used) {
     return rest < SIZE_MAX ? (size_t)rest : SIZE_MAX;
 }
 
+/* Of version 2 also what a group is slowed down at: a load beyond that would take for ever. -1: none. */
+static long long group_limit(const char *folder, bool v2) {
+    long long limit = -1, high = -1;
+    if (hn_cgroup_numbers(folder, v2 ? "memory.max" : "memory.limit_in_bytes", &limit, 1) < 1) limit = -1;
+    if (!v2 || hn_cgroup_numbers(folder, "memory.high", &high, 1) < 1 || high < 0) return limit;
+    return limit < 0 || high < limit ? high : limit;
+}
+
 static void group_see(void *left, const char *folder, bool v2) {
     char stat[4200];
-    long long limit, used;
-    if (hn_cgroup_numbers(folder, v2 ? "memory.max" : "memory.limit_in_bytes", &limit, 1) < 1 || limit < 0) return;
+    long long used;
+    const long long limit = group_limit(folder, v2);
+    if (limit < 0) return;
     if (hn_cgroup_numbers(folder, v2 ? "memory.current" : "memory.usage_in_bytes", &used, 1) < 1 || used < 0) return;
     snprintf(stat, sizeof stat, "%s/memory.stat", folder);
     const long long files = lines_sum(stat, v2 ? "inactive_file" : "total_inactive_file", v2 ? "active_file" : "total_active_file");
@@ -50,10 +59,10 @@ static void group_see(void *left, const char *folder, bool v2) {
     *(size_t *)left = lower(*(size_t *)left, rest_of((unsigned long long)limit, (unsigned long long)used));
 }
 
-size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mount) {
+size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts) {
     const long long kib = lines_sum(meminfo, "MemAvailable:", "SwapFree:");
     size_t left = kib < 0 || kib > (long long)(SIZE_MAX >> 11) ? SIZE_MAX : (size_t)kib << 10;
-    hn_cgroups_visit(cgroup_table, mount, "memory", group_see, &left);
+    hn_cgroups_visit(cgroup_table, mounts, "memory", group_see, &left);
     return left;
 }
 
@@ -65,6 +74,6 @@ static size_t own_limit(int which, const char *used) {
 }
 
 size_t hn_memory_left(void) {
-    const size_t system = hn_memory_left_of("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup");
+    const size_t system = hn_memory_left_of("/proc/meminfo", "/proc/self/cgroup", "/proc/self/mountinfo");
     return lower(system, lower(own_limit(RLIMIT_AS, "VmSize:"), own_limit(RLIMIT_DATA, "VmData:")));
 }

@@ -15,12 +15,16 @@
 #include "base/tree_for_tests.h"
 
 static size_t left(const char *meminfo, const char *table) {
-    char paths[3][256];
+    char paths[3][256], lines[2][400], mounts[800];
+    tree_mount(lines[0], sizeof lines[0], "/", "groups", "cgroup2", "nsdelegate");
+    tree_mount(lines[1], sizeof lines[1], "/", "groups/memory", "cgroup", "memory");
+    snprintf(mounts, sizeof mounts, "%s%s", lines[0], lines[1]);
     tree_put("meminfo", meminfo);
     tree_put("table", table);
+    tree_put("mounts", mounts);
     tree_path(paths[0], "meminfo");
     tree_path(paths[1], "table");
-    tree_path(paths[2], "groups");
+    tree_path(paths[2], "mounts");
     return hn_memory_left_of(paths[0], paths[1], paths[2]);
 }
 
@@ -51,6 +55,10 @@ static void test_groups(void **state) {
     assert_int_equal(left(SYSTEM, "0::/a/b\n"), 1024000); /* the group above limits */
     tree_put("groups/a/memory.stat", "anon 5\ninactive_file 20000\nactive_file 4000\n");
     assert_int_equal(left(SYSTEM, "0::/a/b\n"), 1048000); /* files can be dropped */
+    tree_put("groups/a/b/memory.high", "1030000\n");
+    assert_int_equal(left(SYSTEM, "0::/a/b\n"), 6000); /* and from here on it would be slowed down */
+    tree_put("groups/a/b/memory.high", "max\n");
+    assert_int_equal(left(SYSTEM, "0::/a/b\n"), 1048000);
     tree_put("groups/a/b/memory.max", "1000000\n");
     assert_int_equal(left(SYSTEM, "0::/a/b\n"), 0); /* above its limit */
     tree_put("groups/a/b/memory.max", "99999999999\n");

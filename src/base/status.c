@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain_locale.h"
+
 /* Messages quote untrusted bytes (keys, paths); what could move a cursor or end the line becomes '?': the control
  * characters of ASCII, and those of Latin-1, which are two bytes of UTF-8. */
 static void control_mask(char *s) {
@@ -30,15 +32,25 @@ static void tail_trim(char *s) {
     if (want > n - start + 1) s[start - 1] = '\0';
 }
 
+static void message_print(hunch_error *err, const char *fmt, va_list args) {
+    locale_t before = hn_plain_locale_begin();
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    hn_plain_locale_end(before);
+}
+
+static void message_clean(hunch_error *err) {
+    control_mask(err->message);
+    tail_trim(err->message);
+}
+
 hunch_status hn_fail(hunch_error *err, hunch_status status, const char *fmt, ...) {
     if (!err) return status;
     err->status = status;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
+    message_print(err, fmt, args);
     va_end(args);
-    control_mask(err->message);
-    tail_trim(err->message);
+    message_clean(err);
     return status;
 }
 
@@ -60,12 +72,11 @@ void hn_error_prefix(hunch_error *err, const char *fmt, ...) {
     memcpy(old, err->message, sizeof old);
     va_list args;
     va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
+    message_print(err, fmt, args);
     va_end(args);
     text_append(err->message, sizeof err->message, ": ");
     text_append(err->message, sizeof err->message, old);
-    control_mask(err->message);
-    tail_trim(err->message);
+    message_clean(err);
 }
 
 void hn_error_clear(hunch_error *err) {

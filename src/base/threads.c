@@ -17,6 +17,7 @@
  */
 #include "base/threads.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
 
 enum { THREADS_MAX = 256, SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64 };
@@ -166,7 +168,7 @@ static void *worker_main(void *user) {
 }
 
 static hunch_status worker_start(worker *w, hunch_error *err) {
-    int code = pthread_create(&w->thread, NULL, worker_main, w);
+    int code = hn_fault_hit(HN_FAULT_ALLOC) ? EAGAIN : pthread_create(&w->thread, NULL, worker_main, w);
     if (code == 0) return HUNCH_OK;
     return hn_fail(err, HUNCH_NO_MEMORY, "thread %d of %d cannot be started: %s", w->rank + 1, w->pool->ranks,
                    strerror(code));
@@ -199,9 +201,12 @@ hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
         p->workers[i].rank = i;
         p->workers[i].cpu = -1;
     }
-    /* Signals are for the program's own threads: workers block them all. */
+    /* Signals are for the program's own threads: workers block all that are not of what they do themselves. (One of those
+     * that is blocked ends the process without asking its handler.) */
+    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
     sigset_t all, old;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     hunch_status status = HUNCH_OK;
     int started = 1;

@@ -11,8 +11,8 @@
 typedef struct hn_pool hn_pool;
 
 int hn_cores(void); /* cores this process may use (affinity and cgroup quota), at least 1 */
-/* The cgroup part of it, from a table like /proc/self/cgroup and a tree like /sys/fs/cgroup: 0 if nothing limits. */
-int hn_cores_quota(const char *cgroup_table, const char *mount);
+/* The cgroup part of it, from tables like /proc/self/cgroup and /proc/self/mountinfo: 0 if nothing limits. */
+int hn_cores_quota(const char *cgroup_table, const char *mounts);
 
 /* threads: 1..256, rank 0 included. Not pinned. */
 hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err);

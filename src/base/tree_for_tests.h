@@ -31,6 +31,13 @@ static inline void tree_put(const char *name, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
+/* A line of a table like /proc/self/mountinfo: the group `root` of a hierarchy is seen in a folder of the tree. */
+static inline void tree_mount(char *line, size_t size, const char *root, const char *point, const char *type, const char *options) {
+    char path[256];
+    tree_path(path, point);
+    snprintf(line, size, "31 23 0:28 %s %s rw,nosuid - %s none rw,%s\n", root, path, type, options);
+}
+
 static inline int tree_make(void **state) {
     (void)state;
     return mkdtemp(tree_root) ? 0 : -1;

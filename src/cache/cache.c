@@ -120,6 +120,15 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
     return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, blocks > c->stride[0] ? blocks : c->stride[0], err);
 }
 
+/* Asked for before it is taken, as the weights are: pages are touched as texts grow, and a system that has no more by then kills
+ * without a word. */
+static hunch_status take_pool(hn_cache *c, size_t bytes, hunch_error *err) {
+    const size_t left = hn_memory_left();
+    if (bytes > left)
+        return hn_fail(err, HUNCH_NO_MEMORY, "its pages need %zu bytes of memory, %zu are available", bytes, left);
+    return c->ops->mem_create(c->ops, bytes, &c->pool, err);
+}
+
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
                            int rows, int pool_rows, hunch_error *err) {
     *out = NULL;
@@ -138,7 +147,7 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
     if (!st) st = create_tables(c, err);
     if (!st) st = create_index(c, err);
     if (!st) {
-        st = ops->mem_create(ops, bytes, &c->pool, err);
+        st = take_pool(c, bytes, err);
         if (st)
             hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", max_seqs,
                             rows);

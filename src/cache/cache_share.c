@@ -284,7 +284,7 @@ void hn_cache_evict(hn_cache *c) {
                 evict(c, b, i);
                 return;
             }
-    assert(!"no idle page");
+    assert(false && "no idle page");
 }
 
 void hn_cache_forget(hn_cache *c) {

@@ -2,12 +2,8 @@
 /* counts_file.c - see counts_file.h. Files are untrusted: nothing is believed that was not checked. */
 #include "draft/counts_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/file.h"
+#include "base/file_out.h"
 #include "base/mem.h"
 
 enum { HEAD = (HN_COUNTS_N + 1) * 4, PAIR = 8 };
@@ -82,6 +78,7 @@ hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, in
     hn_map map;
     hunch_status st = hn_map_open(&map, path, err);
     if (st) return st;
+    st = hn_map_hold(&map, path, map.size, err);
     reader r = {x, path, map.data, map.size, 0, min, max, vocab};
     while (!st && r.at < r.size) st = record_read(&r, err);
     hn_map_close(&map);
@@ -90,38 +87,28 @@ hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, in
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void number_put(FILE *f, uint32_t v) {
+static hunch_status number_put(hn_out *o, uint32_t v, hunch_error *err) {
     const unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
                                 (unsigned char)(v >> 24)};
-    fwrite(b, 1, sizeof b, f);
+    return hn_out_write(o, b, sizeof b, err);
 }
 
-static void entries_put(FILE *f, const hn_counts *x) {
-    for (size_t i = 0; i < x->n_entries; i++) {
-        const hn_counts_entry *e = &x->entry[i];
-        for (int k = 0; k < HN_COUNTS_N; k++) number_put(f, (uint32_t)e->gram[k]);
-        number_put(f, e->n_pairs);
-        for (uint32_t p = e->first; p != HN_COUNTS_NONE; p = x->pair[p].next) {
-            number_put(f, (uint32_t)x->pair[p].token);
-            number_put(f, x->pair[p].count < INT32_MAX ? x->pair[p].count : INT32_MAX);
-        }
+static hunch_status entry_put(hn_out *o, const hn_counts *x, const hn_counts_entry *e, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int k = 0; !st && k < HN_COUNTS_N; k++) st = number_put(o, (uint32_t)e->gram[k], err);
+    if (!st) st = number_put(o, e->n_pairs, err);
+    for (uint32_t p = e->first; !st && p != HN_COUNTS_NONE; p = x->pair[p].next) {
+        st = number_put(o, (uint32_t)x->pair[p].token, err);
+        if (!st) st = number_put(o, x->pair[p].count < INT32_MAX ? x->pair[p].count : INT32_MAX, err);
     }
+    return st;
 }
 
 hunch_status hn_counts_write(const hn_counts *x, const char *path, hunch_error *err) {
-    const size_t bytes = strlen(path) + sizeof ".partial";
-    char *partial = hn_alloc(bytes);
-    if (!partial) return hn_fail_memory(err, path, bytes);
-    snprintf(partial, bytes, "%s.partial", path);
-    FILE *f = fopen(partial, "wbe");
-    bool good = f != NULL;
-    if (f) {
-        entries_put(f, x);
-        good = !ferror(f);
-        good = fclose(f) == 0 && good && rename(partial, path) == 0;
-    }
-    hunch_status st = good ? HUNCH_OK : hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
-    if (f && !good) unlink(partial);
-    hn_free(partial);
+    hn_out *o;
+    hunch_status st = hn_out_open(&o, path, true, err);
+    for (size_t i = 0; !st && i < x->n_entries; i++) st = entry_put(o, x, &x->entry[i], err);
+    if (!st) return hn_out_finish(&o, err);
+    hn_out_abort(&o);
     return st;
 }

@@ -14,7 +14,7 @@
 /* Adds the counts of n-grams of min to max tokens; shorter and longer ones are checked and left out. Refuses damage,
  * ids outside 0..vocab-1 and what is there twice (HUNCH_REFUSED, naming file and byte); x then holds a part. */
 hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, int vocab, hunch_error *err);
-/* By way of PATH.partial; counts above INT32_MAX are written as that. HUNCH_FAILED names the path and leaves it as it
- * was. */
+/* Whole or not at all (base/file_out.h); counts above INT32_MAX are written as that. HUNCH_FAILED names the path and leaves
+ * it as it was. */
 hunch_status hn_counts_write(const hn_counts *x, const char *path, hunch_error *err);
 #endif

@@ -7,8 +7,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
+#include "base/plain_locale.h"
 
-/* One line a drafter. */
+/* One line a drafter. Words of which the engine makes drafters are SPECs as well. */
+static const char *const BY_ENGINE[] = {"none", "auto"};
+enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
 static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
                                               &hn_drafter_model, &hn_drafter_forced};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
@@ -74,6 +78,7 @@ hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
 
 /* The value of a key, which is marked as known; NULL: absent. */
 static const char *spec_value(hn_spec *s, const char *key) {
+    if (s->n_asked < (int)(sizeof s->asked / sizeof s->asked[0])) s->asked[s->n_asked++] = key;
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->key[i], key)) {
             s->used[i] = true;
@@ -105,7 +110,9 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
     *out = dflt;
     if (!v) return HUNCH_OK;
     char *end;
+    locale_t before = hn_plain_locale_begin();
     double x = strtod(v, &end);
+    hn_plain_locale_end(before);
     /* the character set keeps out nan, inf, hexadecimal and leading blanks, which strtod takes */
     if (strspn(v, "+-.0123456789eE") != strlen(v) || end == v || *end || !(x >= min && x <= max))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a number from %g to %g", s->text, key, v, min, max);
@@ -113,17 +120,19 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
     return HUNCH_OK;
 }
 
-/* "a, b, c" of a NULL-terminated list, cut at the end of the buffer. */
-static void names_join(char *out, size_t size, const char *const *names) {
+/* "a, b, c" of a NULL-terminated list, cut at the end of the buffer. Returns how many names there are. */
+static int names_join(char *out, size_t size, const char *const *names) {
     size_t at = 0;
+    int n = 0;
     out[0] = 0;
-    for (int i = 0; names[i]; i++) {
-        size_t len = strlen(names[i]), need = len + (i ? 2 : 0);
-        if (at + need + 1 > size) return;
-        if (i) memcpy(out + at, ", ", 2);
-        memcpy(out + at + need - len, names[i], len + 1);
+    for (; names[n]; n++) {
+        size_t len = strlen(names[n]), need = len + (n ? 2 : 0);
+        if (at + need + 1 > size) continue;
+        if (n) memcpy(out + at, ", ", 2);
+        memcpy(out + at + need - len, names[n], len + 1);
         at += need;
     }
+    return n;
 }
 
 hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *names, int dflt, int *out, hunch_error *err) {
@@ -135,9 +144,10 @@ hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *name
             *out = i;
             return HUNCH_OK;
         }
-    char list[200];
-    names_join(list, sizeof list, names);
-    return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected one of %s", s->text, key, v, list);
+    char list[200], hint[100];
+    const int n = names_join(list, sizeof list, names);
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s%s expected one of %s", s->text, key, v,
+                   *hn_nearest_hint(hint, sizeof hint, v, names, (size_t)n) ? hint : ",", list);
 }
 
 hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err) {
@@ -146,26 +156,37 @@ hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err) {
 }
 
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
-    for (int i = 0; i < s->n; i++)
-        if (!s->used[i])
-            return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown key '%s' for this drafter and form", s->text, s->key[i]);
+    const char *known[sizeof s->asked / sizeof s->asked[0] + 1] = {NULL};
+    char list[200], hint[100];
+    memcpy(known, s->asked, (size_t)s->n_asked * sizeof known[0]);
+    for (int i = 0; i < s->n; i++) {
+        if (s->used[i]) continue;
+        names_join(list, sizeof list, known);
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown key '%s' for this drafter and form%s it knows %s", s->text,
+                       s->key[i], *hn_nearest_hint(hint, sizeof hint, s->key[i], known, (size_t)s->n_asked) ? hint : ";",
+                       list);
+    }
     return HUNCH_OK;
 }
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
 
 static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunch_error *err) {
-    const char *names[N_KINDS + 1] = {NULL};
+    const char *names[N_KINDS + N_BY_ENGINE + 1] = {NULL};
     for (int i = 0; i < N_KINDS; i++) {
         if (!strcmp(KINDS[i]->name, s->kind)) {
             *out = KINDS[i];
             return HUNCH_OK;
         }
-        names[i] = KINDS[i]->name;
+        names[N_BY_ENGINE + i] = KINDS[i]->name;
     }
-    char list[200];
-    names_join(list, sizeof list, names);
-    return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown kind '%s', expected one of %s", s->text, s->kind, list);
+    memcpy(names, BY_ENGINE, sizeof BY_ENGINE);
+    for (int i = 0; i < N_BY_ENGINE; i++)
+        if (!strcmp(BY_ENGINE[i], s->kind)) return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no keys and no path", s->text, s->kind);
+    char list[200], hint[100];
+    const int n = names_join(list, sizeof list, names);
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown kind '%s'%s expected one of %s", s->text, s->kind,
+                   *hn_nearest_hint(hint, sizeof hint, s->kind, names, (size_t)n) ? hint : ",", list);
 }
 
 static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {

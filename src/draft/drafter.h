@@ -26,6 +26,8 @@ typedef struct hn_spec {
     int n;                       /* key=value pairs */
     char *key[16], *value[16];
     bool used[16];               /* a drafter's open marks the keys it knows through the getters */
+    const char *asked[16];       /* the keys that the getters were asked for: what this drafter and form know */
+    int n_asked;
 } hn_spec;
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
 void hn_spec_fini(hn_spec *s);
@@ -88,7 +90,7 @@ typedef struct hn_observe {
     const hn_tree *tree;
     int n_accepted;            /* rows of the accepted path behind the root */
     const int16_t *path;       /* [n_accepted] their rows in the tree */
-    int32_t next_token;        /* the target's own token after them */
+    int32_t next_token;        /* the text's newest token, after them */
 } hn_observe;
 
 typedef struct hn_propose {

@@ -24,10 +24,9 @@
  */
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/file_out.h"
 #include "draft/counts_file.h"
 #include "draft/draft_chain.h"
 #include "draft/kept_text.h"
@@ -65,16 +64,10 @@ static void cache_close(hn_drafter *d);
 
 /* Whether close will be able to write: found out while somebody can be told. */
 static hunch_status save_try(cache_state *st, const char *path, hunch_error *err) {
-    const hn_counts nothing = {0};
-    char *trial = NULL;
-    if (hn_is_folder(path)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
-    st->save = hn_strdup(path);
-    if (!st->save || !(trial = hn_alloc(strlen(path) + sizeof ".trial")))
-        return hn_fail_memory(err, path, strlen(path));
-    strcat(strcpy(trial, path), ".trial");
-    hunch_status s = hn_counts_write(&nothing, trial, err);
-    if (!s) unlink(trial);
-    hn_free(trial);
+    hn_out *o;
+    if (!(st->save = hn_strdup(path))) return hn_fail_memory(err, path, strlen(path));
+    hunch_status s = hn_out_open(&o, path, true, err);
+    hn_out_abort(&o);
     return s;
 }
 

@@ -403,6 +403,8 @@ static void test_damage(void **state) {
     assert_non_null(strstr(err.message, "/nowhere/x"));
     assert_int_equal(hn_drafter_open(&d, "cache,save=/tmp", 0, 1, &TARGET, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "folder"));
+    assert_int_equal(hn_drafter_open(&d, "cache,save=/dev/null", 0, 1, &TARGET, &err), HUNCH_FAILED); /* would be replaced */
+    assert_non_null(strstr(err.message, "regular file"));
 }
 
 /* Any bytes: read or refused. */

@@ -21,7 +21,15 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
     if (o->parallel < 1 || o->parallel > HN_MAX_ROWS)
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
     if (o->chunk < 1) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more", o->chunk);
-    if (o->n_drafts < 0) return hn_fail(err, HUNCH_USAGE, "%d drafters", o->n_drafts);
+    /* a caller in another language may send any number */
+    if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
+    if ((unsigned)o->verify > HUNCH_VERIFY_TRAVERSAL)
+        return hn_fail(err, HUNCH_USAGE, "verify %d: expected one of enum hunch_verify", (int)o->verify);
+    if (o->pool_rows < 0) return hn_fail(err, HUNCH_USAGE, "pool_rows %d: expected 0 (parallel x context) or more", o->pool_rows);
+    if (o->n_drafts < 0 || (o->n_drafts > 0 && !o->drafts))
+        return hn_fail(err, HUNCH_USAGE, "%d drafters: expected a list of so many", o->n_drafts);
+    for (int i = 0; i < o->n_drafts; i++)
+        if (!o->drafts[i]) return hn_fail(err, HUNCH_USAGE, "drafter %d: expected a spec, such as \"ngram\"", i);
     return HUNCH_OK;
 }
 

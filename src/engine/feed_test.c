@@ -105,7 +105,51 @@ static void test_trees(void **state) {
     check_feed("forced,accept=0.7,depth=5,tree=random,seed=2", 3);
 }
 
+static struct {
+    int n;
+    int32_t token[CONTEXT];
+} heard;
+
+static void keep_heard(hn_drafter *d, const hn_observe *o, int n) {
+    (void)d;
+    for (; n > 0; n--, o++) {
+        for (int i = 0; i < o->n_accepted; i++) heard.token[heard.n++] = o->tree->token[o->path[i]];
+        heard.token[heard.n++] = o->next_token;
+    }
+}
+
+/* Of a text that ends inside an accepted block drafters hear what was said, and nothing of what the target would have said
+ * behind it: stores that outlive the text would learn it. */
+static void test_end_inside_a_block(void **state) {
+    (void)state;
+    static const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    static const char *const stops[] = {" girl"};
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine(m, "forced,accept=1,depth=15", 1, 64, HUNCH_KV_DEFAULT, 16, CONTEXT);
+    hn_drafter_ops listening = *e->drafter[0].ops;
+    hunch_session *s = NULL;
+    hunch_request r;
+    listening.observe = keep_heard;
+    e->drafter[0].ops = &listening;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = sizeof prompt / sizeof *prompt;
+    r.stop = stops;
+    r.n_stop = 1;
+    must(hunch_session_open(&s, e, &r, err));
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    assert_int_equal(s->stats.finish, HUNCH_FINISH_STOP);
+    assert_int_equal(s->stats.accepted, hn_session_emitted(s) - 1); /* all but the prompt's own */
+    assert_int_equal(heard.n, hn_session_emitted(s) - 1);
+    assert_memory_equal(heard.token, s->text + s->n_prompt + 1, (size_t)heard.n * sizeof *heard.token);
+    hunch_session_close(&s);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains), cmocka_unit_test(test_trees)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains), cmocka_unit_test(test_trees),
+                                       cmocka_unit_test(test_end_inside_a_block)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,15 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
     return st;
 }
 
+/* A text that has reached its end, the context's, has its newest token and no drafts. */
+static hunch_status last_draft(hunch_session *s, hunch_draft_result *out, hunch_error *err) {
+    if (hn_session_running(s))
+        hn_draft_trees(s->engine, &s, 1);
+    else
+        hn_tree_reset(&s->tree, s->text[s->n_text - 1], 1);
+    return copy_tree(&s->tree, s->engine->model->target.arch.vocab, out, err);
+}
+
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
                          const hunch_sampling *sampling,
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
@@ -99,8 +108,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     if (!st) {
         s->on_draft = on_logits;
         s->on_draft_user = user;
-        hn_draft_trees(e, &s, 1);
-        st = copy_tree(&s->tree, e->model->target.arch.vocab, out, err);
+        st = last_draft(s, out, err);
     }
     hn_session_release(s);
     hn_session_destroy(s);
@@ -144,7 +152,10 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hunch_status st = hn_source_open(&src, path, err);
     if (st) return st;
     const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
-    st = hn_source_describe(src, &d, err);
+    if (fits == HUNCH_NO_MEMORY || fits == HUNCH_FAILED) /* says nothing of the model */
+        st = hn_fail(err, fits, "%s", why.message);
+    else
+        st = hn_source_describe(src, &d, err);
     if (!st) {
         *json = describe_model(d, &arch, &bytes, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
         char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
@@ -160,4 +171,9 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
 
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
     return hn_convert(folder, out_path, err);
+}
+
+hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                                hunch_error *err) {
+    return hn_convert_with(folder, out_path, progress, user, err);
 }

@@ -4,11 +4,31 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "format/find_caches.h"
+#include "format/json_text.h"
+#include "text/build_info.h"
 
 const char *hunch_version(void) {
     return HUNCH_VERSION;
+}
+
+void hunch_build_get_info(hunch_build_info *out) {
+    *out = hn_build_info();
+}
+
+const char *hunch_nearest(const char *word, const char *const *names, size_t n) {
+    return hn_nearest(word, names, n);
+}
+
+hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {
+    hn_caches c;
+    hunch_status st = hn_caches_list(&c, err);
+    for (size_t i = 0; !st && i < c.n; i++) each(user, hn_cached_name(&c.items[i]));
+    if (!st) hn_caches_fini(&c);
+    return st;
 }
 
 void hunch_free(void *p) {
@@ -225,8 +245,10 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
 
 static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
     json_error_t e;
-    *vars = json_loads(vars_json, JSON_REJECT_DUPLICATES, &e);
+    *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES, &e);
     if (json_is_object(*vars)) return HUNCH_OK;
+    if (!*vars && json_error_code(&e) == json_error_out_of_memory)
+        return hn_fail_memory(err, "template variables", strlen(vars_json));
     hunch_status st = *vars ? hn_fail(err, HUNCH_USAGE, "template variables: expected a JSON object")
                             : hn_fail(err, HUNCH_USAGE, "template variables: line %d: %s", e.line, e.text);
     json_decref(*vars);
@@ -235,13 +257,14 @@ static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error
 }
 
 /* What a template may ask of the model, unless the caller says otherwise. */
-static void chat_defaults(const hunch_model *m, json_t *vars) {
-    if (!json_object_get(vars, "bos_token"))
-        json_object_set_new(vars, "bos_token", json_string(m->chat_bos ? m->chat_bos : ""));
-    if (!json_object_get(vars, "eos_token"))
-        json_object_set_new(vars, "eos_token", json_string(m->chat_eos ? m->chat_eos : ""));
-    if (!json_object_get(vars, "add_generation_prompt"))
-        json_object_set_new(vars, "add_generation_prompt", json_true());
+static hunch_status chat_defaults(const hunch_model *m, json_t *vars, hunch_error *err) {
+    const char *bos = m->chat_bos ? m->chat_bos : "", *eos = m->chat_eos ? m->chat_eos : "";
+    if ((!json_object_get(vars, "bos_token") && json_object_set_new(vars, "bos_token", json_string(bos)) != 0) ||
+        (!json_object_get(vars, "eos_token") && json_object_set_new(vars, "eos_token", json_string(eos)) != 0) ||
+        (!json_object_get(vars, "add_generation_prompt") &&
+         json_object_set_new(vars, "add_generation_prompt", json_true()) != 0))
+        return hn_fail_memory(err, "template variables", strlen(bos) + strlen(eos));
+    return HUNCH_OK;
 }
 
 /* template_text: NULL for the model's own. */
@@ -252,8 +275,8 @@ static hunch_status render_chat(const hunch_model *m, const char *template_text,
     if (!template_text && m->chat_refused) return hn_fail(err, HUNCH_REFUSED, "%s", m->chat_refused);
     if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
     if (template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
+    if (!st) st = chat_defaults(m, vars, err);
     if (!st) {
-        chat_defaults(m, vars);
         const bool tools = m->chat_tools && json_array_size(json_object_get(vars, "tools")) > 0;
         st = hn_template_render(own ? own : tools ? m->chat_tools : m->chat, vars, NULL, text, len, err);
     }

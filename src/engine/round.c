@@ -174,9 +174,11 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
     s->on_round(s->on_round_user, &r);
 }
 
-static void tell_drafters(hunch_session *s, const hn_verdict *v, int accepted) {
+/* Drafters hear what was said, `kept` tokens: where the text ended inside the path, its newest token is one of it. The
+ * controller hears what the rule accepted. */
+static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
-    const hn_observe seen = {s->id, &s->tree, accepted, v->path, v->next};
+    const hn_observe seen = {s->id, &s->tree, kept - 1, v->path, s->text[s->n_text - 1]};
     if (s->plain) return;
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
@@ -206,7 +208,7 @@ static hunch_status finish_tree(hunch_session *s, hn_runner *runner, int *accept
     hn_cache_commit(e->cache, s->id, 0, path, kept);
     st = feed(s, root, path, kept, err);
     if (st) return st;
-    tell_drafters(s, &v, *accepted);
+    tell_drafters(s, &v, kept);
     hn_session_publish(s);
     s->stats.verify_s += hn_now() - start;
     return HUNCH_OK;

@@ -38,7 +38,7 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
         return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
     for (int i = 0; i < r->n_stop; i++) {
-        if (!r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
+        if (!r->stop || !r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
         const size_t n = strlen(r->stop[i]), bad = hn_utf8_check(r->stop[i], n);
         if (bad < n) return hn_fail(err, HUNCH_USAGE, "stop string %d is not UTF-8: byte %zu", i, bad);
     }

@@ -221,6 +221,11 @@ static void test_bad_requests(void **state) {
     r.sampling.n_dry_breakers = 1;
     hunch_request of_bare = r;
     refuse(n, &of_bare, HUNCH_USAGE, "tokenizer");
+    r.sampling.n_dry_breakers = 2;
+    refuse(e, &r, HUNCH_USAGE, "breaker");
+    r = ask(4);
+    r.n_stop = 1;
+    refuse(e, &r, HUNCH_USAGE, "stop string 0");
     hunch_session *s = NULL;
     r = ask(4);
     must(hunch_session_open(&s, e, &r, err));
@@ -234,6 +239,27 @@ static void test_bad_requests(void **state) {
 }
 
 /* Rules, drafters and pools that cannot go together are refused when the engine opens, by name. */
+/* Numbers that a caller in another language may send. */
+static void test_bad_numbers(void **state) {
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        static const char *const words[] = {"pool_rows -1", "kv -1", "kv 5", "verify -1", "verify 6", "rule -1", "rule 4", "chunk 0", "parallel 65"};
+        hunch_engine_options o;
+        hunch_engine *e = NULL;
+        hunch_error err = {0};
+        hunch_engine_options_defaults(&o);
+        o.context = 64;
+        if (i == 0) o.pool_rows = -1;
+        if (i == 1 || i == 2) o.kv = (hunch_kv)(i == 1 ? -1 : 5);
+        if (i == 3 || i == 4) o.verify = (hunch_verify)(i == 3 ? -1 : 6);
+        if (i == 5 || i == 6) o.lossy.rule = (hunch_lossy_rule)(i == 5 ? -1 : 4);
+        if (i == 7) o.chunk = 0;
+        if (i == 8) o.parallel = 65;
+        if (hunch_engine_open(&e, model, &o, &err) != HUNCH_USAGE || !strstr(err.message, words[i])) fail_msg("case %d: '%s'", i, err.message);
+        assert_null(e);
+    }
+}
+
 static void test_bad_engines(void **state) {
     (void)state;
     static char self[600], other[600];
@@ -274,6 +300,39 @@ static void test_bad_engines(void **state) {
             fail_msg("case %zu: status %d, '%s'", i, err.status, err.message);
         assert_null(e);
     }
+}
+
+/* Numbers that no engine can have are refused, too, not taken for others and not found out by an assertion. */
+static void test_bad_options(void **state) {
+    (void)state;
+    static const char *const none[] = {NULL};
+    const struct {
+        size_t at; /* of an int of hunch_engine_options */
+        int value;
+        const char *word;
+    } bad[] = {{offsetof(hunch_engine_options, pool_rows), -1, "pool_rows -1"},
+               {offsetof(hunch_engine_options, kv), 99, "cache type 99"},
+               {offsetof(hunch_engine_options, chunk), 0, "chunk 0"},
+               {offsetof(hunch_engine_options, parallel), 65, "parallel 65"},
+               {offsetof(hunch_engine_options, context), -1, "context -1"},
+               {offsetof(hunch_engine_options, page_rows), 48, "page rows 48"},
+               {offsetof(hunch_engine_options, verify), 99, "verify 99"},
+               {offsetof(hunch_engine_options, n_drafts), 2, "2 drafters"}};
+    hunch_engine *e = NULL;
+    hunch_error err = {0};
+    hunch_engine_options o;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hunch_engine_options_defaults(&o);
+        memcpy((char *)&o + bad[i].at, &bad[i].value, sizeof(int));
+        if (hunch_engine_open(&e, model, &o, &err) != HUNCH_USAGE || !strstr(err.message, bad[i].word))
+            fail_msg("case %zu: status %d, '%s'", i, err.status, err.message);
+        assert_null(e);
+    }
+    hunch_engine_options_defaults(&o);
+    o.drafts = none;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, model, &o, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "drafter 0"));
 }
 
 static void test_what_a_row_reads(void **state) {
@@ -320,9 +379,10 @@ static void test_text_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads),
-                                       cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
+                                       cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_bad_numbers),
+                                       cmocka_unit_test(test_stop_strings),
                                        cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
-                                       cmocka_unit_test(test_bad_requests)};
+                                       cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

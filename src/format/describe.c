@@ -115,8 +115,12 @@ static json_t *json_describe(const json_t *in, int depth) {
 
 static json_t *tensor_describe(const hn_tensor *t) {
     json_t *shape = json_array();
-    for (int i = 0; i < t->n_dims; i++)
-        json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
+    for (int i = 0; i < t->n_dims && shape != NULL; i++) {
+        if (json_array_append_new(shape, json_integer((json_int_t)t->dims[i])) != 0) {
+            json_decref(shape);
+            shape = NULL; /* "o" below refuses it */
+        }
+    }
     return json_pack("{s:s, s:s, s:o, s:I, s:b}", "name", t->name, "type", t->type_name, "shape", shape, "bytes",
                      (json_int_t)t->bytes, "used", (int)t->used);
 }

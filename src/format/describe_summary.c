@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "format/source_private.h"
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
@@ -100,8 +101,8 @@ static json_t *gguf_tokenizer(const hn_source *s) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(model, kinds[i][0]) == 0)
             kind = kinds[i][1];
-    json_t *name = pre != NULL ? json_string(pre) : json_null(); /* NULL where it is not UTF-8 */
-    return json_pack("{s:s, s:o, s:I}", "kind", kind, "pre", name ? name : json_null(), "tokens",
+    json_t *name = pre != NULL && hn_utf8_check(pre, strlen(pre)) == strlen(pre) ? json_string(pre) : json_null();
+    return json_pack("{s:s, s:o, s:I}", "kind", kind, "pre", name, "tokens",
                      (json_int_t)(tokens ? hn_array_count(tokens) : 0));
 }
 

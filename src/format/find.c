@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
+#include "format/find_near.h"
 #include "format/json_text.h"
 
 enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN = 4 };
@@ -221,14 +222,6 @@ static hunch_status hf_take(finder *f, const hn_cached *entry) {
 
 /* ---- Ollama ------------------------------------------------------------------------------------------------------- */
 
-/* "host/space/name:tag" as people say it: without host, and without the space of the tool's own library. */
-static const char *short_name(const char *full) {
-    static const char library[] = "library/";
-    const char *space = strchr(full, '/');
-    space = space ? space + 1 : full;
-    return strncmp(space, library, sizeof library - 1) == 0 ? space + sizeof library - 1 : space;
-}
-
 static bool is_digest(const char *s) {
     static const char prefix[] = "sha256";
     const char *hex = s + sizeof prefix; /* behind : or - */
@@ -267,7 +260,7 @@ static hunch_status ollama_take(finder *f, const hn_cached *entry) {
     snprintf(wanted, sizeof wanted, "%s:%s", f->base, f->choice ? f->choice : "latest");
     const char *space = strchr(entry->name, '/') + 1;
     if (f->revision != NULL || (!same(f, entry->name, wanted) && !same(f, space, wanted) &&
-                                !same(f, short_name(entry->name), wanted)))
+                                !same(f, hn_cached_name(entry), wanted)))
         return HUNCH_OK;
     char *text;
     size_t len, held = 0; /* alone: no other document is held with it */
@@ -326,55 +319,14 @@ static hunch_status search(finder *f, const hn_caches *c) {
     return status;
 }
 
-/* How many letters to change, add or leave out to get from a to the first n bytes of b, whatever their case; of 80 of
- * each at most. */
-static size_t distance(const char *a, const char *b, size_t n) {
-    enum { LONGEST = 80 };
-    size_t row[LONGEST + 1], m = strnlen(a, LONGEST);
-    n = n < LONGEST ? n : LONGEST;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; i < m; i++) {
-        size_t corner = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t change = corner + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]));
-            size_t other = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
-            corner = row[j + 1];
-            row[j + 1] = change < other ? change : other;
-        }
-    }
-    return row[n];
-}
-
-static const char *shown_name(const hn_cached *entry) {
-    return entry->kind == HN_CACHED_OLLAMA ? short_name(entry->name) : entry->name;
-}
-
-/* The names that come near, best first: those that hold what was asked for, then those a few letters away. */
+/* The downloads that come near. */
 static void nearest(const finder *f, const hn_caches *c, char *out, size_t size) {
-    enum { SHOWN = 5 };
-    struct {
-        const char *name;
-        size_t far;
-    } best[SHOWN + 1]; /* the last is out of the race */
-    const char *base = strrchr(f->base, '/') ? strrchr(f->base, '/') + 1 : f->base;
-    size_t n = 0, limit = strlen(f->name) / 3 + 1;
-    for (size_t i = 0; i < c->n; i++) {
-        const char *name = shown_name(&c->items[i]);
-        size_t stem = strlen(name) - (hn_ends_with(name, ".gguf") && !hn_ends_with(f->name, ".gguf") ? 5 : 0);
-        size_t far = *base && strcasestr(name, base) ? 0 : distance(f->name, name, stem), at = n;
-        if (far > limit)
-            continue;
-        for (; at > 0 && best[at - 1].far > far; at--)
-            best[at] = best[at - 1];
-        best[at].name = name;
-        best[at].far = far;
-        n += n < SHOWN;
-    }
+    hn_near near = {.wanted = f->name};
+    for (size_t i = 0; i < c->n; i++)
+        hn_near_add(&near, hn_cached_name(&c->items[i]));
     out[0] = '\0';
-    for (size_t i = 0; i < n; i++)
-        list_put(out, size, best[i].name);
+    for (size_t i = 0; i < near.n; i++)
+        list_put(out, size, near.best[i].name);
 }
 
 /* The bytes that all paths begin with, up to a slash. */
@@ -400,6 +352,16 @@ static hunch_status fail_several(const finder *f) {
                    (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
 }
 
+/* Adds to an error what the path may have meant. */
+static hunch_status propose_path(const char *path, hunch_error *err) {
+    char near[300];
+    if (err != NULL && hn_near_path(path, near, sizeof near)) {
+        const size_t at = strlen(err->message);
+        snprintf(err->message + at, sizeof err->message - at, "; did you mean %s?", near);
+    }
+    return HUNCH_REFUSED;
+}
+
 static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
     char list[400] = "";
     if (f->n > 1)
@@ -410,10 +372,11 @@ static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
         return HUNCH_OK;
     }
     nearest(f, c, list, sizeof list);
-    return hn_fail(f->err, HUNCH_REFUSED,
-                   "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
-                   "Face folder or the name of a download",
-                   f->name, c->searched[0] ? c->searched : "any cache", list[0] ? "; what comes near: " : "", list);
+    hn_fail(f->err, HUNCH_REFUSED,
+            "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
+            "Face folder or the name of a download",
+            f->name, c->searched[0] ? c->searched : "any cache", list[0] ? "; what comes near: " : "", list);
+    return propose_path(f->name, f->err);
 }
 
 /* Cuts the name into its parts. A colon or an @ in a file's own name does no harm: files are compared whole. */
@@ -443,19 +406,41 @@ static bool is_name(const char *s) {
     return true;
 }
 
+/* Of a file that is there: a part of a folder is not the folder, and a folder of GGUF files is none of them. */
+static hunch_status whole_check(const char *path, hunch_error *err) {
+    static const char *const parts[] = {".safetensors", ".safetensors.index.json", "/config.json", "/tokenizer.json"};
+    snapshot s = {.f = &(finder){.err = err, .choice = ""}, .whole = true};
+    const char *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash - path) : 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !hn_is_folder(path); i++)
+        if (hn_ends_with(path, parts[i]))
+            return hn_fail(err, HUNCH_REFUSED, "%.300s is one file of a Hugging Face folder; expected the folder itself: %.*s", path,
+                           folder ? folder : 1, folder ? path : slash ? "/" : ".");
+    if (!hn_is_folder(path) || hn_folder_holds(path, "config.json"))
+        return HUNCH_OK;
+    hunch_status status = hn_folder_each(path, snapshot_file, &s, err);
+    if (status == HUNCH_OK && s.seen[0])
+        status = hn_fail(err, HUNCH_REFUSED, "%.300s: a folder without config.json; expected one of its GGUF files: %s", path,
+                         s.seen);
+    return status;
+}
+
 hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
     finder f = {.name = name, .err = err};
     hn_caches c;
     *path = NULL;
     if (hn_exists(name)) {
-        *path = hn_strdup(name);
-        return *path != NULL ? HUNCH_OK : hn_fail_memory(err, "a path", strlen(name));
+        hunch_status status = whole_check(name, err);
+        if (status == HUNCH_OK && (*path = hn_strdup(name)) == NULL)
+            status = hn_fail_memory(err, "a path", strlen(name));
+        return status;
     }
-    if (!is_name(name))
-        return hn_fail(err, HUNCH_REFUSED,
-                       "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of "
-                       "a download",
-                       name);
+    if (!is_name(name)) {
+        hn_fail(err, HUNCH_REFUSED,
+                "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of a download",
+                name);
+        return propose_path(name, err);
+    }
     if (!parts_cut(&f))
         return hn_fail_memory(err, "a name", strlen(name));
     hunch_status status = hn_caches_list(&c, err);

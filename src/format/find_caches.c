@@ -143,6 +143,14 @@ static hunch_status ollama_host(void *user, const char *folder, const char *name
     return walk(l, folder, name, ollama_space);
 }
 
+const char *hn_cached_name(const hn_cached *entry) {
+    static const char library[] = "library/";
+    if (entry->kind != HN_CACHED_OLLAMA)
+        return entry->name;
+    const char *host = strchr(entry->name, '/'), *space = host ? host + 1 : entry->name;
+    return strncmp(space, library, sizeof library - 1) == 0 ? space + sizeof library - 1 : space;
+}
+
 /* ---- where ---------------------------------------------------------------------------------------------------------- */
 
 static const char *environment(const char *name) {

@@ -51,7 +51,6 @@ static void read_everything(hn_source *s) {
         for (size_t j = 0; j < t->bytes; j++)
             touched ^= ((const unsigned char *)t->data)[j];
         assert_ptr_equal(hn_source_take(s, t->name), t);
-        hn_source_release(s, t);
     }
     hn_source_u64(s, "number", &u, &found, &err);
     hn_source_f64(s, "deep.real", &f, &found, &err);

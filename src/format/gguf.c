@@ -50,9 +50,10 @@ static uint64_t little_endian(const unsigned char *p, size_t bytes) {
     return x;
 }
 
-/* ---- a cursor over the mapped bytes ------------------------------------------------------------------------------ */
+/* ---- a cursor over the head ------------------------------------------------------------------------------------- */
 
 typedef struct cursor {
+    hn_map *map;
     const unsigned char *data;
     size_t size, at;
     const char *path;
@@ -71,7 +72,7 @@ static hunch_status cursor_take(cursor *c, uint64_t bytes, const unsigned char *
     if (c->at > GGUF_MAX_HEAD)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: the head of the file is larger than %" PRIu64 " MiB", c->path,
                        GGUF_MAX_HEAD >> 20);
-    return HUNCH_OK;
+    return hn_map_hold(c->map, c->path, c->at, c->err);
 }
 
 static hunch_status cursor_u32(cursor *c, uint32_t *out) {
@@ -405,14 +406,14 @@ static hunch_status tensors_place(hn_source *s, cursor *c, place *places, size_t
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
 static hunch_status head_read(cursor *c, uint32_t *version, uint64_t *n_tensors, uint64_t *n_metas) {
-    const unsigned char *magic;
-    if (c->size < 4 || memcmp(c->data, "GGUF", 4) != 0)
+    const unsigned char *magic = NULL;
+    snprintf(c->what, sizeof c->what, "its header");
+    hunch_status status = c->size < 4 ? HUNCH_OK : cursor_take(c, 4, &magic);
+    if (status == HUNCH_OK && (magic == NULL || memcmp(magic, "GGUF", 4) != 0))
         return hn_fail(
             c->err, HUNCH_REFUSED,
             "%s: not a GGUF file (it does not start with \"GGUF\"); expected a GGUF file or a Hugging Face folder",
             c->path);
-    snprintf(c->what, sizeof c->what, "its header");
-    hunch_status status = cursor_take(c, 4, &magic);
     if (status == HUNCH_OK)
         status = cursor_u32(c, version);
     if (status != HUNCH_OK)
@@ -465,11 +466,11 @@ static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
 }
 
 hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err) {
-    hn_map map;
-    hunch_status status = hn_source_add_file(s, path, &map, err);
+    hn_source_file *file;
+    hunch_status status = hn_source_add_file(s, path, &file, err);
     if (status != HUNCH_OK)
         return status;
-    cursor c = {.data = map.data, .size = map.size, .path = path, .err = err};
+    cursor c = {.map = &file->map, .data = file->map.data, .size = file->map.size, .path = path, .err = err};
     place *places = NULL;
     status = gguf_read_body(s, &c, &places);
     hn_free(places);

@@ -207,7 +207,10 @@ static void test_tensors_by_name(void **state) {
     assert_int_equal(t->bytes, 36);
     assert_true(t->used);
     assert_false(hn_source_tensor(s, 0)->used);
-    hn_source_release(s, t);
+    unsigned char last[18];
+    assert_int_equal(hn_source_read(s, t, 18, sizeof last, last, &err), HUNCH_OK);
+    assert_memory_equal(last, (const unsigned char *)t->data + 18, sizeof last);
+    assert_int_equal(hn_source_check(s, &err), HUNCH_OK);
     assert_int_equal(hn_source_need(s, "matrix", 2, 2, 32, &t, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, "tensor matrix has shape [32, 2]; expected [2, 32]"));
     assert_null(t);

@@ -2,15 +2,13 @@
 /* gguf_writer.c - writes a GGUF v3 file (gguf_writer.h; the layout is drawn in gguf.c).
  *
  * Keys and declarations gather in memory, since the header counts them; the first tensor's data sends them out. Data
- * goes straight to PATH.partial, which becomes PATH by a rename once everything is on disk.
+ * goes straight to the file, which is there whole or not at all (base/file_out.h).
  */
 #include "format/gguf_writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file_out.h"
 #include "base/mem.h"
 #include "format/source_private.h"
 
@@ -20,14 +18,15 @@ typedef struct buffer {
 } buffer;
 
 struct hn_gguf_writer {
-    char *path, *partial;
-    int fd;
+    char *path;
+    hn_out *out;
     buffer keys, declarations;
     uint64_t n_keys, n_tensors, n_written;
     size_t *sizes; /* bytes of each declared tensor */
     size_t cap_sizes;
     uint64_t offset; /* where the next declared tensor's data will start */
     bool head_written;
+    size_t left; /* bytes to come of the tensor that is being written */
 };
 
 enum { GGML_TYPES = 64 }; /* more than the format numbers */
@@ -170,21 +169,6 @@ hunch_status hn_gguf_declare(hn_gguf_writer *w, const char *name, hn_dtype t, in
     return status;
 }
 
-static hunch_status file_write(hn_gguf_writer *w, const void *data, size_t n, hunch_error *err) {
-    const char *at = data;
-    while (n > 0) {
-        ssize_t done = write(w->fd, at, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", w->partial,
-                           strerror(done < 0 ? errno : ENOSPC));
-        at += done;
-        n -= (size_t)done;
-    }
-    return HUNCH_OK;
-}
-
 static hunch_status head_write(hn_gguf_writer *w, hunch_error *err) {
     buffer head = {0};
     hunch_status status = buffer_put(&head, "GGUF", 4, err);
@@ -195,53 +179,52 @@ static hunch_status head_write(hn_gguf_writer *w, hunch_error *err) {
     if (status == HUNCH_OK)
         status = buffer_put_number(&head, w->n_keys, 8, err);
     if (status == HUNCH_OK)
-        status = file_write(w, head.bytes, head.size, err);
+        status = hn_out_write(w->out, head.bytes, head.size, err);
     if (status == HUNCH_OK)
-        status = file_write(w, w->keys.bytes, w->keys.size, err);
+        status = hn_out_write(w->out, w->keys.bytes, w->keys.size, err);
     if (status == HUNCH_OK)
-        status = file_write(w, w->declarations.bytes, w->declarations.size, err);
+        status = hn_out_write(w->out, w->declarations.bytes, w->declarations.size, err);
     if (status == HUNCH_OK)
-        status = file_write(w, ZEROS, padding_of(head.size + w->keys.size + w->declarations.size), err);
+        status = hn_out_write(w->out, ZEROS, padding_of(head.size + w->keys.size + w->declarations.size), err);
     hn_free(head.bytes);
     w->head_written = true;
     return status;
 }
 
-hunch_status hn_gguf_data(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err) {
+hunch_status hn_gguf_data_begin(hn_gguf_writer *w, size_t bytes, hunch_error *err) {
     if (w->n_written >= w->n_tensors || w->sizes[w->n_written] != bytes)
-        return hn_fail(err, HUNCH_FAILED, "%s: tensor %zu got %zu bytes; expected as many as were declared", w->partial,
+        return hn_fail(err, HUNCH_FAILED, "%s: tensor %zu got %zu bytes; expected as many as were declared", w->path,
                        (size_t)w->n_written, bytes);
-    hunch_status status = w->head_written ? HUNCH_OK : head_write(w, err);
-    if (status == HUNCH_OK)
-        status = file_write(w, data, bytes, err);
-    if (status == HUNCH_OK)
-        status = file_write(w, ZEROS, padding_of(bytes), err);
-    w->n_written++;
-    return status;
+    w->left = bytes;
+    return w->head_written ? HUNCH_OK : head_write(w, err);
+}
+
+hunch_status hn_gguf_data_piece(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err) {
+    if (bytes > w->left)
+        return hn_fail(err, HUNCH_FAILED, "%s: tensor %zu got more bytes than were declared", w->path,
+                       (size_t)w->n_written);
+    hunch_status status = hn_out_write(w->out, data, bytes, err);
+    w->left -= bytes;
+    if (status != HUNCH_OK || w->left > 0)
+        return status;
+    return hn_out_write(w->out, ZEROS, padding_of(w->sizes[w->n_written++]), err);
+}
+
+hunch_status hn_gguf_data(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err) {
+    hunch_status status = hn_gguf_data_begin(w, bytes, err);
+    return status == HUNCH_OK ? hn_gguf_data_piece(w, data, bytes, err) : status;
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
 hunch_status hn_gguf_writer_open(hn_gguf_writer **out, const char *path, hunch_error *err) {
-    static const char suffix[] = ".partial";
-    size_t len = strlen(path);
     *out = NULL;
     hn_gguf_writer *w = hn_zalloc(1, sizeof *w);
     if (w == NULL)
         return hn_fail_memory(err, "a GGUF writer", sizeof *w);
-    w->fd = -1;
     w->path = hn_strdup(path);
-    w->partial = hn_alloc(len + sizeof suffix);
-    hunch_status status = HUNCH_OK;
-    if (w->path == NULL || w->partial == NULL) {
-        status = hn_fail_memory(err, "a path", len + sizeof suffix);
-    } else {
-        memcpy(w->partial, path, len);
-        memcpy(w->partial + len, suffix, sizeof suffix);
-        w->fd = open(w->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (w->fd < 0)
-            status = hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", w->partial, strerror(errno));
-    }
+    hunch_status status = w->path == NULL ? hn_fail_memory(err, "a path", strlen(path) + 1)
+                                          : hn_out_open(&w->out, path, false, err);
     if (status != HUNCH_OK)
         hn_gguf_writer_abort(&w);
     *out = w;
@@ -252,42 +235,25 @@ void hn_gguf_writer_abort(hn_gguf_writer **writer) {
     hn_gguf_writer *w = *writer;
     if (w == NULL)
         return;
-    if (w->fd >= 0) {
-        close(w->fd);
-        unlink(w->partial);
-    }
+    hn_out_abort(&w->out);
     hn_free(w->keys.bytes);
     hn_free(w->declarations.bytes);
     hn_free(w->sizes);
     hn_free(w->path);
-    hn_free(w->partial);
     hn_free(w);
     *writer = NULL;
-}
-
-/* On disk before the rename: a crash leaves the old file or the new one. */
-static hunch_status file_publish(hn_gguf_writer *w, hunch_error *err) {
-    if (fsync(w->fd) != 0 && errno != EINVAL) /* EINVAL: a file system without it */
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", w->partial, strerror(errno));
-    if (rename(w->partial, w->path) != 0)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", w->path, strerror(errno));
-    int fd = w->fd;
-    w->fd = -1; /* the file is published: abort, which frees the rest, must not remove it */
-    if (close(fd) != 0)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", w->path, strerror(errno));
-    return HUNCH_OK;
 }
 
 hunch_status hn_gguf_writer_finish(hn_gguf_writer **writer, hunch_error *err) {
     hn_gguf_writer *w = *writer;
     hunch_status status = HUNCH_OK;
     if (w->n_written != w->n_tensors)
-        status = hn_fail(err, HUNCH_FAILED, "%s: %zu of %zu tensors were written", w->partial, (size_t)w->n_written,
+        status = hn_fail(err, HUNCH_FAILED, "%s: %zu of %zu tensors were written", w->path, (size_t)w->n_written,
                          (size_t)w->n_tensors);
     if (status == HUNCH_OK && !w->head_written)
         status = head_write(w, err);
     if (status == HUNCH_OK)
-        status = file_publish(w, err);
+        status = hn_out_finish(&w->out, err);
     hn_gguf_writer_abort(writer);
     return status;
 }

@@ -37,7 +37,9 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
     if (text != NULL) {
         json_error_t where;
         *out = hn_json_parse(text, size, &s->json_bytes, &where);
-        if (*out == NULL)
+        if (*out == NULL && json_error_code(&where) == json_error_out_of_memory)
+            status = hn_fail_memory(err, path, size);
+        else if (*out == NULL)
             status = hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", path, where.line, where.text);
         else if (!json_is_object(*out))
             status = hn_fail(err, HUNCH_REFUSED, "%s: expected a JSON object", path);

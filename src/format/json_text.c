@@ -2,6 +2,7 @@
 /* json_text.c - see json_text.h. */
 #include "format/json_text.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -27,6 +28,16 @@ static size_t bytes_reckon(const char *text, size_t size) {
     return bytes;
 }
 
+json_t *hn_json_load(const char *text, size_t size, size_t flags, json_error_t *where) {
+    errno = 0;
+    json_t *out = json_loadb(text, size, flags, where);
+    if (errno != ENOMEM)
+        return out;
+    json_decref(out); /* it may have lost bytes of a name, a text or a number */
+    where->text[JSON_ERROR_TEXT_LENGTH - 1] = (char)json_error_out_of_memory; /* where json_error_code looks */
+    return NULL;
+}
+
 json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t *where) {
     *where = (json_error_t){.line = 1};
     const size_t bytes = bytes_reckon(text, size);
@@ -35,9 +46,9 @@ json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t 
                  (MOST_BYTES - *held) >> 20);
         return NULL;
     }
-    json_t *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, where);
+    json_t *out = hn_json_load(text, size, JSON_REJECT_DUPLICATES, where);
     if (out == NULL && json_error_code(where) == json_error_numeric_overflow)
-        out = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, where);
+        out = hn_json_load(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, where);
     if (out != NULL)
         *held += bytes;
     return out;

@@ -136,6 +136,8 @@ static hunch_status head_parse(const reader *r, const char *text, size_t len) {
     /* The format wants '{' as the first byte; what follows the object may only be white space. */
     size_t held = r->s->json_bytes; /* the head goes once it is read */
     json_t *head = len > 0 && text[0] == '{' ? hn_json_parse(text, len, &held, &where) : NULL;
+    if (head == NULL && len > 0 && text[0] == '{' && json_error_code(&where) == json_error_out_of_memory)
+        return hn_fail_memory(r->err, r->path, len);
     if (head == NULL)
         return hn_fail(r->err, HUNCH_REFUSED, "%s: its head is not a JSON object%s%s", r->path,
                        len > 0 && text[0] == '{' ? ": " : "", len > 0 && text[0] == '{' ? where.text : "");
@@ -154,22 +156,29 @@ static hunch_status head_parse(const reader *r, const char *text, size_t len) {
 }
 
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err) {
-    hn_map map;
+    hn_source_file *file;
     uint64_t len = 0;
-    hunch_status status = hn_source_add_file(s, path, &map, err);
+    hunch_status status = hn_source_add_file(s, path, &file, err);
     if (status != HUNCH_OK)
         return status;
-    if (map.size < 8)
+    hn_map *map = &file->map;
+    if (map->size < 8)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %zu bytes are no safetensors file; expected a length of 8 bytes and a head", path,
-                       map.size);
+                       map->size);
+    status = hn_map_hold(map, path, 8, err);
+    if (status != HUNCH_OK)
+        return status;
     for (int i = 7; i >= 0; i--)
-        len = len << 8 | map.data[i];
-    if (len > SAFETENSORS_MAX_HEAD || len > map.size - 8)
+        len = len << 8 | map->data[i];
+    if (len > SAFETENSORS_MAX_HEAD || len > map->size - 8)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: the length of its head is %" PRIu64 "; expected at most the %zu bytes left, and %" PRIu64,
-                       path, len, map.size - 8, SAFETENSORS_MAX_HEAD);
+                       path, len, map->size - 8, SAFETENSORS_MAX_HEAD);
     size_t start = 8 + (size_t)len;
-    reader r = {.s = s, .path = path, .data = map.data + start, .size = map.size - start, .err = err};
-    return head_parse(&r, (const char *)map.data + 8, (size_t)len);
+    status = hn_map_hold(map, path, start, err);
+    if (status != HUNCH_OK)
+        return status;
+    reader r = {.s = s, .path = path, .data = map->data + start, .size = map->size - start, .err = err};
+    return head_parse(&r, (const char *)map->data + 8, (size_t)len);
 }

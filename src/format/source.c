@@ -67,6 +67,8 @@ void hn_source_trim(hn_source *s) {
     hn_free(s->metas);
     s->metas = NULL;
     s->n_metas = s->cap_metas = 0;
+    for (size_t i = 0; i < s->n_files; i++)
+        hn_map_let_go(&s->files[i].map);
 }
 
 void hn_source_close(hn_source **source) {
@@ -90,7 +92,7 @@ void hn_source_close(hn_source **source) {
 
 /* ---- for the readers -------------------------------------------------------------------------------------------- */
 
-hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hunch_error *err) {
+hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file **file, hunch_error *err) {
     if (!hn_grow((void **)&s->files, &s->cap_files, s->n_files + 1, sizeof *s->files))
         return hn_fail_memory(err, "the list of files", (s->n_files + 1) * sizeof *s->files);
     hn_source_file *f = &s->files[s->n_files];
@@ -103,7 +105,7 @@ hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hun
         return status;
     }
     s->n_files++;
-    *map = f->map;
+    *file = f;
     return HUNCH_OK;
 }
 
@@ -251,14 +253,16 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
     return HUNCH_OK;
 }
 
-void hn_source_release_part(hn_source *s, const hn_tensor *t, size_t off, size_t bytes) {
-    const hn_map *map = &s->files[t->file].map;
-    if (bytes > 0)
-        hn_map_release(map, (size_t)((const unsigned char *)t->data - map->data) + off, bytes);
+hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err) {
+    const hn_source_file *f = &s->files[t->file];
+    return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
 }
 
-void hn_source_release(hn_source *s, const hn_tensor *t) {
-    hn_source_release_part(s, t, 0, t->bytes);
+hunch_status hn_source_check(const hn_source *s, hunch_error *err) {
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 0; i < s->n_files && status == HUNCH_OK; i++)
+        status = hn_map_check(&s->files[i].map, s->files[i].path, err);
+    return status;
 }
 
 /* ---- metadata ------------------------------------------------------------------------------------------------ */
@@ -286,7 +290,7 @@ static hunch_status value_refuse(const hn_source *s, const char *key, const hn_v
     else if (v->kind == HN_VALUE_INT)
         snprintf(text, sizeof text, "%" PRId64, v->i);
     else if (v->kind == HN_VALUE_FLOAT)
-        snprintf(text, sizeof text, "%g", v->f);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g; expected %s", s->path, key, v->f, expected);
     else
         snprintf(text, sizeof text, "%s", kinds[v->kind]);
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is %s; expected %s", s->path, key, text, expected);

@@ -24,7 +24,8 @@ typedef struct hn_tensor {
     int n_dims;
     uint64_t dims[HN_MAX_DIMS]; /* ggml order for both formats: dims[0] contiguous (= inputs of a matrix), dims[1] = outputs */
     size_t file;                /* which of the source's files holds it */
-    const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file */
+    const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file. Where it is
+                                   needed once: hn_source_read */
     size_t bytes;               /* of a GGUF type that we do not read: up to the next tensor, padding included */
     bool used;
 } hn_tensor;
@@ -49,9 +50,12 @@ hn_tensor *hn_source_take(hn_source *s, const char *name);
  * count. */
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
-void hn_source_release(hn_source *s, const hn_tensor *t); /* its pages were copied */
-/* The same of a run of its bytes, by any thread; pages that it shares with others stay. */
-void hn_source_release_part(hn_source *s, const hn_tensor *t, size_t off, size_t bytes);
+/* Copies bytes [off, off + bytes) of a tensor's data from the file. Any thread. HUNCH_FAILED: it cannot be read, or was cut
+ * short meanwhile. */
+hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
+/* HUNCH_FAILED naming the file where one of them was written to or cut short since the source was opened. A file that another
+ * took the name of stays the one that was opened. */
+hunch_status hn_source_check(const hn_source *s, hunch_error *err);
 /* Frees what is known of the source but the tensors: the files stay mapped. Metadata and JSON are gone. */
 void hn_source_trim(hn_source *s);
 

@@ -46,8 +46,8 @@ typedef struct hn_text {
 struct hn_array {
     uint32_t type; /* enum hn_gguf_type of the elements; HN_GGUF_ARRAY: nested, kept opaque */
     size_t count;
-    const unsigned char *data; /* numbers: in the mapped file, unaligned */
-    hn_text *strings;          /* strings: [count] into the mapped file */
+    const unsigned char *data; /* numbers: in the file's head, unaligned */
+    hn_text *strings;          /* strings: [count] into the file's head */
 };
 
 typedef struct hn_meta {
@@ -60,7 +60,7 @@ typedef struct hn_meta {
 
 typedef struct hn_source_file {
     char *path;
-    hn_map map;
+    hn_map map; /* the head, as far as it was read, is held: see file.h */
 } hn_source_file;
 
 enum { HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_GENERATION_CONFIG, HN_HF_DOCUMENTS };
@@ -88,7 +88,8 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
 
 /* For the readers. */
-hunch_status hn_source_add_file(hn_source *s, const char *path, hn_map *map, hunch_error *err);
+/* *file: until the next file is added. */
+hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file **file, hunch_error *err);
 /* Appends a tensor of the file added last, zeroed but for that and a checked copy of the name. file: for messages. */
 hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
                                   hunch_error *err);

@@ -182,7 +182,7 @@ static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, 
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
         st = hn_key_int(src,
                         hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
-                                        folder && sizes[i].usual ? sizes[i].usual : NAN),
+                                        folder && sizes[i].usual ? (double)sizes[i].usual : NAN),
                         sizes[i].out, err);
     const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
     if (!st)

@@ -199,7 +199,8 @@ static hunch_status gguf_table(const hn_arch *a, const hn_source *src, const hn_
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected F32 [%d]", hn_source_path(src), t->name, half);
     for (int i = 0; i < half; i++) {
         float d;
-        memcpy(&d, (const char *)t->data + (size_t)i * sizeof d, sizeof d);
+        const hunch_status st = hn_source_read(src, t, (size_t)i * sizeof d, sizeof d, &d, err);
+        if (st) return st;
         if (!(d > 0 && (double)d < MAX_FACTOR))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g, expected a positive divisor",
                            hn_source_path(src), t->name, (double)d);

@@ -26,6 +26,9 @@ typedef struct conversion {
         const char *name; /* NULL: none */
         float *values;    /* [rope_dims / 2] */
     } table[2];           /* of the rotation */
+    hunch_progress progress; /* NULL: nobody looks */
+    void *user;
+    uint64_t done, total;    /* bytes of weights */
     hunch_error *err;
 } conversion;
 
@@ -224,6 +227,7 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    c->total += t->bytes;
     if (hn_role_is_vector(role))
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
@@ -268,16 +272,59 @@ static hunch_status rows_write(conversion *c, const void *data, size_t bytes, co
     return status;
 }
 
+/* Its bytes; to be freed with hn_free. */
+static hunch_status tensor_read(conversion *c, const hn_tensor *t, void **out) {
+    *out = hn_alloc(t->bytes);
+    hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
+                                       : hn_source_read(c->src, t, 0, t->bytes, *out, c->err);
+    if (status != HUNCH_OK) {
+        hn_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static hunch_status vector_write(conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
     size_t n = (size_t)t->dims[0];
+    void *stored;
+    hunch_status status = tensor_read(c, t, &stored);
+    if (status != HUNCH_OK)
+        return status;
     float *values = hn_zalloc(n, sizeof *values);
-    if (values == NULL)
-        return hn_fail_memory(c->err, t->name, n * sizeof *values);
-    hn_dequantise(t->dtype, t->data, n, values);
-    for (size_t i = 0; i < n && more != 0; i++)
-        values[i] += more;
-    hunch_status status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
+    if (values != NULL) {
+        hn_dequantise(t->dtype, stored, n, values);
+        for (size_t i = 0; i < n && more != 0; i++)
+            values[i] += more;
+        status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
+    } else {
+        status = hn_fail_memory(c->err, t->name, n * sizeof *values);
+    }
     hn_free(values);
+    hn_free(stored);
+    return status;
+}
+
+/* A matrix as it is, by way of a small buffer; one whose rows are turned, whole. */
+static hunch_status matrix_write(conversion *c, const hn_tensor *t, int heads, int head_dim) {
+    enum { PIECE = 1 << 20 };
+    void *stored = NULL;
+    hunch_status status;
+    if (heads > 0) {
+        status = tensor_read(c, t, &stored);
+        if (status == HUNCH_OK)
+            status = rows_write(c, stored, t->bytes, t->name, heads, head_dim);
+    } else if ((stored = hn_alloc(PIECE)) == NULL) {
+        status = hn_fail_memory(c->err, t->name, PIECE);
+    } else {
+        status = hn_gguf_data_begin(c->w, t->bytes, c->err);
+        for (size_t at = 0; status == HUNCH_OK && at < t->bytes; at += PIECE) {
+            const size_t n = t->bytes - at < PIECE ? t->bytes - at : PIECE;
+            status = hn_source_read(c->src, t, at, n, stored, c->err);
+            if (status == HUNCH_OK)
+                status = hn_gguf_data_piece(c->w, stored, n, c->err);
+        }
+    }
+    hn_free(stored);
     return status;
 }
 
@@ -290,8 +337,10 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
     if (hn_role_is_vector(role))
         status = vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim);
     else
-        status = rows_write(c, t->data, t->bytes, t->name, heads, head_dim);
-    hn_source_release(c->src, t);
+        status = matrix_write(c, t, heads, head_dim);
+    c->done += t->bytes;
+    if (status == HUNCH_OK && c->progress != NULL)
+        c->progress(c->user, c->done, c->total);
     return status;
 }
 
@@ -360,22 +409,30 @@ static hunch_status conversion_run(conversion *c, const char *out_path) {
     if (status == HUNCH_OK)
         status = tensors_write(c);
     if (status == HUNCH_OK)
+        status = hn_source_check(c->src, c->err); /* all of it is of the same files */
+    if (status == HUNCH_OK)
         return hn_gguf_writer_finish(&c->w, c->err);
     hn_gguf_writer_abort(&c->w);
     return status;
 }
 
-hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
-    conversion c = {.err = err};
-    if (hn_exists(folder) && !hn_is_folder(folder))
-        return hn_fail(err, HUNCH_USAGE, "%s: expected a Hugging Face folder to convert", folder);
+hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err) {
+    conversion c = {.progress = progress, .user = user, .err = err};
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status != HUNCH_OK)
         return status;
-    status = conversion_run(&c, out_path);
+    if (hn_source_get_kind(c.src) == HN_SOURCE_HF)
+        status = conversion_run(&c, out_path);
+    else
+        status = hn_fail(err, HUNCH_USAGE, "%s: is a GGUF file, expected a Hugging Face folder to convert", hn_source_path(c.src));
     hn_arch_fini(&c.arch);
     hn_free(c.table[0].values);
     hn_free(c.table[1].values);
     hn_source_close(&c.src);
     return status;
+}
+
+hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
+    return hn_convert_with(folder, out_path, NULL, NULL, err);
 }

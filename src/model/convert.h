@@ -10,6 +10,9 @@
  * Errors: HUNCH_USAGE (not a folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that readers of GGUF
  * could not follow exactly), HUNCH_FAILED (cannot read or write), HUNCH_NO_MEMORY. */
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
+/* The same, and tells how many bytes of weights were written; progress may be NULL. */
+hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err);
 
 /* The part for convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none where tokenizer.json is
  * absent. vocab: rows of the embedding. */

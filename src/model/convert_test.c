@@ -595,6 +595,10 @@ static void test_refused_models(void **state) {
     assert_refused("mamba");
     hunch_error err = {0};
     assert_int_equal(hn_convert(MODELS "/stories260K/stories260K.f32.gguf", test_path("x.gguf"), &err), HUNCH_USAGE);
+    setenv("HUNCH_CACHE", MODELS "/stories260K", 1); /* by name, as hn_source_open finds it */
+    assert_int_equal(hn_convert("stories260K.f32.gguf", test_path("x.gguf"), &err), HUNCH_USAGE);
+    unsetenv("HUNCH_CACHE");
+    assert_false(test_file_exists(test_path("x.gguf")));
     assert_int_equal(hn_convert(test_path("no-such-folder"), test_path("x.gguf"), &err), HUNCH_REFUSED);
     assert_int_equal(hn_convert(MODELS "/stories260K/hf", test_path("no/folder/x.gguf"), &err), HUNCH_FAILED);
 }

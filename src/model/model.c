@@ -168,6 +168,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = load_ropes(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
+        if (load->mapped) m->files = src;
         choose_forms(m);
     }
     hn_plan_end(&p);

@@ -38,6 +38,7 @@ typedef struct hn_model {
     hn_model_bytes bytes;
     uint64_t parameters;
     double macs_per_row;
+    const hn_source *files; /* that hold its matrices, borrowed; NULL: they are in memory */
 } hn_model;
 
 typedef struct hn_model_load {
@@ -46,11 +47,11 @@ typedef struct hn_model_load {
     hn_isa isa;
     bool f32;
     bool mapped; /* matrices stay in the source's files, which must then stay open as long as the model */
-    void (*progress)(void *user, double fraction);
+    hunch_progress progress; /* NULL: nobody looks */
     void *progress_user;
 } hn_model_load;
 
-/* Reads the description, checks every tensor's shape and type, packs with all threads and drops the file's pages behind;
+/* Reads the description, checks every tensor's shape and type, reads and packs with all threads;
  * or leaves matrices in the mapped file, whose strips are then packed again and again while passes run.
  * Errors: HUNCH_REFUSED naming the tensor, HUNCH_NO_MEMORY. Nothing is left behind on failure. */
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);

@@ -357,10 +357,16 @@ static void forward(void *arg, int rank, int ranks) {
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
-    hunch_status st = describe(r, rows, n, cache_seq, n_seqs, err);
+    /* of matrices in a file: before, since what was cut off cannot be read, and behind, since what was written meanwhile
+     * is not the model */
+    const hn_source *files = r->m->files;
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
+    if (!st) st = describe(r, rows, n, cache_seq, n_seqs, err);
     if (st) return st;
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
+    st = files ? hn_source_check(files, err) : HUNCH_OK;
+    if (st) return st;
     r->host_logits = o->view(o, r->logits);
     r->host_features = o->view(o, r->features);
     r->host_best = o->view(o, r->best.id);

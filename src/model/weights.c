@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weights.c - loading: from checked tensors to packed strips in one block of huge pages, or to rows that stay in the file.
  *
- * First a plan is made (every matrix: its tensor, its place), then memory is taken once, then all workers pack one matrix
- * after another and drop the file's pages behind them, so that loading peaks little above the weights. A mapped model's
+ * First a plan is made (every matrix: its tensor, its place), then memory is taken once, then all workers read and pack one
+ * matrix after another, strip by strip, so that loading peaks little above the weights and a file that is cut short
+ * meanwhile is an error. A mapped model's
  * plan has places for vectors and factors only; its matrices are packed strip by strip whenever they are needed
  * (ops/cpu_linear.c).
  */
 #include "model/weights.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-enum { ALIGN = 64, RELEASE = 4 << 20 /* bytes read before their pages are dropped */ };
+enum { ALIGN = 64 };
 
 static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -135,40 +137,66 @@ typedef struct pack_job {
     hn_source *src;
     const hn_tensor *tensor;
     const hn_weight *w;
-    hn_stored from;
+    hn_stored from;      /* rows NULL */
+    unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them */
+    atomic_int failed;   /* the rank that could not read, 1 more than its number; the first one tells why */
+    hunch_error *err;
 } pack_job;
 
-/* Drops the file's pages behind strips [first, end), which were packed. */
-static void release_strips(const pack_job *j, int first, int end) {
-    const size_t strip = j->from.row_bytes * HN_STRIP, begin = j->from.row_bytes * (size_t)j->from.first;
-    const size_t rows = j->from.row_bytes * (size_t)j->w->out, to = strip * (size_t)end;
-    hn_source_release_part(j->src, j->tensor, begin + strip * (size_t)first, (to < rows ? to : rows) - strip * (size_t)first);
+/* Rows of strip s into the rank's place. */
+static hunch_status read_strip(const pack_job *j, int s, unsigned char *to, hunch_error *err) {
+    const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
+    return hn_source_read(j->src, j->tensor, (size_t)(j->from.first + row) * j->from.row_bytes,
+                          (size_t)n * j->from.row_bytes, to, err);
 }
 
 static void pack_matrix(void *arg, int rank, int ranks) {
     (void)ranks;
-    const pack_job *j = arg;
-    const int most = (int)(RELEASE / (j->from.row_bytes * HN_STRIP)) + 1;
-    int first = 0, end = 0; /* a run of strips whose pages are still there */
+    pack_job *j = arg;
+    unsigned char *rows = j->rows + (size_t)rank * HN_STRIP * j->from.row_bytes;
     hn_claim c = hn_claim_begin(j->ops->pool, rank, strips(j->w));
-    for (int s; (s = hn_claim_next(&c)) >= 0; end = s + 1) {
-        if (s != end || end - first == most) {
-            release_strips(j, first, end);
-            first = s;
+    for (int s; (s = hn_claim_next(&c)) >= 0;) {
+        hunch_error why;
+        int nobody = 0;
+        if (atomic_load_explicit(&j->failed, memory_order_relaxed)) continue;
+        if (read_strip(j, s, rows, &why) != HUNCH_OK) {
+            if (atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1) && j->err) *j->err = why;
+            continue;
         }
-        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out, j->w->in, j->from.rows, j->from.row_bytes,
-                           hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), s * HN_STRIP,
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, rows, j->from.row_bytes,
+                           hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), 0,
                            hn_at(j->w->data, (size_t)s * j->w->strip_stride));
     }
-    release_strips(j, first, end);
     hn_barrier(j->ops->pool, rank);
 }
 
-static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
-    const size_t n = (size_t)it->tensor->dims[0];
+static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored *from, hunch_error *err) {
+    const size_t room = (size_t)hn_pool_threads(p->m->pool) * HN_STRIP * from->row_bytes;
+    pack_job j = {.ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .err = err};
+    j.rows = hn_alloc(room);
+    if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
+    hn_pool_run(p->m->pool, pack_matrix, &j);
+    hn_free(j.rows);
+    return atomic_load(&j.failed) ? HUNCH_FAILED : HUNCH_OK;
+}
+
+/* The tensor's first n values, as floats. To be freed with hn_free. */
+static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err) {
     float *f = hn_alloc(n * sizeof *f);
-    if (!f) return hn_fail_memory(err, it->tensor->name, n * sizeof *f);
-    hn_dequantise(it->tensor->dtype, it->tensor->data, n, f);
+    void *stored = hn_alloc(t->bytes);
+    hunch_status st = f && stored ? hn_source_read(src, t, 0, t->bytes, stored, err)
+                                  : hn_fail_memory(err, t->name, n * sizeof *f + t->bytes);
+    if (!st) hn_dequantise(t->dtype, stored, n, f);
+    hn_free(stored);
+    if (st) hn_free(f);
+    *out = st ? NULL : f;
+    return st;
+}
+
+static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    float *f;
+    hunch_status st = read_values(p->src, it->tensor, (size_t)it->tensor->dims[0], &f, err);
+    if (st) return st;
     float *own = f + it->first;
     for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
     *it->vector = (hn_buf){p->m->weights, it->off};
@@ -177,39 +205,28 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
     return HUNCH_OK;
 }
 
-/* factors: filled; NULL where the type has none. */
-static hunch_status read_factors(const hn_placement *it, float **factors, hunch_error *err) {
-    *factors = NULL;
-    if (!it->factors) return HUNCH_OK;
-    const size_t n = (size_t)(it->factors->dims[0] * it->factors->dims[1]);
-    *factors = hn_alloc(n * sizeof **factors);
-    if (!*factors) return hn_fail_memory(err, it->factors->name, n * sizeof **factors);
-    hn_dequantise(it->factors->dtype, it->factors->data, n, *factors);
-    return HUNCH_OK;
-}
-
 /* Packs it, or says where its rows are. */
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
     const hn_ops *o = &p->m->ops;
     const hn_buf place = {p->m->weights, it->off};
+    const size_t n_factors = it->factors ? (size_t)(it->factors->dims[0] * it->factors->dims[1]) : 0;
     hn_stored from = {.first = it->first};
-    float *factors;
-    hunch_status st = read_factors(it, &factors, err);
+    float *factors = NULL;
+    hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &from.row_bytes);
-    from.rows = (const char *)it->tensor->data + (size_t)it->first * from.row_bytes;
-    from.factors = factors;
     if (p->mapped) {
-        if (factors) o->write(o, place, factors, (size_t)(it->factors->dims[0] * it->factors->dims[1]) * sizeof *factors);
+        from.rows = (const char *)it->tensor->data + (size_t)it->first * from.row_bytes;
+        if (factors) o->write(o, place, factors, n_factors * sizeof *factors);
         from.factors = factors ? o->view(o, place) : NULL;
         it->weight->stored = from;
     } else {
+        from.factors = factors;
         it->weight->data = place;
-        pack_job j = {o, p->src, it->tensor, it->weight, from};
-        hn_pool_run(p->m->pool, pack_matrix, &j);
+        st = pack_all(p, it, &from, err);
     }
     hn_free(factors);
-    return HUNCH_OK;
+    return st;
 }
 
 /* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
@@ -231,15 +248,14 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
 hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
     hunch_status st = take_memory(p, err);
     if (st) return st;
-    size_t done = 0, total = 1;
+    uint64_t done = 0, total = 0;
     for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
     for (int i = 0; i < p->n; i++) {
         const hn_placement *it = &p->item[i];
         st = it->vector ? load_vector(p, it, err) : load_matrix(p, it, err);
         if (st) return st;
-        if (!p->mapped) hn_source_release(p->src, it->tensor);
         done += it->tensor->bytes;
-        if (load->progress) load->progress(load->progress_user, (double)done / (double)total);
+        if (load->progress) load->progress(load->progress_user, done, total);
     }
-    return HUNCH_OK;
+    return hn_source_check(p->src, err); /* all of it is of one and the same file */
 }

@@ -41,8 +41,9 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
 #endif
 }
 
+/* What enters a level's functions is compiled for that level itself: the table of one that the machine lacks stays empty. */
 static void fill_all(void) {
-    for (int isa = 0; isa < HN_ISA_COUNT; isa++) fill(&tables[isa], (hn_isa)isa);
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) fill(&tables[isa], isa);
 }
 
 const struct hn_kernels *hn_kernels_get(hn_isa isa) {

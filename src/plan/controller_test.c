@@ -721,11 +721,11 @@ static void test_forget(void **state) {
     simulated d = even(0, 6);
     world *w = world_open(BANDWIDTH, 0.02, 1, &d, 1);
     rounds_run(w, 200);
-    const double cost = hn_cost_of_pass(hn_controller_cost(w->c), 8, 100);
+    const double cost = pass_cost(hn_controller_cost(w->c), 8, 100);
     rounds_run(w, 1);
     assert_true(w->drafted == 0);
     hn_controller_forget(w->c);
-    assert_true(fabs(hn_cost_of_pass(hn_controller_cost(w->c), 8, 100) / cost - 1) < 0.1);
+    assert_true(fabs(pass_cost(hn_controller_cost(w->c), 8, 100) / cost - 1) < 0.1);
     rounds_run(w, 1);
     assert_true(w->drafted > 0);
     world_close(w);

@@ -24,6 +24,7 @@ static const double BEYOND = 0.25;       /* of what lies beyond the widest, by t
 static const double LEAST_DOUBT = 1e-6;
 static const double MOST_SHAPE_DOUBT = 1;
 static const double INHERITED = 0.0025;  /* least doubt of what a class of context takes over from another */
+static const double LEAST_SECONDS = 1e-9; /* of a pass */
 static const double UNSEEN_SLOPE = 0.05; /* a row, while nothing but one row was seen: low, so that more are tried */
 
 void hn_cost_init(hn_cost *c) {
@@ -37,6 +38,11 @@ static double larger(double a, double b) {
 
 static double smaller(double a, double b) {
     return a < b ? a : b;
+}
+
+/* No pass takes less than a nanosecond, and none is waited for that takes more than HN_COST_MOST_SECONDS: a clock jumped. */
+static bool can_be(double seconds) {
+    return seconds >= LEAST_SECONDS && seconds <= HN_COST_MOST_SECONDS;
 }
 
 static int class_of(int context) {
@@ -180,7 +186,7 @@ static void filter(hn_cost *c, int k, int rows, double more) {
 
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
     points p;
-    if (rows < 1 || rows > HN_COST_ROWS || !(seconds > 0) || !isfinite(seconds)) return;
+    if (rows < 1 || rows > HN_COST_ROWS || !can_be(seconds)) return;
     const int k = class_of(context);
     class_enter(c, k);
     points_read(c, k, &p);
@@ -202,7 +208,7 @@ void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
 
 void hn_cost_step(hn_cost *c, int drafter, double seconds) {
     assert(drafter >= 0 && drafter < HN_COST_DRAFTERS);
-    if (c->speed <= 0 || !(seconds > 0) || !isfinite(seconds)) return;
+    if (c->speed <= 0 || !can_be(seconds)) return;
     double *ratio = &c->step[drafter].ratio, *count = &c->step[drafter].count, now = seconds / c->speed;
     if (*count < HN_COST_STEP_TRIES)
         *ratio = *count > 0 ? smaller(*ratio, now) : now;
@@ -228,14 +234,6 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped
         hoped[r] = larger(seconds[r] / (1 + hope * sqrt(doubt)), seen ? one : larger(one, hoped[p.rows[i]]));
     }
     return true;
-}
-
-double hn_cost_of_pass(const hn_cost *c, int rows, int context) {
-    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
-    assert(rows >= 1);
-    if (!hn_cost_curve(c, context, seconds, hoped, 0)) return NAN;
-    if (rows <= HN_COST_ROWS) return seconds[rows];
-    return seconds[HN_COST_ROWS] + (rows - HN_COST_ROWS) * (seconds[HN_COST_ROWS] - seconds[HN_COST_ROWS - 1]);
 }
 
 double hn_cost_of_step(const hn_cost *c, int drafter) {

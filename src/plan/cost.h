@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16 };
+enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
 
 typedef struct hn_cost {
     double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
@@ -31,17 +31,15 @@ typedef struct hn_cost {
 } hn_cost;
 
 void hn_cost_init(hn_cost *c);
-/* A pass happened. More rows than HN_COST_ROWS, or a time that is not above 0, teach nothing. */
+/* A pass happened. More rows than HN_COST_ROWS, or a time that cannot be (0, 1e-300, 1e300, no number), teach nothing. */
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
 /* So did a level of a stepping drafter: seconds a sequence. Teaches nothing before the first pass. */
 void hn_cost_step(hn_cost *c, int drafter, double seconds);
-/* Predicted seconds. Between row counts that were seen it interpolates (never below the fewer rows' time), beyond them it
- * goes on with the slope of their wider half, and what was seen once only is held against its neighbours: a spike does not
- * condemn a width for good. A class of context that was never seen is like the nearest. NAN: nothing is known yet. */
-double hn_cost_of_pass(const hn_cost *c, int rows, int context);
-/* The same for all row counts at once, [0..HN_COST_ROWS], 0 of no row. hoped: with `hope` standard deviations of what is
- * not known well taken off, so that widths that nobody tried, or not for long, look good enough to be tried; never below
- * one row's time. False: nothing is known yet. */
+/* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 of no row. Between row counts that were seen it interpolates
+ * (never below the fewer rows' time), beyond them it goes on with the slope of their wider half, and what was seen once only
+ * is held against its neighbours: a spike does not condemn a width for good. A class of context that was never seen is like
+ * the nearest. hoped: with `hope` standard deviations of what is not known well taken off, so that widths that nobody tried,
+ * or not for long, look good enough to be tried; never below one row's time. False: nothing is known yet. */
 bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope);
 /* Seconds of a level for one sequence. NAN: measured less than HN_COST_STEP_TRIES times, so not known (the first ones read
  * the prompt, touch cold memory, ...). */

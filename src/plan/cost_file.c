@@ -3,23 +3,20 @@
  *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
  * Numbers are untrusted: one that cannot be makes the file count as damaged, and a damaged file as none.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_out.h"
 #include "base/mem.h"
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
 static const double LOADED_DOUBT = 0.04; /* the speed is of another day */
 static const double LOADED_SHAPE_DOUBT = 2e-4;
-static const double MOST_RATIO = 1000, MOST_SECONDS = 1e6;
+static const double MOST_RATIO = 1000;
 
 /* A number in (0, most]. */
 static bool number_read(const json_t *v, double most, double *out) {
@@ -55,12 +52,12 @@ static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     const json_t *one = json_object_get(o, "one_row"), *name = json_object_get(o, "key");
     if (!integer_read(json_object_get(o, "format"), FORMAT, FORMAT, &format)) return false;
     if (!json_is_string(name) || strcmp(json_string_value(name), key) != 0) return false;
-    if (!number_read(json_object_get(o, "speed"), MOST_SECONDS, &c->speed)) return false;
+    if (!number_read(json_object_get(o, "speed"), HN_COST_MOST_SECONDS, &c->speed)) return false;
     if (!integer_read(json_object_get(o, "at"), 0, HN_COST_CONTEXTS - 1, &c->at)) return false;
     if (!json_is_array(one) || json_array_size(one) != HN_COST_CONTEXTS) return false;
     for (size_t k = 0; k < HN_COST_CONTEXTS; k++) {
         const json_t *v = json_array_get(one, k);
-        if (!number_read(v, MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
+        if (!number_read(v, HN_COST_MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
     }
     if (!(c->one_row[c->at] > 0)) return false;
     c->doubt = LOADED_DOUBT;
@@ -85,44 +82,23 @@ hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *f
     return HUNCH_OK;
 }
 
-/* Takes key. */
+/* Takes key. NULL: no memory. */
 static json_t *cost_write(const hn_cost *c, json_t *key) {
     json_t *one = json_array(), *shape = json_array();
-    for (int k = 0; k < HN_COST_CONTEXTS; k++) {
-        json_array_append_new(one, json_real(c->one_row[k]));
-        for (int r = 2; r <= HN_COST_ROWS; r++) {
+    bool whole = one && shape;
+    for (int k = 0; whole && k < HN_COST_CONTEXTS; k++) {
+        whole = json_array_append_new(one, json_real(c->one_row[k])) == 0;
+        for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
             const double ratio = c->shape[k][r].ratio, doubt = c->shape[k][r].doubt;
             if (doubt > 0 && ratio > 0 && ratio <= MOST_RATIO)
-                json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt));
+                whole = json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt)) == 0;
         }
     }
-    return json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
-                     "one_row", one, "shape", shape);
-}
-
-static hunch_status write_fail(hunch_error *err, const char *path) {
-    return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-/* All bytes into a new file of that name's folder, which then takes the name: a reader sees the old file or the new. */
-static hunch_status replace(const char *path, const char *text, hunch_error *err) {
-    const size_t bytes = strlen(path) + sizeof ".XXXXXX";
-    char *beside = hn_alloc(bytes);
-    if (!beside) return hn_fail_memory(err, path, bytes);
-    snprintf(beside, bytes, "%s.XXXXXX", path);
-    hunch_status st = HUNCH_OK;
-    const int fd = mkstemp(beside);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!f) {
-        st = write_fail(err, path);
-        if (fd >= 0) close(fd);
-    } else {
-        const bool put = fputs(text, f) >= 0;
-        if (fclose(f) != 0 || !put || rename(beside, path) != 0) st = write_fail(err, path);
-    }
-    if (st && fd >= 0) unlink(beside);
-    hn_free(beside);
-    return st;
+    json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
+                          "one_row", one, "shape", shape);
+    if (whole) return o;
+    json_decref(o);
+    return NULL;
 }
 
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err) {
@@ -133,7 +109,15 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
     char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!text) return hn_fail_memory(err, path, 0);
-    const hunch_status st = replace(path, text, err);
+    hn_out *out;
+    hunch_status st = hn_out_open(&out, path, true, err); /* by every process that runs this model */
+    if (!st) {
+        st = hn_out_write(out, text, strlen(text), err);
+        if (st)
+            hn_out_abort(&out);
+        else
+            st = hn_out_finish(&out, err);
+    }
     free(text);
     return st;
 }

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "plan/cost.h"
+
 enum machine_kind {
     BANDWIDTH, /* nearly flat, then bound by computing */
     TILES,     /* steps: 8 rows cost what 5 do, 16 what 9 do */
@@ -55,5 +57,10 @@ __attribute__((unused)) static double machine_pass(machine *m, int rows, int con
     const double a = machine_uniform(m), b = machine_uniform(m);
     const double gauss = sqrt(-2 * log(a + 1e-300)) * cos(6.283185307179586 * b);
     return machine_seconds(m, rows, context) * exp(m->noise * gauss);
+}
+/* Predicted seconds of a pass; NAN: nothing is known. */
+__attribute__((unused)) static double pass_cost(const hn_cost *c, int rows, int context) {
+    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    return hn_cost_curve(c, context, seconds, hoped, 0) ? seconds[rows] : NAN;
 }
 #endif

@@ -15,7 +15,8 @@ bool hn_base64_decode(const char *text, size_t len, char *out, size_t *n) {
     *n = 0;
     if (len % 4) return false;
     for (size_t i = 0; i < len; i += 4) {
-        size_t padding = i + 4 == len ? (text[i + 3] == '=') + (text[i + 3] == '=' && text[i + 2] == '=') : 0;
+        size_t padding = 0;
+        if (i + 4 == len && text[i + 3] == '=') padding = text[i + 2] == '=' ? 2 : 1;
         uint32_t bits = 0;
         for (size_t k = 0; k < 4; k++) {
             int v = k < 4 - padding ? value_of(text[i + k]) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* characters.h - what Unicode says of a character, as tokenizers ask it. Beside PCRE2's classes, which patterns use. */
+/* characters.h - what Unicode says of a character, as tokenizers and templates ask it. Beside PCRE2's classes, which patterns use. */
 #ifndef HN_CHARACTERS_H
 #define HN_CHARACTERS_H
 #include <stdbool.h>
@@ -8,6 +8,11 @@
 
 bool hn_char_is_space(uint32_t cp); /* White_Space */
 bool hn_char_is_mark(uint32_t cp);  /* the categories M */
+bool hn_char_is_letter(uint32_t cp);    /* L */
+bool hn_char_is_number(uint32_t cp);    /* N */
+bool hn_char_is_digit(uint32_t cp);     /* Nd */
+bool hn_char_is_cased(uint32_t cp);     /* a letter that has, or is like one that has, another case */
+bool hn_char_is_printable(uint32_t cp); /* as Python's repr() asks: neither C nor a separator but the space */
 
 /* Bytes of white space at the end, or at the start, of valid UTF-8. */
 size_t hn_spaces_at_end(const char *text, size_t len);

@@ -5,7 +5,6 @@
  * sees what its definition's scope holds when it is called. Names that nothing sets are undefined, which prints as nothing
  * and fails when looked into.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,35 +124,69 @@ static bool assign(trun *r, const tnode *target, tvalue value, tframe *f) {
     return true;
 }
 
-/* ---- attributes and subscripts ---- */
+/* ---- loops ---- */
 
-static tvalue loop_attribute(trun *r, const tloop *l, tstr name) {
-    int64_t i = (int64_t)l->index, n = (int64_t)l->items->n;
-    const struct {
-        const char *name;
-        tvalue v;
-    } known[] = {
-        {"index", tv_int(i + 1)},
-        {"index0", tv_int(i)},
-        {"first", tv_bool(i == 0)},
-        {"last", tv_bool(i + 1 == n)},
-        {"length", tv_int(n)},
-        {"revindex", tv_int(n - i)},
-        {"revindex0", tv_int(n - i - 1)},
-        {"depth", tv_int(l->depth)},
-        {"depth0", tv_int(l->depth - 1)},
-        {"previtem", i > 0 ? l->items->items[i - 1] : tv_undefined("previtem", 8)},
-        {"nextitem", i + 1 < n ? l->items->items[i + 1] : tv_undefined("nextitem", 8)},
-    };
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        if (ts_equal(name, known[k].name)) return known[k].v;
+/* Looks for elements that pass the loop's condition until n are kept. False: there are fewer, or an error is set. */
+static bool loop_ask(trun *r, tloop *l, size_t n) {
+    int line = r->line;
+    while (l->n < n && l->frame && l->asked < l->items->n) {
+        tvalue item = l->items->items[l->asked++];
+        tframe frame = {.parent = l->frame};
+        if (!assign(r, l->node->a, item, &frame)) return false;
+        tvalue keep = eval(r, l->node->c, &frame);
+        if (keep.kind == TV_ERROR) return false;
+        if (tv_truth(keep)) l->kept[l->n++] = item;
+        scope_end(r, &frame);
     }
-    return trun_fail(r, "loop.%.*s is not supported", name.n < 60 ? (int)name.n : 60, name.s);
+    r->line = line;
+    return l->n >= n;
 }
 
-static tvalue fail_undefined(trun *r, tvalue v) {
-    return trun_fail(r, "'%.*s' is undefined", v.str.n < 100 ? (int)v.str.n : 100, v.str.s);
+static tloop *loop_begin(trun *r, const tnode *n, tvalue items, tframe *f) {
+    tloop *l = ta_alloc(&r->arena, sizeof *l);
+    if (l) *l = (tloop){.items = items.list, .kept = items.list->items, .n = items.list->n, .depth = ++r->loop_depth};
+    if (l && n->c) {
+        l->node = n;
+        l->frame = f;
+        l->n = 0;
+        l->kept = ta_alloc(&r->arena, items.list->n * sizeof *l->kept);
+    }
+    if (!l || !l->kept) return trun_fail_memory(r), NULL;
+    return l;
 }
+
+static tvalue loop_attribute(trun *r, tloop *l, tstr name) {
+    static const struct {
+        const char *name;
+        char what;
+        size_t ahead; /* elements behind the one at hand that it needs to know of */
+    } known[] = {{"index", 'i', 0},    {"index0", '0', 0},           {"first", 'f', 0},
+                 {"last", 'l', 1},     {"length", 'n', SIZE_MAX},    {"revindex", 'r', SIZE_MAX},
+                 {"depth", 'd', 0},    {"revindex0", 'R', SIZE_MAX}, {"depth0", 'D', 0},
+                 {"previtem", 'p', 0}, {"nextitem", 'x', 1}};
+    size_t k = 0;
+    while (k < sizeof known / sizeof *known && !ts_equal(name, known[k].name)) k++;
+    if (k == sizeof known / sizeof *known)
+        return trun_fail(r, "loop.%.*s is not supported", name.n < 60 ? (int)name.n : 60, name.s);
+    if (known[k].ahead) loop_ask(r, l, known[k].ahead == SIZE_MAX ? SIZE_MAX : l->index + 1 + known[k].ahead);
+    if (r->status != HUNCH_OK) return tv_error();
+    int64_t i = (int64_t)l->index, n = (int64_t)l->n;
+    switch (known[k].what) {
+    case 'i': return tv_int(i + 1);
+    case '0': return tv_int(i);
+    case 'f': return tv_bool(i == 0);
+    case 'l': return tv_bool(i + 1 >= n);
+    case 'n': return tv_int(n);
+    case 'r': return tv_int(n - i);
+    case 'R': return tv_int(n - i - 1);
+    case 'd': return tv_int(l->depth);
+    case 'D': return tv_int(l->depth - 1);
+    case 'p': return i > 0 && i <= n ? l->kept[i - 1] : tv_undefined("previtem", 8);
+    default: return i + 1 < n ? l->kept[i + 1] : tv_undefined("nextitem", 8);
+    }
+}
+
+/* ---- attributes and subscripts ---- */
 
 static tvalue bind_method(trun *r, tvalue v, tstr name) {
     tmethod *m = ta_alloc(&r->arena, sizeof *m);
@@ -164,15 +197,17 @@ static tvalue bind_method(trun *r, tvalue v, tstr name) {
 
 tvalue tattribute(trun *r, tvalue v, tstr name) {
     const tvalue *found = NULL;
-    if (v.kind == TV_UNDEFINED) return fail_undefined(r, v);
+    if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
     if (v.kind == TV_LOOP) return loop_attribute(r, v.loop, name);
+    if (v.kind == TV_MACRO)
+        return trun_fail(r, "attributes of macros are not supported (%.*s)", name.n < 60 ? (int)name.n : 60, name.s);
     if (tmethod_known(v, name)) return bind_method(r, v, name);
     if (v.kind == TV_DICT || v.kind == TV_NAMESPACE) found = tv_dict_find(r, v.dict, name);
     return found ? *found : tv_undefined(name.s, name.n);
 }
 
 tvalue tsubscript(trun *r, tvalue v, tvalue key) {
-    if (v.kind == TV_UNDEFINED) return fail_undefined(r, v);
+    if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
     if (v.kind == TV_DICT) {
         const tvalue *found = tv_dict_get(r, v.dict, key);
         if (found) return *found;
@@ -192,187 +227,24 @@ tvalue tsubscript(trun *r, tvalue v, tvalue key) {
     return tv_str(v.str.s + from, to - from);
 }
 
-/* Python's slice bounds for n elements. */
-static bool slice_bound(trun *r, tvalue v, int64_t n, int64_t step, int64_t otherwise, int64_t *out) {
-    if (v.kind == TV_NONE) {
-        *out = otherwise;
-        return true;
-    }
-    if (v.kind != TV_INT && v.kind != TV_BOOL)
-        return trun_fail(r, "a slice's bounds must be integers, not %s", tv_type_name(v)), false;
-    int64_t i = tv_integer(v), low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
-    if (i < 0) i = i < -n ? low : i + n;
-    *out = i < low ? low : i > high ? high : i;
-    return true;
-}
-
-static tvalue slice_string(trun *r, tstr s, int64_t from, int64_t to, int64_t step) {
-    if (step == 1) {
-        size_t a = ts_offset(s, (size_t)from), b = to > from ? ts_offset(s, (size_t)to) : a;
-        return tv_str(s.s + a, b - a);
-    }
-    tbuf b = {.arena = &r->arena};
-    tvalue chars = tv_iterate(r, tv_str(s.s, s.n));
-    for (int64_t i = from; chars.kind != TV_ERROR && (step > 0 ? i < to : i > to); i += step) {
-        tstr c = chars.list->items[i].str;
-        tbuf_put(&b, c.s, c.n);
-    }
-    return tv_buffer(r, &b);
-}
+/* ---- operators ---- */
 
 static tvalue eval_slice(trun *r, const tnode *n, tframe *f) {
     tvalue v = eval(r, n->a, f), part[3];
     if (v.kind == TV_ERROR) return v;
-    if (v.kind == TV_UNDEFINED) return fail_undefined(r, v);
+    if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
     for (int i = 0; i < 3; i++) {
         part[i] = n->items[i] ? eval(r, n->items[i], f) : tv_none();
         if (part[i].kind == TV_ERROR) return part[i];
     }
-    bool text = v.kind == TV_STRING;
-    if (text && !trun_text(r, v.str.n)) return tv_error();
-    if (!text && v.kind != TV_LIST && v.kind != TV_TUPLE)
-        return trun_fail(r, "a value of type %s cannot be sliced", tv_type_name(v));
-    int64_t size = (int64_t)(text ? ts_length(v.str) : v.list->n), from, to, step = 1;
-    if (part[2].kind == TV_INT) step = part[2].i;
-    if (step == 0 || step > INT32_MAX || step < -INT32_MAX)
-        return trun_fail(r, "a slice's step cannot be %lld", (long long)step);
-    if (!slice_bound(r, part[0], size, step, step < 0 ? size - 1 : 0, &from)) return tv_error();
-    if (!slice_bound(r, part[1], size, step, step < 0 ? -1 : size, &to)) return tv_error();
-    if (text) return slice_string(r, v.str, from, to, step);
-    int64_t span = step > 0 ? to - from : from - to, stride = step > 0 ? step : -step;
-    tvalue *items, out = tv_list(r, v.kind, span > 0 ? (size_t)((span + stride - 1) / stride) : 0, &items);
-    if (out.kind == TV_ERROR) return out;
-    for (size_t i = 0; i < out.list->n; i++) items[i] = v.list->items[from + (int64_t)i * step];
-    return out;
-}
-
-/* ---- operators ---- */
-
-static tvalue join_lists(trun *r, tvalue a, tvalue b) {
-    tvalue *items, v = tv_list(r, a.kind, a.list->n + b.list->n, &items);
-    if (v.kind == TV_ERROR) return v;
-    if (a.list->n) memcpy(items, a.list->items, a.list->n * sizeof *items);
-    if (b.list->n) memcpy(items + a.list->n, b.list->items, b.list->n * sizeof *items);
-    return trun_step(r, v.list->n) ? v : tv_error();
-}
-
-static tvalue join_strings(trun *r, tstr a, tstr b) {
-    tbuf out = {.arena = &r->arena};
-    tbuf_put(&out, a.s, a.n);
-    tbuf_put(&out, b.s, b.n);
-    return tv_buffer(r, &out);
-}
-
-static tvalue repeat(trun *r, tvalue v, int64_t times) {
-    tbuf out = {.arena = &r->arena};
-    if (v.kind == TV_STRING) {
-        for (int64_t i = 0; i < times && v.str.n && !out.failed && trun_step(r, 1); i++)
-            tbuf_put(&out, v.str.s, v.str.n);
-        return tv_buffer(r, &out);
-    }
-    size_t n;
-    tvalue *items, list;
-    if (times < 0 || v.list->n == 0) times = 0;
-    if (__builtin_mul_overflow(v.list->n, (size_t)times, &n)) return trun_fail_memory(r);
-    if (!trun_step(r, n)) return tv_error();
-    list = tv_list(r, v.kind, n, &items);
-    for (size_t i = 0; list.kind != TV_ERROR && i < n; i++) items[i] = v.list->items[i % v.list->n];
-    return list;
-}
-
-/* x // y and x % y round toward minus infinity, as in Python. */
-static tvalue divide(trun *r, int op, tvalue a, tvalue b) {
-    if (tv_number(b) == 0) return trun_fail(r, "division by zero");
-    if (op == '/') return tv_float(tv_number(a) / tv_number(b));
-    if (a.kind == TV_FLOAT || b.kind == TV_FLOAT) {
-        double x = tv_number(a), y = tv_number(b), q = floor(x / y);
-        return tv_float(op == TOP_FLOOR ? q : x - q * y);
-    }
-    int64_t x = tv_integer(a), y = tv_integer(b);
-    if (y == -1) { /* INT64_MIN / -1 overflows */
-        int64_t negated;
-        if (op == '%') return tv_int(0);
-        return __builtin_sub_overflow((int64_t)0, x, &negated) ? trun_fail(r, "an integer beyond 64 bits")
-                                                               : tv_int(negated);
-    }
-    int64_t q = x / y, m = x % y;
-    if (m && (m < 0) != (y < 0)) {
-        q--;
-        m += y;
-    }
-    return tv_int(op == TOP_FLOOR ? q : m);
-}
-
-static tvalue power(trun *r, tvalue a, tvalue b) {
-    if (a.kind == TV_FLOAT || b.kind == TV_FLOAT || tv_integer(b) < 0) return tv_float(pow(tv_number(a), tv_number(b)));
-    int64_t out = 1, base = tv_integer(a), times = tv_integer(b);
-    if (base >= -1 && base <= 1 && times > 2) times = 2 - (times & 1); /* 0, 1 and -1 repeat */
-    for (; times > 0; times--) {
-        if (__builtin_mul_overflow(out, base, &out)) return trun_fail(r, "an integer beyond 64 bits");
-    }
-    return tv_int(out);
-}
-
-static tvalue arithmetic(trun *r, int op, tvalue a, tvalue b) {
-    if (op == '/' || op == '%' || op == TOP_FLOOR) return divide(r, op, a, b);
-    if (op == TOP_POWER) return power(r, a, b);
-    if (a.kind == TV_FLOAT || b.kind == TV_FLOAT) {
-        double x = tv_number(a), y = tv_number(b);
-        return tv_float(op == '+' ? x + y : op == '-' ? x - y : x * y);
-    }
-    int64_t x = tv_integer(a), y = tv_integer(b), out;
-    bool over = op == '+'   ? __builtin_add_overflow(x, y, &out)
-                : op == '-' ? __builtin_sub_overflow(x, y, &out)
-                            : __builtin_mul_overflow(x, y, &out);
-    return over ? trun_fail(r, "an integer beyond 64 bits") : tv_int(out);
-}
-
-static tvalue binary(trun *r, int op, tvalue a, tvalue b) {
-    bool sequence_a = a.kind == TV_STRING || a.kind == TV_LIST || a.kind == TV_TUPLE;
-    bool sequence_b = b.kind == TV_STRING || b.kind == TV_LIST || b.kind == TV_TUPLE;
-    if (op == '~') {
-        a = tv_to_string(r, a);
-        b = tv_to_string(r, b);
-        return r->status == HUNCH_OK ? join_strings(r, a.str, b.str) : tv_error();
-    }
-    if (tv_is_number(a) && tv_is_number(b)) return arithmetic(r, op, a, b);
-    if (op == '%' && a.kind == TV_STRING) return tformat(r, a.str, b);
-    if (a.kind == TV_UNDEFINED) return fail_undefined(r, a);
-    if (b.kind == TV_UNDEFINED) return fail_undefined(r, b);
-    if (op == '+' && a.kind == b.kind && sequence_a)
-        return a.kind == TV_STRING ? join_strings(r, a.str, b.str) : join_lists(r, a, b);
-    if (op == '*' && sequence_a && (b.kind == TV_INT || b.kind == TV_BOOL)) return repeat(r, a, tv_integer(b));
-    if (op == '*' && sequence_b && (a.kind == TV_INT || a.kind == TV_BOOL)) return repeat(r, b, tv_integer(a));
-    const char *name = op == TOP_FLOOR ? "//" : op == TOP_POWER ? "**" : (char[2]){(char)op, 0};
-    return trun_fail(r, "%s %s %s is not possible", tv_type_name(a), name, tv_type_name(b));
+    return tslice(r, v, part);
 }
 
 static tvalue eval_binary(trun *r, const tnode *n, tframe *f) {
     tvalue a = eval(r, n->a, f);
     if (a.kind == TV_ERROR) return a;
     tvalue b = eval(r, n->b, f);
-    return b.kind == TV_ERROR ? b : binary(r, n->op, a, b);
-}
-
-static tvalue eval_unary(trun *r, const tnode *n, tframe *f) {
-    tvalue v = eval(r, n->a, f);
-    if (v.kind == TV_ERROR) return v;
-    if (n->op == '!') return tv_bool(!tv_truth(v));
-    if (v.kind == TV_UNDEFINED) return fail_undefined(r, v);
-    if (!tv_is_number(v)) return trun_fail(r, "%c%s is not possible", n->op, tv_type_name(v));
-    return n->op == '-' ? arithmetic(r, '-', v.kind == TV_FLOAT ? tv_float(-0.0) : tv_int(0), v)
-                        : arithmetic(r, '+', tv_int(0), v);
-}
-
-static bool compare(trun *r, int op, tvalue a, tvalue b) {
-    int order;
-    bool found;
-    if (op == TOP_EQ || op == TOP_NE) return tv_equal(r, a, b, 0) == (op == TOP_EQ);
-    if (op == TOP_IN || op == TOP_NOT_IN) return tv_contains(r, b, a, &found) && found == (op == TOP_IN);
-    if (a.kind == TV_UNDEFINED || b.kind == TV_UNDEFINED)
-        return fail_undefined(r, a.kind == TV_UNDEFINED ? a : b), false;
-    if (!tv_compare(r, a, b, &order, 0)) return false;
-    return op == TOP_LT ? order < 0 : op == TOP_LE ? order <= 0 : op == TOP_GT ? order > 0 : order >= 0;
+    return b.kind == TV_ERROR ? b : tbinary(r, n->op, a, b);
 }
 
 static tvalue eval_comparison(trun *r, const tnode *n, tframe *f) {
@@ -381,7 +253,7 @@ static tvalue eval_comparison(trun *r, const tnode *n, tframe *f) {
     for (size_t i = 0; i < n->n && holds && left.kind != TV_ERROR; i++) {
         tvalue right = eval(r, n->items[i]->a, f);
         if (right.kind == TV_ERROR) return right;
-        holds = compare(r, n->items[i]->op, left, right);
+        holds = tcompare(r, n->items[i]->op, left, right);
         left = right;
     }
     return r->status == HUNCH_OK ? tv_bool(holds) : tv_error();
@@ -390,8 +262,9 @@ static tvalue eval_comparison(trun *r, const tnode *n, tframe *f) {
 /* ---- calls ---- */
 
 static bool eval_arguments(trun *r, const tnode *n, tframe *f, targs *args) {
-    *args = (targs){.values = ta_alloc(&r->arena, (n->n + 1) * sizeof *args->values)};
-    if (!args->values) return trun_fail_memory(r), false;
+    *args = (targs){.values = ta_alloc(&r->arena, (n->n + 1) * sizeof *args->values),
+                    .named = ta_alloc(&r->arena, n->n * sizeof *args->named)};
+    if (!args->values || !args->named) return trun_fail_memory(r), false;
     for (size_t i = 0; i < n->n; i++) {
         const tnode *item = n->items[i];
         bool keyword = item->kind == TN_KEYWORD;
@@ -402,10 +275,7 @@ static bool eval_arguments(trun *r, const tnode *n, tframe *f, targs *args) {
             args->values[args->n++] = v;
             continue;
         }
-        if (args->n_named == sizeof args->named / sizeof *args->named)
-            return trun_fail(r, "more than %zu named arguments", args->n_named), false;
-        args->named[args->n_named].name = item->name;
-        args->named[args->n_named++].value = v;
+        args->named[args->n_named++] = (struct tnamed){item->name, v};
     }
     return true;
 }
@@ -458,7 +328,7 @@ static tvalue eval_call(trun *r, const tnode *n, tframe *f) {
     if (callee.kind == TV_ERROR || !eval_arguments(r, n, f, &args)) return tv_error();
     r->line = n->line;
     switch (callee.kind) {
-    case TV_UNDEFINED: return fail_undefined(r, callee);
+    case TV_UNDEFINED: return tv_fail_undefined(r, callee);
     case TV_MACRO: return call_macro(r, callee.macro, &args);
     case TV_FUNCTION: return tfunction_call(r, callee.function, &args);
     case TV_METHOD: return tmethod_call(r, callee.method, &args);
@@ -521,7 +391,7 @@ static tvalue eval_node(trun *r, const tnode *n, tframe *f) {
     case TN_CALL: return eval_call(r, n, f);
     case TN_FILTER:
     case TN_TEST: return eval_filter(r, n, f);
-    case TN_UNARY: return eval_unary(r, n, f);
+    case TN_UNARY: a = eval(r, n->a, f); return a.kind == TV_ERROR ? a : tunary(r, n->op, a);
     case TN_BINARY: return eval_binary(r, n, f);
     case TN_COMPARE: return eval_comparison(r, n, f);
     case TN_AND:
@@ -545,41 +415,32 @@ static tvalue eval(trun *r, const tnode *n, tframe *f) {
 
 /* ---- statements ---- */
 
-/* What a for statement walks over, without the elements that its condition leaves out. */
-static tvalue loop_items(trun *r, const tnode *n, tframe *f) {
-    tvalue all = eval(r, n->b, f);
-    if (all.kind != TV_ERROR) all = tv_iterate(r, all);
-    if (all.kind == TV_ERROR || !n->c) return all;
-    tvalue *kept, out = tv_list(r, TV_LIST, all.list->n, &kept);
-    size_t k = 0;
-    for (size_t i = 0; i < all.list->n && out.kind != TV_ERROR; i++) {
-        tframe frame = {.parent = f};
-        if (!assign(r, n->a, all.list->items[i], &frame)) return tv_error();
-        tvalue keep = eval(r, n->c, &frame);
-        if (keep.kind == TV_ERROR) return keep;
-        if (tv_truth(keep)) kept[k++] = all.list->items[i];
-        scope_end(r, &frame);
-    }
-    if (out.kind != TV_ERROR) ((tlist *)out.list)->n = k;
-    return out;
+/* A body of a for statement in a scope of its own. loop: NULL for the else of one that had no element. */
+static outcome run_inner(trun *r, const tnode *n, const tnode *body, tframe *f, tloop *loop) {
+    tframe own, *frame = scope_begin(r, &own, f, body->op);
+    bool ok = frame != NULL;
+    if (ok && loop)
+        ok = assign_name(r, frame, (tstr){"loop", 4}, (tvalue){.kind = TV_LOOP, .loop = loop}) &&
+             assign(r, n->a, loop->kept[loop->index], frame);
+    outcome o = ok ? run_body(r, body, frame) : STOP;
+    scope_end(r, &own);
+    return o;
 }
 
 static outcome run_for(trun *r, const tnode *n, tframe *f) {
-    tvalue items = loop_items(r, n, f);
-    if (items.kind == TV_ERROR) return STOP;
-    if (items.list->n == 0) return n->items[1] ? run_body(r, n->items[1], f) : GO_ON;
-    tloop *loop = ta_alloc(&r->arena, sizeof *loop);
-    if (!loop) return trun_fail_memory(r), STOP;
-    *loop = (tloop){.items = items.list, .depth = ++r->loop_depth};
+    tvalue items = eval(r, n->b, f);
+    if (items.kind != TV_ERROR) items = tv_iterate(r, items);
+    tloop *loop = items.kind == TV_ERROR ? NULL : loop_begin(r, n, items, f);
+    if (!loop) return STOP;
     outcome o = GO_ON;
-    for (; loop->index < items.list->n && o != BREAK && o != STOP; loop->index++) {
-        tframe own, *frame = scope_begin(r, &own, f, n->items[0]->op);
-        bool ok = frame && assign_name(r, frame, (tstr){"loop", 4}, (tvalue){.kind = TV_LOOP, .loop = loop}) &&
-                  assign(r, n->a, items.list->items[loop->index], frame);
-        o = ok ? run_body(r, n->items[0], frame) : STOP;
-        scope_end(r, &own);
+    for (size_t i = 0; o != BREAK && o != STOP && loop_ask(r, loop, i + 1); i++) {
+        loop->index = i;
+        o = run_inner(r, n, n->items[0], f, loop);
     }
+    loop->frame = NULL;
     r->loop_depth--;
+    if (r->status != HUNCH_OK) return STOP;
+    if (loop->n == 0 && n->items[1]) return run_inner(r, n, n->items[1], f, NULL);
     return o == STOP ? STOP : GO_ON;
 }
 

@@ -34,14 +34,17 @@ static void skip(tlexer *x, size_t n) {
     x->at += n;
 }
 
-static bool is_blank(char c) {
-    return c == ' ' || (c >= 9 && c <= 13);
+/* Behind the white space at p. */
+static const char *past_blanks(const char *p, const char *end) {
+    return ts_strip_space((tstr){p, (size_t)(end - p)}, true, false).s;
+}
+
+static const char *text_end(const tlexer *x) {
+    return x->t->text + x->t->len;
 }
 
 static void skip_blanks(tlexer *x) {
-    size_t n = 0;
-    while (x->at + n < x->t->len && is_blank(here(x)[n])) n++;
-    skip(x, n);
+    skip(x, (size_t)(past_blanks(here(x), text_end(x)) - here(x)));
 }
 
 /* Behind the end of a tag. sign: what stood before it, '-', '+' or 0. block: trim_blocks applies. */
@@ -57,17 +60,11 @@ static void after_tag(tlexer *x, char sign, bool block) {
 /* The length of a text of n bytes without the white space that the tag behind it takes. */
 static size_t trimmed(const tlexer *x, const char *s, size_t n, char tag, char sign) {
     size_t line = n;
-    if (sign == '-') {
-        while (n && is_blank(s[n - 1])) n--;
-        return n;
-    }
+    if (sign == '-') return ts_strip_space((tstr){s, n}, false, true).n;
     if (sign == '+' || tag == '{') return n;
     while (line && s[line - 1] != '\n') line--;
     if (line == 0 && !x->line_starting) return n;
-    for (size_t i = line; i < n; i++) {
-        if (s[i] != ' ' && s[i] != '\t') return n;
-    }
-    return line;
+    return ts_strip_space((tstr){s + line, n - line}, true, false).n ? n : line;
 }
 
 /* Bytes up to the next tag; its kind ('{', '%', '#') in *tag, 0 at the end. */
@@ -102,12 +99,12 @@ static bool skip_comment(tlexer *x) {
 static bool lex_raw(tlexer *x, ttoken *token) {
     const char *from = here(x);
     for (size_t i = x->at; i + 1 < x->t->len; i++) {
-        const char *s = x->t->text + i, *p = s + 2, *end = x->t->text + x->t->len;
+        const char *s = x->t->text + i, *p = s + 2, *end = text_end(x);
         if (s[0] != '{' || s[1] != '%') continue;
         char open = p < end && (*p == '-' || *p == '+') ? *p++ : 0, close = 0;
-        while (p < end && is_blank(*p)) p++;
+        p = past_blanks(p, end);
         if (end - p < 6 || memcmp(p, "endraw", 6) != 0) continue;
-        for (p += 6; p < end && is_blank(*p);) p++;
+        p = past_blanks(p + 6, end);
         if (p < end && (*p == '-' || *p == '+')) close = *p++;
         if (end - p < 2 || p[0] != '%' || p[1] != '}') continue;
         *token =
@@ -119,18 +116,18 @@ static bool lex_raw(tlexer *x, ttoken *token) {
     return fail(x, "a raw block that does not end, expected {% endraw %}");
 }
 
-/* {% raw %}, with any signs; skips it. */
+/* {% raw %}, with any signs; skips it. The newline behind it stays, other than behind all other tags. */
 static bool enter_raw(tlexer *x) {
-    const char *p = here(x) + 2, *end = x->t->text + x->t->len;
+    const char *p = here(x) + 2, *end = text_end(x);
     char close = 0;
     if (p < end && (*p == '-' || *p == '+')) p++;
-    while (p < end && is_blank(*p)) p++;
+    p = past_blanks(p, end);
     if (end - p < 3 || memcmp(p, "raw", 3) != 0) return false;
-    for (p += 3; p < end && is_blank(*p);) p++;
-    if (p < end && (*p == '-' || *p == '+')) close = *p++;
+    p = past_blanks(p + 3, end);
+    if (p < end && *p == '-') close = *p++;
     if (end - p < 2 || p[0] != '%' || p[1] != '}') return false;
     skip(x, (size_t)(p + 2 - here(x)));
-    after_tag(x, close, true);
+    after_tag(x, close, false);
     return true;
 }
 
@@ -247,31 +244,59 @@ static bool lex_string(tlexer *x, ttoken *token) {
     return true;
 }
 
-static bool lex_number(tlexer *x, ttoken *token) {
-    char digits[64];
-    size_t n = 0, used = 0, left = x->t->len - x->at;
-    bool is_float = false;
-    const char *s = here(x);
-    for (; used < left; used++) {
+/* 16, 8 or 2 for a number that begins 0x, 0o or 0b, else 10. */
+static int base_of(const char *s, size_t left) {
+    if (left < 3 || s[0] != '0') return 10;
+    char mark = (char)(s[1] | 0x20);
+    return mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+}
+
+/* The bytes of an exponent's start, e and a sign if there is one, at s; 0: no digit follows them. */
+static size_t exponent_length(const char *s, size_t left) {
+    if (left < 2 || (s[0] | 0x20) != 'e') return 0;
+    size_t n = s[1] == '-' || s[1] == '+' ? 2 : 1;
+    return n < left && is_digit(s[n]) ? n : 0;
+}
+
+/* A number's digits without the underscores between them; the bytes it takes. *is_float: it has a point or an exponent. */
+static size_t read_digits(const char *s, size_t left, int base, char *out, size_t room, bool *is_float) {
+    size_t used = base == 10 ? 0 : 2, n = 0, e;
+    bool exponent = false;
+    for (*is_float = false; used < left && n + 3 < room; used++) {
         char c = s[used];
-        bool point = c == '.' && !is_float && used + 1 < left && is_digit(s[used + 1]);
-        bool exponent = (c == 'e' || c == 'E') && used + 1 < left &&
-                        (is_digit(s[used + 1]) || (s[used + 1] == '-' && used + 2 < left && is_digit(s[used + 2])));
+        bool letter = base == 16 && (c | 0x20) >= 'a' && (c | 0x20) <= 'f';
+        bool point = base == 10 && c == '.' && !*is_float && used + 1 < left && is_digit(s[used + 1]);
         if (c == '_') continue;
-        if (!is_digit(c) && !point && !exponent) break;
-        if (n + 3 > sizeof digits) return fail(x, "a number of too many digits");
-        digits[n++] = c;
-        is_float |= point || exponent;
-        if (exponent && s[used + 1] == '-') digits[n++] = s[++used];
+        if (base == 10 && !exponent && (e = exponent_length(s + used, left - used)) != 0) {
+            exponent = *is_float = true;
+            memcpy(out + n, s + used, e);
+            n += e;
+            used += e - 1;
+            continue;
+        }
+        if (!is_digit(c) && !letter && !point) break;
+        out[n++] = c;
+        *is_float |= point;
     }
-    digits[n] = '\0';
+    out[n] = '\0';
+    return used;
+}
+
+static bool lex_number(tlexer *x, ttoken *token) {
+    char digits[64], *end;
+    bool is_float;
+    size_t left = x->t->len - x->at;
+    int base = base_of(here(x), left);
+    size_t used = read_digits(here(x), left, base, digits, sizeof digits, &is_float);
+    if (strlen(digits) + 3 >= sizeof digits) return fail(x, "a number of too many digits");
     skip(x, used);
     errno = 0;
     token->kind = is_float ? TT_FLOAT : TT_INT;
     if (is_float)
-        token->f = strtod(digits, NULL);
+        token->f = strtod(digits, &end);
     else
-        token->i = strtoll(digits, NULL, 10);
+        token->i = strtoll(digits, &end, base);
+    if (end == digits || *end) return fail(x, "a number that is none");
     return errno && !is_float ? fail(x, "an integer beyond 64 bits") : true;
 }
 

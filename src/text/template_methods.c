@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
+#include "text/characters.h"
 #include "text/template_private.h"
 
 const tvalue *targs_get(const targs *a, size_t place, const char *name) {
@@ -95,73 +96,27 @@ static tvalue replace(trun *r, tstr s, const targs *a, int how) {
     return integer_argument(r, a, 2, "count", -1, &count) ? ts_replace(r, s, from, to, count) : tv_error();
 }
 
-/* Pieces of s between separators; without one between runs of white space. Counts them if items is NULL. */
-static size_t split_into(trun *r, tstr s, const tstr *separator, int64_t max, tvalue *items) {
-    size_t n = 0;
-    uint32_t cp;
-    if (!separator) s = ts_strip(r, s, NULL, true, false);
-    while ((separator || s.n) && trun_step(r, 1)) {
-        const char *found = NULL;
-        size_t width = separator ? separator->n : 0;
-        if (max != 0 && separator) found = ts_find(s, *separator);
-        for (size_t i = 0; max != 0 && !separator && i < s.n && !found; i += width) {
-            width = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-            if (ts_is_space(cp)) found = s.s + i;
-        }
-        tstr piece = {s.s, found ? (size_t)(found - s.s) : s.n};
-        if (!found && !separator) piece = ts_strip(r, piece, NULL, false, true);
-        if (items) items[n] = tv_str(piece.s, piece.n);
-        n++;
-        if (!found) break;
-        s = (tstr){found + width, s.n - (size_t)(found + width - s.s)};
-        if (!separator) s = ts_strip(r, s, NULL, true, false);
-        if (max > 0) max--;
-    }
-    return n;
-}
-
 static tvalue split(trun *r, tstr s, const targs *a, int how) {
     tstr separator;
     bool given;
-    int64_t max;
-    (void)how;
-    if (!string_argument(r, a, 0, "sep", &separator, &given) || !integer_argument(r, a, 1, "maxsplit", -1, &max))
+    int64_t most;
+    if (!string_argument(r, a, 0, "sep", &separator, &given) || !integer_argument(r, a, 1, "maxsplit", -1, &most))
         return tv_error();
     if (given && separator.n == 0) return trun_fail(r, "split by an empty string");
-    if (!trun_text(r, s.n)) return tv_error(); /* it is read twice */
-    tvalue *items, v = tv_list(r, TV_LIST, split_into(r, s, given ? &separator : NULL, max, NULL), &items);
-    if (v.kind != TV_ERROR) split_into(r, s, given ? &separator : NULL, max, items);
-    return r->status == HUNCH_OK ? v : tv_error();
-}
-
-static tvalue rsplit(trun *r, tstr s, const targs *a, int how) {
-    int64_t max;
-    tvalue all = split(r, s, &(targs){.values = a->values, .n = a->n ? 1 : 0}, how), *items;
-    if (all.kind == TV_ERROR || !integer_argument(r, a, 1, "maxsplit", -1, &max)) return tv_error();
-    if (max < 0 || (size_t)max + 1 >= all.list->n) return all;
-    tvalue v = tv_list(r, TV_LIST, (size_t)max + 1, &items);
-    if (v.kind == TV_ERROR) return v;
-    size_t joined = all.list->n - (size_t)max; /* pieces that stay together at the front */
-    tstr last = all.list->items[joined - 1].str, first = all.list->items[0].str;
-    items[0] = tv_str(first.s, (size_t)(last.s + last.n - first.s));
-    memcpy(items + 1, all.list->items + joined, (size_t)max * sizeof *items);
-    return v;
+    return ts_split(r, s, given ? &separator : NULL, most, how == RIGHT);
 }
 
 static tvalue split_lines(trun *r, tstr s, const targs *a, int how) {
-    size_t n = 0;
-    tvalue *items, v = tv_error();
-    (void)a;
+    const tvalue *keep = targs_get(a, 0, "keepends");
+    size_t n = 0, end;
+    tstr line;
+    tvalue *items, v;
     (void)how;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && (v = tv_list(r, TV_LIST, n, &items)).kind == TV_ERROR) return v;
-        n = 0;
-        for (size_t i = 0; i < s.n && trun_step(r, 1); n++) {
-            size_t end = i;
-            while (end < s.n && s.s[end] != '\n' && s.s[end] != '\r') end++;
-            if (pass == 1) items[n] = tv_str(s.s + i, end - i);
-            i = end + (end + 1 < s.n && s.s[end] == '\r' && s.s[end + 1] == '\n' ? 2 : 1);
-        }
+    for (tstr rest = s; rest.n && trun_step(r, 1); n++) ts_take_line(&rest, &line);
+    v = tv_list(r, TV_LIST, n, &items);
+    for (size_t i = 0; v.kind != TV_ERROR && i < n; i++) {
+        end = ts_take_line(&s, &line);
+        items[i] = tv_str(line.s, line.n + (keep && tv_truth(*keep) ? end : 0));
     }
     return r->status == HUNCH_OK ? v : tv_error();
 }
@@ -197,16 +152,21 @@ static tvalue join(trun *r, tstr s, const targs *a, int how) {
     return tv_buffer(r, &b);
 }
 
+/* Digits beyond the decimal ones: superscripts, subscripts, circled. */
+static bool is_other_digit(uint32_t cp) {
+    return cp == 0xB2 || cp == 0xB3 || cp == 0xB9 || cp == 0x2070 || (cp >= 0x2074 && cp <= 0x2079) ||
+           (cp >= 0x2080 && cp <= 0x2089) || (cp >= 0x2460 && cp <= 0x2468);
+}
+
 static tvalue is_all(trun *r, tstr s, const targs *a, int how) {
     uint32_t cp;
     (void)r;
     (void)a;
     for (size_t i = 0; i < s.n;) {
         i += (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        bool digit = cp >= '0' && cp <= '9', letter = (cp | 0x20) >= 'a' && (cp | 0x20) <= 'z';
-        bool good = how == 'd'   ? digit
-                    : how == 'a' ? letter || cp >= 0x80
-                    : how == 'n' ? digit || letter || cp >= 0x80
+        bool good = how == 'd'   ? hn_char_is_digit(cp) || is_other_digit(cp)
+                    : how == 'a' ? hn_char_is_letter(cp)
+                    : how == 'n' ? hn_char_is_letter(cp) || hn_char_is_number(cp)
                                  : ts_is_space(cp);
         if (!good) return tv_bool(false);
     }
@@ -237,8 +197,8 @@ static const struct {
     {"removeprefix", remove_end, LEFT},
     {"removesuffix", remove_end, RIGHT},
     {"replace", replace, 0},
-    {"split", split, 0},
-    {"rsplit", rsplit, 0},
+    {"split", split, LEFT},
+    {"rsplit", split, RIGHT},
     {"splitlines", split_lines, 0},
     {"find", find, 'f'},
     {"index", find, 'i'},
@@ -254,8 +214,8 @@ static const struct {
 
 /* ---- dict and list ---- */
 
-static const char *const dict_methods[] = {"get", "items", "keys", "values"};
-static const char *const list_methods[] = {"index", "count"};
+static const char *const dict_methods[] = {"get", "items", "keys", "values", "copy"};
+static const char *const list_methods[] = {"index", "count"}; /* of tuples, too */
 /* They exist, and are refused when called. */
 static const char *const dict_changes[] = {"pop", "popitem", "update", "clear", "setdefault"};
 static const char *const list_changes[] = {"append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort"};
@@ -271,7 +231,8 @@ static bool is_one_of(tstr name, const char *const *names, size_t n) {
 bool tmethod_known(tvalue self, tstr name) {
     if (self.kind == TV_DICT) return IS_ONE_OF(name, dict_methods) || IS_ONE_OF(name, dict_changes);
     if (self.kind == TV_TUPLE) return IS_ONE_OF(name, list_methods);
-    if (self.kind == TV_LIST) return IS_ONE_OF(name, list_methods) || IS_ONE_OF(name, list_changes);
+    if (self.kind == TV_LIST)
+        return IS_ONE_OF(name, list_methods) || IS_ONE_OF(name, list_changes) || ts_equal(name, "copy");
     for (size_t i = 0; self.kind == TV_STRING && i < sizeof string_methods / sizeof *string_methods; i++) {
         if (ts_equal(name, string_methods[i].name)) return true;
     }
@@ -281,10 +242,12 @@ bool tmethod_known(tvalue self, tstr name) {
 static tvalue dict_call(trun *r, const tdict *d, tstr name, const targs *a) {
     if (ts_equal(name, "get")) {
         if (!targs_check(r, a, "get", 1, 2) || !a->n) return trun_fail(r, "get takes a key");
+        if (!tv_need_hash(r, a->values[0])) return tv_error();
         const tvalue *found = tv_dict_get(r, d, a->values[0]), *otherwise = targs_get(a, 1, "default");
         return found ? *found : otherwise ? *otherwise : tv_none();
     }
     char which = name.s[0];
+    if (which == 'c') return (tvalue){.kind = TV_DICT, .dict = (tdict *)(uintptr_t)d}; /* copy: nothing changes either */
     tvalue *items, *pair, v = tv_list(r, TV_LIST, d->n, &items);
     for (size_t i = 0; i < d->n && v.kind != TV_ERROR; i++) {
         items[i] = which == 'k' ? d->entries[i].key : d->entries[i].value;
@@ -298,6 +261,7 @@ static tvalue dict_call(trun *r, const tdict *d, tstr name, const targs *a) {
 }
 
 static tvalue list_call(trun *r, const tlist *list, tstr name, const targs *a) {
+    if (ts_equal(name, "copy")) return (tvalue){.kind = TV_LIST, .list = list}; /* nothing changes either */
     if (!a->n) return trun_fail(r, "index and count take a value");
     int64_t n = 0;
     bool index = ts_equal(name, "index");

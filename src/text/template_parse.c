@@ -415,40 +415,48 @@ static tnode *expression(parser *p) {
     return p->status == HUNCH_OK ? n : NULL;
 }
 
-/* a, b without parentheses */
-static tnode *tuple_or_expression(parser *p) {
-    tnode *first = expression(p), *tuple;
+/* One, or a tuple without parentheses: several with commas between and perhaps behind them. */
+static tnode *tuple_of(parser *p, tnode *(*one)(parser *)) {
+    tnode *first = one(p), *tuple;
     if (!first || !at_op(p, ",")) return first;
     tuple = new_node(p, TN_TUPLE, NULL, NULL);
     if (!tuple || !append(p, tuple, first)) return NULL;
     while (take_op(p, ",")) {
-        if (p->token.kind == TT_BLOCK_END || p->token.kind == TT_PRINT_END || at_op(p, "=")) break;
-        if (!append(p, tuple, expression(p))) return NULL;
+        if (p->token.kind == TT_BLOCK_END || p->token.kind == TT_PRINT_END || at_op(p, "=") || at_op(p, ")") ||
+            at_name(p, "in"))
+            break;
+        if (!append(p, tuple, one(p))) return NULL;
     }
-    return tuple;
+    return p->status == HUNCH_OK ? tuple : NULL;
+}
+
+static tnode *tuple_or_expression(parser *p) {
+    return tuple_of(p, expression);
 }
 
 /* ---- statements ---- */
 
-/* a   a, b   (a, b)   ns.a */
-static tnode *target(parser *p) {
-    bool closed = take_op(p, "(");
-    tnode *n = new_node(p, TN_NAME, NULL, NULL), *tuple = NULL;
+static tnode *target(parser *p);
+
+/* a   ns.a   (targets) */
+static tnode *one_target(parser *p) {
+    tnode *n = NULL;
+    if (take_op(p, "(")) {
+        if (enter(p)) n = target(p);
+        p->depth--;
+        return need_op(p, ")") ? n : NULL;
+    }
+    n = new_node(p, TN_NAME, NULL, NULL);
     if (!n || !need_name(p, &n->name)) return NULL;
-    while (!closed && take_op(p, ".")) {
+    while (take_op(p, ".")) {
         n = new_node(p, TN_ATTRIBUTE, n, NULL);
         if (!n || !need_name(p, &n->name)) return NULL;
     }
-    if (at_op(p, ",")) {
-        tuple = new_node(p, TN_TUPLE, NULL, NULL);
-        if (!tuple || !append(p, tuple, n)) return NULL;
-    }
-    while (take_op(p, ",")) {
-        tnode *next = new_node(p, TN_NAME, NULL, NULL);
-        if (!next || !need_name(p, &next->name) || !append(p, tuple, next)) return NULL;
-    }
-    if (closed && !need_op(p, ")")) return NULL;
-    return tuple ? tuple : n;
+    return n;
+}
+
+static tnode *target(parser *p) {
+    return tuple_of(p, one_target);
 }
 
 static bool end_of(parser *p, const char *name) {
@@ -480,8 +488,7 @@ static tnode *for_statement(parser *p) {
     if (!n || !(n->a = target(p))) return NULL;
     if (!take_name(p, "in")) return fail(p, "expected \"in\"");
     /* The iterable is no inline if: an "if" behind it filters. */
-    n->b = disjunction(p);
-    if (n->b && at_op(p, ",")) return fail(p, "expected one value to walk over");
+    n->b = tuple_of(p, disjunction);
     if (take_name(p, "if")) n->c = expression(p);
     if (at_name(p, "recursive")) return refuse(p, n->line, "the for loop that is", p->token.str);
     if (!need_end(p, TT_BLOCK_END)) return NULL;

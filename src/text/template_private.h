@@ -5,8 +5,10 @@
  *   template_arena.c   memory that is freed as a whole, and growing strings in it
  *   template_value.c   Python-like values: truth, equality, order, text, JSON
  *   template_lex.c     text → tokens, white space control       template_parse.c   tokens → tree
- *   template_eval.c    statements, expressions, scopes           template_filters.c, template_methods.c   filters, tests,
- *   template.c         the public calls                          methods and global functions
+ *   template_eval.c    statements, expressions, scopes           template_operators.c  + - * / % and slices
+ *   template_filters.c, template_lists.c, template_is.c          filters of texts and numbers, of lists; tests
+ *   template_methods.c, template_split.c                         methods, global functions; cutting of texts
+ *   template_strings.c Python's str on UTF-8                     template.c            the public calls
  *
  * An error is a value too (TV_ERROR): the message lies in the run's hunch_error, and whoever meets it hands it on.
  */
@@ -78,7 +80,7 @@ struct tvalue {
         tstr str;
         const tlist *list;
         tdict *dict;
-        const struct tloop *loop;
+        struct tloop *loop;
         const struct tmacro *macro;
         int function;             /* enum tfunction */
         const struct tmethod *method;
@@ -114,12 +116,14 @@ tvalue tv_str(const char *s, size_t n);
 tvalue tv_text(const char *s); /* of a literal */
 tvalue tv_undefined(const char *name, size_t n);
 tvalue tv_error(void);
+tvalue tv_fail_undefined(trun *r, tvalue v); /* the error of a name that nothing set */
 /* A list of n items to be filled (*items), or TV_ERROR. kind: TV_LIST, TV_TUPLE or TV_GENERATOR. */
 tvalue tv_list(trun *r, tkind kind, size_t n, tvalue **items);
 tvalue tv_dict(trun *r, size_t n);
 tvalue tv_namespace(trun *r);
 bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value); /* replaces; false: error */
 const tvalue *tv_dict_get(trun *r, const tdict *d, tvalue key); /* NULL: absent */
+bool tv_need_hash(trun *r, tvalue key); /* false, and an error: a list or a dict, no key of a dict */
 const tvalue *tv_dict_find(trun *r, const tdict *d, tstr key);
 tvalue tv_from_json(trun *r, const json_t *j, int depth);
 /* What a buffer holds, or TV_ERROR if it failed. */
@@ -139,9 +143,9 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found);
 void tv_print(trun *r, tbuf *b, tvalue v, int depth); /* str(v) */
 tvalue tv_to_string(trun *r, tvalue v);               /* str(v) as a value */
 typedef struct tjson_style {
-    int64_t indent; /* -1: one line */
-    bool sort, ascii;
-    tstr item, pair; /* separators */
+    bool pretty, sort, ascii; /* pretty: a line for each element */
+    tstr indent;              /* of a line, for each level */
+    tstr item, pair;          /* separators */
 } tjson_style;
 bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth);
 /* The items that Python's iteration gives, as a list; TV_ERROR if there is no iteration. */
@@ -155,7 +159,13 @@ bool ts_equal(tstr a, const char *literal);
 bool ts_same(tstr a, tstr b);
 const char *ts_find(tstr hay, tstr needle);
 bool ts_is_space(uint32_t cp);
+tstr ts_strip_space(tstr s, bool left, bool right);
 tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right); /* chars NULL: white space */
+/* The pieces of s between separators, or, without one (NULL), between runs of white space: at most `most` cuts from the
+ * left or from the right (< 0: all), as Python's split and rsplit. A list. */
+tvalue ts_split(trun *r, tstr s, const tstr *separator, int64_t most, bool from_right);
+/* Takes the first line off *s, without its end; the bytes of that end. s->n > 0. */
+size_t ts_take_line(tstr *s, tstr *line);
 tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 'c'apitalize, 't'itle: method, 'T': filter */
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count); /* count < 0: all */
 
@@ -258,9 +268,14 @@ typedef struct tframe {
     struct tframe *parent;
 } tframe;
 
+/* A loop's elements are asked for one by one, as the body runs: a condition may depend on what the body did before. */
 typedef struct tloop {
-    const tlist *items;
-    size_t index;
+    const tlist *items;  /* what the loop walks over; */
+    size_t asked;        /* so many of them were looked at, */
+    tvalue *kept;        /* and these passed the condition, */
+    size_t n, index;     /* so many, and the one at hand */
+    const tnode *node;   /* the for statement; its condition is evaluated in */
+    tframe *frame;       /* where the loop stands; NULL: the loop is over, or without a condition, and asks no more */
     int depth;
 } tloop;
 
@@ -295,13 +310,24 @@ hunch_status trun_body(trun *r, const tnode *body, const json_t *vars);
 typedef struct targs {
     tvalue *values;
     size_t n;
-    struct { tstr name; tvalue value; } named[8];
+    struct tnamed {
+        tstr name;
+        tvalue value;
+    } *named;
     size_t n_named;
 } targs;
 /* The argument at a place or of a name; NULL if absent. */
 const tvalue *targs_get(const targs *a, size_t place, const char *name);
 bool targs_check(trun *r, const targs *a, const char *what, size_t min, size_t max); /* counts both kinds */
 
+bool targs_text(trun *r, const targs *a, size_t place, const char *name, tstr *out); /* str() of it; absent: "" */
+
+/* A filter. how: which of several alike, by the table in template_filters.c. */
+typedef tvalue tfilter_call(trun *r, tvalue v, const targs *a, int how);
+enum { HN_TPL_REJECT = 1, HN_TPL_BY_ATTRIBUTE = 2 }; /* of tf_select */
+enum { HN_TPL_LEAST, HN_TPL_MOST };                  /* of tf_extreme */
+tfilter_call tf_default, tf_length, tf_end_of, tf_list, tf_reverse, tf_join, tf_items, tf_sort, tf_dictsort, tf_extreme,
+    tf_sum, tf_unique, tf_select, tf_map;
 bool tfilter_known(tstr name);
 tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args);
 /* How many arguments a test takes; -1: unknown. */
@@ -314,6 +340,13 @@ tvalue tmethod_call(trun *r, const tmethod *m, const targs *args);
 enum tfunction { TF_RAISE, TF_STRFTIME, TF_RANGE, TF_NAMESPACE, TF_DICT, TF_COUNT };
 int tfunction_find(tstr name); /* -1: none */
 tvalue tfunction_call(trun *r, int function, const targs *args);
+
+/* Operators: by their characters or the codes above. */
+tvalue tbinary(trun *r, int op, tvalue a, tvalue b);
+tvalue tv_add(trun *r, tvalue a, tvalue b); /* a + b */
+tvalue tunary(trun *r, int op, tvalue v);
+bool tcompare(trun *r, int op, tvalue a, tvalue b); /* false, too, where an error is set */
+tvalue tslice(trun *r, tvalue v, const tvalue part[3]); /* start, stop, step: each may be none */
 
 tvalue tattribute(trun *r, tvalue v, tstr name);
 tvalue tsubscript(trun *r, tvalue v, tvalue key);

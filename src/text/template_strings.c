@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_strings.c - what Python's str does, on UTF-8: lengths and places in code points, white space, case. */
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/utf8.h"
+#include "text/characters.h"
 #include "text/template_private.h"
 
 bool ts_same(tstr a, tstr b) {
@@ -37,6 +39,11 @@ bool ts_is_space(uint32_t cp) {
            cp == 0x3000;
 }
 
+tstr ts_strip_space(tstr s, bool left, bool right) {
+    return ts_strip(NULL, s, NULL, left, right);
+}
+
+/* Only characters of chars cost steps. */
 static bool strips(trun *r, uint32_t cp, const tstr *chars) {
     if (!chars) return ts_is_space(cp);
     char utf8[4];
@@ -62,35 +69,19 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right) {
     return s;
 }
 
-/* Letters whose cases lie a fixed distance apart, or side by side (step 1: even upper, -1: odd upper). The scripts that
- * chat templates change the case of; others stay as they are. */
-static const struct case_range {
-    uint32_t first, last; /* upper case */
-    int32_t to_lower;
-} cases[] = {
-    {'A', 'Z', 32},     {0xC0, 0xD6, 32},    {0xD8, 0xDE, 32},    {0x391, 0x3A1, 32}, {0x3A3, 0x3AB, 32},
-    {0x410, 0x42F, 32}, {0x400, 0x40F, 80},  {0x531, 0x556, 48},  {0x100, 0x12E, 1},  {0x132, 0x136, 1},
-    {0x139, 0x147, -1}, {0x14A, 0x176, 1},   {0x179, 0x17D, -1},  {0x460, 0x480, 1},  {0x48A, 0x4BE, 1},
-    {0x4D0, 0x52E, 1},  {0x1E00, 0x1E94, 1}, {0x1EA0, 0x1EFE, 1},
-};
-
-static uint32_t change_case(uint32_t cp, bool upper) {
-    if (cp < 0x80) return upper ? cp - (cp >= 'a' && cp <= 'z' ? 32 : 0) : cp + (cp >= 'A' && cp <= 'Z' ? 32 : 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct case_range *c = &cases[i];
-        int32_t distance = c->to_lower == -1 ? 1 : c->to_lower;
-        uint32_t letter = upper ? cp - (uint32_t)distance : cp;
-        if (letter < c->first || letter > c->last) continue;
-        if (distance == 1 && ((letter & 1) == 0) != (c->to_lower == 1)) continue;
-        return upper ? letter : letter + (uint32_t)distance;
+/* What a character is in another case: by Unicode's simple mappings, and the two of several characters that are
+ * letters of living languages. how: 'u'pper, 'l'ower or 't'itle. */
+static void put_case(tbuf *b, uint32_t cp, char how) {
+    char utf8[4];
+    utf8proc_int32_t c = (utf8proc_int32_t)cp;
+    if (cp == 0xDF && how != 'l')
+        tbuf_puts(b, how == 'u' ? "SS" : "Ss");
+    else if (cp == 0x130 && how == 'l')
+        tbuf_puts(b, "i\xCC\x87");
+    else {
+        c = how == 'u' ? utf8proc_toupper(c) : how == 't' ? utf8proc_totitle(c) : utf8proc_tolower(c);
+        tbuf_put(b, utf8, (size_t)hn_utf8_encode((uint32_t)c, utf8));
     }
-    return cp;
-}
-
-static bool is_letter(uint32_t cp) {
-    uint32_t low = cp | 0x20;
-    return (low >= 'a' && low <= 'z') || cp == 0xAA || cp == 0xB5 || cp == 0xBA ||
-           (cp >= 0xC0 && cp != 0xD7 && cp != 0xF7);
 }
 
 /* Jinja's filter title looks for these in front of words, Python's method for anything but letters. */
@@ -103,14 +94,10 @@ tvalue ts_change_case(trun *r, tstr s, char how) {
     bool begins = true; /* a word; for 'c' the text */
     uint32_t cp;
     for (size_t i = 0, step; i < s.n && !b.failed; i += step) {
-        char utf8[4];
         step = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        bool upper = how == 'u' || (how != 'l' && begins);
-        begins = how == 't' ? !is_letter(cp) : how == 'T' && begins_word(cp);
-        if (cp == 0xDF && upper)
-            tbuf_puts(&b, how == 'u' ? "SS" : "Ss");
-        else
-            tbuf_put(&b, utf8, (size_t)hn_utf8_encode(change_case(cp, upper), utf8));
+        char to = how == 'u' ? 'u' : how == 'l' || !begins ? 'l' : how == 'T' ? 'u' : 't';
+        begins = how == 't' ? !hn_char_is_cased(cp) : how == 'T' && begins_word(cp);
+        put_case(&b, cp, to);
     }
     return tv_buffer(r, &b);
 }

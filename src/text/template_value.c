@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "text/characters.h"
 #include "text/template_private.h"
 
 tvalue tv_none(void) {
@@ -81,11 +82,21 @@ const tvalue *tv_dict_get(trun *r, const tdict *d, tvalue key) {
     return NULL;
 }
 
+static bool has_hash(trun *r, tvalue v, int depth) {
+    if (v.kind == TV_LIST || v.kind == TV_DICT || v.kind == TV_NAMESPACE)
+        return trun_fail(r, "a value of type %s has no hash", tv_type_name(v)), false;
+    if (depth > HN_TPL_MAX_DEPTH) return trun_fail(r, "a value is nested deeper than %d", HN_TPL_MAX_DEPTH), false;
+    for (size_t i = 0; v.kind == TV_TUPLE && i < v.list->n; i++)
+        if (!has_hash(r, v.list->items[i], depth + 1)) return false;
+    return trun_step(r, 1);
+}
+
+bool tv_need_hash(trun *r, tvalue key) {
+    return has_hash(r, key, 0);
+}
+
 bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
-    if (key.kind != TV_STRING && !tv_is_number(key) && key.kind != TV_NONE && key.kind != TV_TUPLE) {
-        trun_fail(r, "a dictionary's key is of type %s, which has no hash", tv_type_name(key));
-        return false;
-    }
+    if (!tv_need_hash(r, key)) return false;
     tvalue *old = (tvalue *)tv_dict_get(r, d, key);
     if (r->status != HUNCH_OK) return false;
     if (old) {
@@ -146,6 +157,10 @@ tvalue tv_buffer(trun *r, const tbuf *b) {
     if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
     if (b->failed) return trun_fail_memory(r);
     return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
+}
+
+tvalue tv_fail_undefined(trun *r, tvalue v) {
+    return trun_fail(r, "'%.*s' is undefined", v.str.n < 100 ? (int)v.str.n : 100, v.str.s);
 }
 
 const char *tv_type_name(tvalue v) {
@@ -249,7 +264,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
         }
         *found = trun_text(r, container.str.n) && ts_find(container.str, item.str) != NULL;
     } else if (container.kind == TV_DICT) {
-        *found = tv_dict_get(r, container.dict, item) != NULL;
+        *found = tv_need_hash(r, item) && tv_dict_get(r, container.dict, item) != NULL;
     } else if (tv_is_list(container)) {
         for (size_t i = 0; i < container.list->n && !*found; i++)
             *found = tv_equal(r, container.list->items[i], item, 0);
@@ -322,10 +337,8 @@ static void print_escaped(tbuf *b, tstr s, char quote) {
             strcpy(code, "\\r");
         else if (cp == '\t')
             strcpy(code, "\\t");
-        else if (cp < 0x20 || (cp >= 0x7F && cp <= 0xA0) || cp == 0xAD)
-            snprintf(code, sizeof code, "\\x%02x", (unsigned)cp);
-        else if (ts_is_space(cp) && cp != ' ')
-            snprintf(code, sizeof code, "\\u%04x", (unsigned)cp);
+        else if (!hn_char_is_printable(cp))
+            snprintf(code, sizeof code, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
         if (*code)
             tbuf_puts(b, code);
         else
@@ -427,9 +440,9 @@ static void dump_string(tbuf *b, tstr s, bool ascii) {
 }
 
 static void dump_break(tbuf *b, const tjson_style *style, int depth) {
-    if (style->indent < 0) return;
+    if (!style->pretty) return;
     tbuf_puts(b, "\n");
-    for (int64_t i = 0; i < style->indent * depth && !b->failed; i++) tbuf_puts(b, " ");
+    for (int i = 0; i < depth && !b->failed; i++) tbuf_put(b, style->indent.s, style->indent.n);
 }
 
 static bool dump_list(trun *r, tbuf *b, const tlist *list, const tjson_style *style, int depth) {

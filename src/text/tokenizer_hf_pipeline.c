@@ -163,7 +163,7 @@ static hunch_status read_steps(hn_hf_pipeline *p, const json_t *thing, const cha
 /* ---- pre-tokenizer ---- */
 
 static hunch_status add_step(hn_hf_pipeline *p, hn_pretok_step step, hunch_error *err) {
-    size_t needed = 1 + (p->byte_level && !p->letters);
+    size_t needed = p->byte_level && !p->letters ? 2 : 1;
     if (p->n_pre + needed > HN_PRETOK_MAX_STEPS) return hn_hf_refuse("pre-tokenizer", "of so many steps", err);
     if (needed == 2) { /* behind ByteLevel the text is in letters */
         p->pre[p->n_pre++] = (hn_pretok_step){.kind = HN_PRETOK_LETTERS};

@@ -110,7 +110,10 @@ static hunch_status put_token(void *user, const char *text, int32_t id, double s
     filler *f = user;
     hn_tokenizer *t = f->t;
     if (f->scores) f->scores[id] = score;
-    if (is_added_as(t, id, text)) return HUNCH_OK;
+    if (is_added_as(t, id, text)) {
+        t->marks[id] &= (uint8_t)~HN_MARK_NAME;
+        return HUNCH_OK;
+    }
     bool byte = t->byte_fallback && hn_vocab_byte_value(text, strlen(text)) >= 0;
     return put_once(t, id, byte ? HN_TOKEN_BYTE : HN_TOKEN_NORMAL, text, err);
 }
@@ -124,6 +127,7 @@ static hunch_status put_added(hn_tokenizer *t, const json_t *added, hunch_error 
         hn_token_kind kind = hn_hf_bool(value, "special") ? HN_TOKEN_CONTROL : HN_TOKEN_USER;
         s = put_once(t, id, kind, hn_hf_string(value, "content"), err);
         if (s != HUNCH_OK) return s;
+        t->marks[id] |= HN_MARK_NAME; /* until the vocabulary lists it */
     }
     return HUNCH_OK;
 }
@@ -180,11 +184,11 @@ static bool any_normalized(const json_t *added) {
     return false;
 }
 
-/* Adds a name as it stands in normalised text. */
+/* Adds a name as it stands in normalised text. Such names come second, even where there is no normalizer (w: NULL). */
 static hunch_status add_normal_name(hn_tokenizer *t, hn_normal_work *w, const char *name, int32_t id, uint8_t marks,
                                     hunch_error *err) {
-    hn_normal_text n;
-    hunch_status s = hn_normalize(t->normalizer, w, name, strlen(name), &n, err);
+    hn_normal_text n = {.bytes = name, .len = strlen(name)};
+    hunch_status s = w ? hn_normalize(t->normalizer, w, name, strlen(name), &n, err) : HUNCH_OK;
     if (s != HUNCH_OK) return s;
     return hn_names_add(&t->normal_names, n.bytes, n.len, id, marks) ? HUNCH_OK : hn_fail_memory(err, "a name", n.len);
 }
@@ -200,7 +204,7 @@ static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_wo
                                   (hn_hf_bool(value, "rstrip") ? HN_NAME_EAT_RIGHT : 0) |
                                   (hn_hf_bool(value, "single_word") ? HN_NAME_ALONE : 0));
         hunch_status s = HUNCH_OK;
-        if (w && is_normalized(value))
+        if (is_normalized(value))
             s = add_normal_name(t, w, name, id, marks, err);
         else if (!hn_names_add(&t->names, name, strlen(name), id, marks))
             s = hn_fail_memory(err, "a name", strlen(name));

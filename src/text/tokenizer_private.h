@@ -25,7 +25,8 @@ typedef enum hn_token_kind { /* by their numbers in a GGUF file */
                              HN_TOKEN_BYTE /* <0x0A> */
 } hn_token_kind;
 
-enum { HN_MARK_END = 1 }; /* of a token: ends a generation */
+/* Of a token: it ends a generation; it is read by its name alone, the model's vocabulary does not have it. */
+enum { HN_MARK_END = 1, HN_MARK_NAME = 2 };
 
 typedef enum hn_spelling {                 /* how a file writes its tokens, and what a word's first symbols are */
                            HN_SPELL_BYTES, /* in the letters of byte_letters.h; symbols are bytes */

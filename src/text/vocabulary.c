@@ -170,7 +170,8 @@ hunch_status hn_vocab_finish(hn_tokenizer *t, hunch_error *err) {
         if (is_plain(t, id)) hn_token_map_put(&t->map, t->pieces[id], id);
     }
     for (int32_t id = 0; id < t->vocab; id++) {
-        if (t->pieces[id].len && t->kinds[id] == HN_TOKEN_USER) hn_token_map_put(&t->map, t->pieces[id], id);
+        bool listed = t->kinds[id] == HN_TOKEN_USER && !(t->marks[id] & HN_MARK_NAME);
+        if (t->pieces[id].len && listed) hn_token_map_put(&t->map, t->pieces[id], id);
     }
     index_symbols(t);
     return HUNCH_OK;

@@ -22,8 +22,6 @@ static int wrong_flags(const bench *b) {
         return tool_usage("bench: --svg plots passes, which --machine, --profile and --requests do not measure");
     if (o->requests && (o->json_to || o->csv_to))
         return tool_usage("bench: --requests answers in lines of its own, not in JSON or CSV");
-    if (o->model && o->positional)
-        return tool_usage("bench: two models: %s and %s", o->model, o->positional);
     if (o->machine && b->name)
         return tool_usage("bench: --machine measures no model: leave %s out, or --machine", b->name);
     return 0;
@@ -101,11 +99,10 @@ static int measure_model(bench *b) {
 }
 
 static int bench_run(bench *b) {
-    b->name = b->o.model ? b->o.model : b->o.positional;
+    b->name = b->o.model;
     int code = wrong_flags(b);
     if (code)
         return code;
-    b->o.model = b->name;
     b->turns = b->o.quick ? 3 : BENCH_MOST_TURNS;
     if (!b->o.machine && (code = bench_open(b)))
         return code;

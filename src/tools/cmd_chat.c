@@ -119,7 +119,8 @@ static int turn_report(chat *c, const hunch_session_state *st) {
     } else {
         printf("%s\n", tool_style(c->color, '0'));
         code = tool_done(HUNCH_OK);
-        turn_line(c, st);
+        if (!tool_quiet)
+            turn_line(c, st);
     }
     context_policy(c, st);
     return code ? code : GO_ON;
@@ -131,12 +132,12 @@ static int turn_generate(chat *c, hunch_session **s, bool thinks) {
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int code = 0;
-    tool_progress_begin(&rounds.prompt, "reading the conversation");
+    tool_rounds_begin(&rounds, "reading the conversation");
     while (!code && st.finish == HUNCH_RUNNING) {
         code = tool_rounds_step(&rounds);
         hunch_session_get(*s, &st);
     }
-    tool_progress_end(&rounds.prompt);
+    tool_rounds_end(&rounds);
     tool_ends_fini(&stream.ends);
     tool_interrupts_clear();
     if (code)
@@ -363,7 +364,7 @@ static int chat_command(chat *c) {
     if (!tool_template_used(&c->template, c->model))
         tool_message(
             "without a chat template the conversation is one text: each message goes on where the answer ended");
-    if (c->terminal)
+    if (c->terminal && !tool_quiet)
         fputs("/help lists what can be done here\n", stderr);
     return conversation(c);
 }

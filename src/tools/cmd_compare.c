@@ -101,7 +101,7 @@ typedef struct batch {
 
 static void batch_progress(const tool_comparison *c, const batch *b, double part) {
     double repeats = ((double)b->repeat + fmin(part, 1)) / c->repeats;
-    tool_progress_at(b->bar, ((double)b->first + b->n * repeats) / (double)c->prompts.n);
+    tool_progress_at(b->bar, (double)b->first + b->n * repeats, (double)c->prompts.n);
 }
 
 static int batch_generate(tool_comparison *c, const batch *b) {
@@ -192,7 +192,7 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
 static int prompts_run(tool_comparison *c, int parallel, const hunch_request *base) {
     tool_progress bar;
     size_t all = (size_t)c->n_lanes * c->prompts.n;
-    tool_progress_begin(&bar, "comparing");
+    tool_progress_begin(&bar, "comparing", "prompts");
     tool_interrupts_catch();
     c->answers = tool_alloc(all, sizeof *c->answers);
     c->duels = tool_alloc(all, sizeof *c->duels);
@@ -201,7 +201,7 @@ static int prompts_run(tool_comparison *c, int parallel, const hunch_request *ba
         size_t first = c->n_done, left = c->prompts.n - first;
         code = batch_run(c, base, first, left < (size_t)parallel ? (int)left : parallel, &bar);
         if (c->o.show && !c->o.json) {
-            tool_progress_end(&bar);
+            tool_progress_hide();
             for (; first < c->n_done; first++)
                 tool_report_show(c, first);
             tool_flush();

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_convert.c - `hunch convert`: a Hugging Face folder as one GGUF file. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "tool_commands.h"
+#include "tool_options.h"
 
 static int convert_run(const tool_options *o) {
     hunch_error err = {0};
     if (!o->model)
-        return tool_usage("convert: -m FOLDER is missing: a Hugging Face folder");
+        return tool_usage("convert: FOLDER is missing: a Hugging Face folder");
     if (!o->output)
         return tool_usage("convert: -o FILE.gguf is missing");
-    if (hunch_convert(o->model, o->output, &err) != HUNCH_OK)
+    char *partial = tool_alloc(strlen(o->output) + sizeof ".partial", 1);
+    sprintf(partial, "%s.partial", o->output); /* the library's name for it */
+    tool_signals_remove(partial);
+    tool_progress bar;
+    tool_progress_begin(&bar, "converting", "B");
+    const hunch_status status = hunch_convert_with(o->model, o->output, tool_progress_bytes, &bar, &err);
+    tool_progress_end(&bar);
+    tool_signals_remove(NULL);
+    free(partial);
+    if (status != HUNCH_OK)
         return tool_failed(&err);
     if (o->json)
         return tool_print_json(json_pack("{s:o}", "output", tool_json_text(o->output, strlen(o->output))));

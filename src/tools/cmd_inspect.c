@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool_commands.h"
+#include "tool_open.h"
 
 static void heading(const char *text, bool color) {
     printf("%s%s%s\n", tool_style(color, 'b'), text, tool_style(color, '0'));
@@ -178,11 +178,9 @@ static int table_print(const json_t *d, const tool_options *o) {
 static int inspect_run(const tool_options *o) {
     hunch_error err = {0};
     char *text;
-    if (o->model && o->positional)
-        return tool_usage("inspect: two models: %s and %s", o->model, o->positional);
-    const char *path = o->model ? o->model : o->positional;
+    const char *path = o->model;
     if (!path)
-        return tool_usage("inspect: no model: a GGUF file, a Hugging Face folder or the name of a download is missing");
+        return tool_model_missing();
     if (hunch_inspect(path, &text, &err) != HUNCH_OK)
         return tool_failed(&err);
     json_t *d = json_loads(text, JSON_ALLOW_NUL, NULL);

@@ -30,7 +30,7 @@ static void row_write(void *user, size_t position, const float *logits, int voca
     npy *w = user;
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats are written as they lie in memory");
     tool_file_write(&w->file, logits, (size_t)vocab * sizeof *logits);
-    tool_progress_at(&w->bar, (double)(position + 1) / (double)w->rows);
+    tool_progress_at(&w->bar, (double)(position + 1), (double)w->rows);
 }
 
 static int logits_write(hunch_engine *e, const tool_prompt *p, int vocab, const char *path) {
@@ -39,7 +39,7 @@ static int logits_write(hunch_engine *e, const tool_prompt *p, int vocab, const 
     int code = tool_file_begin(&w.file, path);
     if (!code) {
         header_write(&w.file, p->n_ids, vocab);
-        tool_progress_begin(&w.bar, "computing logits");
+        tool_progress_begin(&w.bar, "computing logits", "tokens");
         if (hunch_evaluate(e, p->ids, p->n_ids, row_write, &w, &err) != HUNCH_OK)
             code = tool_failed(&err);
         tool_progress_end(&w.bar);
@@ -64,7 +64,8 @@ static int logits_run(const tool_options *o, tool_prompt *p, hunch_model **m, hu
     if (o->json)
         return tool_print_json(json_pack("{s:o,s:I,s:i}", "output", tool_json_text(o->output, strlen(o->output)),
                                          "tokens", (json_int_t)p->n_ids, "vocab", info.vocab));
-    fprintf(stderr, "wrote %s: %zu x %d\n", o->output, p->n_ids, info.vocab);
+    if (!tool_quiet)
+        fprintf(stderr, "wrote %s: %zu x %d\n", o->output, p->n_ids, info.vocab);
     return HUNCH_OK;
 }
 

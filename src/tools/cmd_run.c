@@ -66,7 +66,8 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
         fputc('\n', stderr);
         tool_why_print(why, r->engine, color);
     }
-    tool_result_summary(&result, st, color);
+    if (!tool_quiet)
+        tool_result_summary(&result, st, color);
     return tool_done(HUNCH_OK);
 }
 
@@ -91,21 +92,20 @@ static int samples_report(run *r, window *w) {
 
 static int samples_generate(run *r, window *w) {
     tool_rounds rounds = {
-        .engine = r->engine, .session = w->session, .n = w->size, .stream = r->json ? NULL : &r->stream};
-    tool_progress_begin(&rounds.prompt, "reading the prompt");
-    while (w->first < w->end && !(tool_interrupted && w->first == w->next)) {
-        int code = 0;
+        .engine = r->engine, .session = w->session, .n = w->size, .stream = r->json ? NULL : &r->stream, .answers = w->end};
+    int code = 0;
+    tool_rounds_begin(&rounds, "reading the prompt");
+    while (!code && w->first < w->end && !(tool_interrupted && w->first == w->next)) {
         while (!code && !tool_interrupted && w->next < w->end && w->next - w->first < w->size)
             code = sample_open(r, w);
         if (!code && w->first < w->next)
             code = tool_rounds_step(&rounds);
         if (!code)
             code = samples_report(r, w);
-        if (code)
-            return code;
+        rounds.reported = w->first;
     }
-    tool_progress_end(&rounds.prompt);
-    return tool_interrupted ? HUNCH_CANCELLED : 0;
+    tool_rounds_end(&rounds);
+    return code ? code : tool_interrupted ? HUNCH_CANCELLED : 0;
 }
 
 static int samples_run(run *r, int parallel) {

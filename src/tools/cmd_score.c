@@ -38,7 +38,7 @@ static void row_score(void *user, size_t position, const float *logits, int voca
         return;
     s->nll += surprise(logits, vocab, s->text->ids[next]);
     s->scored = next + 1;
-    tool_progress_at(&s->bar, (double)s->scored / (double)s->text->n_ids);
+    tool_progress_at(&s->bar, (double)s->scored, (double)s->text->n_ids);
 }
 
 static int windows_run(score *s, hunch_engine *e, size_t window) {
@@ -75,7 +75,7 @@ static int score_run(const tool_options *o, tool_prompt *p, hunch_model **m, hun
     if ((code = tool_engine_open(e, *m, o, NULL, window, 1)))
         return code;
     score s = {.text = p, .scored = 1};
-    tool_progress_begin(&s.bar, "scoring");
+    tool_progress_begin(&s.bar, "scoring", "tokens");
     code = windows_run(&s, *e, (size_t)window);
     tool_progress_end(&s.bar);
     return code ? code : score_report(o, &s);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool_commands.h"
+#include "tool_options.h"
 #include "tool_open.h"
 #include "tool_prompts.h"
 

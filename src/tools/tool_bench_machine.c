@@ -52,12 +52,12 @@ int bench_machine_reads(bench *b) {
     counts[n++] = all;
     b->reads = tool_alloc((size_t)(2 * SIZES * n), sizeof *b->reads);
     tool_progress bar;
-    tool_progress_begin(&bar, "reading memory");
+    tool_progress_begin(&bar, "reading memory", NULL);
     for (int huge = 1; huge >= 0; huge--)
         for (int s = 0; s < SIZES && !code; s++)
             for (int t = 0; t < n && !code; t++) {
                 code = read_one(b, counts[t], huge, sizes[s], b->o.quick ? 3 : 7);
-                tool_progress_at(&bar, (double)b->n_reads / (2 * SIZES * n));
+                tool_progress_at(&bar, b->n_reads, 2 * SIZES * n);
             }
     tool_progress_end(&bar);
     return code;

@@ -92,7 +92,7 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
         const double left = (tool_now() - begun) / (turn + 1) * (b->turns - turn - 1);
         if (turn == 0 && left > 20)
             tool_message("passes behind %d rows: about %.0f s", context, left);
-        tool_progress_at(bar, (first + (double)(end - first) * (turn + 1) / b->turns) / b->n_passes);
+        tool_progress_at(bar, first + (double)(end - first) * (turn + 1) / b->turns, b->n_passes);
     }
     for (int i = first; i < end && !code; i++) {
         hunch_engine_work(b->engine, b->passes[i].rows, b->passes[i].rows, context, &b->passes[i].work);
@@ -118,7 +118,7 @@ static int rollbacks_measure(bench *b) {
 
 int bench_passes_measure(bench *b) {
     tool_progress bar;
-    tool_progress_begin(&bar, "measuring passes");
+    tool_progress_begin(&bar, "measuring passes", NULL);
     int code = 0;
     for (int first = 0, end; first < b->n_passes && !code; first = end) {
         for (end = first; end < b->n_passes && b->passes[end].context == b->passes[first].context; end++)
@@ -212,13 +212,13 @@ int bench_plain_measure(bench *b) {
     r.ignore_eos = true;
     r.sampling.temperature = 0;
     tool_progress bar;
-    tool_progress_begin(&bar, "measuring generation");
+    tool_progress_begin(&bar, "measuring generation", NULL);
     int code = 0;
     for (int turn = 0; turn < b->turns && !code; turn++) {
         code = plain_turn(b, s, &r, turn);
         for (int i = 0; i < b->parallel; i++)
             hunch_session_close(&s[i]);
-        tool_progress_at(&bar, (turn + 1.0) / b->turns);
+        tool_progress_at(&bar, turn + 1, b->turns);
     }
     tool_progress_end(&bar);
     free(s);

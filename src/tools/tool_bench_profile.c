@@ -26,14 +26,14 @@ static int profile_measure(bench *b, bench_profile *p, int times) {
 
 int bench_profiles_measure(bench *b) {
     tool_progress bar;
-    tool_progress_begin(&bar, "measuring operations");
+    tool_progress_begin(&bar, "measuring operations", NULL);
     b->profiles = tool_alloc((size_t)b->n_passes, sizeof *b->profiles);
     int code = 0;
     for (int i = 0; i < b->n_passes && !code; i++) {
         bench_profile *p = &b->profiles[b->n_profiles++];
         *p = (bench_profile){.rows = b->passes[i].rows, .context = b->passes[i].context};
         code = profile_measure(b, p, b->o.quick ? 7 : 31);
-        tool_progress_at(&bar, (i + 1.0) / b->n_passes);
+        tool_progress_at(&bar, i + 1, b->n_passes);
     }
     tool_progress_end(&bar);
     return code;

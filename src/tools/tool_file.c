@@ -15,6 +15,7 @@ static int file_failed(const tool_file *f, int error) {
 int tool_file_begin(tool_file *f, const char *path) {
     *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1)};
     sprintf(f->partial, "%s.partial", path);
+    tool_signals_remove(f->partial);
     f->file = fopen(f->partial, "wb");
     return f->file ? 0 : file_failed(f, errno);
 }
@@ -34,6 +35,7 @@ int tool_file_end(tool_file *f, int code) {
         code = file_failed(f, f->error);
     if (code && opened)
         unlink(f->partial);
+    tool_signals_remove(NULL);
     free(f->partial);
     *f = (tool_file){0};
     return code;

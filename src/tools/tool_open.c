@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-static int model_missing(void) {
-    return tool_usage("-m MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download");
+int tool_model_missing(void) {
+    return tool_usage("MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download (hunch help models)");
 }
 
 int tool_text_open(hunch_model **out, const tool_options *o) {
     if (!o->model)
-        return model_missing();
+        return tool_model_missing();
     hunch_model_options mo;
     hunch_model_options_defaults(&mo);
     mo.text_only = true;
@@ -40,9 +40,9 @@ static void mapped_note(const hunch_model *m, const char *name) {
 
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (!o->model)
-        return model_missing();
+        return tool_model_missing();
     tool_progress bar;
-    tool_progress_begin(&bar, "loading");
+    tool_progress_begin(&bar, "loading", "B");
     hunch_model_options mo;
     hunch_model_options_defaults(&mo);
     if (o->threads != TOOL_UNSET)
@@ -52,7 +52,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (o->precision != TOOL_UNSET)
         mo.precision = (hunch_precision)o->precision;
     mo.mapped = o->mapped;
-    mo.progress = tool_progress_at;
+    mo.progress = tool_progress_bytes;
     mo.progress_user = &bar;
     hunch_error err = {0};
     double begun = tool_now();
@@ -62,8 +62,10 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         *load_s = tool_now() - begun;
     if (st != HUNCH_OK)
         return tool_failed(&err);
-    unused_note(*out, o->model);
-    mapped_note(*out, o->model);
+    if (!tool_quiet) {
+        unused_note(*out, o->model);
+        mapped_note(*out, o->model);
+    }
     return 0;
 }
 

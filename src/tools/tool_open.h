@@ -6,10 +6,11 @@
 
 #include "tool_options.h"
 
-/* Needs -m; shows a bar while loading. *load_s: seconds it took (may be NULL). */
+int tool_model_missing(void); /* says so; HUNCH_USAGE */
+/* Needs a model; shows a bar while loading. *load_s: seconds it took (may be NULL). */
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s);
 
-/* Needs -m; its tokenizer and chat template alone. */
+/* Needs a model; its tokenizer and chat template alone. */
 int tool_text_open(hunch_model **out, const tool_options *o);
 
 /* One drafting method: the SPECs that draft together. */

@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_options.h - the flags of all subcommands: one table, one parser, one help text.
+/* tool_options.h - what the flags and words behind a subcommand say, parsed. The flags themselves: tool_flags.h.
  *
- * To add a flag: a field here and a line in the table of tool_options.c that says which commands know it. */
+ * Words without a flag are the command's arguments in their order, those that a flag gave left out: `run MODEL TEXT` is
+ * `run -m MODEL -p TEXT`, and `run -m MODEL TEXT` as well. */
 #ifndef HN_TOOL_OPTIONS_H
 #define HN_TOOL_OPTIONS_H
 
+#include "tool_commands.h"
 #include "tool_output.h"
 #include "tool_values.h"
-
-enum {
-    TOOL_RUN = 1,
-    TOOL_COMPARE = 2,
-    TOOL_BENCH = 4,
-    TOOL_INSPECT = 8,
-    TOOL_TOKENIZE = 16,
-    TOOL_LOGITS = 32,
-    TOOL_SCORE = 64,
-    TOOL_CONVERT = 128,
-    TOOL_CHAT = 256,
-    TOOL_DRAFT = 512
-};
-
-typedef struct tool_command {
-    unsigned bit; /* one of the above */
-    const char *name, *synopsis, *summary, *notes;
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
-} tool_command;
-extern const tool_command tool_commands[]; /* ends with a NULL name */
-const tool_command *tool_command_find(unsigned bit);
 
 /* A repeatable flag's values, in order. */
 typedef struct tool_texts {
@@ -47,14 +28,14 @@ typedef struct tool_biases {
 enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL */
 
 typedef struct tool_options {
-    const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional;
+    const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *system;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse, machine, profile,
-        requests, quick;
+        requests, quick, quiet, list;
     int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;
@@ -67,6 +48,5 @@ typedef struct tool_options {
  * command ends: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);
 void tool_options_fini(tool_options *o);
-void tool_help(FILE *to); /* of the whole program */
 
 #endif

@@ -8,13 +8,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-volatile sig_atomic_t tool_interrupted;
 
 /* ---- errors ------------------------------------------------------------------------------------------------ */
 
@@ -34,6 +30,7 @@ static void message_print(const char *fmt, va_list ap) {
     int n = vsnprintf(line, sizeof line, fmt, ap);
     if (n < 0)
         return;
+    tool_progress_hide();
     fflush(stdout); /* keeps the order of the two streams where both go to one place */
     fprintf(stderr, "hunch: %s\n", tool_mask(line));
 }
@@ -58,9 +55,16 @@ int tool_failed(const hunch_error *err) {
     return err->status == HUNCH_OK ? HUNCH_FAILED : (int)err->status;
 }
 
-static void out_of_memory(size_t bytes) {
+_Noreturn static void out_of_memory(size_t bytes) {
     tool_message("out of memory: %zu bytes for the command itself", bytes);
-    exit(HUNCH_NO_MEMORY);
+    tool_end(HUNCH_NO_MEMORY);
+}
+
+void *tool_json_alloc(size_t size) {
+    void *p = malloc(size);
+    if (!p)
+        out_of_memory(size);
+    return p;
 }
 
 void *tool_alloc(size_t count, size_t size) {
@@ -108,10 +112,14 @@ int tool_print_json(json_t *value) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
+    tool_progress_hide();
+    tool_interrupts_hold(); /* whole or not at all */
     json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
     json_decref(value);
     putchar('\n');
-    return tool_done(HUNCH_OK);
+    const int code = tool_done(HUNCH_OK);
+    tool_interrupts_resume();
+    return code;
 }
 
 json_t *tool_json_real(double x) {
@@ -180,74 +188,7 @@ json_t *tool_json_piece(const char *bytes, size_t len) {
     return json_repaired(bytes, len, true);
 }
 
-/* ---- terminal ------------------------------------------------------------------------------------------------ */
-
-bool tool_is_terminal(FILE *f) {
-    return isatty(fileno(f));
-}
-
-bool tool_colors(int mode, FILE *to) {
-    if (mode != TOOL_COLOR_AUTO)
-        return mode == TOOL_COLOR_ALWAYS;
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && tool_is_terminal(to);
-}
-
-const char *tool_color(bool on, int provenance) {
-    static const char *const drafter[] = {"\033[32m", "\033[36m", "\033[35m", "\033[33m", "\033[34m", "\033[31m"};
-    if (!on)
-        return "";
-    return provenance < 0 ? "\033[0m" : drafter[provenance % (int)(sizeof drafter / sizeof *drafter)];
-}
-
-const char *tool_style(bool on, char style) {
-    if (!on)
-        return "";
-    switch (style) {
-    case 'b': return "\033[1m";
-    case 'd': return "\033[2m";
-    case 'g': return "\033[32m";
-    case 'r': return "\033[31m";
-    case 'y': return "\033[33m";
-    default: return "\033[0m";
-    }
-}
-
-int tool_width(void) {
-    struct winsize w;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
-        return w.ws_col;
-    const char *columns = getenv("COLUMNS");
-    int n = columns ? atoi(columns) : 0;
-    return n >= 20 && n <= 1000 ? n : 100;
-}
-
-void tool_progress_begin(tool_progress *p, const char *label) {
-    *p = (tool_progress){.label = label, .begun = tool_now(), .terminal = isatty(STDERR_FILENO)};
-}
-
-void tool_progress_at(void *progress, double fraction) {
-    tool_progress *p = progress;
-    double now = tool_now();
-    if (!p->terminal || now - p->begun < 1.0 || now - p->shown < 0.1)
-        return;
-    p->shown = now;
-    char bar[31];
-    int full = (int)(fraction < 0 ? 0 : fraction > 1 ? 30 : fraction * 30);
-    for (int i = 0; i < 30; i++)
-        bar[i] = i < full ? '#' : '.';
-    bar[30] = 0;
-    fprintf(stderr, "\r%s [%s] %3.0f %%", p->label, bar, fraction * 100);
-    fflush(stderr);
-}
-
-void tool_progress_end(tool_progress *p) {
-    if (p->shown > 0)
-        fputs("\r\033[K", stderr);
-    p->shown = 0;
-}
-
-/* ---- time, memory, signals ------------------------------------------------------------------------------------ */
+/* ---- time, memory --------------------------------------------------------------------------------------------- */
 
 double tool_now(void) {
     struct timespec t;
@@ -258,51 +199,4 @@ double tool_now(void) {
 double tool_peak_mib(void) {
     struct rusage u;
     return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0;
-}
-
-static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    tool_interrupted = 1;
-}
-
-void tool_interrupts_catch(void) {
-    /* SA_RESETHAND: a round that hangs can still be ended by a second Ctrl-C. */
-    struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-static int interrupt_fd = -1;
-
-/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
-static void on_each_interrupt(int signal_number) {
-    (void)signal_number;
-    uint64_t one = 1;
-    if (tool_interrupted)
-        _exit(HUNCH_CANCELLED);
-    tool_interrupted = 1;
-    if (write(interrupt_fd, &one, sizeof one) < 0)
-        _exit(HUNCH_CANCELLED);
-}
-
-bool tool_interrupts_repeat(void) {
-    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (interrupt_fd < 0) {
-        tool_message("eventfd: %s", strerror(errno));
-        return false;
-    }
-    struct sigaction a = {.sa_handler = on_each_interrupt, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, &a, NULL);
-    return true;
-}
-
-int tool_interrupt_fd(void) {
-    return interrupt_fd;
-}
-
-void tool_interrupts_clear(void) {
-    uint64_t count;
-    while (read(interrupt_fd, &count, sizeof count) > 0)
-        continue;
-    tool_interrupted = 0;
 }

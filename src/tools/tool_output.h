@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output, colours, progress, interrupts.
+/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output; memory, time, interrupts. Colours are
+ * tool_terminal.h's, bars tool_progress.h's.
  *
  * Standard output carries the answer alone; messages, tables of progress and summaries go to standard error.
  * Functions that end a command return its exit code. */
@@ -7,12 +8,14 @@
 #define HN_TOOL_OUTPUT_H
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "hunch/hunch.h"
+#include "tool_progress.h"
+#include "tool_signals.h"
+#include "tool_terminal.h"
 
 #define TOOL_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
@@ -27,6 +30,8 @@ int tool_failed(const hunch_error *err);                /* its message; returns 
 /* Memory that the command needs itself: never NULL, out of memory ends the process with exit code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */
 void *tool_grow(void *p, size_t *cap, size_t need, size_t size);
+/* For jansson, which may lose a byte without a word where an allocator returns NULL: this one ends the process. */
+void *tool_json_alloc(size_t size);
 
 /* ---- standard output ---- */
 
@@ -41,37 +46,9 @@ json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 beco
 json_t *tool_json_ids(const hunch_token *ids, size_t n);
 size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the first invalid byte, or len */
 
-/* ---- terminal ---- */
-
-enum { TOOL_COLOR_AUTO, TOOL_COLOR_ALWAYS, TOOL_COLOR_NEVER };
-bool tool_is_terminal(FILE *f);
-bool tool_colors(int mode, FILE *to); /* auto: a terminal, NO_COLOR unset or empty, TERM not "dumb" */
-/* Escape sequence for tokens of a provenance (-1: the target, in the default colour); "" when off. */
-const char *tool_color(bool on, int provenance);
-const char *tool_style(bool on, char style); /* 'b'old, 'd'im, 'g'reen, 'r'ed, 'y'ellow, '0' back to normal */
-int tool_width(void);                        /* columns of the terminal, 100 if unknown */
-
-/* A bar on standard error: shown on a terminal only, and only when the work takes more than a second. */
-typedef struct tool_progress {
-    const char *label;
-    double begun, shown; /* seconds; shown 0: nothing is on the screen */
-    bool terminal;
-} tool_progress;
-void tool_progress_begin(tool_progress *p, const char *label);
-void tool_progress_at(void *p, double fraction); /* has the shape of hunch_model_options.progress */
-void tool_progress_end(tool_progress *p);        /* wipes the bar */
-
 /* ---- time, memory, signals ---- */
 
 double tool_now(void);           /* monotonic seconds */
 double tool_peak_mib(void);      /* largest resident set so far */
-extern volatile sig_atomic_t tool_interrupted;
-/* From here on the first Ctrl-C (or SIGTERM) sets tool_interrupted, the second ends the process. */
-void tool_interrupts_catch(void);
-/* From here on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; one
- * that comes before that ends the process. False: the system gave no such descriptor. */
-bool tool_interrupts_repeat(void);
-int tool_interrupt_fd(void);
-void tool_interrupts_clear(void);
 
 #endif

@@ -2,20 +2,55 @@
 /* tool_prompts.c - see tool_prompts.h. */
 #include "tool_prompts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool_open.h"
+
 /* ---- files --------------------------------------------------------------------------------------------------- */
+
+/* The name in the same folder that is nearest to the path's; "" if none is near. */
+static void near_file(const char *path, char *out, size_t size) {
+    enum { MOST = 2000 };
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *names[MOST], *folder = tool_alloc(strlen(path) + 2, 1);
+    size_t n = 0;
+    strcpy(folder, slash ? path : "./");
+    folder[slash ? name - path : 2] = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && n < MOST && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            names[n++] = strcpy(tool_alloc(strlen(e->d_name) + 1, 1), e->d_name);
+    const char *near = hunch_nearest(name, (const char *const *)names, n);
+    out[0] = 0;
+    if (near)
+        snprintf(out, size, ", did you mean %s%s?", slash ? folder : "", near);
+    while (n > 0)
+        free(names[--n]);
+    if (d)
+        closedir(d);
+    free(folder);
+}
+
+static int file_failed(const char *path, int error) {
+    char hint[400] = "";
+    if (error == ENOENT)
+        near_file(path, hint, sizeof hint);
+    if (error == EISDIR)
+        tool_message("%s is a folder, expected a file", path);
+    else
+        tool_message("%s: %s%s", path, strerror(error), hint);
+    return HUNCH_FAILED;
+}
 
 int tool_file_read(const char *path, char **data, size_t *len) {
     bool standard = strcmp(path, "-") == 0;
     FILE *f = standard ? stdin : fopen(path, "rb");
-    if (!f) {
-        tool_message("%s: %s", path, strerror(errno));
-        return HUNCH_FAILED;
-    }
+    if (!f)
+        return file_failed(path, errno);
     char *buffer = NULL;
     size_t cap = 0, n = 0, got;
     do {
@@ -27,9 +62,8 @@ int tool_file_read(const char *path, char **data, size_t *len) {
     if (!standard)
         fclose(f);
     if (error) {
-        tool_message("%s: %s", path, strerror(error));
         free(buffer);
-        return HUNCH_FAILED;
+        return file_failed(path, error);
     }
     buffer[n] = 0;
     *data = buffer;
@@ -179,24 +213,35 @@ static int rows_read(tool_prompts *p, const char *data, size_t len, const char *
     return 0;
 }
 
-static int source_check(const tool_options *o) {
+/* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
+static int source_choose(const tool_options *o, const char **file) {
     int given = (o->prompt != NULL) + (o->file != NULL) + (o->tokens_file != NULL);
-    if (given == 0)
-        return tool_usage("no prompt: give -p TEXT, -f FILE or --prompt-tokens FILE");
+    *file = o->file ? o->file : o->prompt && strcmp(o->prompt, "-") == 0 ? "-" : NULL;
     if (given > 1)
-        return tool_usage("several prompts: give one of -p TEXT, -f FILE and --prompt-tokens FILE");
+        return tool_usage("several prompts: give one of TEXT (-p), -f FILE and --prompt-tokens FILE");
+    if (given == 1)
+        return 0;
+    if (!o->model)
+        return tool_model_missing();
+    if (tool_is_terminal(stdin))
+        return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s", o->model);
+    *file = "-";
     return 0;
 }
 
 int tool_text_read(tool_prompt *p, const tool_options *o) {
     *p = (tool_prompt){0};
-    int code = source_check(o);
+    int code = source_choose(o, &p->path);
     if (code)
         return code;
     if (o->tokens_file)
         return tool_tokens_read(o->tokens_file, &p->ids, &p->n_ids);
-    if (o->file || strcmp(o->prompt, "-") == 0)
-        return tool_file_read(o->file ? o->file : "-", &p->text, &p->len);
+    if (p->path) {
+        code = tool_file_read(p->path, &p->text, &p->len);
+        if (!code && p->len == 0 && !o->file && !o->prompt)
+            code = tool_usage("no prompt: standard input is empty; give TEXT, -f FILE or --prompt-tokens FILE");
+        return code;
+    }
     p->len = strlen(o->prompt);
     p->text = bytes_copy(o->prompt, p->len);
     return 0;
@@ -206,9 +251,11 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
     *p = (tool_prompts){0};
     tool_prompt one;
     int code = tool_text_read(&one, o);
-    if (code)
+    if (code) {
+        tool_prompt_fini(&one);
         return code;
-    bool from_file = one.text && (o->file || strcmp(o->prompt, "-") == 0);
+    }
+    const bool from_file = one.path != NULL;
     if (from_file && holds_rows(one.text, one.len)) {
         code = rows_read(p, one.text, one.len, o->file ? o->file : "standard input");
         tool_prompt_fini(&one);

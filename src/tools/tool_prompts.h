@@ -11,6 +11,7 @@
 typedef struct tool_prompt {
     json_t *id;       /* as the file gave it, else its number from 1 on */
     char *group;      /* "" if none */
+    const char *path; /* of the file that the text comes from, "-": standard input; NULL: it was said */
     char *text;       /* NULL: ids or messages were given */
     size_t len;
     json_t *messages; /* of a row that is a conversation; NULL: none */
@@ -36,7 +37,8 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
 /* A JSON array of ids. Not one: HUNCH_USAGE. */
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
 
-/* Prompts of -p, -f and --tokens, exactly one of which must be given. Files may hold JSON lines. */
+/* Prompts of -p, -f and --tokens, at most one of which may be given; of standard input where none is, unless that is a
+ * terminal. Files may hold JSON lines. */
 int tool_prompts_read(tool_prompts *p, const tool_options *o);
 /* One text, as it is, of -p or -f, or the ids of --tokens. */
 int tool_text_read(tool_prompt *p, const tool_options *o);

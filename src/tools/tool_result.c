@@ -6,22 +6,40 @@
 
 /* ---- rounds -------------------------------------------------------------------------------------------------- */
 
+void tool_rounds_begin(tool_rounds *r, const char *label) {
+    tool_progress_begin(&r->reading, label, "tokens");
+    tool_progress_begin(&r->answering, "answering", r->answers > 1 ? "answers" : "tokens");
+}
+
+void tool_rounds_end(tool_rounds *r) {
+    tool_progress_end(&r->reading);
+    tool_progress_end(&r->answering);
+}
+
 static void progress_update(tool_rounds *r) {
     hunch_session_state st;
-    double done = 0, all = 0;
+    double read = 0, to_read = 0, tokens = 0;
     for (int i = 0; i < r->n; i++) {
         if (!r->session[i])
             continue;
         hunch_session_get(r->session[i], &st);
+        tokens += (double)st.n_tokens;
         if (st.waiting)
             continue;
-        done += (double)st.n_prefilled;
-        all += (double)st.n_prompt;
+        read += (double)st.n_prefilled;
+        to_read += (double)st.n_prompt;
     }
-    if (done < all)
-        tool_progress_at(&r->prompt, done / all);
+    if (tokens == 0 && r->reported == 0 && read < to_read) {
+        tool_progress_at(&r->reading, read, to_read);
+        return;
+    }
+    tool_progress_end(&r->reading);
+    if (r->stream)
+        return;
+    if (r->answers > 1)
+        tool_progress_at(&r->answering, r->reported, r->answers);
     else
-        tool_progress_end(&r->prompt);
+        tool_progress_at(&r->answering, tokens, 0);
 }
 
 int tool_rounds_step(tool_rounds *r) {
@@ -31,7 +49,6 @@ int tool_rounds_step(tool_rounds *r) {
             if (r->session[i])
                 hunch_session_cancel(r->session[i]);
     } else if (hunch_engine_round(r->engine, &err) != HUNCH_OK) {
-        tool_progress_end(&r->prompt);
         return tool_failed(&err);
     }
     progress_update(r);

@@ -11,9 +11,12 @@ typedef struct tool_rounds {
     hunch_engine *engine;
     hunch_session **session; /* [n]; NULL entries are skipped */
     int n;
-    tool_stream *stream;  /* shows session[0] as it comes; NULL: nothing is shown */
-    tool_progress prompt; /* bar while prompts are read */
+    tool_stream *stream;   /* shows session[0] as it comes; NULL: nothing is shown */
+    int answers, reported; /* to be given in all, and given already */
+    tool_progress reading, answering; /* bars: while prompts are read; while answers are made that nobody sees come */
 } tool_rounds;
+void tool_rounds_begin(tool_rounds *r, const char *label); /* what is read, for the bar */
+void tool_rounds_end(tool_rounds *r);
 /* One round, or, after Ctrl-C or when standard output is closed, the cancellation of all. 0, or an exit code after a
  * message. */
 int tool_rounds_step(tool_rounds *r);

@@ -5,7 +5,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HUNCH_FUZZ_CORP
 file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/fuzz-corpus)
 file(ARCHIVE_EXTRACT INPUT ${HUNCH_FUZZ_CORPUS} DESTINATION ${CMAKE_BINARY_DIR}/fuzz-corpus)
 
-set(files ${HUNCH_CMD}) # the command without its main, for fuzz_prompts
+set(files ${HUNCH_CMD}) # the command without its main, for targets that call it
 list(FILTER files EXCLUDE REGEX "/main\\.c$")
 add_library(fuzz_command OBJECT EXCLUDE_FROM_ALL ${files})
 target_link_libraries(fuzz_command PRIVATE hunch_lib)
@@ -33,5 +33,7 @@ foreach(f ${HUNCH_FUZZ_TARGETS})
   endif()
   add_dependencies(fuzz_all ${name})
 endforeach()
-target_include_directories(fuzz_prompts PRIVATE src/tools)
-target_link_libraries(fuzz_prompts PRIVATE fuzz_command)
+foreach(name fuzz_prompts fuzz_lines)
+  target_include_directories(${name} PRIVATE src/tools)
+  target_link_libraries(${name} PRIVATE fuzz_command)
+endforeach()

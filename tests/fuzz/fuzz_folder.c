@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_folder.c - the JSON files of a Hugging Face folder: config.json, the index of its two shards, and
- * generation_config.json, in this order. What opens is read as a model's description. */
+/* fuzz_folder.c - the JSON files of a Hugging Face folder: config.json, the index of its two shards, generation_config.json, and
+ * tokenizer.json, in this order. What opens is read as a model's description, and converted: what is written opens again. */
+#include <unistd.h>
+
 #include "fuzz_source.h"
 #include "model/model.h"
 
@@ -47,6 +49,22 @@ static void shard_make(const char *name, int number, int from, int to) {
     fuzz_folder_file(name, number, (fuzz_bytes){bytes, sizeof bytes}, false);
 }
 
+/* What runs here is converted; a tokenizer that GGUF has no words for may stop it. */
+static void convert(void) {
+    static char path[200];
+    hn_source *s = NULL;
+    hunch_error err = {0};
+    snprintf(path, sizeof path, "%s/converted", fuzz_folder());
+    hunch_status st = hunch_convert(fuzz_folder(), path, &err);
+    fuzz_check(st, &err, NULL);
+    FUZZ_MUST(st == HUNCH_OK || access(path, F_OK) != 0);
+    if (st != HUNCH_OK) return;
+    FUZZ_MUST(hn_source_open(&s, path, &err) == HUNCH_OK);
+    fuzz_read_source(s);
+    hn_source_close(&s);
+    FUZZ_MUST(unlink(path) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static bool made;
     fuzz_bytes rest = {data, size};
@@ -61,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_folder_file("config.json", 0, fuzz_part(&rest), false);
     fuzz_folder_file("model.safetensors.index.json", 1, fuzz_part(&rest), false);
     fuzz_folder_file("generation_config.json", 2, fuzz_part(&rest), true);
+    fuzz_folder_file("tokenizer.json", 3, fuzz_part(&rest), true);
     hunch_status st = hn_source_open(&s, fuzz_folder(), &err);
     fuzz_check(st, &err, fuzz_folder());
     if (st == HUNCH_OK) {
@@ -68,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         st = hn_model_mark(s, &arch, NULL, &err);
         fuzz_check(st, &err, fuzz_folder());
         if (st == HUNCH_OK) hn_arch_fini(&arch);
+        if (st == HUNCH_OK) convert();
     }
     hn_source_close(&s);
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_model.c - a GGUF file from its first byte to the tokens that it generates: inspected, opened, and run for a few
- * tokens where it opens, drafting included. */
+ * tokens where it opens, drafting included: by n-grams, or (files of odd length) by itself as a draft model. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +32,8 @@ static void session_run(hunch_engine *e, const hunch_model *m, int vocab) {
     hunch_session_close(&s);
 }
 
-static void engine_run(hunch_model *m) {
-    static const char *const drafts[] = {"ngram"};
+static void engine_run(hunch_model *m, const char *draft) {
+    const char *const drafts[] = {draft};
     hunch_model_info info;
     hunch_engine_options o;
     hunch_engine *e = NULL;
@@ -52,17 +53,18 @@ static void engine_run(hunch_model *m) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = fuzz_file(0, (fuzz_bytes){data, size});
-    char *json = NULL;
+    char *json = NULL, itself[80];
     hunch_model *m = NULL;
     hunch_model_options o;
     hunch_error err = {0};
+    snprintf(itself, sizeof itself, "model:%s,depth=2", path);
     fuzz_check(hunch_inspect(path, &json, &err), &err, path);
     hunch_free(json);
     hunch_model_options_defaults(&o);
     o.threads = 1;
     hunch_status st = hunch_model_open(&m, path, &o, &err);
     fuzz_check(st, &err, path);
-    if (st == HUNCH_OK) engine_run(m);
+    if (st == HUNCH_OK) engine_run(m, size % 2 ? itself : "ngram");
     hunch_model_close(&m);
     return 0;
 }

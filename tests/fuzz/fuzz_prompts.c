@@ -4,15 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
-#include "tools/tool_commands.h"
+#include "fuzz_command.h"
 #include "tools/tool_prompts.h"
-
-/* main.c's, less what is not run here. */
-const tool_command tool_commands[] = {{TOOL_TOKENIZE, "tokenize", "tokenize", "", NULL, tool_tokenize}, {0}};
-const tool_command *tool_command_find(unsigned bit) {
-    return bit == TOOL_TOKENIZE ? tool_commands : NULL;
-}
 
 static void code_check(int code) {
     FUZZ_MUST(code == HUNCH_OK || code == HUNCH_USAGE || code == HUNCH_REFUSED);

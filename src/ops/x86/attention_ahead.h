@@ -14,6 +14,11 @@ HN_INLINE __mmask16 hn_chunk_lanes(int c, int lo, int hi) {
     return (__mmask16)((1u << to) - (1u << from));
 }
 
+/* Asks for an address, which need be no place in an object: keys may be wider than values, and who wants scores alone has none. */
+HN_INLINE void hn_ask(const void *base, size_t bytes) {
+    _mm_prefetch((const char *)((uintptr_t)base + bytes), _MM_HINT_T1);
+}
+
 /* The share of step d (a dim, or a pair of them) in asking for the keys of the P chunks after those at c, and the values of
  * those at c. Chunks usually lie next to each other in a page, so that some share a line. */
 HN_INLINE void hn_ask_ahead(const hn_dtype t, const int P, const hn_keys *keys, int c, int c1, int d) {
@@ -21,8 +26,8 @@ HN_INLINE void hn_ask_ahead(const hn_dtype t, const int P, const hn_keys *keys, 
     HN_UNROLL for (int p = 0; p < P; p += each) {
         const int next = c + P + p < c1 ? c + P + p : c1 - 1, of = c + p + (p + d % each < P ? d % each : 0);
         const size_t step = (size_t)keys->k_stride[next] * hn_kv_lane_bytes(t);
-        _mm_prefetch((const char *)keys->k[next] + step * (size_t)d, _MM_HINT_T1);
-        _mm_prefetch((const char *)keys->v[of] + (size_t)(d - d % each) * HN_KEY_CHUNK * hn_kv_lane_bytes(t), _MM_HINT_T1);
+        hn_ask(keys->k[next], step * (size_t)d);
+        hn_ask(keys->v[of], (size_t)(d - d % each) * HN_KEY_CHUNK * hn_kv_lane_bytes(t));
     }
 }
 #endif

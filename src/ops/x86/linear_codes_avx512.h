@@ -34,13 +34,16 @@ HN_INLINE int groups_of(const hn_dtype t) { return hn_layout_of(t).inputs / 64; 
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------ */
 
-/* The piece of `bits` bits of code line r, moved to bit `to` of its bytes; the other bits are anything. */
+/* The piece of `bits` bits of code line r, moved to bit `to` of its bytes; the other bits are anything.
+ * gcc takes these counts as int, clang as unsigned. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 HN_INLINE __m512i piece_at(const unsigned char *lines, const int bits, const int r, const int to) {
     const __m512i v = _mm512_load_si512(lines + 64 * (r % bits));
     const int from = bits * (r / bits);
-    return from > to ? _mm512_srli_epi16(v, (unsigned)(from - to))
-         : from < to ? _mm512_slli_epi16(v, (unsigned)(to - from)) : v;
+    return from > to ? _mm512_srli_epi16(v, from - to) : from < to ? _mm512_slli_epi16(v, to - from) : v;
 }
+#pragma GCC diagnostic pop
 
 /* The levels of a type plus 128, to be looked up in each of the four parts of a vector. */
 HN_INLINE __m512i levels_of(const hn_dtype t) {

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_out_test.c - a name has the old file or the whole new one, whatever goes wrong; and what is no file is left alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/file_out.h"
+#include "base/mem.h"
+#include "base/tree_for_tests.h"
+
+static const char *test_path(const char *name) {
+    static char path[4][400];
+    static int next;
+    char *p = path[next++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", tree_root, name);
+    return p;
+}
+
+/* Entries of the folder; removes them. */
+static int clear_folder(void) {
+    DIR *d = opendir(tree_root);
+    int n = 0;
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d));) {
+        if (e->d_name[0] == '.') continue;
+        n++;
+        assert_int_equal(remove(test_path(e->d_name)), 0);
+    }
+    closedir(d);
+    return n;
+}
+
+static void write_text(hn_out *o, const char *text) {
+    assert_int_equal(hn_out_write(o, text, strlen(text), NULL), HUNCH_OK);
+}
+
+static void put(const char *name, const char *text, bool keep, hunch_status want) {
+    hn_out *o;
+    hunch_error err = {0};
+    assert_int_equal(hn_out_open(&o, test_path(name), true, &err), HUNCH_OK);
+    hunch_status st = hn_out_write(o, text, strlen(text), &err);
+    if (!st && keep) st = hn_out_finish(&o, &err);
+    hn_out_abort(&o);
+    if (st != want) fail_msg("%s: status %d, '%s'", name, st, err.message);
+    if (want) assert_non_null(strstr(err.message, name));
+}
+
+static void assert_holds(const char *name, const char *text) {
+    char *data;
+    size_t size;
+    hunch_error err = {0};
+    assert_int_equal(hn_file_read(test_path(name), 1 << 20, &data, &size, &err), HUNCH_OK);
+    assert_int_equal(size, strlen(text));
+    assert_memory_equal(data, text, size);
+    hn_free(data);
+}
+
+static void test_whole_or_not_at_all(void **state) {
+    (void)state;
+    hn_out *a, *b;
+    put("x", "dropped", false, HUNCH_OK);
+    assert_false(hn_exists(test_path("x")));
+    put("x", "first", true, HUNCH_OK);
+    assert_holds("x", "first");
+    put("x", "dropped", false, HUNCH_OK);
+    assert_holds("x", "first");
+    assert_int_equal(hn_out_open(&a, test_path("x"), true, NULL), HUNCH_OK);
+    assert_int_equal(hn_out_open(&b, test_path("x"), true, NULL), HUNCH_OK); /* two at once */
+    write_text(a, "from a");
+    write_text(b, "from b");
+    assert_holds("x", "first");
+    assert_int_equal(hn_out_finish(&b, NULL), HUNCH_OK);
+    assert_holds("x", "from b");
+    assert_int_equal(hn_out_finish(&a, NULL), HUNCH_OK);
+    assert_holds("x", "from a");
+    assert_int_equal(clear_folder(), 1); /* nothing is left beside it */
+}
+
+static void test_no_room(void **state) {
+    (void)state;
+    struct rlimit old, small;
+    static char text[20000];
+    memset(text, 'x', sizeof text - 1);
+    put("x", "before", true, HUNCH_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){10000, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    put("x", text, true, HUNCH_FAILED);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_holds("x", "before");
+    assert_int_equal(clear_folder(), 1);
+}
+
+/* A pipe or a device that was replaced by a file would be missed. */
+static void test_what_is_no_file(void **state) {
+    (void)state;
+    hn_out *o;
+    hunch_error err = {0};
+    assert_int_equal(mkfifo(test_path("pipe"), 0600), 0);
+    assert_int_equal(mkdir(test_path("folder"), 0700), 0);
+    assert_int_equal(hn_out_open(&o, test_path("pipe"), true, &err), HUNCH_FAILED);
+    assert_non_null(strstr(err.message, "regular file"));
+    assert_int_equal(hn_out_open(&o, test_path("folder"), true, &err), HUNCH_FAILED);
+    assert_non_null(strstr(err.message, "is a folder"));
+    assert_int_equal(hn_out_open(&o, test_path("nowhere/x"), true, &err), HUNCH_FAILED);
+    assert_non_null(strstr(err.message, "nowhere/x"));
+    assert_int_equal(hn_out_open(&o, "/dev/null", true, &err), HUNCH_FAILED);
+    for (int after = 0; after < 3; after++) {
+        hn_fault_arm(HN_FAULT_ALLOC, after, false);
+        assert_int_equal(hn_out_open(&o, test_path("y"), true, &err), HUNCH_NO_MEMORY);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_null(o);
+    }
+    assert_int_equal(clear_folder(), 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_or_not_at_all), cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_what_is_no_file)};
+    return cmocka_run_group_tests(tests, tree_make, tree_remove);
+}

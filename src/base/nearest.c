@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nearest.c - see nearest.h. */
+#include "base/nearest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool same_letter(char a, char b) {
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+size_t hn_word_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
+    enum { LONGEST = 80 };
+    size_t rows[3][LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2]; /* of the table of prefixes */
+    n_a = least(n_a, LONGEST);
+    n_b = least(n_b, LONGEST);
+    for (size_t j = 0; j <= n_b; j++) row[j] = j;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
+        row[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            row[j] = least(above[j - 1] + !same_letter(a[i - 1], b[j - 1]), least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+    }
+    return row[n_b];
+}
+
+const char *hn_nearest(const char *word, const char *const *names, size_t n) {
+    const size_t len = strlen(word), most = (len + 2) / 3;
+    const char *best = NULL;
+    size_t letters = 0, nearest = 0;
+    for (const char *c = word; *c; c++) letters += isalnum((unsigned char)*c) != 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t far = hn_word_distance(word, len, names[i], strlen(names[i]));
+        if (letters >= 2 && far > 1 && strncasecmp(word, names[i], len) == 0) far = 1;
+        /* With every letter another it is another word: -x is not nearly -m. */
+        if (far > most || far >= letters || (best && far >= nearest)) continue;
+        best = names[i];
+        nearest = far;
+    }
+    return best;
+}
+
+char *hn_nearest_hint(char *out, size_t size, const char *word, const char *const *names, size_t n) {
+    const char *near = hn_nearest(word, names, n);
+    out[0] = '\0';
+    if (near) snprintf(out, size, ", did you mean %s?", near);
+    return out;
+}

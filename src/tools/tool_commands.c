@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_commands.c - see tool_commands.h: the table of subcommands and of topics. Texts only. */
+#include "tool_commands.h"
+
+#include <string.h>
+
+#include "hunch/hunch.h"
+
+const tool_command tool_commands[] = {
+    {TOOL_RUN, "run", "answers one prompt, and says how fast and where each token came from",
+     "MODEL [TEXT | -f FILE | --tokens FILE] [--draft SPEC]... [FLAG...]",
+     "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and --tokens "
+     "it is read from standard input, where that is no terminal.\n\n"
+     "A FILE is a text (one newline at its end is dropped) or one line of JSON with \"prompt\", or \"messages\" and perhaps "
+     "\"tools\", or \"tokens\"; \"prediction\" is the text that a `prediction` drafter expects. Sampling is the model's own "
+     "unless flags say otherwise, else temperature 0.\n\n"
+     "On a terminal every token has the colour of the drafter that proposed it, and the last lines say which is whose.",
+     {"MODEL", "TEXT"},
+     {{"Ask a question; the drafts are automatic.", "hunch run model.gguf \"Why is the sky blue?\""},
+      {"Summarise a file; its own words make good drafts.", "hunch run model.gguf -f article.txt -n 200 --draft ngram"},
+      {"Three answers with seeds 7, 8 and 9, as JSON.",
+       "hunch run model.gguf \"Tell a story.\" --temperature 0.8 --seed 7 --samples 3 --json-lines"},
+      {"See what the controller weighed in every round.", "hunch run model.gguf \"Count to twenty.\" --why"}},
+     tool_run},
+    {TOOL_CHAT, "chat", "a conversation, line by line; Ctrl-C stops an answer",
+     "MODEL [--system TEXT] [--draft SPEC]... [FLAG...]",
+     "Reads standard input: a terminal, or a pipe with one message a line. A line that ends in a backslash goes on in the next; "
+     "/help lists what else a line can say. With --json-lines each answer is one object of the shape that run has.",
+     {"MODEL"},
+     {{"Talk.", "hunch chat model.gguf"},
+      {"Talk to somebody.", "hunch chat model.gguf --system \"You are a laconic pirate.\" --temperature 0.7"},
+      {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
+     tool_chat},
+    {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
+     "MODEL [TEXT | -f PROMPTS] [--draft SPEC]... [FLAG...]",
+     "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the prompt a row "
+     "may hold \"messages\" (and \"tools\") or \"tokens\". Each --draft is one method; A+B is one method of two drafters. Plain "
+     "and drafted generation take turns every 16 tokens.\n\n"
+     "ratio is plain decode time / drafted decode time over the same tokens, without prefill; its interval is a 90 % bootstrap "
+     "over slices of 16 tokens. The ratio of a method is the median over prompts; the total is of all times. tau is the "
+     "acceptance length: tokens a round. --repeat and --until-width pool the slices of all times that a prompt was answered, "
+     "each time with emptied stores (--cold).",
+     {"MODEL", "TEXT"},
+     {{"What is gained, and is it the same text?", "hunch compare model.gguf \"Write a limerick.\" --show"},
+      {"Two methods over a file of prompts.", "hunch compare model.gguf -f prompts.jsonl --draft ngram --draft suffix -n 64"},
+      {"A drafting model beside the free ones.",
+       "hunch compare model.gguf -f prompts.jsonl --draft model:small.gguf+ngram -n 64 --json"}},
+     tool_compare},
+    {TOOL_BENCH, "bench", "what this machine allows, and what passes and generation make of it",
+     "MODEL [--rows LIST] [--contexts LIST] [FLAG...] | --machine",
+     "limit is what the read bandwidth of the same seconds and the machine's arithmetic allow; reached is limit / time; t/t1 is "
+     "the time of a pass / that of one row at that context; read is the share of the read bandwidth; mad is the median distance "
+     "from the median; commit is of half the rows, the rest rolled back. Medians of 7 turns. Contexts that the model lacks are "
+     "left out.\n\n"
+     "--requests answers lines of standard input: info; pass ROWS CONTEXT (all logits), prefill N, decode N CONTEXT (a token): "
+     "milliseconds; quit.",
+     {"MODEL"},
+     {{"The machine alone.", "hunch bench --machine --quick"},
+      {"A model, quickly.", "hunch bench model.gguf --quick"},
+      {"With a plot.", "hunch bench model.gguf --svg passes.svg --json=passes.json"}},
+     tool_bench},
+    {TOOL_INSPECT, "inspect", "what a model file or folder holds, and what of it is used", "MODEL [--json]",
+     "Reads no weights: metadata, tensors, types, the tokenizer, and whether hunch runs it or why not.",
+     {"MODEL"},
+     {{"Look inside a file.", "hunch inspect model.gguf"},
+      {"Its chat template.", "hunch inspect model.gguf --json"}},
+     tool_inspect},
+    {TOOL_TOKENIZE, "tokenize", "token ids and pieces of a text, or a rendered chat template",
+     "MODEL [TEXT | -f FILE [--json-lines]] | --messages VARS [--template FILE] [--text]",
+     "Special tokens in the text are read, no BOS is added. With --json-lines FILE holds rows {\"text\", \"parse_special\", "
+     "\"add_special\"}, and each gives one line. --template FILE --messages VARS --text needs no model.",
+     {"MODEL", "TEXT"},
+     {{"Ids and pieces.", "hunch tokenize model.gguf \"Once upon a time\""},
+      {"What a template makes of a conversation.", "hunch tokenize --template chat.jinja --messages talk.json --text"}},
+     tool_tokenize},
+    {TOOL_LOGITS, "logits", "logits of every position, float32 [T, V], as a NumPy file",
+     "MODEL [TEXT | -f FILE | --tokens FILE] -o OUT.npy [FLAG...]",
+     "The text is taken as it is, without the chat template.", {"MODEL", "TEXT"},
+     {{"All logits of a sentence.", "hunch logits model.gguf \"Once upon a time\" -o logits.npy"}},
+     tool_logits},
+    {TOOL_DRAFT, "draft", "one round of a drafter behind a text, as a tree",
+     "MODEL [TEXT | -f FILE | --tokens FILE] --draft SPEC [--depth K] [--accept N] [-o OUT.safetensors] [FLAG...]",
+     "The text is taken as it is, without the chat template; the target's token behind it is the root of the tree. Greedy "
+     "unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, vocabulary], -inf where "
+     "it has none.",
+     {"MODEL", "TEXT"},
+     {{"What would it guess?", "hunch draft model.gguf \"one two three one two\" --draft suffix,mode=tree"}},
+     tool_draft},
+    {TOOL_SCORE, "score", "how likely a text is: nats a token, and perplexity",
+     "MODEL [TEXT | -f FILE | --tokens FILE] [--json] [FLAG...]",
+     "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half overlap: "
+     "each window starts half a window after the last, and scores the tokens that had no score yet.",
+     {"MODEL", "TEXT"},
+     {{"Perplexity of a file.", "hunch score model.gguf -f article.txt"}},
+     tool_score},
+    {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored", "FOLDER -o FILE.gguf",
+     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all.", {"FOLDER"},
+     {{"One file of a folder.", "hunch convert folder -o out.gguf"}},
+     tool_convert},
+    {TOOL_HELP, "help", "about hunch, a command or a topic", "[COMMAND | TOPIC]",
+     "hunch COMMAND --help says the same of a command; -h lists its most used flags alone.", {"COMMAND"},
+     {{"All that run can do.", "hunch help run"}, {"Every way to draft.", "hunch help drafts"}},
+     tool_help},
+    {TOOL_MANUAL, "manual", "a page for man", "[COMMAND] | --list",
+     "Prints the page of hunch, or of one of its commands (as \"run\" or \"hunch-run\"), in the language of troff; --list "
+     "prints the names of all pages.",
+     {"COMMAND"},
+     {{"Read one that is not installed.", "hunch manual run > hunch-run.1 && man -l hunch-run.1"}},
+     tool_manual},
+    {TOOL_COMPLETION, "completion", "a script that lets a shell complete commands, flags and values", "bash|zsh|fish",
+     "Load it where the shell starts. The script asks hunch itself what fits: commands, flags and their values, drafters and "
+     "their keys, downloads and files.",
+     {"SHELL"},
+     {{"bash: in ~/.bashrc", "source <(hunch completion bash)"},
+      {"zsh: in ~/.zshrc, behind compinit", "source <(hunch completion zsh)"},
+      {"fish: in ~/.config/fish/config.fish", "hunch completion fish | source"}},
+     tool_completion},
+    {TOOL_VERSION, "version", "version, instruction level, compiler and libraries", "[--json]",
+     "What a report of a fault should hold. hunch --version is the same.", {NULL}, {{"As JSON.", "hunch version --json"}},
+     tool_version},
+    {0, NULL, NULL, NULL, NULL, {NULL}, {{NULL, NULL}}, NULL},
+};
+
+const tool_example tool_first_examples[] = {
+    {"Ask something.", "hunch run model.gguf \"Why is the sky blue?\""},
+    {"Talk.", "hunch chat model.gguf"},
+    {"Is it faster, and the same text?", "hunch compare model.gguf \"List ten animals.\" --draft ngram --show"},
+    {"What is in a file?", "hunch inspect model.gguf"},
+    {NULL, NULL},
+};
+
+const tool_topic tool_topics[] = {
+    {"models", "where models come from, and what runs",
+     "MODEL is a GGUF file (of a split one its first part), a Hugging Face folder, or the name of something that another program "
+     "has downloaded. hunch downloads nothing itself. Dense families run (Llama, SmolLM, Mistral, Qwen, Granite, Phi, Gemma); "
+     "hunch inspect MODEL says whether one does. A path that exists goes before a download of that name.",
+     {{"org/name", "in Hugging Face's cache: a folder, or its one GGUF file; org/name@revision, org/name:Q4_K_M"},
+      {"name:tag", "in Ollama's; space/name:tag"},
+      {"file, file.gguf", "in hunch's and llama.cpp's"}}},
+    {"drafts", "SPECs: every way to draft", NULL, {{NULL, NULL}}},
+    {"environment", "variables that hunch reads", "",
+     {{"HUNCH_CACHE", "hunch's folder: measured costs of passes, and models; default $XDG_CACHE_HOME/hunch, ~/.cache/hunch"},
+      {"HF_HUB_CACHE, HF_HOME", "where Hugging Face's downloads lie; default ~/.cache/huggingface/hub"},
+      {"OLLAMA_MODELS", "where Ollama's lie; default ~/.ollama/models and its service's"},
+      {"LLAMA_CACHE", "where llama.cpp's lie; default ~/.cache/llama.cpp"},
+      {"NO_COLOR", "no colours, unless --color=always"},
+      {"CLICOLOR_FORCE", "colours also where output is no terminal, unless it is 0"},
+      {"TERM, COLORTERM", "which colours there are; TERM=dumb: none, and no progress bars"},
+      {"COLUMNS", "width of what is shown side by side where output is no terminal"}}},
+    {"exit", "what a command's exit code says", "",
+     {{"0", "done"},
+      {"1", "failed: input, output, or a fault of hunch"},
+      {"2", "wrong usage: a flag, a prompt or a request that cannot be served"},
+      {"3", "refused: a model that is damaged, unknown or does not fit"},
+      {"4", "out of memory"},
+      {"130", "interrupted"}}},
+    {NULL, NULL, NULL, {{NULL, NULL}}},
+};
+
+const tool_command *tool_command_find(unsigned bit) {
+    const tool_command *c = tool_commands;
+    while (c->name && c->bit != bit)
+        c++;
+    return c;
+}
+
+const tool_command *tool_command_named(const char *name) {
+    for (const tool_command *c = tool_commands; c->name; c++)
+        if (strcmp(name, c->name) == 0)
+            return c;
+    return NULL;
+}
+
+const char *tool_command_near(const char *name, bool topics) {
+    const char *names[sizeof tool_commands / sizeof *tool_commands + sizeof tool_topics / sizeof *tool_topics];
+    size_t n = 0;
+    for (const tool_command *c = tool_commands; c->name; c++)
+        names[n++] = c->name;
+    for (const tool_topic *t = tool_topics; topics && t->name; t++)
+        names[n++] = t->name;
+    return hunch_nearest(name, names, n);
+}

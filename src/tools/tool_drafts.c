@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_drafts.c - see tool_drafts.h: a table. */
+#include "tool_drafts.h"
+
+#include <stddef.h>
+
+const char tool_drafts_text[] =
+    "A SPEC is KIND[:PATH][,key=value...]. Several joined by + propose together, and the model checks all of it in one pass: "
+    "--draft ngram+suffix,mode=tree. With any of them the text is the one that the model gives alone. Under `run` and `chat` "
+    "several --draft are one method; under `compare` each is a method of its own.";
+
+const tool_draft_kind tool_draft_kinds[] = {
+    {"auto", NULL, "ngram and suffix; each round a controller decides which of their rows are worth verifying, or none "
+     "(run --why prints it). The default", {{NULL, NULL, NULL}}},
+    {"none", NULL, "plain decoding", {{NULL, NULL, NULL}}},
+    {"ngram", NULL, "what followed where the last tokens of this text stood before",
+     {{"form", "recent|pld|hf|longest|simple|map-k|map-k4v|mod", "how places are found and chosen; default recent"},
+      {"min", "1..32", "tokens that must agree; of form mod the shortest draft, to 63"},
+      {"max", "1..32", "tokens that are looked for at most"},
+      {"depth", "1..63", "tokens drafted at most; by form 8 to 63"},
+      {"grow", "0.1..63", "of form recent: tokens drafted for each that agrees, default 1"}}},
+    {"suffix", NULL, "suffixes of this text and of earlier ones, with their counts",
+     {{"mode", "path|tree", "one likeliest path, or branches; default path"},
+      {"depth", "1..63", "tokens drafted at most, default 16"},
+      {"window", "2..64", "tokens of a suffix at most, default 64"},
+      {"factor", "0..64", "depth for each token that matches, default 1"},
+      {"offset", "-64..64", "and that much more, default 0"},
+      {"min_p", "0..1", "tokens less likely than that are not drafted, default 0.3"},
+      {"max_texts", "0..1000000", "earlier texts that are kept, default 10000"},
+      {"mib", "1..65536", "memory for them, default 64"},
+      {"text", "256..16777216", "tokens of a text that are kept, default 131072"}}},
+    {"cache", "[:FILE]", "n-gram counts of this text, of earlier ones, and of a FILE in llama.cpp's lookup-cache format",
+     {{"dynamic", "FILE", "counts of earlier texts to begin with"},
+      {"save", "FILE", "where they go at the end"},
+      {"depth", "1..63", "tokens drafted at most, default 8"},
+      {"mib", "1..1048576", "memory for counts, default 64"}}},
+    {"prediction", "[:FILE]", "the text of FILE, or the \"prediction\" of a prompt's row; survives insertions, deletions, renames",
+     {{"depth", "1..63", "tokens drafted at most, default 16"},
+      {"window", "1..1024", "tokens within which it finds its place again, default 64"}}},
+    {"model", ":MODEL", "a smaller model of the same vocabulary",
+     {{"precision", "native|f32", "default: as the target"},
+      {"kv", "bf16|f16|f32", "default: as the target"},
+      {"depth", "1..63", "tokens drafted, default 5"}}},
+    {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
+     {{"accept", "0..1", "that probability, default 1"},
+      {"depth", "1..63", "tokens drafted, default 4"},
+      {"tree", "shaped|random", "default shaped"},
+      {"width", "1..16", "children of a node"},
+      {"seed", "0..", "of its coins, default 0"},
+      {"cost_us", "0..1000000", "microseconds that it pretends to need, default 0"}}},
+    {NULL, NULL, NULL, {{NULL, NULL, NULL}}},
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_drafts.h - the SPECs of drafters, for help and completion. tests/command_help_test.c holds the table against what the
+ * library takes, kind by kind and key by key. */
+#ifndef HN_TOOL_DRAFTS_H
+#define HN_TOOL_DRAFTS_H
+
+typedef struct tool_draft_key {
+    const char *name, *value; /* value: its range, or words with | between them */
+    const char *help;
+} tool_draft_key;
+
+typedef struct tool_draft_kind {
+    const char *name;
+    const char *path; /* "[:FILE]", ":MODEL"; NULL: it takes none */
+    const char *help;
+    tool_draft_key keys[10]; /* to a NULL name */
+} tool_draft_kind;
+
+extern const tool_draft_kind tool_draft_kinds[]; /* to a NULL name */
+extern const char tool_drafts_text[];            /* what holds for all */
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_flags.c - see tool_flags.h: the table, and looking things up in it. */
+#include "tool_flags.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool_commands.h"
+#include "tool_options.h"
+
+enum { READ, ANSWER, DRAFTING, LOSSY, SAMPLING, PENALTIES, MEASURING, ENGINE, OUTPUT };
+const char *const tool_groups[] = {[READ] = "What to read",
+                                   [ANSWER] = "How much to answer",
+                                   [DRAFTING] = "Drafting: faster, the same text",
+                                   [LOSSY] = "Lossy drafting: changes what is said",
+                                   [SAMPLING] = "Sampling",
+                                   [PENALTIES] = "Penalties",
+                                   [MEASURING] = "Measuring",
+                                   [ENGINE] = "Engine",
+                                   [OUTPUT] = "Output",
+                                   NULL};
+
+static const char *const kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
+static const char *const precision_names[] = {"native", "f32", NULL};
+static const char *const verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
+static const char *const color_names[] = {"auto", "always", "never", NULL};
+
+enum {
+    PROMPTED = TOOL_RUN | TOOL_COMPARE,
+    TEXTED = TOOL_RUN | TOOL_COMPARE | TOOL_LOGITS | TOOL_SCORE | TOOL_DRAFT,
+    GENERATES = TOOL_RUN | TOOL_COMPARE | TOOL_CHAT,
+    SAMPLED = GENERATES | TOOL_DRAFT,
+    ENGINED = TEXTED | TOOL_CHAT | TOOL_BENCH,
+    ALL = ENGINED | TOOL_TOKENIZE | TOOL_INSPECT | TOOL_CONVERT,
+    EVERY = ALL | TOOL_HELP | TOOL_MANUAL | TOOL_COMPLETION | TOOL_VERSION
+};
+
+#define AT(field) offsetof(tool_options, field)
+const tool_flag tool_flags[] = {
+    {"--model", "-m", TOOL_TEXT, AT(model), ALL, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (hunch help models)"},
+    {"--prompt", "-p", TOOL_TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the text; - reads standard input"},
+    {"--file", "-f", TOOL_TEXT, AT(file), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
+    {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TEXTED, READ, 0, 0, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},
+    {"--raw", NULL, TOOL_SWITCH, AT(raw), GENERATES, READ, 0, 0, NULL, NULL, "text without the chat template"},
+    {"--chat-template-file", NULL, TOOL_TEXT, AT(chat_template_file), GENERATES, READ, 0, 0, NULL, "FILE", "a chat template instead of the model's own"},
+    {"--template-arg", NULL, TOOL_TEXTS, AT(template_args), GENERATES, READ, 0, 0, NULL, "K=V", "a variable of the chat template, such as enable_thinking=false; V is JSON, else a text (repeatable)"},
+    {"--tools", NULL, TOOL_TEXT, AT(chat_tools_file), GENERATES, READ, 0, 0, NULL, "FILE", "tools that the template tells the model of: a JSON array, in OpenAI's shape as a rule"},
+    {"--system", NULL, TOOL_TEXT, AT(system), TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the system message of the conversation"},
+    {"--output", "-o", TOOL_TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, OUTPUT | TOOL_BASIC, 0, 0, NULL, "FILE", "the file to write"},
+    {"-n", NULL, TOOL_INT, AT(n), GENERATES, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
+    {"--ignore-eos", NULL, TOOL_SWITCH, AT(ignore_eos), GENERATES, ANSWER, 0, 0, NULL, NULL, "do not stop at the end-of-sequence token"},
+    {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT", "end the text before TEXT (repeatable)"},
+    {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC", "KIND[:PATH][,key=value...], such as ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default auto"},
+    {"--verify", NULL, TOOL_CHOICE, AT(verify), GENERATES, DRAFTING, 0, 0, verify_names, "RULE", "the lossless rule that accepts drafts: greedy, match, ratio, block or traversal; default: greedy at temperature 0, else match"},
+    {"--lossy-lenience", NULL, TOOL_ABOVE, AT(lossy_lenience), GENERATES, LOSSY, 0, 1, NULL, "L", "accept drafts with min(1, p/(L q))"},
+    {"--lossy-typical", NULL, TOOL_PAIR, AT(lossy_typical), GENERATES, LOSSY, 0, 1, NULL, "EPS,ALPHA", "accept drafts of p > min(EPS, ALPHA e^-entropy)"},
+    {"--lossy-top-m", NULL, TOOL_INT, AT(lossy_top_m), GENERATES, LOSSY, 1, INT_MAX, NULL, "M", "accept drafts among the M likeliest"},
+    {"--temperature", NULL, TOOL_REAL, AT(temperature), SAMPLED, SAMPLING | TOOL_BASIC, 0, 1000, NULL, "T", "0 is greedy; default: the model's, else 0"},
+    {"--top-k", NULL, TOOL_INT, AT(top_k), SAMPLED, SAMPLING, 0, INT_MAX, NULL, "K", "keep the K likeliest tokens; 0 is off"},
+    {"--top-p", NULL, TOOL_ABOVE, AT(top_p), SAMPLED, SAMPLING, 0, 1, NULL, "P", "keep the likeliest tokens that hold P; 1 is off"},
+    {"--min-p", NULL, TOOL_REAL, AT(min_p), SAMPLED, SAMPLING, 0, 1, NULL, "P", "drop tokens below P times the likeliest; 0 is off"},
+    {"--top-n-sigma", NULL, TOOL_REAL, AT(top_n_sigma), SAMPLED, SAMPLING, 0, 1000, NULL, "S", "keep logits within S standard deviations of the largest; 0 is off"},
+    {"--typical", NULL, TOOL_REAL, AT(typical), SAMPLED, SAMPLING, 0, 1, NULL, "P", "keep the tokens of the most typical information that hold P; 0 and 1 are off"},
+    {"--xtc-probability", NULL, TOOL_REAL, AT(xtc_probability), SAMPLED, SAMPLING, 0, 1, NULL, "P", "with this probability drop all tokens of --xtc-threshold but the last; 0 is off"},
+    {"--xtc-threshold", NULL, TOOL_REAL, AT(xtc_threshold), SAMPLED, SAMPLING, 0, 0.5, NULL, "P", "probability from which XTC drops, default 0.1"},
+    {"--repetition-penalty", NULL, TOOL_REAL, AT(repetition_penalty), SAMPLED, PENALTIES, 0, 100, NULL, "R", "divides logits of tokens that prompt or answer hold; 0 and 1 are off"},
+    {"--presence-penalty", NULL, TOOL_REAL, AT(presence_penalty), SAMPLED, PENALTIES, -2, 2, NULL, "X", "subtracted once from tokens of the answer; 0 is off"},
+    {"--frequency-penalty", NULL, TOOL_REAL, AT(frequency_penalty), SAMPLED, PENALTIES, -2, 2, NULL, "X", "subtracted as often as the answer holds the token; 0 is off"},
+    {"--dry-multiplier", NULL, TOOL_REAL, AT(dry_multiplier), SAMPLED, PENALTIES, 0, 1000, NULL, "X", "penalty of repeating a sequence (DRY); 0 is off"},
+    {"--dry-base", NULL, TOOL_REAL, AT(dry_base), SAMPLED, PENALTIES, 1, 100, NULL, "X", "grows the DRY penalty a token, default 1.75"},
+    {"--dry-allowed-length", NULL, TOOL_INT, AT(dry_allowed_length), SAMPLED, PENALTIES, 1, 1000, NULL, "N", "repetitions of N tokens cost nothing yet, default 2"},
+    {"--dry-range", NULL, TOOL_INT, AT(dry_range), SAMPLED, PENALTIES, 0, INT_MAX, NULL, "N", "tokens that DRY looks back; 0, the default: all"},
+    {"--dry-breaker", NULL, TOOL_TEXTS, AT(breakers), SAMPLED, PENALTIES, 0, 0, NULL, "TEXT", "tokens that hold TEXT end a repetition (repeatable); default: newline, colon, quote, asterisk"},
+    {"--logit-bias", NULL, TOOL_BIASES, AT(biases), SAMPLED, PENALTIES, 0, 0, NULL, "ID=BIAS", "adds BIAS to a token's logit; -inf forbids it (repeatable)"},
+    {"--seed", NULL, TOOL_INT64, AT(seed), SAMPLED, SAMPLING | TOOL_BASIC, 0, 9223372036854775807.0, NULL, "S", "of the random streams; default: random, and reported"},
+    {"--logprobs", NULL, TOOL_SWITCH, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, 0, NULL, NULL, "the target's log-probability of every token (with --json or --json-lines)"},
+    {"--why", NULL, TOOL_SWITCH, AT(why), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL, "what the controller considered and chose, a line a round"},
+    {"--samples", NULL, TOOL_INT, AT(samples), TOOL_RUN, ANSWER, 1, INT_MAX, NULL, "N", "N answers with seeds S, S+1, ... (with --json-lines)"},
+    {"--cold", NULL, TOOL_SWITCH, AT(cold), TOOL_COMPARE, MEASURING, 0, 0, NULL, NULL, "empty what drafters learned before each prompt"},
+    {"--repeat", NULL, TOOL_INT, AT(repeat), TOOL_COMPARE, MEASURING, 1, 100000, NULL, "N", "answer each prompt N times, with emptied stores each time"},
+    {"--until-width", NULL, TOOL_ABOVE, AT(until_width), TOOL_COMPARE, MEASURING, 0, INT_MAX, NULL, "W", "repeat each prompt until its interval is within +-W, at most --repeat (32) times"},
+    {"--show", NULL, TOOL_SWITCH, AT(show), TOOL_COMPARE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "show the answers side by side, coloured by who proposed each token"},
+    {"--rows", NULL, TOOL_INTS, AT(rows), TOOL_BENCH, MEASURING | TOOL_BASIC, 1, 64, NULL, "LIST", "rows of a pass, default 1,2,3,4,6,8,12,16,24,32,48,64; with --profile 1,8"},
+    {"--contexts", NULL, TOOL_INTS, AT(contexts), TOOL_BENCH, MEASURING | TOOL_BASIC, 0, INT_MAX, NULL, "LIST", "committed rows before the pass, default 256,2048,8192; with --profile 256,2048"},
+    {"--machine", NULL, TOOL_SWITCH, AT(machine), TOOL_BENCH, MEASURING | TOOL_BASIC, 0, 0, NULL, NULL, "the machine alone, without a model: reading by threads, pages and size, arithmetic, barrier"},
+    {"--profile", NULL, TOOL_SWITCH, AT(profile), TOOL_BENCH, MEASURING, 0, 0, NULL, NULL, "where the time of a pass goes, by kind of operation"},
+    {"--requests", NULL, TOOL_SWITCH, AT(requests), TOOL_BENCH, MEASURING, 0, 0, NULL, NULL, "measure what lines of standard input ask for (text above)"},
+    {"--quick", NULL, TOOL_SWITCH, AT(quick), TOOL_BENCH, MEASURING | TOOL_BASIC, 0, 0, NULL, NULL, "3 turns instead of 7, and fewer rows and contexts by default"},
+    {"--depth", NULL, TOOL_INT, AT(depth), TOOL_DRAFT, DRAFTING | TOOL_BASIC, 1, HUNCH_MAX_DEPTH, NULL, "K", "levels to draft, default 8"},
+    {"--accept", NULL, TOOL_INT, AT(accept), TOOL_DRAFT, DRAFTING, 0, HUNCH_MAX_DEPTH, NULL, "N", "commit N drafts of the chain and show the second round"},
+    {"--template", NULL, TOOL_TEXT, AT(template_file), TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "a chat template to render, instead of the model's"},
+    {"--messages", NULL, TOOL_TEXT, AT(messages_file), TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "variables of the template: a JSON object with \"messages\""},
+    {"--text", NULL, TOOL_SWITCH, AT(text_only), TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "print the rendered text, not its ids (needs no model)"},
+    {"--now", NULL, TOOL_TEXT, AT(now), TOOL_TOKENIZE, READ, 0, 0, NULL, "TIME", "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
+    {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 1024, NULL, "N", "sequences at once, default 1"},
+    {"--threads", NULL, TOOL_INT, AT(threads), ENGINED, ENGINE | TOOL_BASIC, 1, 256, NULL, "N", "threads of a pass; default: the cores this process may use"},
+    {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED, ENGINE, 0, 0, NULL, "LEVEL", "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
+    {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE", "native, or f32 as the published reference computes; default native"},
+    {"--mapped", NULL, TOOL_SWITCH, AT(mapped), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
+    {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED, ENGINE, 0, 0, kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
+    {"--context", NULL, TOOL_INT, AT(context), ENGINED, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192 (score: of a window)"},
+    {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
+    {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},
+    {"--no-prefix-reuse", NULL, TOOL_SWITCH, AT(no_prefix_reuse), GENERATES, ENGINE, 0, 0, NULL, NULL, "read every prompt from its first token on"},
+    {"--json", NULL, TOOL_SWITCH, AT(json), (ALL & ~TOOL_CHAT & ~TOOL_BENCH) | TOOL_VERSION, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "JSON on standard output, everything else on standard error"},
+    {"--json-lines", NULL, TOOL_SWITCH, AT(json_lines), TOOL_RUN | TOOL_CHAT | TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "one JSON object a line"},
+    {"--json", NULL, TOOL_PLACE, AT(json_to), TOOL_BENCH, OUTPUT | TOOL_BASIC, 0, 0, NULL, "[=FILE]", "JSON on standard output instead of the table, or in FILE beside it"},
+    {"--csv", NULL, TOOL_PLACE, AT(csv_to), TOOL_BENCH, OUTPUT, 0, 0, NULL, "[=FILE]", "comma-separated values, likewise"},
+    {"--svg", NULL, TOOL_TEXT, AT(svg), TOOL_BENCH, OUTPUT, 0, 0, NULL, "FILE", "a plot of pass times by rows, and their limits"},
+    {"--color", NULL, TOOL_CHOICE, AT(color), ALL | TOOL_HELP, OUTPUT, 0, 0, color_names, "WHEN", "auto, always or never; default auto, which honours NO_COLOR"},
+    {"--quiet", "-q", TOOL_SWITCH, AT(quiet), ENGINED, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "only the answer and errors: no summary, no notes, no progress"},
+    {"--list", NULL, TOOL_SWITCH, AT(list), TOOL_MANUAL, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "the names of all pages"},
+    {"--help", "-h", TOOL_SWITCH, AT(help), EVERY, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "what can be done, at length; -h: the most used flags"},
+};
+const int tool_n_flags = sizeof tool_flags / sizeof *tool_flags;
+
+static bool is_named(const char *name, const char *text, size_t len) {
+    return name && strlen(name) == len && memcmp(name, text, len) == 0;
+}
+
+const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command) {
+    for (int i = 0; i < tool_n_flags; i++) {
+        const tool_flag *f = &tool_flags[i];
+        if ((f->commands & command) && (is_named(f->name, name, len) || is_named(f->alias, name, len)))
+            return f;
+    }
+    return NULL;
+}
+
+const char *tool_flag_near(const char *name, unsigned command) {
+    const char *names[2 * sizeof tool_flags / sizeof *tool_flags];
+    size_t n = 0;
+    for (int i = 0; i < tool_n_flags; i++) {
+        if (!(tool_flags[i].commands & command))
+            continue;
+        names[n++] = tool_flags[i].name;
+        if (tool_flags[i].alias)
+            names[n++] = tool_flags[i].alias;
+    }
+    return hunch_nearest(name, names, n);
+}
+
+/* The words that can be said: behind "default", where the list begins with it. */
+static const char *const *choice_words(const tool_flag *f) {
+    return f->choices + (strcmp(f->choices[0], "default") == 0);
+}
+
+char *tool_choices_text(const tool_flag *f, char *out, size_t size) {
+    size_t at = 0;
+    const char *const *words = choice_words(f);
+    out[0] = 0;
+    for (int i = 0; words[i] && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    return out;
+}
+
+const char *tool_choice_near(const tool_flag *f, const char *word) {
+    size_t n = 0;
+    const char *const *words = choice_words(f);
+    while (words[n])
+        n++;
+    return hunch_nearest(word, words, n);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_flags.h - the flags of all subcommands in one table, of which parser, help, manual and completion are made.
+ *
+ * To add a flag: a field in tool_options (tool_options.h), and a line in the table of tool_flags.c that says which commands
+ * know it. */
+#ifndef HN_TOOL_FLAGS_H
+#define HN_TOOL_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What its value is. PLACE: --flag for standard output, "-", or --flag=FILE. ABOVE, PAIR: min itself is too small. */
+enum tool_kind {
+    TOOL_SWITCH,
+    TOOL_TEXT,
+    TOOL_PLACE,
+    TOOL_INT,
+    TOOL_INT64,
+    TOOL_REAL,
+    TOOL_ABOVE,
+    TOOL_PAIR,
+    TOOL_CHOICE,
+    TOOL_TEXTS,
+    TOOL_INTS,
+    TOOL_BIASES
+};
+
+enum { TOOL_BASIC = 64 }; /* beside a group: among the flags that -h lists */
+
+typedef struct tool_flag {
+    const char *name, *alias; /* with their dashes; alias may be NULL */
+    enum tool_kind kind;
+    size_t at;                  /* offset in tool_options */
+    unsigned commands;          /* that know it */
+    unsigned group;             /* index in tool_groups, | TOOL_BASIC */
+    double min, max;            /* of numbers */
+    const char *const *choices; /* TOOL_CHOICE: accepted words, then NULL; "default" is what no flag means, and no word */
+    /* What the value is called: FILE and MODEL are paths, SPEC a drafter, LEVEL an instruction level; NULL: it takes none. */
+    const char *value, *help;
+} tool_flag;
+
+extern const tool_flag tool_flags[];
+extern const int tool_n_flags;
+extern const char *const tool_groups[]; /* headings, then NULL */
+
+/* The flag that the first len bytes of name are, NULL: this command has none of that name. */
+const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command);
+const char *tool_flag_near(const char *name, unsigned command); /* the nearest name, NULL: none is near */
+/* "a, b or c" of the words of a choice. Returns out. */
+char *tool_choices_text(const tool_flag *f, char *out, size_t size);
+const char *tool_choice_near(const tool_flag *f, const char *word);
+
+#endif

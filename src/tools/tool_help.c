@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_help.c - see tool_help.h. Owns the order of things on a page; their texts are those of the tables. */
+#include "tool_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_drafts.h"
+#include "tool_flags.h"
+#include "tool_options.h"
+
+/* ---- parts ----------------------------------------------------------------------------------------------------- */
+
+void tool_write_commands(tool_page *p) {
+    tool_page_items(p, 12);
+    for (const tool_command *c = tool_commands; c->name; c++)
+        tool_page_item(p, c->name, NULL, c->summary, false);
+}
+
+/* "-m, --model" and " MODEL". A short name stands first. */
+static void flag_left(const tool_flag *f, char name[80], char value[40]) {
+    const bool shorter = f->alias && f->alias[1] != '-';
+    snprintf(name, 80, "%s%s%s", shorter ? f->alias : f->name, f->alias ? ", " : "",
+             !f->alias ? "" : shorter ? f->name : f->alias);
+    snprintf(value, 40, "%s%s", f->value && f->kind != TOOL_PLACE ? " " : "", f->value ? f->value : "");
+}
+
+static bool flag_shown(const tool_flag *f, const tool_command *c, unsigned group, bool basic) {
+    return (f->commands & c->bit) && (f->group & ~(unsigned)TOOL_BASIC) == group && (!basic || (f->group & TOOL_BASIC));
+}
+
+void tool_write_flags(tool_page *p, const tool_command *c, bool basic) {
+    char name[80], value[40];
+    tool_page_items(p, 26);
+    for (unsigned group = 0; tool_groups[group]; group++) {
+        bool begun = false;
+        for (int i = 0; i < tool_n_flags; i++) {
+            const tool_flag *f = &tool_flags[i];
+            if (!flag_shown(f, c, group, basic))
+                continue;
+            if (!begun)
+                tool_page_heading(p, tool_groups[group]);
+            begun = true;
+            flag_left(f, name, value);
+            tool_page_item(p, name, value[0] ? value : NULL, f->help, false);
+        }
+    }
+}
+
+void tool_write_examples(tool_page *p, const tool_example *e, int most) {
+    if (!e->line)
+        return;
+    tool_page_heading(p, "Examples");
+    for (int i = 0; i < most && e[i].line; i++)
+        tool_page_example(p, e[i].what, e[i].line);
+}
+
+static void drafts_write(tool_page *p) {
+    char value[80];
+    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++) {
+        if (!p->roff)
+            putchar('\n');
+        tool_page_items(p, 18);
+        tool_page_item(p, k->name, k->path, k->help, false);
+        for (const tool_draft_key *key = k->keys; key->name; key++) {
+            const bool words = strchr(key->value, '|') != NULL;
+            char text[300];
+            snprintf(value, sizeof value, "=%s", words ? "WORD" : key->value);
+            snprintf(text, sizeof text, "%s%s%s", words ? key->value : "", words ? ": " : "", key->help);
+            for (char *bar = text; words && (bar = strchr(bar, '|'));)
+                *bar = ' ';
+            tool_page_item(p, key->name, value, text, true);
+        }
+    }
+}
+
+void tool_write_topic(tool_page *p, const tool_topic *t) {
+    tool_page_text(p, t->text ? t->text : tool_drafts_text);
+    if (!t->text) {
+        drafts_write(p);
+        return;
+    }
+    tool_page_items(p, 21);
+    for (size_t i = 0; i < sizeof t->items / sizeof *t->items && t->items[i].name; i++)
+        tool_page_item(p, t->items[i].name, NULL, t->items[i].text, false);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------------------------- */
+
+static void title_put(const tool_page *p, const char *name, const char *behind, const char *text) {
+    printf("%s%s%s%s - %s\n", tool_style(p->color, 'b'), name, behind, tool_style(p->color, '0'), text);
+}
+
+void tool_help_all(int color) {
+    tool_page p = tool_page_terminal(color);
+    char name[40];
+    snprintf(name, sizeof name, "hunch %s", hunch_version());
+    title_put(&p, name, "", "a language model answers faster, and says the same");
+    putchar('\n');
+    tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, and keeps "
+                       "exactly those that it would have said itself.");
+    tool_page_heading(&p, "Usage");
+    tool_page_synopsis(&p, "hunch", "COMMAND [MODEL] [FLAG...]");
+    tool_page_heading(&p, "Commands");
+    tool_write_commands(&p);
+    tool_write_examples(&p, tool_first_examples, TOOL_MOST_EXAMPLES);
+    tool_page_heading(&p, "Where models come from");
+    tool_page_text(&p, "MODEL is a GGUF file, a Hugging Face folder, or the name of something that Hugging Face's tools "
+                       "(org/name, org/name:Q4_K_M), Ollama (name:tag) or llama.cpp have downloaded.");
+    tool_page_heading(&p, "To read on");
+    tool_page_items(&p, 22);
+    tool_page_item(&p, "hunch COMMAND -h", NULL, "a command's most used flags; --help: all of them", false);
+    for (const tool_topic *t = tool_topics; t->name; t++) {
+        snprintf(name, sizeof name, "hunch help %s", t->name);
+        tool_page_item(&p, name, NULL, t->summary, false);
+    }
+}
+
+static int flags_count(const tool_command *c) {
+    int n = 0;
+    for (int i = 0; i < tool_n_flags; i++)
+        n += (tool_flags[i].commands & c->bit) != 0;
+    return n;
+}
+
+void tool_help_command(const tool_command *c, bool basic, int color) {
+    tool_page p = tool_page_terminal(color);
+    char command[40];
+    snprintf(command, sizeof command, "hunch %s", c->name);
+    title_put(&p, command, "", c->summary);
+    tool_page_heading(&p, "Usage");
+    tool_page_synopsis(&p, command, c->synopsis);
+    if (!basic) {
+        putchar('\n');
+        tool_page_text(&p, c->text);
+    }
+    tool_write_flags(&p, c, basic);
+    if (basic)
+        printf("\nhunch %s --help says all, of %d flags.\n", c->name, flags_count(c));
+    else
+        tool_write_examples(&p, c->examples, TOOL_MOST_EXAMPLES);
+}
+
+static void topic_show(const tool_topic *t, int color) {
+    tool_page p = tool_page_terminal(color);
+    title_put(&p, "hunch: ", t->name, t->summary);
+    putchar('\n');
+    tool_write_topic(&p, t);
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static int subject_show(const char *name, int color) {
+    const tool_command *c = tool_command_named(name);
+    if (c) {
+        tool_help_command(c, false, color);
+        return tool_done(HUNCH_OK);
+    }
+    for (const tool_topic *t = tool_topics; t->name; t++)
+        if (strcmp(t->name, name) == 0) {
+            topic_show(t, color);
+            return tool_done(HUNCH_OK);
+        }
+    const char *near = tool_command_near(name, true);
+    return near ? tool_usage("help: no command or topic %s, did you mean %s?", name, near)
+                : tool_usage("help: no command or topic %s, see hunch help", name);
+}
+
+int tool_help(int argc, char **argv) {
+    tool_options o;
+    int code = tool_options_parse(&o, TOOL_HELP, argc, argv);
+    if (code >= 0)
+        return code;
+    if (o.positional) {
+        code = subject_show(o.positional, o.color);
+    } else {
+        tool_help_all(o.color);
+        code = tool_done(HUNCH_OK);
+    }
+    tool_options_fini(&o);
+    return code;
+}

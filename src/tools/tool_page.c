@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_page.c - see tool_page.h. */
+#include "tool_page.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_terminal.h"
+
+enum { WIDEST = 100, USUAL = 80, NARROWEST = 40, INDENT = 2, DEEPER = 4, MOST_LEFT = 28 };
+
+tool_page tool_page_terminal(int color_mode) {
+    int width = tool_width_of(stdout);
+    if (width <= 0) /* through a pager it is still that terminal */
+        width = tool_width_of(stderr) > 0 ? tool_width_of(stderr) : USUAL;
+    return (tool_page){.color = tool_colors(color_mode, stdout),
+                       .width = width > WIDEST ? WIDEST : width < NARROWEST ? NARROWEST : width};
+}
+
+/* ---- for man --------------------------------------------------------------------------------------------------- */
+
+/* Text in which nothing is a request: a backslash, a hyphen that is one, a dot or quote that begins a line. */
+static void roff_put(const char *text, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if (i == 0 && (text[i] == '.' || text[i] == '\''))
+            fputs("\\&", stdout);
+        if (text[i] == '\\')
+            fputs("\\e", stdout);
+        else if (text[i] == '-')
+            fputs("\\-", stdout);
+        else if (text[i] == '`' || text[i] == '\'')
+            fputs(text[i] == '`' ? "\\(ga" : "\\(aq", stdout);
+        else if (text[i] == '^' || text[i] == '~')
+            fputs(text[i] == '^' ? "\\(ha" : "\\(ti", stdout);
+        else
+            putchar(text[i]);
+    }
+}
+
+static void roff_line(const char *text) {
+    roff_put(text, strlen(text));
+    putchar('\n');
+}
+
+static void roff_heading(const char *text) {
+    fputs(".SH ", stdout);
+    for (; *text; text++) {
+        const char upper = (char)toupper((unsigned char)*text);
+        roff_put(&upper, 1);
+    }
+    putchar('\n');
+}
+
+/* A paragraph begins; behind a heading it has begun. */
+static void roff_paragraph(tool_page *p) {
+    if (!p->fresh)
+        puts(".PP");
+    p->fresh = false;
+}
+
+static void roff_paragraphs(tool_page *p, const char *text) {
+    for (const char *end; *text; text = *end ? end + 2 : end) {
+        end = strstr(text, "\n\n");
+        end = end ? end : text + strlen(text);
+        roff_paragraph(p);
+        roff_put(text, (size_t)(end - text));
+        putchar('\n');
+    }
+}
+
+/* \fB and \fI: "-m, --model" in bold, MODEL in italics. */
+static void roff_item(const char *name, const char *value, const char *text, bool deep) {
+    if (deep)
+        puts(".RS");
+    fputs(".TP\n\\fB", stdout);
+    roff_put(name, strlen(name));
+    fputs("\\fR", stdout);
+    if (value) {
+        fputs("\\fI", stdout);
+        roff_put(value, strlen(value));
+        fputs("\\fR", stdout);
+    }
+    putchar('\n');
+    roff_line(text);
+    if (deep)
+        puts(".RE");
+}
+
+/* ---- for a terminal -------------------------------------------------------------------------------------------- */
+
+/* Columns of the first len bytes of UTF-8. */
+static int columns(const char *text, size_t len) {
+    int n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)text[i] & 0xC0) != 0x80;
+    return n;
+}
+
+/* Words from column `at` on, later lines from column `indent` on; ends the line. */
+static void words_put(const tool_page *p, const char *text, int at, int indent) {
+    bool first = true;
+    while (*text) {
+        const size_t len = strcspn(text, " \n");
+        const int wide = columns(text, len);
+        if (!first && at + 1 + wide > p->width) {
+            printf("\n%*s", indent, "");
+            at = indent;
+            first = true;
+        }
+        printf("%s%.*s", first ? "" : " ", (int)len, text);
+        at += wide + !first;
+        first = false;
+        text += len + strspn(text + len, " ");
+        if (*text == '\n') { /* an empty line follows */
+            text += strspn(text, "\n");
+            printf("\n\n%*s", indent, "");
+            at = indent;
+            first = true;
+        }
+    }
+    putchar('\n');
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------ */
+
+void tool_page_heading(tool_page *p, const char *text) {
+    p->fresh = p->roff;
+    if (p->roff)
+        roff_heading(text);
+    else
+        printf("\n%s%s%s\n", tool_style(p->color, 'b'), text, tool_style(p->color, '0'));
+}
+
+void tool_page_text(tool_page *p, const char *text) {
+    if (p->roff) {
+        roff_paragraphs(p, text);
+    } else if (*text) {
+        printf("%*s", INDENT, "");
+        words_put(p, text, INDENT, INDENT);
+    }
+}
+
+void tool_page_synopsis(tool_page *p, const char *command, const char *rest) {
+    if (p->roff) {
+        roff_paragraph(p);
+        fputs("\\fB", stdout);
+        roff_put(command, strlen(command));
+        fputs("\\fR ", stdout);
+        roff_line(rest);
+        return;
+    }
+    const int indent = INDENT + (int)strlen(command) + 1;
+    printf("%*s%s%s%s ", INDENT, "", tool_style(p->color, 'b'), command, tool_style(p->color, '0'));
+    words_put(p, rest, indent, indent);
+}
+
+void tool_page_items(tool_page *p, int longest) {
+    p->left = longest < MOST_LEFT ? longest : MOST_LEFT;
+}
+
+void tool_page_item(tool_page *p, const char *name, const char *value, const char *text, bool deep) {
+    if (p->roff) {
+        roff_item(name, value, text, deep);
+        p->fresh = false;
+        return;
+    }
+    const int begin = INDENT + (deep ? DEEPER : 0), used = (int)strlen(name) + (value ? (int)strlen(value) : 0);
+    const int indent = begin + p->left + 2;
+    printf("%*s%s%s%s%s", begin, "", tool_style(p->color, 'b'), name, tool_style(p->color, '0'), value ? value : "");
+    if (used > p->left)
+        printf("\n%*s", indent, "");
+    else
+        printf("%*s", p->left + 2 - used, "");
+    words_put(p, text, indent, indent);
+}
+
+void tool_page_example(tool_page *p, const char *what, const char *line) {
+    if (p->roff) {
+        roff_paragraph(p);
+        roff_line(what);
+        puts(".RS 4\n.EX");
+        roff_line(line);
+        puts(".EE\n.RE");
+    } else {
+        printf("  %s%s%s\n    %s\n", tool_style(p->color, 'd'), what, tool_style(p->color, '0'), line);
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_terminal.c - see tool_terminal.h. */
+#include "tool_terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool tool_is_terminal(FILE *f) {
+    return isatty(fileno(f));
+}
+
+/* "" where there is none. */
+static const char *variable(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+bool tool_colors(int mode, FILE *to) {
+    if (mode != TOOL_COLOR_AUTO)
+        return mode == TOOL_COLOR_ALWAYS;
+    if (*variable("NO_COLOR"))
+        return false;
+    const char *force = variable("CLICOLOR_FORCE");
+    return (*force && strcmp(force, "0") != 0) || (strcmp(variable("TERM"), "dumb") != 0 && tool_is_terminal(to));
+}
+
+/* The shades of the palette of 256 are the same everywhere, the eight first colours are whatever the terminal's owner likes. */
+static bool has_shades(void) {
+    return strstr(variable("TERM"), "256color") || *variable("COLORTERM");
+}
+
+const char *tool_color(bool on, int provenance) {
+    static const char *const drafter[2][6] = {
+        {"\033[36m", "\033[33m", "\033[32m", "\033[4;36m", "\033[4;33m", "\033[4;32m"},
+        {"\033[38;5;32m", "\033[38;5;172m", "\033[38;5;36m", "\033[4;38;5;32m", "\033[4;38;5;172m", "\033[4;38;5;36m"}};
+    if (!on)
+        return "";
+    return provenance < 0 ? "\033[0m" : drafter[has_shades()][provenance % 6];
+}
+
+const char *tool_style(bool on, char style) {
+    if (!on)
+        return "";
+    switch (style) {
+    case 'b': return "\033[1m";
+    case 'd': return "\033[2m";
+    case 'g': return "\033[32m";
+    case 'r': return "\033[31m";
+    case 'y': return "\033[33m";
+    default: return "\033[0m";
+    }
+}
+
+int tool_width_of(FILE *f) {
+    struct winsize w;
+    return ioctl(fileno(f), TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+int tool_width(void) {
+    int width = tool_width_of(stdout);
+    if (width > 0)
+        return width;
+    int n = atoi(variable("COLUMNS"));
+    return n >= 20 && n <= 1000 ? n : 100;
+}

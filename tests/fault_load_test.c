@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault_load_test.c - every allocation and every read of opening models and of the calls beside rounds fails, once and from
+ * then on: a clear status and one line each time, nothing lost, and the next try works. Rounds: fault_round_test.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "faults.h"
+#include "format/split_for_tests.h"
+
+/* Failures of the kind that a test does not break all of in the quick run: enough to meet each call with some luck. */
+enum { MANY = 400 };
+
+static hunch_status open_for(hunch_model **m, const char *path, bool mapped, bool text_only, hunch_error *err) {
+    hunch_model_options o;
+    hunch_model_options_defaults(&o);
+    o.threads = 2;
+    o.mapped = mapped;
+    o.text_only = text_only;
+    return hunch_model_open(m, path, &o, err);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct load {
+    const char *path;
+    bool mapped;
+} load;
+
+/* Logits of a few positions, too: a vector that was not read would show. */
+
+static void row_digest(void *user, size_t position, const float *logits, int vocab) {
+    (void)position;
+    digest_add(user, logits, (size_t)vocab * sizeof *logits);
+}
+
+static hunch_status evaluate(hunch_model *m, uint64_t *digest, hunch_error *err) {
+    static const hunch_token ids[] = {1, 5, 9, 3, 12};
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_engine_options_defaults(&o);
+    o.context = 32;
+    o.page_rows = 16;
+    hunch_status st = hunch_engine_open(&e, m, &o, err);
+    if (!st) st = hunch_evaluate(e, ids, sizeof ids / sizeof *ids, row_digest, digest, err);
+    hunch_engine_close(&e);
+    return st;
+}
+
+static hunch_status load_life(const void *what, uint64_t *digest, hunch_error *err) {
+    const load *l = what;
+    hunch_model *m = NULL;
+    hunch_status st = open_for(&m, l->path, l->mapped, false, err);
+    if (st) assert_null(m);
+    if (!st) st = evaluate(m, digest, err);
+    hunch_model_close(&m);
+    return st;
+}
+
+static void check_load(const char *path, bool mapped) {
+    const load l = {path, mapped};
+    faults_break_both(path, load_life, &l, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+    faults_break_both(path, load_life, &l, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+    faults_break(path, load_life, &l, HN_FAULT_SHORT, false, HUNCH_OK, 20, 0);
+    faults_break(path, load_life, &l, HN_FAULT_SHORT, true, HUNCH_OK, 3, 0);
+}
+
+static void test_gguf(void **state) {
+    (void)state;
+    check_load(data_path("models/stories260K/stories260K.f16.gguf"), false);
+    check_load(data_path("models/babyllama105/babyllama105.q8_0.gguf"), true);
+}
+
+static void test_folders(void **state) {
+    (void)state;
+    static const char *const names[] = {"goldens/qwen3-fp8", "goldens/phi3-longrope", "goldens/gemma3_text-local",
+                                        "goldens/granite-bias"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_load(data_path(names[i]), i % 2);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    const char *path = split_file(data_path("models/stories260K/stories260K.f16.gguf"), "fault", 3, true);
+    check_load(path, false);
+    check_load(path, true);
+}
+
+static void test_folder_with_tokenizer(void **state) {
+    (void)state;
+    check_load(data_path("models/stories260K/hf"), false);
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+
+#define LONG_TEMPLATE                                                                                                          \
+    "{% macro line(m) %}{{ m.role | upper }}: {{ m['content'] | trim | replace('a', 'b') }}{% endmacro %}"                   \
+    "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ line(m) }}\n"                          \
+    "{%- if loop.last %}{{ ns.n }} {{ m | tojson(indent=2) }}{% endif %}{% endfor %}{{ bos_token }}{{ eos_token }}"            \
+    "{% if add_generation_prompt %}assistant: {% endif %}{{ messages | map(attribute='role') | join(',') }}"                \
+    "{{ strftime_now('%Y') | length }}{{ range(3) | list }}{{ {'a': [1, 2.5, none]} | tojson }}"
+
+static const char VARS[] = "{\"messages\": [{\"role\": \"user\", \"content\": \" Once upon a time \"}, {\"role\": \"assistant\", "
+                           "\"content\": \"h\\u00e9llo\"}], \"extra\": [1, 2, {\"deep\": null}]}";
+
+static hunch_status text_calls(hunch_model *m, uint64_t *digest, hunch_error *err) {
+    static const char text[] = "Once upon a time, there was h\xC3\xA9llo  <s> 123 \xF0\x9F\x90\x8B!\n\n  tail";
+    hunch_token *ids = NULL;
+    size_t n = 0, len = 0;
+    char *back = NULL, *rendered = NULL;
+    hunch_status st = hunch_tokenize(m, text, sizeof text - 1, HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids, &n, err);
+    if (!st) digest_add(digest, ids, n * sizeof *ids);
+    if (!st) st = hunch_detokenize(m, ids, n, &back, &len, err);
+    if (!st) digest_add(digest, back, len);
+    if (!st) st = hunch_chat_render_with(m, LONG_TEMPLATE, VARS, &rendered, &len, err);
+    if (!st) digest_add(digest, rendered, len);
+    if (st) assert_true(!ids || !back || !rendered);
+    hunch_free(ids);
+    hunch_free(back);
+    hunch_free(rendered);
+    return st;
+}
+
+static hunch_model *text_model; /* opened before anything breaks */
+
+static hunch_status text_life(const void *what, uint64_t *digest, hunch_error *err) {
+    (void)what;
+    return text_calls(text_model, digest, err);
+}
+
+static void test_text(void **state) {
+    (void)state;
+    static const char *const names[] = {"models/stories260K/hf", "models/stories260K/stories260K.f16.gguf",
+                                        "models/babyllama105/hf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        must(open_for(&text_model, data_path(names[i]), false, true, err));
+        faults_break_both(names[i], text_life, NULL, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
+        hunch_model_close(&text_model);
+    }
+}
+
+static hunch_status template_life(const void *what, uint64_t *digest, hunch_error *err) {
+    char *text = NULL;
+    size_t len = 0;
+    hunch_status st = hunch_template_render(what, VARS, "2026-01-02 03:04:05", &text, &len, err);
+    if (!st) digest_add(digest, text, len);
+    hunch_free(text);
+    return st;
+}
+
+static void test_template(void **state) {
+    (void)state;
+    faults_break_both("template", template_life, LONG_TEMPLATE, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 1);
+}
+
+/* A tokenizer and chat template alone, and what they do. */
+static hunch_status text_only_life(const void *what, uint64_t *digest, hunch_error *err) {
+    hunch_model *m = NULL;
+    hunch_status st = open_for(&m, what, false, true, err);
+    if (!st) st = text_calls(m, digest, err);
+    hunch_model_close(&m);
+    return st;
+}
+
+static void test_text_only(void **state) {
+    (void)state;
+    static const char *const names[] = {"models/babyllama105/hf", "models/babyllama105/babyllama105.q8_0.gguf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = data_path(names[i]);
+        faults_break_both(path, text_only_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+        faults_break_both(path, text_only_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+    }
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status inspect_life(const void *what, uint64_t *digest, hunch_error *err) {
+    char *json = NULL;
+    hunch_status st = hunch_inspect(what, &json, err);
+    if (st) assert_null(json);
+    digest_text(digest, json);
+    hunch_free(json);
+    return st;
+}
+
+static void test_inspect(void **state) {
+    (void)state;
+    static const char *const names[] = {"models/stories260K/hf", "models/stories260K/stories260K.f16.gguf",
+                                        "goldens/qwen3-fp8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = data_path(names[i]);
+        faults_break_both(path, inspect_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 1);
+        faults_break_both(path, inspect_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+    }
+}
+
+static const char converted[] = "/tmp/hunch-fault-converted.gguf";
+static const char OLD[] = "the old file";
+
+/* Whatever fails: the old file, or the new one whole, and none under another name. */
+static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error *err) {
+    char data[256], path[64], partial[80];
+    snprintf(path, sizeof path, "%s.%d", converted, (int)getpid());
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs(OLD, f);
+    fclose(f);
+    hunch_status st = hunch_convert(what, path, err);
+    assert_true(access(partial, F_OK) != 0);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n = fread(data, 1, sizeof data, f);
+    assert_int_equal(st != HUNCH_OK, n == strlen(OLD) && memcmp(data, OLD, n) == 0);
+    for (; !st && n > 0; n = fread(data, 1, sizeof data, f)) digest_add(digest, data, n);
+    fclose(f);
+    unlink(path);
+    return st;
+}
+
+static void test_convert(void **state) {
+    (void)state;
+    static const char *const names[] = {"models/stories260K/hf", "goldens/phi3-longrope"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = data_path(names[i]);
+        faults_break_both(path, convert_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+        faults_break_both(path, convert_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+        faults_break_both(path, convert_life, path, HN_FAULT_WRITE, HUNCH_FAILED, MANY, 1);
+        faults_break(path, convert_life, path, HN_FAULT_SHORT, true, HUNCH_OK, 5, 0);
+    }
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status meter_life(const void *what, uint64_t *digest, hunch_error *err) {
+    (void)digest;
+    hunch_meter *t = NULL;
+    double gb_s;
+    hunch_model_options o;
+    hunch_model_options_defaults(&o);
+    o.threads = 2;
+    hunch_status st = hunch_meter_open(&t, what, &o, err);
+    if (!st) st = hunch_meter_read(t, 1 << 20, 2, false, 1, &gb_s, err);
+    hunch_meter_close(&t);
+    return st;
+}
+
+static void test_meter(void **state) {
+    (void)state;
+    faults_break_both("meter", meter_life, NULL, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gguf),     cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_folder_with_tokenizer),
+        cmocka_unit_test(test_text),     cmocka_unit_test(test_template),
+        cmocka_unit_test(test_text_only), cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_convert),  cmocka_unit_test(test_meter)};
+    return cmocka_run_group_tests(tests, faults_setup, faults_teardown);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* faults.h - for tests that break the n-th allocation, read or write of something: counts them, breaks one after the other,
+ * then one and all behind it, and looks at what is said. What goes on all the same must give what it gives otherwise. The
+ * sanitizer build finds what is lost. Include after cmocka.
+ *
+ * Memory of jansson is counted too: json_set_alloc_funcs is of the whole process, so it is the program's to call, and here the
+ * test is the program. */
+#ifndef HN_TEST_FAULTS_H
+#define HN_TEST_FAULTS_H
+#include <jansson.h>
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "fixture.h"
+
+/* Something to break. digest: of all that it gave. */
+typedef hunch_status (*fault_life)(const void *what, uint64_t *digest, hunch_error *err);
+
+FIXTURE int64_t fault_points; /* so far */
+
+/* Within its parser a failure that comes alone is not always noticed (format/json_text.h), so there only all at once are. The
+ * parser is found by the linker: --wrap=json_loadb. */
+FIXTURE bool faults_parsing, faults_sticky;
+
+json_t *__real_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where);
+json_t *__wrap_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where);
+json_t *__wrap_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where) {
+    faults_parsing = true;
+    json_t *out = __real_json_loadb(text, size, flags, where);
+    faults_parsing = false;
+    return out;
+}
+
+FIXTURE void *faults_json_alloc(size_t size) {
+    return faults_parsing && !faults_sticky ? malloc(size) : hn_alloc(size);
+}
+
+FIXTURE int faults_setup(void **state) {
+    (void)state;
+    json_set_alloc_funcs(faults_json_alloc, free);
+    return 0;
+}
+
+FIXTURE int faults_teardown(void **state) {
+    (void)state;
+    print_message("%lld failures were injected\n", (long long)fault_points);
+    return 0;
+}
+
+FIXTURE void digest_add(uint64_t *digest, const void *data, size_t size) {
+    const unsigned char *p = data;
+    for (size_t i = 0; i < size; i++) *digest = (*digest ^ p[i]) * 0x100000001B3u;
+}
+
+FIXTURE void digest_text(uint64_t *digest, const char *text) {
+    if (text) digest_add(digest, text, strlen(text) + 1);
+}
+
+static const char *const fault_names[] = {"allocation", "read", "write", "short read or write"};
+
+/* The words of a failure: one line that says what was missing. */
+FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, hunch_status got, hunch_status want,
+                                const hunch_error *err) {
+    const char *m = err->message;
+    if (got != want)
+        fail_msg("%s: %s %lld failed: status %d (%s), expected %d", name, kind, (long long)n, got, m, want);
+    if (err->status != got || !m[0] || strchr(m, '\n'))
+        fail_msg("%s: %s %lld failed: said \"%s\" with status %d", name, kind, (long long)n, m, err->status);
+    if (want == HUNCH_NO_MEMORY && !strstr(m, "memory") && !strstr(m, "cannot be started"))
+        fail_msg("%s: %s %lld failed: \"%s\" does not say that memory is missing", name, kind, (long long)n, m);
+}
+
+/* Breaks each of them, or where there are more than `most` (0: light() decides) as many, evenly chosen.
+ * needed: at least one in so many is noticed (what is only for speed may do without); 0: none need be. */
+FIXTURE void faults_break(const char *name, fault_life life, const void *what, enum hn_fault_kind kind, bool sticky,
+                          hunch_status want, int64_t most, int needed) {
+    hunch_error err = {0};
+    uint64_t expected = 0, got = 0;
+    int64_t tried = 0, noticed = 0;
+    faults_sticky = sticky;
+    if (life(what, &expected, &err) != HUNCH_OK) fail_msg("%s: %s", name, err.message);
+    hn_fault_arm(kind, INT64_MAX, false);
+    if (life(what, &got, &err) != HUNCH_OK || got != expected) fail_msg("%s: not the same twice (%s)", name, err.message);
+    const int64_t calls = (int64_t)hn_fault_count(kind);
+    hn_fault_arm(kind, -1, false);
+    if (light() && (most == 0 || most > 100)) most = 100;
+    assert_true(calls > 0);
+    for (int64_t n = 0, i = 0; n < calls; i++, n = most && calls > most ? i * calls / most : i) {
+        memset(&err, 0, sizeof err);
+        got = 0;
+        hn_fault_arm(kind, n, sticky);
+        const hunch_status st = life(what, &got, &err);
+        hn_fault_arm(kind, -1, false);
+        tried++;
+        if (st != HUNCH_OK) {
+            faults_check_words(name, fault_names[kind], n, st, want, &err);
+            noticed++;
+        } else if (got != expected) {
+            fail_msg("%s: %s %lld failed, nothing was said and the result is another", name, fault_names[kind],
+                     (long long)n);
+        }
+    }
+    fault_points += tried;
+    if (needed && noticed * needed < tried)
+        fail_msg("%s: of %lld failed %ss %lld were noticed", name, (long long)tried, fault_names[kind], (long long)noticed);
+    got = 0;
+    if (life(what, &got, &err) != HUNCH_OK || got != expected) fail_msg("%s: not the same afterwards", name);
+}
+
+/* One, and one with all behind it. */
+FIXTURE void faults_break_both(const char *name, fault_life life, const void *what, enum hn_fault_kind kind,
+                               hunch_status want, int64_t most, int needed) {
+    faults_break(name, life, what, kind, false, want, most, needed);
+    faults_break(name, life, what, kind, true, want, most, needed);
+}
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_request.c - what a caller asks of an engine and a session on a tiny model: SPECs of drafters, the engine's numbers, prompt
+ * and prediction, sampling parameters, biases, stop strings. What is not refused ends, and where the rule promises it with the
+ * text of plain decoding.
+ *
+ * Input: SPECs joined by '+', prediction (a token a byte), prompt (the same), stop strings and DRY breakers (a line each), then a
+ * byte a number, 0xFF between the parts; numbers that the input lacks are as the defaults have them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_tiny.h"
+
+enum { MOST_TOKENS = 40, MOST_WORDS = 8, MOST_BIASES = 4 };
+
+static hunch_model *model_of_all(void) {
+    static hunch_model *m;
+    if (m != NULL) return m;
+    hunch_model_options o;
+    hunch_error err = {0};
+    hunch_model_options_defaults(&o);
+    o.threads = 1;
+    FUZZ_MUST(hunch_model_open(&m, fuzz_tiny_model(0), &o, &err) == HUNCH_OK);
+    return m;
+}
+
+/* ---- the input ---------------------------------------------------------------------------------------------------- */
+
+typedef struct words {
+    char *text;
+    const char *at[MOST_WORDS];
+    int n;
+} words;
+
+static words words_cut(fuzz_bytes part, const char *separator) {
+    words w = {.text = fuzz_text(part)};
+    char *rest = w.text;
+    for (char *one; *w.text && w.n < MOST_WORDS && (one = strsep(&rest, separator)) != NULL;) w.at[w.n++] = one;
+    return w;
+}
+
+static size_t tokens_read(fuzz_bytes part, hunch_token *out) {
+    size_t n = part.size < MOST_TOKENS ? part.size : MOST_TOKENS;
+    for (size_t i = 0; i < n; i++) out[i] = (hunch_token)(int8_t)part.at[i]; /* most inside the vocabulary, some not */
+    return n;
+}
+
+/* True unless the input ends here. */
+static bool byte_take(fuzz_bytes *rest, int *out) {
+    if (rest->size == 0) return false;
+    *out = *rest->at;
+    *rest = (fuzz_bytes){rest->at + 1, rest->size - 1};
+    return true;
+}
+
+static void number_take(fuzz_bytes *rest, double *out) {
+    static const double odd[] = {NAN,   INFINITY, -INFINITY, -1, -1e-300, 1e-300, 1e-30, 1e-3, 0.999999, 1.0000001, 3.5,
+                                 99.99, 100,      1000,      1e4, 1e30,   1e300,  -2,    -100, 0.5,      -0.0,      2};
+    int b;
+    if (!byte_take(rest, &b)) return;
+    *out = b < 200 ? b / 100.0 : odd[(size_t)(b - 200) % (sizeof odd / sizeof *odd)];
+}
+
+static void whole_take(fuzz_bytes *rest, int *out) {
+    static const int odd[] = {-1, INT32_MIN, INT32_MAX, 1000, 4096, 65536, -64, 1 << 20};
+    int b;
+    if (byte_take(rest, &b)) *out = b < 240 ? b : odd[b & 7];
+}
+
+/* Sizes that a caller may ask for and not be refused are bounded: memory is not what is tried here. */
+static void engine_numbers(fuzz_bytes *rest, hunch_engine_options *o) {
+    int number[5] = {o->kv, o->verify, o->lossy.rule, o->pool_rows, o->no_prefix_reuse};
+    whole_take(rest, &o->context);
+    whole_take(rest, &o->parallel);
+    whole_take(rest, &o->chunk);
+    whole_take(rest, &o->page_rows);
+    for (int i = 0; i < 5; i++) whole_take(rest, &number[i]);
+    o->kv = (hunch_kv)number[0];
+    o->verify = (hunch_verify)number[1];
+    o->lossy.rule = (hunch_lossy_rule)number[2];
+    o->pool_rows = number[3];
+    o->no_prefix_reuse = number[4] & 1;
+    number_take(rest, &o->lossy.a);
+    number_take(rest, &o->lossy.b);
+}
+
+static void sampling_numbers(fuzz_bytes *rest, hunch_sampling *s) {
+    double *const numbers[] = {&s->temperature,     &s->top_p,           &s->min_p,
+                               &s->top_n_sigma,     &s->typical_p,       &s->xtc_probability,
+                               &s->xtc_threshold,   &s->repetition_penalty, &s->frequency_penalty,
+                               &s->presence_penalty, &s->dry_multiplier, &s->dry_base};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) number_take(rest, numbers[i]);
+    whole_take(rest, &s->top_k);
+    whole_take(rest, &s->dry_allowed_length);
+    whole_take(rest, &s->dry_range);
+}
+
+static int biases_take(fuzz_bytes *rest, hunch_bias *bias) {
+    int n = 0;
+    for (; n < MOST_BIASES && rest->size > 0; n++) {
+        bias[n] = (hunch_bias){0};
+        whole_take(rest, &bias[n].token);
+        number_take(rest, &bias[n].bias);
+    }
+    return n;
+}
+
+/* ---- running it --------------------------------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    hunch_status opened;
+    hunch_finish finish;
+    hunch_verify verify;
+    hunch_token token[64];
+    size_t n;
+} outcome;
+
+static outcome session_run(hunch_engine *e, const hunch_request *r) {
+    outcome out = {0};
+    hunch_session *s = NULL;
+    hunch_session_state state;
+    hunch_error err = {0};
+    out.opened = hunch_session_open(&s, e, r, &err);
+    fuzz_check(out.opened, &err, NULL);
+    if (out.opened != HUNCH_OK) return out;
+    while (hunch_engine_running(e) > 0) FUZZ_MUST(hunch_engine_round(e, &err) == HUNCH_OK);
+    hunch_session_get(s, &state);
+    FUZZ_MUST(state.finish != HUNCH_RUNNING && state.n_tokens <= 64);
+    if (state.finish == HUNCH_FINISH_FAILED && !strstr(state.error.message, "every logit is NaN or -inf"))
+        fuzz_check(state.error.status, &state.error, NULL);
+    for (size_t i = 0; i < state.n_tokens; i++) {
+        FUZZ_MUST(state.tokens[i] >= 0 && state.tokens[i] < TINY_VOCAB);
+        out.token[i] = state.tokens[i];
+    }
+    out.n = state.n_tokens;
+    out.finish = state.finish;
+    out.verify = state.verify;
+    hunch_session_close(&s);
+    return out;
+}
+
+static bool engine_run(const hunch_engine_options *o, const hunch_request *r, outcome *out) {
+    hunch_engine *e = NULL;
+    hunch_error err = {0};
+    hunch_status st = hunch_engine_open(&e, model_of_all(), o, &err);
+    fuzz_check(st, &err, NULL);
+    if (st == HUNCH_OK) *out = session_run(e, r);
+    hunch_engine_close(&e);
+    return st == HUNCH_OK;
+}
+
+/* Specs that write files, or name some outside of the current folder, are for other tests. */
+static bool specs_harmless(fuzz_bytes part) {
+    return !memmem(part.at, part.size, "save", 4) && !memchr(part.at, '/', part.size);
+}
+
+static void both_run(hunch_engine_options *o, const hunch_request *r) {
+    outcome drafted = {0}, plain = {0};
+    if (!engine_run(o, r, &drafted)) return;
+    const bool same = o->lossy.rule == HUNCH_LOSSLESS && (drafted.verify == HUNCH_VERIFY_GREEDY || drafted.verify == HUNCH_VERIFY_MATCH);
+    if (!same) return;
+    o->n_drafts = 0;
+    FUZZ_MUST(engine_run(o, r, &plain));
+    FUZZ_MUST(plain.opened == drafted.opened && plain.finish == drafted.finish && plain.n == drafted.n);
+    FUZZ_MUST(memcmp(plain.token, drafted.token, sizeof plain.token) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    hunch_token prediction[MOST_TOKENS], prompt[MOST_TOKENS];
+    hunch_bias bias[MOST_BIASES];
+    hunch_engine_options o;
+    hunch_request r;
+    fuzz_bytes rest = {data, size}, specs = fuzz_part(&rest);
+    if (specs.size > 0 && !specs_harmless(specs)) return 0;
+    words drafts = words_cut(specs, "+");
+    hunch_engine_options_defaults(&o);
+    hunch_request_defaults(&r, model_of_all());
+    r.n_prediction = tokens_read(fuzz_part(&rest), prediction);
+    r.n_prompt = tokens_read(fuzz_part(&rest), prompt);
+    words stop = words_cut(fuzz_part(&rest), "\n"), breakers = words_cut(fuzz_part(&rest), "\n");
+    engine_numbers(&rest, &o);
+    whole_take(&rest, &r.max_tokens);
+    sampling_numbers(&rest, &r.sampling);
+    r.sampling.n_bias = biases_take(&rest, bias);
+    o.drafts = drafts.at;
+    o.n_drafts = drafts.n;
+    r.prediction = prediction;
+    r.prompt = prompt;
+    r.stop = stop.at;
+    r.n_stop = stop.n;
+    r.ignore_eos = size & 1;
+    r.sampling.dry_breakers = breakers.n ? breakers.at : NULL;
+    r.sampling.n_dry_breakers = breakers.n;
+    r.sampling.bias = bias;
+    both_run(&o, &r);
+    free(drafts.text);
+    free(stop.text);
+    free(breakers.text);
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* soak_long_test.c - 100,000 of the requests of soak.h. */
+#include "soak.h"
+
+static void test_soak(void **state) {
+    (void)state;
+    soak_run(100000, 50);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest test = cmocka_unit_test(test_soak);
+    (void)argc;
+    return soak_main(argv, &test);
+}
