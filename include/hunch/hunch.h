@@ -13,6 +13,8 @@
  * Options structs are filled by their _defaults call before fields are set; opening a model or an engine takes NULL for them.
  * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
  * one model may be used from two threads, their passes then take turns (one worker pool a process).
+ * The library installs no signal handlers; its threads take only the signals of their own faults. JSON is read by jansson
+ * with the allocator that the program chose for it.
  */
 #ifndef HUNCH_HUNCH_H
 #define HUNCH_HUNCH_H
@@ -98,7 +100,10 @@ typedef struct hunch_model_options {
     void *progress_user;
     /* Matrices stay in the file, mapped read-only, and are packed strip by strip whenever a pass needs them: the same bits,
      * slower, and memory for little more than the cache. For files larger than memory. The file must then stay as it is until
-     * the model is closed: one that is cut short meanwhile ends the process (SIGBUS). */
+     * the model is closed. (Another file may take its name, or it may be removed.) Before and behind each pass its size and time
+     * of change are looked at: a pass over one that was written to or cut short is HUNCH_FAILED and names it, and no token
+     * comes of it. One that is cut short in the middle of a pass raises SIGBUS, for which the library has no handler; a program
+     * that wants to say something then has its own, as the `hunch` command does. */
     bool mapped;
     bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
@@ -114,7 +119,7 @@ void hunch_model_options_defaults(hunch_model_options *o);
  * Several of one name are HUNCH_REFUSED. The environment is read: not while another thread changes it. The file is not
  * needed once this returns.
  * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read),
- * HUNCH_USAGE, HUNCH_NO_MEMORY. */
+ * HUNCH_USAGE, HUNCH_NO_MEMORY. One that is written to or cut short while it is read is HUNCH_FAILED, too. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
 
@@ -235,8 +240,8 @@ const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as t
 void hunch_engine_forget(hunch_engine *e);
 
 /* One round over all running sessions: a pass with every session's rows (a prefill chunk, or its draft tree), then
- * verification and commit. A session that fails ends alone (hunch_session_state); a status other than HUNCH_OK means
- * that the engine itself cannot go on. */
+ * verification and commit. A session that fails, also for want of memory, ends alone (hunch_session_state) and changes no other's
+ * text; a status other than HUNCH_OK means that the engine itself cannot go on: a mapped file changed (hunch_model_options). */
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err);
 int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
 /* Rounds until no session runs, those included that are opened meanwhile (on_output). A session that fails is HUNCH_OK here. */
@@ -413,7 +418,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
  * run), sums by type, tokenizer, "runs", and "refused" with the reason or "model" and "unused" (names of tensors). No byte of
  * a tensor is read. path: as of hunch_model_open. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
-/* Writes a Hugging Face folder as GGUF, weights as stored. */
+/* Writes a Hugging Face folder as GGUF, weights as stored. Whole or not at all: until it is on disk it is OUT_PATH.partial, and
+ * what had the name stays; a failure removes it. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, saying how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,

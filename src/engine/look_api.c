@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* look_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
  * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "format/json_text.h"
 #include "model/convert.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
@@ -157,11 +157,8 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     else
         st = hn_source_describe(src, &d, err);
     if (!st) {
-        *json = describe_model(d, &arch, &bytes, fits, why.message) ? json_dumps(d, JSON_INDENT(1)) : NULL;
-        char *copy = *json ? hn_strdup(*json) : NULL; /* hunch_free frees what hn_alloc gave */
-        free(*json);
-        *json = copy;
-        if (!copy) st = hn_fail_memory(err, "description", 0);
+        *json = describe_model(d, &arch, &bytes, fits, why.message) ? hn_json_dump(d, JSON_INDENT(1)) : NULL;
+        if (!*json) st = hn_fail_memory(err, "description", 0);
     }
     json_decref(d);
     hn_arch_fini(&arch);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/mem.h"
+
 /* The largest real documents (tokenizers of 260,000 tokens and 500,000 merges) take half of it. */
 static const size_t MOST_BYTES = (size_t)640 << 20;
 
@@ -36,6 +38,18 @@ json_t *hn_json_load(const char *text, size_t size, size_t flags, json_error_t *
     json_decref(out); /* it may have lost bytes of a name, a text or a number */
     where->text[JSON_ERROR_TEXT_LENGTH - 1] = (char)json_error_out_of_memory; /* where json_error_code looks */
     return NULL;
+}
+
+/* Into memory of a size that is known: json_dumps, too, drops what its buffer cannot grow for. */
+char *hn_json_dump(const json_t *json, size_t flags) {
+    const size_t size = json_dumpb(json, NULL, 0, flags);
+    char *text = size > 0 ? hn_alloc(size + 1) : NULL;
+    if (text == NULL || json_dumpb(json, text, size, flags) != size) {
+        hn_free(text);
+        return NULL;
+    }
+    text[size] = '\0';
+    return text;
 }
 
 json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t *where) {

@@ -5,12 +5,12 @@
  */
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/file_out.h"
 #include "base/mem.h"
+#include "format/json_text.h"
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
@@ -106,7 +106,7 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
     json_t *name = json_string(key);
     if (!name) return hn_fail(err, HUNCH_FAILED, "%s: its key is no UTF-8", path);
     json_t *o = cost_write(c, name);
-    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = o ? hn_json_dump(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!text) return hn_fail_memory(err, path, 0);
     hn_out *out;
@@ -118,6 +118,6 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
         else
             st = hn_out_finish(&out, err);
     }
-    free(text);
+    hn_free(text);
     return st;
 }
