@@ -23,7 +23,9 @@ FUZZ_EXECUTIONS ?= 10000000
 TSAN_TESTS ?= threads_test|equality_test|session_test|scheduler_test|shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test
 # Where what was never written could be read; memcheck sees the AVX2 level and below.
-VALGRIND_TESTS ?= gguf_test hf_test
+VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test sampler_test verify_test \
+	suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test drafter_prediction_test drafter_model_test \
+	model_test window_test feed_test session_test
 # Warnings of the toolchains that users have must not stop them: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes with libFuzzer under ASan and UBSan (needs clang), as many targets at a time as there are cores (JOBS).
 #   scripts/fuzz.sh run   SECONDS [TARGET...]     each target so long; a find fails, and its input stays in build-fuzz/finds/
-#   scripts/fuzz.sh count EXECUTIONS [TARGET...]  so many over all targets, at least a hundredth of them each, the rest by speed;
+#   scripts/fuzz.sh count EXECUTIONS [TARGET...]  so many over all targets, each a five-hundredth at least, the rest by speed;
 #                                                 what is not reached in FUZZ_MINUTES (75) fails too
 #   scripts/fuzz.sh grow  SECONDS [TARGET...]     as run, then packs what covers most into tests/data/fuzz/corpus.tar.xz,
 #                                                 with the hand-made seeds and files from build-fuzz/fixed/TARGET/
@@ -58,7 +58,7 @@ targets_run() {
 executions() { # of all targets so far
     cat "$state"/* | awk '{n += $1} END {printf "%.0f\n", n}'
 }
-# What is missing of the executions, over the targets that found nothing: a hundredth of all to each that has less, the rest by
+# What is missing of the executions, over the targets that found nothing: a five-hundredth of all to each that has less, the rest by
 # speed, so that each takes as long.
 shares() {
     local t
@@ -67,7 +67,7 @@ shares() {
             "$([ -e "$state/$t" ] && echo "$state/$t" || echo /dev/null)"
     done | awk -v all="$amount" '
         {name[NR] = $1; had[NR] = $2; speed[NR] = $3; speeds += $3; sum += $2}
-        END {for (i = 1; i <= NR; i++) {least[i] = all / 100 - had[i]; if (least[i] < 0) least[i] = 0; sum += least[i]}
+        END {for (i = 1; i <= NR; i++) {least[i] = all / 500 - had[i]; if (least[i] < 0) least[i] = 0; sum += least[i]}
              for (i = 1; i <= NR; i++) {
                  n = least[i] + (sum < all ? (all - sum) * speed[i] / speeds : 0)
                  if (n > 0) printf "%s -runs=%d\n", name[i], n + 100}}'

@@ -3,7 +3,8 @@
 # Runs tests of a build under valgrind's memcheck, as many at a time as there are cores (JOBS): a value that was never written
 # and decides something, or a byte outside of what was allocated, fails. What memcheck has to say stays in BUILD/valgrind/TEST.log.
 #   scripts/valgrind.sh BUILD TEST...
-# Its processor has no AVX-512, so the tests run at the levels up to AVX2.
+# Its processor has no AVX-512, so the tests run at the levels up to AVX2. (clang's MSan would be quicker, but must see into every
+# library that is linked, and those of a distribution are not built for it.)
 set -euo pipefail
 build=${1:?folder of a build}
 shift
