@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for. "arm" as argument: also what make test-arm needs.
+# is, nothing is done and no root is asked for. "arm", "cpus" or "musl" as argument: also what make test-arm, test-cpus or
+# musl needs.
 set -euo pipefail
 
 missing=()
@@ -35,11 +36,20 @@ library libcmocka-dev cmocka
 need python3 python3 --version
 need python3-pip python3 -m pip --version
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
-if [ "${1:-}" = arm ]; then
+case ${1-} in
+arm)
     need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
     need qemu-user qemu-aarch64 --version
-fi
+    ;;
+cpus)
+    need qemu-user qemu-x86_64 --version
+    ;;
+musl)
+    need musl-tools command -v musl-gcc
+    need dpkg-dev dpkg-source --version
+    ;;
+esac
 
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
