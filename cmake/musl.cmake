@@ -7,4 +7,5 @@ set(CMAKE_CROSSCOMPILING_EMULATOR "") # what is built runs here
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HUNCH_SYSROOT)
 set(CMAKE_C_FLAGS_INIT "-isystem ${HUNCH_SYSROOT}/include") # of the kernel's headers
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -L${HUNCH_SYSROOT}/lib")
+set(HUNCH_SHARED OFF) # libhunch.so would need a libc.so of musl's
 set(ENV{PKG_CONFIG_LIBDIR} ${HUNCH_SYSROOT}/lib/pkgconfig)

@@ -32,7 +32,7 @@ apt() {
         -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" "$@"
 }
 fetch() { # package; where a mirror lacks the newest version (of security updates many do), the release's own
-    (cd "$work/build" && { apt source "$1" || apt source "$1/$(. /etc/os-release && echo "$VERSION_CODENAME")"; })
+    (cd "$work/build" && { apt source "$1" || apt source "$1/$(sed -n "s/^VERSION_CODENAME=//p" /etc/os-release)"; })
 }
 run() { # a command that says nothing unless it fails
     "$@" > "$work/log" 2>&1 || {

@@ -16,7 +16,8 @@ missing() {
 case ${1-} in
 x86)
     build=build-test
-    processors=(Opteron_G1 Nehalem SandyBridge Haswell,-xsave Haswell) # SSE2; SSE4.2; AVX alone; AVX2 that is not saved; AVX2
+    # SSE2; SSE4.2; AVX alone; AVX2 that the system does not save; AVX2
+    processors=(Opteron_G1 Nehalem SandyBridge 'Haswell,-xsave' Haswell)
     emulator=(qemu-x86_64)
     configure=()
     ;;
@@ -50,7 +51,7 @@ esac
 # and those that take minutes here while what they try does not depend on the processor.
 starts_programs='bits|command|command_.*|hostile_.*|inspect|memory'
 no_processor='layers'
-minutes='controller|convert.*|stats_.*|.*_law|tokenizer_(vectors|pipelines|hostile)|template_real|format_mutation|cache_walk|unigram|exact_law|wrong_rules|rule_acceptance|sampler|smollm2|equality|scheduler|window|mapped|fault|drafter_suffix|suffix_draft'
+minutes='controller|equality|exact_law|fault.*|mapped|match_law|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|smollm2|window'
 
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=ON "${configure[@]}" > /dev/null
 mapfile -t tests < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -printf '%f\n' | sed 's/\.c$//' |
@@ -61,7 +62,6 @@ cmake --build $build -j "$jobs" --target hunch "${tests[@]}"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 export HUNCH_CACHE=$out HUNCH_TEST_LIGHT=1
-models=tests/data/models
 text="Once upon a time there was a little girl who had a dog. It was big and red and liked to run all day long."
 same=0
 check() { # arguments of the command, OUT standing for a file that is compared too
@@ -98,11 +98,13 @@ for QEMU_CPU in "${processors[@]}"; do
     export QEMU_CPU
     echo "== $QEMU_CPU: ${#tests[@]} tests"
     printf '%s\n' "${tests[@]}" | xargs -P "$jobs" -I{} bash -c 'run_test "$@"' run_test {} "${emulator[@]}"
-    for model in stories260K/stories260K.{f32,f16}.gguf babyllama105/babyllama105.{f32,q8_0}.gguf; do
-        check logits -m $models/$model -p "$text" -o OUT
-        check logits -m $models/$model -p "$text" -o OUT --precision f32
+    for model in tests/data/models/{stories260K/stories260K.{f32,f16},babyllama105/babyllama105.{f32,q8_0}}.gguf; do
+        check logits -m "$model" -p "$text" -o OUT
+        check logits -m "$model" -p "$text" -o OUT --precision f32
     done
-    check run -m $models/stories260K/stories260K.f32.gguf -p "Once upon a time" -n 150 --seed 1
-    check run -m $models/stories260K/stories260K.f32.gguf -p "Once upon a time" -n 150 --seed 1 --temperature 1
+    for temperature in 0 1; do
+        check run -m tests/data/models/stories260K/stories260K.f32.gguf -p "Once upon a time" -n 150 --seed 1 \
+            --temperature $temperature
+    done
 done
 echo "$same results of tiny models, each the same as this machine's"

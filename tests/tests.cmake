@@ -22,6 +22,8 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   endif()
 endforeach()
+add_test(NAME shell_test COMMAND ${CMAKE_SOURCE_DIR}/tests/shell_test.sh)
+set_tests_properties(shell_test PROPERTIES SKIP_RETURN_CODE 77)
 # Which instructions the library uses where. Sanitizers bring their own code.
 if(NOT HUNCH_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME instructions_test COMMAND ${CMAKE_SOURCE_DIR}/tests/instructions_test.sh $<TARGET_FILE:hunch_lib>)
