@@ -4,6 +4,8 @@
 #   make test       warnings as errors, all quick tests, then again under ASan and UBSan
 #   make test-long  what takes longer: long tests, TSan, valgrind, 10^7 fuzz executions, the second compiler (make deps-long)
 #   make test-arm   64-bit ARM: cross-compiled, run by qemu, results held against this machine's (make deps-arm: its tools)
+#   make test-cpus  the same with older and smaller x86-64 processors, down to the first
+#   make musl       one static file that runs on any Linux, in build-musl/; its tests, and results held against those of build/
 #   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall takes them away again
@@ -29,7 +31,8 @@ VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test templ
 # Warnings of the toolchains that users have must not stop them: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
-.PHONY: all deps deps-arm deps-long test test-long test-arm fuzz demo install uninstall deb reproducible clean
+.PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz demo install uninstall deb \
+	reproducible clean
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
@@ -41,6 +44,13 @@ deps:
 deps-arm:
 	@./scripts/deps.sh arm
 	@./scripts/sysroot-arm.sh build-arm/sysroot
+
+deps-cpus:
+	@./scripts/deps.sh cpus
+
+deps-musl:
+	@./scripts/deps.sh musl
+	@JOBS=$(JOBS) ./scripts/sysroot-musl.sh build-musl/sysroot
 
 # Both are built before either is run, so that the two summaries stand together at the end.
 test: deps
@@ -68,7 +78,13 @@ test-long: deps-long test
 	$(CTEST) --test-dir build-clang -LE long
 
 test-arm: all
-	@JOBS=$(JOBS) ./scripts/test-arm.sh
+	@JOBS=$(JOBS) ./scripts/test-cpus.sh arm
+
+test-cpus: all deps-cpus
+	@JOBS=$(JOBS) ./scripts/test-cpus.sh x86
+
+musl: all deps-musl
+	@JOBS=$(JOBS) ./scripts/test-cpus.sh musl
 
 fuzz: deps
 	./scripts/fuzz.sh grow $(FUZZ_SECONDS) $(FUZZ_TARGETS)
@@ -102,4 +118,4 @@ reproducible:
 	@./scripts/test-reproducible.sh deb
 
 clean:
-	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-deb
+	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-musl build-deb

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for. "arm" as argument: also what make test-arm needs,
-# "long": what make test-long does, "deb": what make deb does.
+# is, nothing is done and no root is asked for. "arm", "cpus", "musl", "long" or "deb" as argument: also what make test-arm,
+# test-cpus, musl, test-long or deb needs.
 set -euo pipefail
 
 missing=()
@@ -41,21 +41,30 @@ library libcmocka-dev cmocka
 need python3 python3 --version
 need python3-pip python3 -m pip --version
 need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
-if [ "${1:-}" = arm ]; then
+case ${1-} in
+arm)
     need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
     need qemu-user qemu-aarch64 --version
-fi
-if [ "${1:-}" = long ]; then
+    ;;
+cpus)
+    need qemu-user qemu-x86_64 --version
+    ;;
+musl)
+    need musl-tools command -v musl-gcc
+    need dpkg-dev dpkg-source --version
+    ;;
+long)
     need clang clang --version
     # A package of its own where clang comes without what sanitizers and libFuzzer link with.
     if apt-cache show libclang-rt-dev > /dev/null 2>&1; then need libclang-rt-dev fuzzer_links; fi
     need valgrind valgrind --version
-fi
-if [ "${1:-}" = deb ]; then
+    ;;
+deb)
     need debhelper dh --version
     need dpkg-dev dpkg-buildpackage --version
-fi
+    ;;
+esac
 
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0

@@ -25,6 +25,13 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   endif()
 endforeach()
+add_test(NAME shell_test COMMAND ${CMAKE_SOURCE_DIR}/tests/shell_test.sh)
+set_tests_properties(shell_test PROPERTIES SKIP_RETURN_CODE 77)
+# Which instructions the library uses where. Sanitizers bring their own code.
+if(NOT HUNCH_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME instructions_test COMMAND ${CMAKE_SOURCE_DIR}/tests/instructions_test.sh $<TARGET_FILE:hunch_lib>)
+  set_tests_properties(instructions_test PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 # Levels that the machine may lack, in forms that it can run (tests/check/check_forms.h).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   target_sources(check_linear_test PRIVATE tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c)

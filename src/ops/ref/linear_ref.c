@@ -10,8 +10,8 @@
 
 /* Outputs are independent, so a compiler may run them side by side; where the machine has a fused multiply-add, fmaf is
  * one instruction in these loops and not a call. The result is the same: fmaf is exact. Sanitizers run before a function
- * clone can be chosen, and so get the plain one. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+ * clone can be chosen, and so get the plain one; so do other C libraries than glibc, which cannot choose. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("fma", "default")))
 #else

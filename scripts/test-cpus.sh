@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Runs hunch where this machine is not: qemu plays other processors, one for each instruction level that it knows and some
+# without any; or with another C library. Unit tests of every layer, then tiny models, whose logits and texts must be those of
+# this machine's own build (build/hunch, by make), bit for bit. Says nothing about speed.
+#   test-cpus.sh x86   x86-64 from its first processors to AVX2, and one whose system does not save the registers of AVX
+#   test-cpus.sh arm   64-bit ARM, cross-compiled (make deps-arm brings what it needs)
+#   test-cpus.sh musl  this processor, but another C library: static, with musl (make deps-musl)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=${JOBS:-$(nproc)}
+missing() {
+    echo "$1: $2 brings what is missing" >&2
+    exit 1
+}
+case ${1-} in
+x86)
+    build=build-test
+    # SSE2; SSE4.2; AVX alone; AVX2 that the system does not save; AVX2
+    processors=(Opteron_G1 Nehalem SandyBridge 'Haswell,-xsave' Haswell)
+    emulator=(qemu-x86_64)
+    configure=()
+    ;;
+arm)
+    build=build-arm
+    sysroot=${HUNCH_SYSROOT:-$PWD/$build/sysroot}
+    processors=(max neoverse-n1 cortex-a72) # they have i8mm and dotprod; dotprod; neither
+    emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+    configure=(-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake -DHUNCH_SYSROOT="$sysroot")
+    command -v aarch64-linux-gnu-gcc > /dev/null || missing "no cross compiler (gcc-aarch64-linux-gnu)" "make deps-arm"
+    [ -d "$sysroot/usr/include" ] || missing "no libraries in $sysroot" "make deps-arm"
+    ;;
+musl)
+    build=build-musl
+    sysroot=${HUNCH_SYSROOT:-$PWD/$build/sysroot}
+    processors=(musl)
+    emulator=()
+    configure=(-DCMAKE_TOOLCHAIN_FILE=cmake/musl.cmake -DHUNCH_SYSROOT="$sysroot")
+    command -v musl-gcc > /dev/null || missing "no musl-gcc (musl-tools)" "make deps-musl"
+    [ -e "$sysroot/complete" ] || missing "no libraries in $sysroot" "make deps-musl"
+    ;;
+*)
+    echo "usage: $0 x86|arm|musl [PROCESSOR...]" >&2
+    exit 2
+    ;;
+esac
+[ "$1" = musl ] || command -v "${emulator[0]}" > /dev/null || missing "no ${emulator[0]} (qemu-user)" "make deps-cpus"
+[ $# -lt 2 ] || processors=("${@:2}")
+
+# Not run: tests that start other programs, which would run on this machine's own processor; one that reads the source alone;
+# and those that take minutes here while what they try does not depend on the processor.
+starts_programs='bits|command|command_.*|hostile_.*|inspect|memory'
+no_processor='layers'
+minutes='controller|equality|exact_law|fault.*|mapped|match_law|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|smollm2|window'
+
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=ON "${configure[@]}" > /dev/null
+mapfile -t tests < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -printf '%f\n' | sed 's/\.c$//' |
+    grep -vxE "($starts_programs|$no_processor|$minutes)_test" | sort)
+cmake --build $build -j "$jobs" --target hunch "${tests[@]}"
+
+# What both builds write, in a folder of this run.
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export HUNCH_CACHE=$out HUNCH_TEST_LIGHT=1
+text="Once upon a time there was a little girl who had a dog. It was big and red and liked to run all day long."
+same=0
+check() { # arguments of the command, OUT standing for a file that is compared too
+    : > "$out/here"
+    : > "$out/there"
+    build/hunch "${@//OUT/$out/here}" > "$out/here.text" 2> "$out/log"
+    if ! "${emulator[@]}" $build/hunch "${@//OUT/$out/there}" > "$out/there.text" 2> "$out/log"; then
+        cat "$out/log" >&2
+        echo "$QEMU_CPU: failed: hunch $*" >&2
+        exit 1
+    fi
+    if ! cmp "$out/here.text" "$out/there.text" || ! cmp "$out/here" "$out/there"; then
+        echo "$QEMU_CPU: not what this machine gives: hunch $*" >&2
+        exit 1
+    fi
+    same=$((same + 1))
+}
+run_test() { # its name; the emulator behind it
+    local name=$1 code=0
+    shift
+    timeout 1200 "$@" "$build/$name" > "$out/$name.log" 2>&1 || code=$?
+    if [ $code -eq 77 ]; then
+        echo "$name: skipped"
+    elif [ $code -ne 0 ]; then
+        cat "$out/$name.log"
+        echo "$name: FAILED on $QEMU_CPU"
+        return 255 # xargs starts no more
+    fi
+}
+export -f run_test
+export build out
+
+for QEMU_CPU in "${processors[@]}"; do
+    export QEMU_CPU
+    echo "== $QEMU_CPU: ${#tests[@]} tests"
+    printf '%s\n' "${tests[@]}" | xargs -P "$jobs" -I{} bash -c 'run_test "$@"' run_test {} "${emulator[@]}"
+    for model in tests/data/models/{stories260K/stories260K.{f32,f16},babyllama105/babyllama105.{f32,q8_0}}.gguf; do
+        check logits -m "$model" -p "$text" -o OUT
+        check logits -m "$model" -p "$text" -o OUT --precision f32
+    done
+    for temperature in 0 1; do
+        check run -m tests/data/models/stories260K/stories260K.f32.gguf -p "Once upon a time" -n 150 --seed 1 \
+            --temperature $temperature
+    done
+done
+echo "$same results of tiny models, each the same as this machine's"
