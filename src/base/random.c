@@ -6,7 +6,6 @@
  */
 #include "base/random.h"
 
-#include <math.h>
 
 enum { ROUNDS = 10 };
 
@@ -41,8 +40,4 @@ uint64_t hn_random_u64(const hn_random_key *key) {
 double hn_random_uniform(const hn_random_key *key) {
     /* Middle of one of 2^52 cells: odd multiples of 2^-53 are exact, and neither 0 nor 1 is among them. */
     return (double)((hn_random_u64(key) >> 12) * 2 + 1) * 0x1p-53;
-}
-
-double hn_random_exponential(const hn_random_key *key) {
-    return -log(hn_random_uniform(key));
 }

@@ -34,7 +34,6 @@ void hn_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
  * distinct counters. */
 uint64_t hn_random_u64(const hn_random_key *key);
 double hn_random_uniform(const hn_random_key *key); /* in (0, 1): never 0, never 1; 2^52 values */
-double hn_random_exponential(const hn_random_key *key); /* -log(uniform), > 0 */
 
 /* A small sequential generator for tests and tools (SplitMix64). */
 static inline uint64_t hn_splitmix(uint64_t *s) {

@@ -30,8 +30,9 @@ static int32_t race_by_definition(const double *p, int n, uint64_t seed, uint64_
     double best = INFINITY;
     for (int i = 0; i < n; i++) {
         hn_random_key key = {.seed = seed, .position = position, .purpose = HN_PURPOSE_TARGET, .token = (uint32_t)i};
-        if (p[i] > 0 && hn_random_exponential(&key) / p[i] < best) {
-            best = hn_random_exponential(&key) / p[i];
+        const double e = -log(hn_random_uniform(&key));
+        if (p[i] > 0 && e / p[i] < best) {
+            best = e / p[i];
             winner = i;
         }
     }

@@ -74,11 +74,14 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right) {
 static void put_case(tbuf *b, uint32_t cp, char how) {
     char utf8[4];
     utf8proc_int32_t c = (utf8proc_int32_t)cp;
-    if (cp == 0xDF && how != 'l')
+    if (cp < 0x80) {
+        char ascii = (char)(hn_char_is_letter(cp) ? how == 'l' ? cp | 0x20 : cp & ~0x20u : cp);
+        tbuf_put(b, &ascii, 1);
+    } else if (cp == 0xDF && how != 'l') {
         tbuf_puts(b, how == 'u' ? "SS" : "Ss");
-    else if (cp == 0x130 && how == 'l')
+    } else if (cp == 0x130 && how == 'l') {
         tbuf_puts(b, "i\xCC\x87");
-    else {
+    } else {
         c = how == 'u' ? utf8proc_toupper(c) : how == 't' ? utf8proc_totitle(c) : utf8proc_tolower(c);
         tbuf_put(b, utf8, (size_t)hn_utf8_encode((uint32_t)c, utf8));
     }
