@@ -29,7 +29,7 @@ static void cache_folder(char *out, size_t size) {
     const bool own_cache = cache && *cache;
     const char *base = own_cache ? cache : home && *home ? home : NULL, *below = own_cache ? "" : "/.cache";
     if (!base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a part of a path is another path */
-    snprintf(out, size, "%s%s", base, below);
+    strcat(strcpy(out, base), below);
     (void)mkdir(out, 0700); /* may be there; if it cannot be made the file cannot either */
     strcat(out, "/hunch");
     (void)mkdir(out, 0700);
