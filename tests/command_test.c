@@ -494,6 +494,19 @@ static void test_score(void **state) {
     refused(2, "at least 2", "score", "-m", STORIES, "--tokens", text_write("t.json", "[1]"));
 }
 
+/* What stands for a device is written, not replaced (through a link here: a device that was replaced would be missed). */
+static void test_logits_to_a_device(void **state) {
+    (void)state;
+    struct stat st;
+    char *link = path_of("null.npy");
+    assert_int_equal(symlink("/dev/null", link), 0);
+    result r = command("logits", "-m", STORIES, "-p", "a", "-o", link);
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+}
+
 static void test_logits_unwritable(void **state) {
     (void)state;
     refused(1, "/proc/nowhere/x.npy", "logits", "-m", STORIES, "-p", "a", "-o", "/proc/nowhere/x.npy");
@@ -565,7 +578,7 @@ int main(void) {
         cmocka_unit_test(test_tokenize),
         cmocka_unit_test(test_template),
         cmocka_unit_test(test_score),
-        cmocka_unit_test(test_logits_unwritable),
+        cmocka_unit_test(test_logits_to_a_device), cmocka_unit_test(test_logits_unwritable),
         cmocka_unit_test(test_inspect),
         cmocka_unit_test(test_convert),
     };

@@ -2,6 +2,7 @@
 /* drafter.c - the text form of a drafter (SPEC) and the list of kinds. What a drafter does stands in its own file. */
 #include "draft/drafter.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,7 @@ static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info
     if (!d->name) return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
     st = ops->open(d, s, target, &d->needs, err);
     if (st) return st;
+    assert(d->needs.max_depth >= 1);
     d->ops = ops; /* from here on close has something to undo */
     return hn_spec_all_used(s, err);
 }

@@ -3,11 +3,14 @@
  *
  * Calls take many sequences at once (ids 0..max_seqs-1, given by the engine). One thread calls one drafter.
  * Life of a sequence: begin · (feed · propose · observe)* · end; a preempted sequence ends and begins again with its text.
- * A tree that is observed may have lost rows since propose (not worth verifying): recognise paths by their tokens. The committed text of a sequence is readable through
- * hn_text from token 0, restored or not; it includes the newest token, which is the root of the next tree and whose
- * row is not in the target's cache yet.
+ * The committed text of a sequence is readable through hn_text from token 0, restored or not; it includes the newest token,
+ * which is the root of the next tree and whose row is not in the target's cache yet. A round may pass without a propose for
+ * a sequence (its tree was full, others were worth more), and a tree that is observed may have lost rows since propose:
+ * recognise paths by their tokens, and what is new in the text by its length.
  *
- * To add a drafter: one file with its hn_drafter_ops, one line in drafter.c. docs/architecture.md walks through one.
+ * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and stands in the table of
+ * drafter.c. open, propose and close are needed; the others may be NULL. What drafts one chain a round makes it whole and
+ * hands it to draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/architecture.md, "Adding things".
  */
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H
@@ -111,7 +114,7 @@ enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
-    int max_depth;             /* levels it can draft */
+    int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
     bool has_law;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
     bool steps;                /* a level costs a pass of its own: somebody decides before each one */
@@ -121,25 +124,27 @@ typedef struct hn_needs {      /* what open asks the engine for */
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
-    /* Sets d->state and needs; a failed open leaves nothing behind. */
+    /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
-     * belong to `owner`. NULL: needs no rows */
+     * belong to `owner`. */
     hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
+    /* The sequence's session fails with it; what failed is not ended. */
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-    /* NULL: needs no rows */
+    /* A drafter that has it sees every committed row, so its engine does not start behind shared prefixes. */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
-    void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* may be NULL */
-    /* One more level (0 = children of the root). Returns how many candidates were added over all trees (one that
+    void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */
+    /* One more level (0 = children of the root) of at most needs.max_depth. Returns how many candidates were added over all trees (one that
      * shares a row counts: there may be more to say behind it); 0: nothing more this round. A drafter that computes a
      * whole block keeps it and answers the later levels from memory. */
     int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
-    void (*drop)(hn_drafter *d, int seq, int rows); /* committed rows from there on are forgotten; may be NULL */
+    /* Committed rows from there on are forgotten: of a session that is rewound. (No call of the API rewinds one yet.) */
+    void (*drop)(hn_drafter *d, int seq, int rows);
     int (*valid_rows)(const hn_drafter *d, int seq); /* cache rows that hold the committed text; NULL: has none */
     void (*end)(hn_drafter *d, int seq);
-    /* empties stores that outlive sequences; live sequences keep what they committed; may be NULL */
+    /* Empties stores that outlive sequences; live sequences keep what they committed. */
     void (*forget)(hn_drafter *d);
-    void (*close)(hn_drafter *d);  /* frees d->state */
+    void (*close)(hn_drafter *d); /* frees d->state; sequences may be live */
 } hn_drafter_ops;
 
 struct hn_drafter {

@@ -21,8 +21,8 @@
  */
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "draft/drafter.h"
@@ -119,12 +119,8 @@ static uint64_t seed_of_text(uint64_t seed, const int32_t *oracle, int n) {
 }
 
 static void wait_us(double us) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double end = (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3 + us;
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &t);
-    } while ((double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3 < end);
+    const double end = hn_now() + us * 1e-6;
+    while (hn_now() < end) continue;
 }
 
 /* ---- a level ------------------------------------------------------------------------------------------------------ */

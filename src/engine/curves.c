@@ -17,7 +17,7 @@
 #define BUILD "release"
 #endif
 
-/* $HUNCH_CACHE, $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home. */
+/* $HUNCH_CACHE, $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home, or one too long. */
 static void cache_folder(char *out, size_t size) {
     const char *own = getenv("HUNCH_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     out[0] = '\0';
@@ -26,19 +26,12 @@ static void cache_folder(char *out, size_t size) {
         (void)mkdir(out, 0700);
         return;
     }
-    if (cache && *cache)
-        snprintf(out, size, "%s", cache);
-    else if (home && *home)
-        snprintf(out, size, "%s/.cache", home);
-    else
-        return;
+    const bool own_cache = cache && *cache;
+    const char *base = own_cache ? cache : home && *home ? home : NULL, *below = own_cache ? "" : "/.cache";
+    if (!base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a part of a path is another path */
+    strcat(strcpy(out, base), below);
     (void)mkdir(out, 0700); /* may be there; if it cannot be made the file cannot either */
-    const size_t n = strlen(out);
-    if (n + 8 > size) {
-        out[0] = '\0';
-        return;
-    }
-    snprintf(out + n, size - n, "/hunch");
+    strcat(out, "/hunch");
     (void)mkdir(out, 0700);
 }
 

@@ -20,6 +20,7 @@ static void show_logits(void *ctx, int level, const float *logits) {
 static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level) {
     hn_propose p[HN_MAX_ROWS];
     int m = 0;
+    if (level >= d->needs.max_depth) return 0;
     for (int i = 0; i < n; i++) {
         if (s[i]->plain || level >= depth_limit(s[i])) continue;
         p[m++] = (hn_propose){.seq = s[i]->id,

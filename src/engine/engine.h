@@ -5,6 +5,7 @@
  * curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
+#include "base/clock.h"
 #include "cache/cache.h"
 #include "draft/drafter.h"
 #include "model/kv_groups.h"
@@ -101,8 +102,6 @@ struct hunch_session {
     void *on_draft_user;
 };
 
-double hn_now(void); /* monotonic seconds */
-
 /* ---- session.c ---- */
 
 /* Every id is one of the vocabulary, else HUNCH_USAGE naming the first that is not; what: "prompt " or "". */
@@ -132,7 +131,6 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
 /* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
 void hn_session_release(hunch_session *s);
 void hn_queue_push(hunch_session *s, bool front);
-void hn_queue_remove(hunch_session *s);
 /* Places those that wait, first come first, while there are places and pages. A session that fails ends alone. */
 void hn_admit(hunch_engine *e);
 /* Room for the session's n_rows. Where pages are out, the youngest sessions lose their place and wait; they are computed

@@ -8,15 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/engine.h"
-
-double hn_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool prefilling(const hunch_session *s) {
     return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);

@@ -15,7 +15,7 @@ void hn_queue_push(hunch_session *s, bool front) {
     s->stats.waiting = true;
 }
 
-void hn_queue_remove(hunch_session *s) {
+static void queue_remove(hunch_session *s) {
     hunch_session **at = &s->engine->queue;
     while (*at && *at != s) at = &(*at)->next;
     if (*at) *at = s->next;
@@ -91,7 +91,7 @@ void hn_session_publish(hunch_session *s) {
 
 void hn_session_release(hunch_session *s) {
     hunch_engine *e = s->engine;
-    if (s->stats.waiting) hn_queue_remove(s);
+    if (s->stats.waiting) queue_remove(s);
     if (s->id < 0) return;
     hn_session_publish(s);
     for (int i = 0; i < e->n_drafters && !s->plain; i++)
@@ -141,7 +141,7 @@ void hn_admit(hunch_engine *e) {
         if (prefix_is_coming(e, s)) continue; /* those behind it need not wait */
         if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->n_text))
             return;
-        hn_queue_remove(s);
+        queue_remove(s);
         if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
     }
 }

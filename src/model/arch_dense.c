@@ -166,7 +166,8 @@ static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_d
                            err);
 }
 
-static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, hunch_error *err) {
+/* Numbers that every family has under the same name. */
+static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     const struct {
         const char *suffix, *hf;
@@ -177,6 +178,7 @@ static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, 
                  {"feed_forward_length", "intermediate_size", 1 << 20, 0, &k->ffn},
                  {"attention.head_count", "num_attention_heads", 1024, f->usual.heads, &k->heads},
                  {"context_length", "max_position_embeddings", 1 << 24, f->usual.context, &k->context}};
+    const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
     hn_dense_key_buf key;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
@@ -184,16 +186,19 @@ static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, 
                         hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
                                         folder && sizes[i].usual ? (double)sizes[i].usual : NAN),
                         sizes[i].out, err);
-    const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
-    if (!st)
-        st = hn_key_real(src, hn_dense_key_of(&key, f, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, eps),
-                         &k->eps, err);
-    if (!st) st = read_theta(k, src, f, err);
     if (st) return st;
+    return hn_key_real(src, hn_dense_key_of(&key, f, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, eps),
+                       &k->eps, err);
+}
+
+/* The shape of heads follows from the sizes, unless a file says otherwise. */
+static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
+    hn_dense_key_buf key;
     int value_dim = 0, usual = folder && f->usual.head_dim ? f->usual.head_dim : k->hidden / k->heads,
         kv_heads = folder && f->usual.kv_heads ? f->usual.kv_heads : k->heads;
-    st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads),
-                    &k->kv_heads, err);
+    hunch_status st = hn_key_int(
+        src, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->kv_heads, err);
     if (!st)
         st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head_dim,
                         err);
@@ -210,6 +215,12 @@ static hunch_status read_keys(dense_keys *k, hn_source *src, const hn_dense *f, 
         return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes",
                        hn_source_path(src), k->head_dim, value_dim, k->rope_dims);
     return HUNCH_OK;
+}
+
+static hunch_status read_keys(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    hunch_status st = read_sizes(k, src, f, err);
+    if (!st) st = read_theta(k, src, f, err);
+    return st ? st : read_heads(k, src, f, err);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */

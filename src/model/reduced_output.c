@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ops/pack.h"
 
 typedef struct pick_job {
     const hn_model *m;
@@ -15,14 +16,12 @@ typedef struct pick_job {
     unsigned char *rows; /* the chosen ones as they are stored; NULL: the matrix is packed */
 } pick_job;
 
-static int strips(int n) { return (n + HN_STRIP - 1) / HN_STRIP; }
-
 static void pick(void *arg, int rank, int ranks) {
     (void)ranks;
     const pick_job *j = arg;
     const hn_ops *o = &j->m->ops;
     const hn_weight *w = &j->out->w;
-    hn_claim c = hn_claim_begin(o->pool, rank, strips(w->out));
+    hn_claim c = hn_claim_begin(o->pool, rank, hn_strips(w->out));
     for (int s; (s = hn_claim_next(&c)) >= 0;) {
         const hn_buf dst = hn_at(w->data, w->strip_stride * (size_t)s);
         if (j->rows)
@@ -48,7 +47,7 @@ static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
 hunch_status hn_model_reduce_output(const hn_model *m, const int32_t *ids, int n, hn_reduced_output *out,
                                     hunch_error *err) {
     const hn_weight *whole = &m->output;
-    const size_t strip = m->ops.strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)strips(n);
+    const size_t strip = m->ops.strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)hn_strips(n);
     pick_job j = {.m = m, .ids = ids, .out = out};
     assert(n >= 1 && n <= whole->out);
     *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .strip_stride = strip}};

@@ -14,15 +14,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ops/pack.h"
 
 enum { ALIGN = 64 };
 
 static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-}
-
-static int strips(const hn_weight *w) {
-    return (w->out + HN_STRIP - 1) / HN_STRIP;
 }
 
 hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err) {
@@ -93,7 +90,7 @@ static hunch_status place_matrix(hn_plan *p, hn_placement *it, bool pair, hunch_
         it->off = hn_plan_room(p, it->factors ? (size_t)(it->factors->dims[0] * it->factors->dims[1]) * sizeof(float) : 0);
         return HUNCH_OK;
     }
-    if (!hn_mul_size(strip, (size_t)strips(w), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
+    if (!hn_mul_size(strip, (size_t)hn_strips(w->out), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
         return hn_fail_memory(err, it->tensor->name, SIZE_MAX);
     it->off = hn_plan_room(p, bytes);
     if (pair) {
@@ -125,7 +122,7 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     hn_dtype_row_bytes(t->dtype, (uint64_t)in, &row);
     p->stored += row * (uint64_t)out;
     p->m->parameters += (uint64_t)in * (uint64_t)out;
-    p->m->weight_bytes += p->mapped ? row * (size_t)out : strip * (size_t)strips(w);
+    p->m->weight_bytes += p->mapped ? row * (size_t)out : strip * (size_t)hn_strips(w->out);
     p->m->macs_per_row += (double)in * out;
     return HUNCH_OK;
 }
@@ -154,7 +151,7 @@ static void pack_matrix(void *arg, int rank, int ranks) {
     (void)ranks;
     pack_job *j = arg;
     unsigned char *rows = j->rows + (size_t)rank * HN_STRIP * j->from.row_bytes;
-    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips(j->w));
+    hn_claim c = hn_claim_begin(j->ops->pool, rank, hn_strips(j->w->out));
     for (int s; (s = hn_claim_next(&c)) >= 0;) {
         hunch_error why;
         int nobody = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
- * The operations themselves: cpu_linear.c (matrix products), cpu_attention.c, cpu_rows.c (all else). Their inner
+ * The operations themselves: cpu_linear.c (matrix products), cpu_attention.c, cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
 #include <string.h>

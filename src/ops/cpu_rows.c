@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_rows.c - operations on rows: embedding, norm, quantisation, angles of the rotation, gather.
+/* cpu_rows.c - operations on rows: embedding, norms, biases and activations, quantisation, angles of the rotation, gather.
  *
  * All are split in fixed shares over the ranks; which rank does what never changes a value.
  */
@@ -219,8 +219,6 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
-
-/* ---- small things ----------------------------------------------------------------------------------------------- */
 
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols) {
     int first, last;

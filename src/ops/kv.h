@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv.h - where an element of K or V lies in a page of the cache: the one place that knows. Which pages there are, and whose:
- * cache/. What reads and writes them: cpu_attention.c, cpu_rows.c.
+ * cache/. What reads and writes them: cpu_attention.c, cpu_kv.c.
  *
  * One kv head of one layer; rows are positions, a run of page_rows of them:
  *

@@ -3,8 +3,8 @@
 #include "ops/machine.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
 #include "ops/pack.h"
@@ -32,12 +32,6 @@ struct hn_machine {
     bool huge;
 };
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 hunch_status hn_machine_open(hn_machine **out, const hn_ops *o, hunch_error *err) {
     const size_t ranks = (size_t)hn_pool_threads(o->pool);
     hn_machine *m = hn_zalloc(1, sizeof *m);
@@ -64,13 +58,13 @@ void hn_machine_close(hn_machine **mp) {
 /* All ranks: begin together, do what is measured, end. */
 static void mark_begin(hn_machine *m, int rank) {
     hn_barrier(m->o->pool, rank);
-    m->mark[rank].begin = now_s();
+    m->mark[rank].begin = hn_now();
 }
 
 /* Seconds from the first rank's begin to the last one's end, on rank 0 (whoever leaves a barrier late finds its work begun, or
  * done, by others: its own time would flatter). */
 static double mark_end(hn_machine *m, int rank) {
-    m->mark[rank].end = now_s();
+    m->mark[rank].end = hn_now();
     hn_barrier(m->o->pool, rank);
     double begin = m->mark[0].begin, end = m->mark[0].end;
     for (int i = 1; rank == 0 && i < hn_pool_threads(m->o->pool); i++) {

@@ -3,8 +3,8 @@
 #include "ops/profile.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ops/kv.h"
 #include "ops/pack.h"
@@ -27,12 +27,6 @@ struct hn_profile {
     rank_notes *rank; /* [ranks] */
 };
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* ---- one operation ------------------------------------------------------------------------------------------ */
 
 typedef struct span {
@@ -52,12 +46,12 @@ static span span_begin(const hn_exec *ex, hn_phase phase) {
     span s = {.ex = {p->inner, ex->rank, ex->ranks}, .notes = notes, .to = &notes->phase[phase]};
     s.to->calls++;
     s.waited = hn_pool_waited(p->inner->pool, ex->rank);
-    s.begun = now_ns();
+    s.begun = hn_now_ns();
     return s;
 }
 
 static void span_end(const span *s) {
-    s->to->ns += now_ns() - s->begun;
+    s->to->ns += hn_now_ns() - s->begun;
     s->to->waited += hn_pool_waited(s->ex.ops->pool, s->ex.rank) - s->waited;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. */
+/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. A device or a pipe is written as it
+ * is: a file that took its name would be in its place. */
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
