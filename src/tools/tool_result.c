@@ -37,7 +37,7 @@ static void progress_update(tool_rounds *r) {
     if (r->stream)
         return;
     if (r->answers > 1)
-        tool_progress_at(&r->answering, r->reported, r->answers);
+        tool_progress_at(&r->answering, r->reported + (r->most > 0 ? tokens / r->most : 0), r->answers);
     else
         tool_progress_at(&r->answering, tokens, 0);
 }
@@ -178,14 +178,14 @@ const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *t
     return text;
 }
 
-static void summary_sources(const tool_result *r, const hunch_session_state *st, bool color) {
+void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bool color) {
     fprintf(stderr, "tokens from: ");
-    for (int d = -1; d < hunch_engine_drafters(r->engine); d++) {
+    for (int d = -1; d < hunch_engine_drafters(e); d++) {
         size_t count = 0;
         for (size_t i = 0; i < st->n_tokens; i++)
             count += st->provenance[i] == d;
         fprintf(stderr, "%s%s%s%s %zu", d >= 0 ? " · " : "", tool_color(color, d),
-                d < 0 ? "the model" : hunch_engine_drafter_name(r->engine, d), tool_style(color, '0'), count);
+                d < 0 ? "the model" : hunch_engine_drafter_name(e, d), tool_style(color, '0'), count);
     }
     fputc('\n', stderr);
 }
@@ -200,7 +200,7 @@ void tool_result_summary(const tool_result *r, const hunch_session_state *st, bo
     if (st->rounds)
         fprintf(stderr, "acceptance length %.2f over %llu rounds · drafted %llu, accepted %llu\n", tool_tau(st),
                 (unsigned long long)st->rounds, (unsigned long long)st->drafted, (unsigned long long)st->accepted);
-    summary_sources(r, st, color);
+    tool_sources_print(r->engine, st, color);
     if (*tool_law_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
     fprintf(stderr, "finish %s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),
