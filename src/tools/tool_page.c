@@ -190,6 +190,8 @@ void tool_page_example(tool_page *p, const char *what, const char *line) {
         roff_line(line);
         puts(".EE\n.RE");
     } else {
-        printf("  %s%s%s\n    %s\n", tool_style(p->color, 'd'), what, tool_style(p->color, '0'), line);
+        printf("%*s%s", INDENT, "", tool_style(p->color, 'd'));
+        words_put(p, what, INDENT, INDENT);
+        printf("%s    %s\n", tool_style(p->color, '0'), line);
     }
 }

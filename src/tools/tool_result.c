@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "tool_flags.h"
+
 /* ---- rounds -------------------------------------------------------------------------------------------------- */
 
 void tool_rounds_begin(tool_rounds *r, const char *label) {
@@ -64,11 +66,6 @@ int tool_rounds_step(tool_rounds *r) {
 
 const char *tool_finish_name(hunch_finish f) {
     return f == HUNCH_FINISH_STOP ? "stop" : f == HUNCH_FINISH_LENGTH ? "length" : "cancelled";
-}
-
-static const char *verify_name(hunch_verify v) {
-    static const char *const names[] = {"default", "greedy", "match", "ratio", "block", "traversal"};
-    return names[v];
 }
 
 static const char *lossy_name(hunch_lossy_rule r) {
@@ -150,7 +147,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         "drafted", (json_int_t)st->drafted, "accepted", (json_int_t)st->accepted, "accepted_per_position",
         counts_json(st->accepted_per_position, HUNCH_MAX_DEPTH), "depth_drafted", (json_int_t)st->depth_drafted,
         "prefix_rows", (json_int_t)st->n_restored, "preempted", (json_int_t)st->preempted, "verify",
-        st->lossy.rule ? lossy_name(st->lossy.rule) : verify_name(st->verify), "lossy", tool_lossy_json(&st->lossy));
+        st->lossy.rule ? lossy_name(st->lossy.rule) : tool_verify_names[st->verify], "lossy", tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
     json_object_set_new(out, "timing", timing_json(r, st));
@@ -174,7 +171,7 @@ const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *t
         snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may say something else",
                  lossy_name(lossy->rule), lossy->a);
     else if (verify >= HUNCH_VERIFY_RATIO)
-        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", verify_name(verify));
+        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", tool_verify_names[verify]);
     return text;
 }
 
