@@ -352,14 +352,22 @@ static hunch_status fail_several(const finder *f) {
                    (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
 }
 
-/* Adds to an error what the path may have meant. */
-static hunch_status propose_path(const char *path, hunch_error *err) {
+/* Nothing has the name. Where a path comes near, it is what was meant, and where else it was looked for is not said. */
+static hunch_status fail_absent(const char *name, const char *searched, const char *downloads, hunch_error *err) {
     char near[300];
-    if (err != NULL && hn_near_path(path, near, sizeof near)) {
-        const size_t at = strlen(err->message);
-        snprintf(err->message + at, sizeof err->message - at, "; did you mean %s?", near);
-    }
-    return HUNCH_REFUSED;
+    if (hn_near_path(name, near, sizeof near))
+        return hn_fail(err, HUNCH_REFUSED, "%.200s: no such file or folder%s, did you mean %s?%s%s", name,
+                       searched ? ", and no download of that name" : "", near, *downloads ? " Downloads that come near: " : "",
+                       downloads);
+    if (!searched)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of "
+                       "a download",
+                       name);
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
+                   "Face folder or the name of a download",
+                   name, *searched ? searched : "any cache", *downloads ? "; what comes near: " : "", downloads);
 }
 
 static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
@@ -372,11 +380,7 @@ static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
         return HUNCH_OK;
     }
     nearest(f, c, list, sizeof list);
-    hn_fail(f->err, HUNCH_REFUSED,
-            "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
-            "Face folder or the name of a download",
-            f->name, c->searched[0] ? c->searched : "any cache", list[0] ? "; what comes near: " : "", list);
-    return propose_path(f->name, f->err);
+    return fail_absent(f->name, c->searched, list, f->err);
 }
 
 /* Cuts the name into its parts. A colon or an @ in a file's own name does no harm: files are compared whole. */
@@ -435,12 +439,8 @@ hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
             status = hn_fail_memory(err, "a path", strlen(name));
         return status;
     }
-    if (!is_name(name)) {
-        hn_fail(err, HUNCH_REFUSED,
-                "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of a download",
-                name);
-        return propose_path(name, err);
-    }
+    if (!is_name(name))
+        return fail_absent(name, NULL, "", err);
     if (!parts_cut(&f))
         return hn_fail_memory(err, "a name", strlen(name));
     hunch_status status = hn_caches_list(&c, err);

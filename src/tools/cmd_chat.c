@@ -93,6 +93,8 @@ static void turn_line(const chat *c, const hunch_session_state *st) {
         fprintf(stderr, " · acceptance length %.2f", tool_tau(st));
     fprintf(stderr, " · %llu of %zu prompt rows restored · finish %s]%s\n", (unsigned long long)st->n_restored,
             st->n_prompt, tool_finish_name(st->finish), tool_style(c->styled, '0'));
+    if (c->color && c->styled && hunch_engine_drafters(c->engine) > 0)
+        tool_sources_print(c->engine, st, true);
     if (*tool_law_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(c->styled, 'y'), note, tool_style(c->styled, '0'));
 }

@@ -61,15 +61,13 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
 }
 
 static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
-    static const char *const by_default[] = {"auto"};
     int methods = c->o.drafts.n ? c->o.drafts.n : 1, context = 0, code = context_choose(c, max_tokens, &context);
-    const char *const *specs = c->o.drafts.n ? c->o.drafts.items : by_default;
     c->n_lanes = methods + 1;
     c->lanes = tool_alloc((size_t)c->n_lanes, sizeof *c->lanes);
     for (int i = 0; i < c->n_lanes && !code; i++) {
         tool_lane *l = &c->lanes[i];
         if (i > 0)
-            tool_method_init(&l->method, &specs[i - 1], 1);
+            tool_method_init(&l->method, c->o.drafts.n ? &c->o.drafts.items[i - 1] : NULL, c->o.drafts.n ? 1 : 0);
         code = tool_engine_open(&l->engine, c->model, &c->o, i > 0 ? &l->method : NULL, context, parallel);
     }
     return code;

@@ -92,7 +92,8 @@ static int samples_report(run *r, window *w) {
 
 static int samples_generate(run *r, window *w) {
     tool_rounds rounds = {
-        .engine = r->engine, .session = w->session, .n = w->size, .stream = r->json ? NULL : &r->stream, .answers = w->end};
+        .engine = r->engine, .session = w->session, .n = w->size, .stream = r->json ? NULL : &r->stream, .answers = w->end,
+        .most = r->request.max_tokens};
     int code = 0;
     tool_rounds_begin(&rounds, "reading the prompt");
     while (!code && w->first < w->end && !(tool_interrupted && w->first == w->next)) {

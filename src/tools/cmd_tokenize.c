@@ -59,33 +59,20 @@ static int row_flags(const json_t *row) {
            (json_is_true(add) ? HUNCH_TEXT_ADD_SPECIAL : 0);
 }
 
-static int row_tokenize(const hunch_model *m, const char *line, size_t len, const char *path, int number) {
-    json_error_t je;
-    json_t *row = json_loadb(line, len, JSON_ALLOW_NUL, &je);
-    if (!row)
-        return tool_usage("%s:%d: not a line of JSON: %s", path, number, je.text);
+static int row_tokenize(void *model, const json_t *row, const char *path, int line) {
     const json_t *text = json_object_get(row, "text");
-    int code = json_is_string(text)
-                   ? text_tokenize(m, json_string_value(text), json_string_length(text), row_flags(row), true)
-                   : tool_usage("%s:%d: expected an object with \"text\"", path, number);
-    json_decref(row);
-    return code;
+    return json_is_string(text)
+               ? text_tokenize(model, json_string_value(text), json_string_length(text), row_flags(row), true)
+               : tool_usage("%s:%d: expected an object with \"text\"", path, line);
 }
 
-static int rows_tokenize(const hunch_model *m, const char *path) {
+static int rows_tokenize(hunch_model *m, const char *path) {
     char *data;
     size_t len;
-    int code = tool_file_read(path, &data, &len), number = 0;
+    int code = tool_file_read(path, &data, &len);
     if (code)
         return code;
-    for (const char *at = data, *stop = data + len; at < stop && !code;) {
-        const char *end = memchr(at, '\n', (size_t)(stop - at));
-        size_t n = (size_t)((end ? end : stop) - at);
-        number++;
-        if (strspn(at, " \t\r") < n)
-            code = row_tokenize(m, at, n, path, number);
-        at += n + 1;
-    }
+    code = tool_rows_each(data, len, JSON_ALLOW_NUL, path, row_tokenize, m);
     free(data);
     return code;
 }

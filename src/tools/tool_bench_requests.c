@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tool_bench.h"
+#include "tool_flags.h"
 #include "tool_lines.h"
 
 typedef hunch_status measure_fn(bench *b, int rows, int context, double *ms, hunch_error *err);
@@ -28,10 +29,9 @@ static hunch_status decode_ms(bench *b, int rows, int context, double *ms, hunch
 }
 
 static void answer_info(const bench *b) {
-    static const char *const kv[] = {[HUNCH_KV_BF16] = "bf16", [HUNCH_KV_F16] = "f16", [HUNCH_KV_F32] = "f32"};
     const bool f32 = b->o.precision == HUNCH_PRECISION_F32;
     const int type = b->o.kv != TOOL_UNSET ? b->o.kv : f32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
-    printf("hunch %s isa=%s threads=%d kv=%s precision=%s chunk=%d\n", hunch_version(), b->info.isa, b->info.threads, kv[type],
+    printf("hunch %s isa=%s threads=%d kv=%s precision=%s chunk=%d\n", hunch_version(), b->info.isa, b->info.threads, tool_kv_names[type],
            f32 ? "f32" : "native", b->o.chunk == TOOL_UNSET ? BENCH_MOST_ROWS : b->o.chunk);
 }
 

@@ -21,9 +21,9 @@ const char *const tool_groups[] = {[READ] = "What to read",
                                    [OUTPUT] = "Output",
                                    NULL};
 
-static const char *const kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
+const char *const tool_kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
 static const char *const precision_names[] = {"native", "f32", NULL};
-static const char *const verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
+const char *const tool_verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
 static const char *const color_names[] = {"auto", "always", "never", NULL};
 
 enum {
@@ -51,8 +51,8 @@ const tool_flag tool_flags[] = {
     {"-n", NULL, TOOL_INT, AT(n), GENERATES, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
     {"--ignore-eos", NULL, TOOL_SWITCH, AT(ignore_eos), GENERATES, ANSWER, 0, 0, NULL, NULL, "do not stop at the end-of-sequence token"},
     {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT", "end the text before TEXT (repeatable)"},
-    {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC", "KIND[:PATH][,key=value...], such as ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default auto"},
-    {"--verify", NULL, TOOL_CHOICE, AT(verify), GENERATES, DRAFTING, 0, 0, verify_names, "RULE", "the lossless rule that accepts drafts: greedy, match, ratio, block or traversal; default: greedy at temperature 0, else match"},
+    {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC", "what drafts, such as none, ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default auto"},
+    {"--verify", NULL, TOOL_CHOICE, AT(verify), GENERATES, DRAFTING, 0, 0, tool_verify_names, "RULE", "the lossless rule that accepts drafts: greedy, match, ratio, block or traversal; default: greedy at temperature 0, else match"},
     {"--lossy-lenience", NULL, TOOL_ABOVE, AT(lossy_lenience), GENERATES, LOSSY, 0, 1, NULL, "L", "accept drafts with min(1, p/(L q))"},
     {"--lossy-typical", NULL, TOOL_PAIR, AT(lossy_typical), GENERATES, LOSSY, 0, 1, NULL, "EPS,ALPHA", "accept drafts of p > min(EPS, ALPHA e^-entropy)"},
     {"--lossy-top-m", NULL, TOOL_INT, AT(lossy_top_m), GENERATES, LOSSY, 1, INT_MAX, NULL, "M", "accept drafts among the M likeliest"},
@@ -98,7 +98,7 @@ const tool_flag tool_flags[] = {
     {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED, ENGINE, 0, 0, NULL, "LEVEL", "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
     {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE", "native, or f32 as the published reference computes; default native"},
     {"--mapped", NULL, TOOL_SWITCH, AT(mapped), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
-    {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED, ENGINE, 0, 0, kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
+    {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED, ENGINE, 0, 0, tool_kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
     {"--context", NULL, TOOL_INT, AT(context), ENGINED, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192 (score: of a window)"},
     {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
     {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N", "cache rows of all sequences together; default: --parallel times the context"},

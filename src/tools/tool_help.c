@@ -87,15 +87,11 @@ void tool_write_topic(tool_page *p, const tool_topic *t) {
 
 /* ---- pages ----------------------------------------------------------------------------------------------------- */
 
-static void title_put(const tool_page *p, const char *name, const char *behind, const char *text) {
-    printf("%s%s%s%s - %s\n", tool_style(p->color, 'b'), name, behind, tool_style(p->color, '0'), text);
-}
-
 void tool_help_all(int color) {
     tool_page p = tool_page_terminal(color);
     char name[40];
     snprintf(name, sizeof name, "hunch %s", hunch_version());
-    title_put(&p, name, "", "a language model answers faster, and says the same");
+    tool_page_title(&p, name, "a language model answers faster, and says the same");
     putchar('\n');
     tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, and keeps "
                        "exactly those that it would have said itself.");
@@ -127,7 +123,7 @@ void tool_help_command(const tool_command *c, bool basic, int color) {
     tool_page p = tool_page_terminal(color);
     char command[40];
     snprintf(command, sizeof command, "hunch %s", c->name);
-    title_put(&p, command, "", c->summary);
+    tool_page_title(&p, command, c->summary);
     tool_page_heading(&p, "Usage");
     tool_page_synopsis(&p, command, c->synopsis);
     if (!basic) {
@@ -143,7 +139,9 @@ void tool_help_command(const tool_command *c, bool basic, int color) {
 
 static void topic_show(const tool_topic *t, int color) {
     tool_page p = tool_page_terminal(color);
-    title_put(&p, "hunch: ", t->name, t->summary);
+    char name[40];
+    snprintf(name, sizeof name, "hunch: %s", t->name);
+    tool_page_title(&p, name, t->summary);
     putchar('\n');
     tool_write_topic(&p, t);
 }

@@ -112,7 +112,8 @@ int tool_print_json(json_t *value) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
-    tool_progress_hide();
+    if (tool_is_terminal(stdout))
+        tool_progress_hide();
     tool_interrupts_hold(); /* whole or not at all */
     json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
     json_decref(value);

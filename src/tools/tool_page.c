@@ -122,6 +122,12 @@ static void words_put(const tool_page *p, const char *text, int at, int indent) 
     putchar('\n');
 }
 
+void tool_page_title(const tool_page *p, const char *name, const char *text) {
+    const int used = columns(name, strlen(name)) + 3;
+    printf("%s%s%s - ", tool_style(p->color, 'b'), name, tool_style(p->color, '0'));
+    words_put(p, text, used, INDENT);
+}
+
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
 void tool_page_heading(tool_page *p, const char *text) {
@@ -156,7 +162,8 @@ void tool_page_synopsis(tool_page *p, const char *command, const char *rest) {
 }
 
 void tool_page_items(tool_page *p, int longest) {
-    p->left = longest < MOST_LEFT ? longest : MOST_LEFT;
+    const int most = p->width * 2 / 5 < MOST_LEFT ? p->width * 2 / 5 : MOST_LEFT;
+    p->left = longest < most ? longest : most;
 }
 
 void tool_page_item(tool_page *p, const char *name, const char *value, const char *text, bool deep) {
@@ -183,6 +190,8 @@ void tool_page_example(tool_page *p, const char *what, const char *line) {
         roff_line(line);
         puts(".EE\n.RE");
     } else {
-        printf("  %s%s%s\n    %s\n", tool_style(p->color, 'd'), what, tool_style(p->color, '0'), line);
+        printf("%*s%s", INDENT, "", tool_style(p->color, 'd'));
+        words_put(p, what, INDENT, INDENT);
+        printf("%s    %s\n", tool_style(p->color, '0'), line);
     }
 }

@@ -18,6 +18,7 @@ typedef struct tool_page {
 /* Standard output as it is: as wide as the terminal, at most 100 columns; 80 if nobody knows. */
 tool_page tool_page_terminal(int color_mode);
 
+void tool_page_title(const tool_page *p, const char *name, const char *text); /* of a terminal's page */
 void tool_page_heading(tool_page *p, const char *text);
 void tool_page_text(tool_page *p, const char *text); /* paragraphs, with empty lines between them */
 /* What a command line looks like: the first word, the rest, wrapped behind it. */

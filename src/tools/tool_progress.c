@@ -40,7 +40,6 @@ void tool_progress_hide(void) {
     if (!on_screen)
         return;
     fputs(wipe, stderr);
-    on_screen->shown = 0;
     on_screen = NULL;
     signals_set(on_signal, SIG_DFL);
 }
@@ -81,7 +80,7 @@ static void rate_text(const tool_progress *p, double rate, part out) {
 static size_t bar_put(char *to, double share, int columns) {
     size_t n = 0;
     for (int i = 0; i < columns; i++)
-        n += (size_t)sprintf(to + n, "%s", i < share * columns ? "━" : "─");
+        n += (size_t)sprintf(to + n, "%s", i + 0.5 < share * columns ? "━" : "─");
     return n;
 }
 

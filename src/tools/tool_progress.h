@@ -14,7 +14,7 @@ extern bool tool_quiet; /* --quiet: nothing but the answer and errors */
 typedef struct tool_progress {
     const char *label;   /* "loading" */
     const char *unit;    /* of what is counted: "tokens"; "B": bytes; NULL: only the share is shown */
-    double begun, shown; /* seconds; shown 0: it is not on the screen */
+    double begun, shown; /* seconds; shown: when it was last, 0: never */
     bool on;
 } tool_progress;
 

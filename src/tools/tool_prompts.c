@@ -83,6 +83,23 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
     return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
 }
 
+int tool_rows_each(const char *data, size_t len, size_t flags, const char *path, tool_row_taker take, void *user) {
+    int number = 0, code = 0;
+    for (const char *at = data, *stop = data + len; at < stop && !code;) {
+        const char *end = memchr(at, '\n', (size_t)(stop - at));
+        size_t n = (size_t)((end ? end : stop) - at);
+        number++;
+        if (strspn(at, " \t\r") < n) {
+            json_error_t je;
+            json_t *row = json_loadb(at, n, flags, &je);
+            code = row ? take(user, row, path, number) : tool_usage("%s:%d: not a line of JSON: %s", path, number, je.text);
+            json_decref(row);
+        }
+        at += n + 1;
+    }
+    return code;
+}
+
 /* ids of a JSON array; `where` names it in messages. */
 static int ids_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
     if (!json_is_array(list))
@@ -149,7 +166,8 @@ static int conversation_take(tool_prompt *to, const json_t *row, const char *pat
     return 0;
 }
 
-static int row_add(tool_prompts *p, const json_t *row, const char *path, int line) {
+static int row_add(void *prompts, const json_t *row, const char *path, int line) {
+    tool_prompts *p = prompts;
     if (!row_is_prompt(row))
         return tool_usage("%s:%d: expected an object with \"prompt\" (text), \"messages\" or \"tokens\" (ids)", path,
                           line);
@@ -190,27 +208,6 @@ static bool holds_rows(const char *data, size_t len) {
     bool is = row && row_is_prompt(row);
     json_decref(row);
     return is;
-}
-
-static int rows_read(tool_prompts *p, const char *data, size_t len, const char *path) {
-    int line = 0;
-    for (const char *at = data, *stop = data + len; at < stop;) {
-        const char *end = memchr(at, '\n', (size_t)(stop - at));
-        size_t n = (size_t)((end ? end : stop) - at);
-        line++;
-        if (strspn(at, " \t\r") < n) {
-            json_error_t je;
-            json_t *row = json_loadb(at, n, 0, &je);
-            if (!row)
-                return tool_usage("%s:%d: not a line of JSON: %s", path, line, je.text);
-            int code = row_add(p, row, path, line);
-            json_decref(row);
-            if (code)
-                return code;
-        }
-        at += n + 1;
-    }
-    return 0;
 }
 
 /* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
@@ -257,7 +254,7 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
     }
     const bool from_file = one.path != NULL;
     if (from_file && holds_rows(one.text, one.len)) {
-        code = rows_read(p, one.text, one.len, o->file ? o->file : "standard input");
+        code = tool_rows_each(one.text, one.len, 0, o->file ? o->file : "standard input", row_add, p);
         tool_prompt_fini(&one);
         return code;
     }

@@ -34,6 +34,10 @@ typedef struct tool_prompts {
 int tool_file_read(const char *path, char **data, size_t *len);
 /* The JSON of a file, read with these flags of jansson. Not JSON: HUNCH_USAGE, with the line and `wrong`. */
 int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out);
+/* Calls take for every line of data that is not blank, until one gives an exit code: it is given back. path: for messages.
+ * A line that is no JSON: HUNCH_USAGE. */
+typedef int (*tool_row_taker)(void *user, const json_t *row, const char *path, int line);
+int tool_rows_each(const char *data, size_t len, size_t flags, const char *path, tool_row_taker take, void *user);
 /* A JSON array of ids. Not one: HUNCH_USAGE. */
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
 

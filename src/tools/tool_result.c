@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "tool_flags.h"
+
 /* ---- rounds -------------------------------------------------------------------------------------------------- */
 
 void tool_rounds_begin(tool_rounds *r, const char *label) {
@@ -37,7 +39,7 @@ static void progress_update(tool_rounds *r) {
     if (r->stream)
         return;
     if (r->answers > 1)
-        tool_progress_at(&r->answering, r->reported, r->answers);
+        tool_progress_at(&r->answering, r->reported + (r->most > 0 ? tokens / r->most : 0), r->answers);
     else
         tool_progress_at(&r->answering, tokens, 0);
 }
@@ -64,11 +66,6 @@ int tool_rounds_step(tool_rounds *r) {
 
 const char *tool_finish_name(hunch_finish f) {
     return f == HUNCH_FINISH_STOP ? "stop" : f == HUNCH_FINISH_LENGTH ? "length" : "cancelled";
-}
-
-static const char *verify_name(hunch_verify v) {
-    static const char *const names[] = {"default", "greedy", "match", "ratio", "block", "traversal"};
-    return names[v];
 }
 
 static const char *lossy_name(hunch_lossy_rule r) {
@@ -150,7 +147,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         "drafted", (json_int_t)st->drafted, "accepted", (json_int_t)st->accepted, "accepted_per_position",
         counts_json(st->accepted_per_position, HUNCH_MAX_DEPTH), "depth_drafted", (json_int_t)st->depth_drafted,
         "prefix_rows", (json_int_t)st->n_restored, "preempted", (json_int_t)st->preempted, "verify",
-        st->lossy.rule ? lossy_name(st->lossy.rule) : verify_name(st->verify), "lossy", tool_lossy_json(&st->lossy));
+        st->lossy.rule ? lossy_name(st->lossy.rule) : tool_verify_names[st->verify], "lossy", tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
     json_object_set_new(out, "timing", timing_json(r, st));
@@ -174,18 +171,18 @@ const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *t
         snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may say something else",
                  lossy_name(lossy->rule), lossy->a);
     else if (verify >= HUNCH_VERIFY_RATIO)
-        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", verify_name(verify));
+        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", tool_verify_names[verify]);
     return text;
 }
 
-static void summary_sources(const tool_result *r, const hunch_session_state *st, bool color) {
+void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bool color) {
     fprintf(stderr, "tokens from: ");
-    for (int d = -1; d < hunch_engine_drafters(r->engine); d++) {
+    for (int d = -1; d < hunch_engine_drafters(e); d++) {
         size_t count = 0;
         for (size_t i = 0; i < st->n_tokens; i++)
             count += st->provenance[i] == d;
         fprintf(stderr, "%s%s%s%s %zu", d >= 0 ? " · " : "", tool_color(color, d),
-                d < 0 ? "the model" : hunch_engine_drafter_name(r->engine, d), tool_style(color, '0'), count);
+                d < 0 ? "the model" : hunch_engine_drafter_name(e, d), tool_style(color, '0'), count);
     }
     fputc('\n', stderr);
 }
@@ -200,7 +197,7 @@ void tool_result_summary(const tool_result *r, const hunch_session_state *st, bo
     if (st->rounds)
         fprintf(stderr, "acceptance length %.2f over %llu rounds · drafted %llu, accepted %llu\n", tool_tau(st),
                 (unsigned long long)st->rounds, (unsigned long long)st->drafted, (unsigned long long)st->accepted);
-    summary_sources(r, st, color);
+    tool_sources_print(r->engine, st, color);
     if (*tool_law_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
     fprintf(stderr, "finish %s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),

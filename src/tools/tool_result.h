@@ -13,6 +13,7 @@ typedef struct tool_rounds {
     int n;
     tool_stream *stream;   /* shows session[0] as it comes; NULL: nothing is shown */
     int answers, reported; /* to be given in all, and given already */
+    int most;              /* tokens of an answer at most, for the bar */
     tool_progress reading, answering; /* bars: while prompts are read; while answers are made that nobody sees come */
 } tool_rounds;
 void tool_rounds_begin(tool_rounds *r, const char *label); /* what is read, for the bar */
@@ -32,6 +33,8 @@ typedef struct tool_result {
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */
 /* Several lines on standard error. */
 void tool_result_summary(const tool_result *r, const hunch_session_state *st, bool color);
+/* One line: how many tokens came from whom, each in its colour. */
+void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bool color);
 /* What about the rule of verification a reader must know, as part of a line that has begun; "" if nothing. Writes to
  * `text` [200]. */
 const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *text);

@@ -54,7 +54,11 @@ void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char
     while (from < to) {
         token = token_at(e, token, from);
         size_t end = e->at[token] > from && e->at[token] < to ? e->at[token] : to;
-        bool drafted = provenance[token] >= 0;
+        /* A colour ends with its line: pagers begin each one anew. */
+        const char *newline = memchr(text + from, '\n', end - from);
+        if (newline)
+            end = newline > text + from ? (size_t)(newline - text) : from + 1;
+        bool drafted = provenance[token] >= 0 && text[from] != '\n';
         fputs(tool_style(dim, 'd'), stdout);
         fputs(tool_color(drafted, provenance[token]), stdout);
         fwrite(text + from, 1, end - from, stdout);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_terminal_test.c - the `hunch` command on a terminal: bars of progress that fit it and are wiped, colours, and
+ * what is said to somebody who sits there. The terminal is a pseudo-terminal; what is written to it is read as it comes. */
+#include "command.h"
+
+#include <poll.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+
+typedef struct terminal {
+    int master;
+    pid_t child;
+    char *text; /* so far */
+    size_t len, cap;
+} terminal;
+
+/* out: a file for standard output, NULL: the terminal too. */
+static terminal terminal_start(int columns, const char *out, const char *const *args) {
+    const char *argv[64] = {HUNCH_COMMAND};
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    terminal t = {0};
+    for (int n = 1; args[n - 1] && n < 63; n++)
+        argv[n] = args[n - 1];
+    t.child = forkpty(&t.master, NULL, NULL, &size);
+    assert_true(t.child >= 0);
+    if (t.child == 0) {
+        int o = out ? open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600) : 1;
+        if (o < 0 || (out && dup2(o, 1) < 0))
+            _exit(99);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(98);
+    }
+    t.text = calloc(1, t.cap = 1 << 20);
+    assert_non_null(t.text);
+    return t;
+}
+
+/* False: it has ended. */
+static bool terminal_read(terminal *t, int ms) {
+    struct pollfd p = {.fd = t->master, .events = POLLIN};
+    if (poll(&p, 1, ms) <= 0)
+        return true;
+    ssize_t n = read(t->master, t->text + t->len, t->cap - t->len - 1);
+    if (n <= 0)
+        return false;
+    t->len += (size_t)n;
+    t->text[t->len] = 0;
+    return true;
+}
+
+/* Reads until it has written this, for a minute at most. */
+static void terminal_await(terminal *t, size_t from, const char *text) {
+    for (int i = 0; i < 600 && !strstr(t->text + from, text); i++)
+        if (!terminal_read(t, 100))
+            break;
+    if (!strstr(t->text + from, text))
+        fail_msg("no \"%s\" in \"%s\"", text, t->text);
+}
+
+static int terminal_end(terminal *t) {
+    while (terminal_read(t, 60000))
+        continue;
+    close(t->master);
+    return child_wait(t->child);
+}
+
+#define terminal_of(columns, out, ...) terminal_start(columns, out, (const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- bars ------------------------------------------------------------------------------------------------------ */
+
+static int columns_of(const char *line, size_t len) {
+    int n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)line[i] & 0xC0) != 0x80;
+    return n;
+}
+
+/* Bars are "\r", a line, "\033[K": all of them narrower than the terminal, the last one nothing. Returns how many. */
+static int bars_check(const char *text, int columns) {
+    int n = 0, last = 1;
+    for (const char *at = text, *end; (at = strchr(at, '\r')); at = end) {
+        if (at[1] == '\n') {
+            end = at + 1;
+            continue;
+        }
+        end = strstr(at, "\033[K");
+        assert_non_null(end);
+        last = columns_of(at + 1, (size_t)(end - at - 1));
+        if (last >= columns)
+            fail_msg("%d columns in %d: %.*s", last, columns, (int)(end - at), at + 1);
+        n += last > 0;
+    }
+    if (n && last != 0)
+        fail_msg("the bar stays: %s", text);
+    return n;
+}
+
+#define MANY "run", "-m", STORIES, "-p", "Once", "-n", "40", "--samples", "1000000", "--json-lines"
+
+static void test_bar(void **state) {
+    (void)state;
+    const char *out = path_of("answers");
+    terminal t = terminal_of(90, out, MANY);
+    terminal_await(&t, 0, "answering ─");
+    terminal_await(&t, 0, "of 1000000 answers");
+    terminal_await(&t, 0, "left");
+    assert_null(strstr(t.text, "\033[3")); /* no colour: share and shape say it */
+    const int wide = bars_check(strcat(t.text, "\r\033[K"), 90);
+    assert_true(wide >= 1);
+    /* narrower from here on */
+    struct winsize size = {.ws_row = 24, .ws_col = 24};
+    t.len = 0;
+    ioctl(t.master, TIOCSWINSZ, &size);
+    for (int i = 0; i < 5; i++)
+        terminal_read(&t, 300); /* one of them may still be wide */
+    t.len = 0;
+    t.text[0] = 0;
+    terminal_await(&t, 0, "answering");
+    kill(t.child, SIGINT);
+    assert_int_equal(terminal_end(&t), 130);
+    assert_true(bars_check(t.text, 24) >= 1);
+    char *text = file_read(out, &t.len);
+    assert_true(t.len > 0 && text[t.len - 1] == '\n');
+    assert_null(strchr(text, 27));
+    free(text);
+    free(t.text);
+}
+
+/* Ctrl-C where nobody waits for it: a text that is scored. The key, not a signal. */
+static void test_bar_interrupted(void **state) {
+    (void)state;
+    enum { TOKENS = 9000 };
+    char *list = calloc(TOKENS, 2), *to = list;
+    for (int i = 0; i < TOKENS; i++, to += 2)
+        memcpy(to, i ? ",2" : "[1", 2);
+    to[-1] = ']'; /* instead of the last token's digit, behind its comma */
+    to[-2] = ' ';
+    const char *ids = file_write("many.json", list, (size_t)TOKENS * 2);
+    free(list);
+    terminal t = terminal_of(100, NULL, "score", "-m", STORIES, "--tokens", ids, "--context", "16", "--isa", "ref", "--threads", "1");
+    terminal_await(&t, 0, "of 8999 tokens");
+    assert_int_equal(write(t.master, "\003", 1), 1);
+    assert_int_equal(terminal_end(&t), -SIGINT);
+    assert_true(bars_check(t.text, 100) >= 1);
+    free(t.text);
+}
+
+static void no_bar(const char *const *args) {
+    terminal t = terminal_start(90, path_of("answers"), args);
+    struct stat st = {0};
+    while (st.st_size == 0 && terminal_read(&t, 100)) /* answers come */
+        if (stat(path_of("answers"), &st) != 0)
+            st.st_size = 0;
+    for (int i = 0; i < 25; i++)
+        terminal_read(&t, 100);
+    kill(t.child, SIGINT);
+    assert_int_equal(terminal_end(&t), 130);
+    assert_string_equal(t.text, "");
+    free(t.text);
+}
+
+static void test_no_bar(void **state) {
+    (void)state;
+    no_bar((const char *const[]){MANY, "--quiet", NULL});
+    setenv("TERM", "dumb", 1);
+    no_bar((const char *const[]){MANY, NULL});
+    setenv("TERM", "xterm", 1);
+}
+
+/* ---- colours --------------------------------------------------------------------------------------------------- */
+
+#define SHORT "run", "-m", STORIES, "-p", "Once upon a time", "-n", "30", "--draft", "forced,accept=1,depth=2"
+
+static bool colored(const char *text) {
+    return strstr(text, "\033[36m") || strstr(text, "\033[38;5;32m");
+}
+
+static void colors_are(bool expected, const char *const *args) {
+    terminal t = terminal_start(90, NULL, args);
+    assert_int_equal(terminal_end(&t), 0);
+    if (colored(t.text) != expected || (!expected && strchr(t.text, 27)))
+        fail_msg("expected %s: %s", expected ? "colours" : "none", t.text);
+    free(t.text);
+}
+
+static void test_colors(void **state) {
+    (void)state;
+    colors_are(true, (const char *const[]){SHORT, NULL});
+    colors_are(false, (const char *const[]){SHORT, "--color=never", NULL});
+    setenv("NO_COLOR", "1", 1);
+    colors_are(false, (const char *const[]){SHORT, NULL});
+    colors_are(true, (const char *const[]){SHORT, "--color=always", NULL});
+    unsetenv("NO_COLOR");
+    setenv("TERM", "dumb", 1);
+    colors_are(false, (const char *const[]){SHORT, NULL});
+    setenv("TERM", "xterm-256color", 1);
+    terminal t = terminal_of(90, NULL, SHORT);
+    assert_int_equal(terminal_end(&t), 0);
+    assert_non_null(strstr(t.text, "\033[38;5;32m"));
+    /* the legend: the drafter's name in its colour */
+    assert_non_null(strstr(t.text, "tokens from: "));
+    assert_non_null(strstr(t.text, "\033[38;5;32mforced,accept=1,depth=2\033[0m "));
+    free(t.text);
+    setenv("TERM", "xterm", 1);
+    setenv("CLICOLOR_FORCE", "1", 1);
+    result r = command(SHORT);
+    assert_true(colored(r.out));
+    result_free(&r);
+    setenv("CLICOLOR_FORCE", "0", 1);
+    r = command(SHORT);
+    assert_false(colored(r.out));
+    result_free(&r);
+    unsetenv("CLICOLOR_FORCE");
+}
+
+/* A line that goes on in the next has its colour ended and begun anew: pagers show lines one by one. */
+static void test_colors_end_with_lines(void **state) {
+    (void)state;
+    result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "300", "--draft", "forced,accept=1,depth=8", "--color",
+                       "always", "--stop", "xyzzy");
+    bool on = false;
+    int lines = 0;
+    for (const char *c = r.out; *c; c++) {
+        if (strncmp(c, "\033[0m", 4) == 0)
+            on = false;
+        else if (*c == 27)
+            on = true;
+        lines += *c == '\n';
+        assert_false(*c == '\n' && on);
+    }
+    assert_true(lines >= 2);
+    result_free(&r);
+}
+
+/* ---- somebody who sits there ------------------------------------------------------------------------------------ */
+
+static void test_no_prompt(void **state) {
+    (void)state;
+    terminal t = terminal_of(90, NULL, "run", "-m", STORIES);
+    assert_int_equal(terminal_end(&t), 2);
+    assert_non_null(strstr(t.text, "no prompt: give TEXT"));
+    assert_non_null(strstr(t.text, "hunch chat " STORIES));
+    free(t.text);
+    result r = command_input("Once upon a time\n", "run", "-m", STORIES, "-n", "8", "-q"),
+           same = command("run", STORIES, "Once upon a time", "-n", "8", "--quiet");
+    assert_int_equal(r.code + same.code, 0);
+    assert_string_equal(r.out, same.out);
+    assert_string_equal(r.err, "");
+    assert_string_equal(same.err, "");
+    result_free(&r);
+    result_free(&same);
+}
+
+static void test_help_fits(void **state) {
+    (void)state;
+    terminal t = terminal_of(50, NULL, "run", "--help");
+    assert_int_equal(terminal_end(&t), 0);
+    bool names = false;
+    for (char *line = strtok(t.text, "\r\n"); line; line = strtok(NULL, "\r\n")) {
+        char plain[2000];
+        size_t n = 0;
+        for (const char *c = line; *c && n < sizeof plain; c++)
+            if (*c == 27)
+                c = strchr(c, 'm');
+            else
+                plain[n++] = *c;
+        names |= memmem(plain, n, "--temperature T", 15) != NULL;
+        if (columns_of(plain, n) > 50 && !memmem(plain, n, "    hunch ", 10)) /* examples are lines to be copied */
+            fail_msg("%.*s", (int)n, plain);
+    }
+    assert_true(names);
+    free(t.text);
+}
+
+/* ---- what may have been meant ----------------------------------------------------------------------------------- */
+
+static void test_nearest(void **state) {
+    (void)state;
+    char meant[1200], dir[300];
+    snprintf(dir, sizeof dir, "%s", path_of("models"));
+    assert_int_equal(mkdir(dir, 0700), 0);
+    snprintf(meant, sizeof meant, "cp %s %s/stories.gguf && touch %s/model.safetensors && echo Once > %s/tale.txt", STORIES, dir, dir, dir);
+    assert_int_equal(system(meant), 0);
+    snprintf(meant, sizeof meant, "did you mean %s/stories.gguf?", dir);
+    char path[400];
+    snprintf(path, sizeof path, "%s/storys.gguf", dir);
+    refused(3, meant, "run", path, "a");
+    snprintf(path, sizeof path, "%s/stories", dir);
+    refused(3, meant, "inspect", path);
+    snprintf(meant, sizeof meant, "did you mean %s/tale.txt?", dir);
+    snprintf(path, sizeof path, "%s/tale", dir);
+    refused(1, meant, "run", STORIES, "-f", path);
+    refused(1, "is a folder", "run", STORIES, "-f", dir);
+    refused(3, "one of its GGUF files: stories.gguf", "run", dir, "a");
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    refused(3, "expected the folder itself", "run", path, "a");
+    refused(2, "did you mean hunch run", STORIES);
+    refused(2, "did you mean match?", "run", STORIES, "a", "--verify", "mtch");
+    refused(2, "did you mean q8_0?", "run", STORIES, "a", "--kv", "q8");
+    refused(2, "did you mean ngram?", "run", STORIES, "a", "--draft", "ngrm");
+    refused(2, "did you mean depth?", "run", STORIES, "a", "--draft", "ngram,dpeth=3");
+    refused(2, "did you mean longest?", "run", STORIES, "a", "--draft", "ngram,form=longst");
+    refused(2, "takes no keys", "run", STORIES, "a", "--draft", "auto,depth=3");
+    refused(2, "expected ref", "run", STORIES, "a", "--isa", "warp");
+    refused(2, "did you mean bash?", "completion", "bsh");
+    refused(2, "for which shell", "completion");
+    refused(2, "a command comes first", "--modle");
+    refused(2, "standard input is empty", "run", STORIES);
+    result r = command("run", "-n", "4", STORIES, "--quiet", "--", "--dashes");
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bar),    cmocka_unit_test(test_bar_interrupted),       cmocka_unit_test(test_no_bar),
+        cmocka_unit_test(test_colors), cmocka_unit_test(test_colors_end_with_lines), cmocka_unit_test(test_no_prompt),
+        cmocka_unit_test(test_help_fits), cmocka_unit_test(test_nearest),
+    };
+    unsetenv("NO_COLOR");
+    unsetenv("CLICOLOR_FORCE");
+    unsetenv("COLORTERM");
+    setenv("TERM", "xterm", 1);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
