@@ -329,6 +329,7 @@ static void test_run_without_tokenizer(void **state) {
     json_decref(j);
 }
 
+/* README: "Ctrl-C ends an answer with what was said so far, and exit code 130." */
 static void test_run_interrupted(void **state) {
     (void)state;
     const char *const args[] = {"run",     "-m",           STORIES, "-p", "Once", "--samples",

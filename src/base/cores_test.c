@@ -26,6 +26,7 @@ static int quota(const char *table, const char *mount) {
     return hn_cores_quota(table_path, mount_path);
 }
 
+/* README: "Threads and memory follow the limits of the control group it runs in." */
 static void test_version_2(void **state) {
     (void)state;
     tree_put("v2/a/b/cpu.max", "150000 100000\n");
