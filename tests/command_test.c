@@ -287,6 +287,7 @@ static void test_run_stop(void **state) {
     json_decref(j);
 }
 
+/* README: "A colour says who proposed a token, and every speed comes with its acceptance length." */
 static void test_run_plain_output(void **state) {
     (void)state;
     json_t *j = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40");

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# README: "`make demo` shows twelve prompts, plain against drafted, and says whether their texts are the same."
 # demo_test.sh HUNCH MODEL - what `make demo` shows, with a model of a megabyte: two texts side by side, a table of twelve
 # prompts, and every text the same with drafting as without. Making and fetching are left out.
 set -eu

@@ -82,6 +82,7 @@ static void test_packed_peak(void **state) {
 }
 
 /* Of a mapped file only pages that the system can drop at any time: 128 MiB for everything else. */
+/* README: "`--mapped` needs memory for the cache and little more." */
 static void test_mapped_needs_little(void **state) {
     (void)state;
     if (SANITIZED) skip();

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What README shows of bench/results: its table and its picture, made from the files in CPU/peers/ and from nothing else.
 
-    bench/peers/summary.py table bench/results/CPU           lines of README's table
+    bench/peers/summary.py table bench/results/CPU           lines of README's table, and its sentence on 8 rows
     bench/peers/summary.py picture bench/results/CPU FILE    the SVG
-    bench/peers/summary.py check bench/results/CPU           README has these lines and peers.svg is this picture, or it fails
+    bench/peers/summary.py check bench/results/CPU           README has these, and peers.svg is this picture, or it fails
 
 interleave.py writes the files that this reads. Python's standard library only; tests/peers_summary_test.sh runs the check.
 """
@@ -129,11 +129,19 @@ def picture(folder):
     return "\n".join(out + ["</svg>", ""])
 
 
+def headline(folder):
+    """README's sentence on passes of 8 rows, over all models."""
+    ratios = [measured.of(measured.ratio, "pass, 8 rows behind 256$") for measured in read(folder)]
+    least_most = {peer: [f"{pick(float(r[peer]) for r in ratios):.1f}" for pick in (min, max)] for peer in PEERS}
+    return ("{} to {} times faster than ik_llama.cpp and {} to {} times faster than llama.cpp".format(*least_most["ik"], *least_most["llama"]))
+
+
 def check(folder):
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     with open(os.path.join(root, "README.md"), encoding="utf-8") as f:
-        readme = f.read().splitlines()
-    missing = [line for line in table(folder) if line not in readme]
+        readme = f.read()
+    missing = [line for line in table(folder) if line not in readme.splitlines()]
+    missing += [line for line in [headline(folder)] if line not in " ".join(readme.split())]
     for line in missing:
         print(f"README.md lacks: {line}", file=sys.stderr)
     path = os.path.join(folder, "peers.svg")
@@ -146,7 +154,7 @@ def check(folder):
 
 def main(args):
     if len(args) == 2 and args[0] == "table":
-        print("\n".join(table(args[1])))
+        print("\n".join(table(args[1]) + [headline(args[1])]))
     elif len(args) == 3 and args[0] == "picture":
         with open(args[2], "w", encoding="utf-8") as f:
             f.write(picture(args[1]))
