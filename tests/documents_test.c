@@ -184,7 +184,8 @@ static void test_the_names_check(void **state) {
 
 /* ---- flags --------------------------------------------------------------------------------------------------------- */
 
-static const char *const commands[] = {"run", "chat", "compare", "draft", "bench", "inspect", "convert", "tokenize", "logits", "score"};
+static const char *const commands[] = {"run",     "chat",    "compare",  "draft",  "bench",
+                                       "inspect", "convert", "tokenize", "logits", "score"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
 

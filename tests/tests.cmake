@@ -24,7 +24,11 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
 endforeach()
 # Shell, where that is what looks at the thing as its user does; 77: what it needs is not there.
 add_test(NAME peers_summary_test COMMAND ${CMAKE_SOURCE_DIR}/tests/peers_summary_test.sh)
-add_test(NAME no_network_test COMMAND ${CMAKE_SOURCE_DIR}/tests/no_network_test.sh $<TARGET_FILE:hunch> $<TARGET_FILE:hunch_lib>)
+set(HUNCH_BINARIES $<TARGET_FILE:hunch> $<TARGET_FILE:hunch_lib>)
+if(TARGET hunch_shared)
+  list(APPEND HUNCH_BINARIES $<TARGET_FILE:hunch_shared>)
+endif()
+add_test(NAME no_network_test COMMAND ${CMAKE_SOURCE_DIR}/tests/no_network_test.sh ${HUNCH_BINARIES})
 add_test(NAME demo_test COMMAND ${CMAKE_SOURCE_DIR}/tests/demo_test.sh $<TARGET_FILE:hunch>
   ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
 set_tests_properties(peers_summary_test no_network_test demo_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77

@@ -37,11 +37,18 @@ static inline const char *text_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Build folders and what git keeps are no part of the checkout. */
+static inline bool text_is_checkout(const char *at) {
+    char path[2000];
+    snprintf(path, sizeof path, "%s/.git", at);
+    return access(path, F_OK) == 0;
+}
+
+/* Build folders, what git keeps and other projects that somebody cloned here are no part of the checkout. */
 static inline int text_note(const char *path, const struct stat *st, int kind, struct FTW *at) {
     (void)st;
     const char *name = path + at->base;
-    if (at->level == 1 && kind == FTW_D && (text_starts(name, "build") || strcmp(name, ".git") == 0)) return FTW_SKIP_SUBTREE;
+    if (at->level == 1 && kind == FTW_D && (text_starts(name, "build") || strcmp(name, ".git") == 0 || text_is_checkout(path)))
+        return FTW_SKIP_SUBTREE;
     if (kind != FTW_F || n_text_files == TEXT_FILES) return kind == FTW_F ? FTW_STOP : FTW_CONTINUE;
     text_file[n_text_files] = strdup(path + sizeof text_root);
     return text_file[n_text_files++] ? FTW_CONTINUE : FTW_STOP;

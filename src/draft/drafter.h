@@ -7,7 +7,7 @@
  * hn_text from token 0, restored or not; it includes the newest token, which is the root of the next tree and whose
  * row is not in the target's cache yet.
  *
- * To add a drafter: one file with its hn_drafter_ops, one line in drafter.c. docs/architecture.md walks through one.
+ * To add a drafter: one file with its hn_drafter_ops, one line in drafter.c; CONTRIBUTING.md says what else.
  */
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H
