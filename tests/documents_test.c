@@ -184,8 +184,8 @@ static void test_the_names_check(void **state) {
 
 /* ---- flags --------------------------------------------------------------------------------------------------------- */
 
-static const char *const commands[] = {"run",     "chat",    "compare",  "draft",  "bench",
-                                       "inspect", "convert", "tokenize", "logits", "score"};
+static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench",  "inspect",    "convert",
+                                       "tokenize", "logits", "score",   "help",  "manual", "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
 
@@ -198,10 +198,11 @@ static bool has_flag(const char *text, const char *flag, size_t n) {
 
 /* Other programs' flags: those that the repository's own scripts use or have. */
 static bool is_of_a_script(const char *flag, size_t n) {
-    static const char *const folders[] = {"scripts/", "bench/peers/", "tools/", "cmake/", ".ci/"};
+    static const char *const folders[] = {"scripts/", "bench/", "tools/", "cmake/", ".ci/", "tests/"};
     for (int i = 0; i < n_text_files; i++) {
         bool looked = strcmp(text_file[i], "Makefile") == 0;
         for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) looked = looked || text_starts(text_file[i], folders[k]);
+        if (text_starts(text_file[i], "tests/") && !text_ends(text_file[i], "_test.sh")) looked = false;
         if (!looked || text_ends(text_file[i], ".md")) continue;
         char *text = text_read(text_file[i]);
         const bool found = has_flag(text, flag, n);
@@ -352,6 +353,38 @@ static void test_commands(void **state) {
     assert_false(shown_runs("a", "hunch run -m nothing.gguf -p a"));
 }
 
+/* ---- C -------------------------------------------------------------------------------------------------------------- */
+
+/* A block of C is what stands in a file behind the public header. */
+static bool block_compiles(const char *file, const char *block, size_t n) {
+    char line[3000];
+    const char *path = file_write("shown.c", block, n);
+    snprintf(line, sizeof line, "cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I '%s/include' -include hunch/hunch.h -include stdio.h '%s'",
+             text_root, path);
+    if (system(line) == 0) return true;
+    print_error("%s: this does not compile:\n%.*s", file, (int)n, block);
+    return false;
+}
+
+static void test_c(void **state) {
+    (void)state;
+    if (system("command -v cc > /dev/null") != 0) skip();
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        for (const char *at = text, *end; (at = strstr(at, "\n```c\n")); at = end, seen++) {
+            at += 6;
+            end = strstr(at, "\n```");
+            assert_non_null(end);
+            wrong += !block_compiles(text_file[i], at, (size_t)(end + 1 - at));
+        }
+        free(text);
+    }
+    assert_true(seen > 0);
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
 /* Is `key` in the first column of a section's table? Only first columns count: the others explain keys of keys. */
@@ -394,6 +427,7 @@ static void test_json(void **state) {
         {"### `hunch logits`", "logits", "-m", STORIES, "-p", "Once", "-o", "/dev/null"},
         {"### `hunch convert`", "convert", "-m", STORIES_HF, "-o", NULL},
         {"### `hunch inspect`", "inspect", STORIES},
+        {"### `hunch version`", "version"},
         {"### `hunch bench`", "bench", "-m", STORIES, "--quick", "--rows", "1,2", "--contexts", "8"},
     };
     char *text = text_read("docs/formats.md");
@@ -426,7 +460,7 @@ static void test_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links), cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_c),     cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
