@@ -156,7 +156,8 @@ static void test_each_promise_has_a_test(void **state) {
 static void test_the_check(void **state) {
     (void)state;
     static quotes q;
-    promises_read("# x\n* none\n\n## What it promises\nText.\n\n* One `thing`\n  over two lines.\n* Another.\n\nMore.\n## Next\n* no\n", &q);
+    promises_read("# x\n* none\n\n## What it promises\nText.\n\n* One `thing`\n  over two lines.\n* Another.\n\n"
+                  "More.\n## Next\n* no\n", &q);
     assert_int_equal(q.n, 2);
     assert_string_equal(q.item[0].text, "One `thing` over two lines.");
     assert_string_equal(q.item[1].text, "Another.");
