@@ -139,7 +139,7 @@ static void test_history_tree(void **state) {
 }
 
 /* XTC's coin and every cut: no law to enumerate here, but the same text with drafts as without. */
-/* README: "A seed means one text, whatever drafts." */
+/* README: "By default a seed means one text, whatever drafts." */
 static void test_every_processor(void **state) {
     (void)state;
     hunch_sampling q = history_law.params;
