@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# README: "The table and the picture of peers are made from committed results."
-# README's table of peers and its picture are those that the committed results make (bench/peers/summary.py).
+# README: "Every figure of this page that was measured is made from committed results."
+# README's tables, its picture and its run of twelve prompts are those that the committed results make (bench/peers/summary.py).
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 > /dev/null || exit 77

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What README shows of bench/results: its table and its picture, made from the files in CPU/peers/ and from nothing else.
+"""What README shows of bench/results: its tables, its table of prompts and its picture, made from the files of one processor's
+folder and from nothing else.
 
-    bench/peers/summary.py table bench/results/CPU           lines of README's table, and its sentence on 8 rows
+    bench/peers/summary.py table bench/results/CPU           lines of README's tables, and its sentence on 8 rows
     bench/peers/summary.py picture bench/results/CPU FILE    the SVG
     bench/peers/summary.py check bench/results/CPU           README has these, and peers.svg is this picture, or it fails
 
-interleave.py writes the files that this reads. Python's standard library only; tests/peers_summary_test.sh runs the check.
+interleave.py, `hunch bench` and `hunch compare` write the files that this reads. Python's standard library only; tests/peers_summary_test.sh runs the check.
 """
 
+import csv
 import os
 import re
 import sys
@@ -129,6 +131,54 @@ def picture(folder):
     return "\n".join(out + ["</svg>", ""])
 
 
+def text_of(folder, name):
+    with open(os.path.join(folder, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def comparisons(text):
+    """Of what `hunch compare` prints: for each method its name, the speeds of plain, median ratio by group, and the totals."""
+    found = {}
+    for part in re.split(r"^plain against ", text, flags=re.M)[1:]:
+        total = re.search(r"^ratio ([\d.]+) \(median\), total ([\d.]+) · acceptance length ([\d.]+) .* identical (\d+) of (\d+)$", part, re.M)
+        plain = [float(x) for x in re.findall(r"^\S.{28} +([\d.]+) +[\d.]+ +[\d.]+ +[\d.]+ - ", part, re.M)]
+        groups = dict(re.findall(r"(\S[^:]*?) ([\d.]+)(?:  |$)", re.search(r"^median ratio by group:  (.*)$", part, re.M).group(1)))
+        found[re.match(r"[^,\s]+", part).group()] = (plain, groups, *total.groups())
+    return found
+
+
+def measured(folder):
+    """Lines of README's first table, of the model that the demo has."""
+    stem = "smollm2-135m-q4_1"
+    with open(os.path.join(folder, stem + ".pass.csv"), encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    one = {row["what"]: row for row in rows if row["what"] in ("decode_tok_s", "prefill_tok_s", "read_gb_s")}
+    passes = {int(row["rows"]): row for row in rows if row["what"] == "pass_ms" and row["context"] == "256"}
+    plain, prefill = one["decode_tok_s"], one["prefill_tok_s"]
+    read = f"{float(one['read_gb_s']['median']):.0f} GB/s"
+    times = " / ".join(f"{float(passes[n]['flatness']):.2f}" for n in (2, 4, 8, 16))
+    demo = comparisons(text_of(folder, stem + ".demo.txt"))["ngram"]
+    bench = comparisons(text_of(folder, stem + ".bench16.txt"))
+    methods = ("auto", "suffix", "ngram")
+    speeds = [speed for method in methods for speed in bench[method][0]]
+    if any(found[5] != found[6] for found in [demo, *bench.values()]):
+        raise SystemExit("a result says that texts differed: README cannot say that all are identical")
+    return [
+        f"| plain decoding | {float(plain['median']):.0f} tokens/s at context {plain['context']} ({float(plain['low']):.0f} to "
+        f"{float(plain['high']):.0f}) | {float(plain['fraction']) * 100:.0f} % of what reading the weights and cache at {read} allows |",
+        f"| prefill, {prefill['context']} tokens | {float(prefill['median']):,.0f} tokens/s | "
+        f"{float(prefill['fraction']) * 100:.0f} % of what the machine allows |",
+        f"| pass of 2 / 4 / 8 / 16 rows, context 256, all logits | {times} × one row ({float(passes[1]['median']):.2f} ms) | "
+        f"reading {read}; 8 rows {float(passes[8]['median']):.1f} ms |",
+        f"| `ngram`, the 12 prompts above | {demo[2]} × plain (median), {demo[3]} × in total | acceptance length {demo[4]}, all texts identical |",
+        "| the 16 prompts of `bench/prompts`, each three times, in total | "
+        + ", ".join(f"`{method}` {bench[method][3]}" for method in methods)
+        + f" × plain ({min(speeds):.0f} to {max(speeds):.0f} tokens/s); edits and summaries "
+        + ", ".join(bench[method][1]["edit"] for method in methods) + " (median) | acceptance length "
+        + ", ".join(bench[method][4] for method in methods) + "; all texts identical |",
+    ]
+
+
 def headline(folder):
     """README's sentence on passes of 8 rows, over all models."""
     ratios = [measured.of(measured.ratio, "pass, 8 rows behind 256$") for measured in read(folder)]
@@ -140,7 +190,8 @@ def check(folder):
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     with open(os.path.join(root, "README.md"), encoding="utf-8") as f:
         readme = f.read()
-    missing = [line for line in table(folder) if line not in readme.splitlines()]
+    lines = measured(folder) + table(folder) + text_of(folder, "smollm2-135m-q4_1.demo.txt").splitlines()
+    missing = [line for line in lines if line not in readme.splitlines()]
     missing += [line for line in [headline(folder)] if line not in " ".join(readme.split())]
     for line in missing:
         print(f"README.md lacks: {line}", file=sys.stderr)
@@ -154,7 +205,7 @@ def check(folder):
 
 def main(args):
     if len(args) == 2 and args[0] == "table":
-        print("\n".join(table(args[1]) + [headline(args[1])]))
+        print("\n".join(measured(args[1]) + [""] + table(args[1]) + ["", headline(args[1])]))
     elif len(args) == 3 and args[0] == "picture":
         with open(args[2], "w", encoding="utf-8") as f:
             f.write(picture(args[1]))
