@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# README: "Every figure of this page that was measured is made from committed results."
+# README: "The tables, the picture and the run of twelve prompts are made from committed results."
 # README's tables, its picture and its run of twelve prompts are those that the committed results make (bench/peers/summary.py).
 set -eu
 cd "$(dirname "$0")/.."
