@@ -20,6 +20,7 @@ static void check_levels(const char *name, hunch_precision precision, hunch_kv k
         bits_check(data_path(name), isa[l], precision, kv, stored, light() ? 80 : BITS_ROWS);
 }
 
+/* README: "A row's logits do not depend on the other rows of a pass, on threads, chunks or pages." */
 static void test_stories(void **state) {
     (void)state;
     check_levels("models/stories260K/stories260K.f32.gguf", HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, false);

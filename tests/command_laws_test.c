@@ -70,6 +70,7 @@ static void test_run_rules(void **state) {
     result_free(&r);
 }
 
+/* README: "What may change the text is called `--lossy-…`, is never a default, and marks every answer." */
 static void test_run_lossy(void **state) {
     (void)state;
     static const struct {
@@ -95,6 +96,10 @@ static void test_run_lossy(void **state) {
     result_free(&r);
     json_t *j = json_of("compare", "-m", STORIES, "-p", "Once", "-n", "20", "--lossy-top-m", "4", "--draft", "ngram");
     assert_string_equal(text_of(get(j, "lossy"), "rule"), "top-m");
+    json_decref(j);
+    j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "10", "--temperature", "1"); /* none is a default */
+    assert_true(json_is_null(get(j, "lossy")));
+    assert_string_equal(text_of(j, "verify"), "match");
     json_decref(j);
 }
 

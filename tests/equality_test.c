@@ -149,6 +149,8 @@ static void check_model(const char *name, int vocab, hunch_kv kv, bool brief) {
     }
 }
 
+/* README: "By default tokens and logits are the same bits with and without drafting, at temperature 0 and with
+ * sampling." */
 static void test_stories_f32(void **state) {
     (void)state;
     check_model("models/stories260K/stories260K.f32.gguf", 512, HUNCH_KV_BF16, false);

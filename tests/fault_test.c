@@ -90,6 +90,7 @@ static void check_faults(enum hn_fault_kind kind, const char *path, bool mapped,
     assert_int_equal(whole_life(path, mapped, &err), HUNCH_OK);
 }
 
+/* README: "An allocation or a read that fails is an error: nothing is lost, and the next try works." */
 static void test_allocations_of_a_gguf(void **state) {
     (void)state;
     check_faults(HN_FAULT_ALLOC, data_path("models/stories260K/stories260K.f16.gguf"), false, HUNCH_NO_MEMORY);
@@ -102,6 +103,7 @@ static void test_allocations_of_a_mapped_folder(void **state) {
     (void)state;
     check_faults(HN_FAULT_ALLOC, data_path("goldens/llama-tied"), true, HUNCH_NO_MEMORY);
 }
+/* README: "An allocation or a read that fails is an error: nothing is lost, and the next try works." */
 static void test_reads_of_a_folder(void **state) {
     (void)state;
     check_faults(HN_FAULT_READ, data_path("goldens/llama-tied"), false, HUNCH_FAILED);

@@ -220,6 +220,7 @@ static void test_refused(void **state) {
 }
 
 /* Whatever takes a model takes its name: the command, a drafter. */
+/* README: "A model that another program downloaded is found by its name." */
 static void test_by_name(void **state) {
     (void)state;
     const char *tokens = text_write("ids.json", "[1, 2]");

@@ -62,7 +62,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* The layer that a path below src/ belongs to: "ops/x86/dot_avx2.c" and "ops/ops.h" are both of ops. */
+/* The layer that a path below src/ belongs to: "ops/x86/rows_avx2.c" and "ops/ops.h" are both of ops. */
 static int layer_of(const char *path) {
     for (int i = 0; i < LAYERS; i++) {
         size_t n = strlen(layers[i]);

@@ -48,6 +48,7 @@ static void check_model(const char *name, const char *isa, int threads, hunch_pr
     hunch_model_close(&m);
 }
 
+/* README: "`--mapped` gives the same bits as weights in memory." */
 static void test_same_bits(void **state) {
     (void)state;
     static const char *const models[] = {"models/stories260K/stories260K.f16.gguf", "models/babyllama105/babyllama105.q8_0.gguf",

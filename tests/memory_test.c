@@ -68,6 +68,7 @@ static double bytes_of(const char *path, const char *key) {
 }
 
 /* Loading leaves none of the file's pages behind, of a large embedding and of large layers. */
+/* README: "Loading takes no more than 1.1 times the weights and the cache, and 64 MiB." */
 static void test_packed_peak(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* it keeps shadows of its own */
@@ -82,6 +83,7 @@ static void test_packed_peak(void **state) {
 }
 
 /* Of a mapped file only pages that the system can drop at any time: 128 MiB for everything else. */
+/* README: "`--mapped` needs memory for the cache and little more." */
 static void test_mapped_needs_little(void **state) {
     (void)state;
     if (SANITIZED) skip();

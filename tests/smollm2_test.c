@@ -10,6 +10,8 @@
 
 #include "smollm2.h"
 
+/* README: "By default tokens and logits are the same bits with and without drafting, at temperature 0 and with
+ * sampling." */
 static void test_best_level(void **state) {
     (void)state;
     static const way ways[] = {{"ngram", 1, 64, 1, 0},

@@ -7,6 +7,17 @@ file(ARCHIVE_EXTRACT INPUT ${CMAKE_SOURCE_DIR}/tests/data/templates/real.tar.xz 
 foreach(f vocabularies pipelines)
   file(ARCHIVE_EXTRACT INPUT ${CMAKE_SOURCE_DIR}/tests/data/tokenizers/${f}.tar.xz DESTINATION ${CMAKE_BINARY_DIR}/tokenizers)
 endforeach()
+# Shell, where that is what looks at the thing as its user does; 77: what it needs is not there.
+add_test(NAME peers_summary_test COMMAND ${CMAKE_SOURCE_DIR}/tests/peers_summary_test.sh)
+set(HUNCH_BINARIES $<TARGET_FILE:hunch> $<TARGET_FILE:hunch_lib>)
+if(TARGET hunch_shared)
+  list(APPEND HUNCH_BINARIES $<TARGET_FILE:hunch_shared>)
+endif()
+add_test(NAME no_network_test COMMAND ${CMAKE_SOURCE_DIR}/tests/no_network_test.sh ${HUNCH_BINARIES})
+add_test(NAME demo_test COMMAND ${CMAKE_SOURCE_DIR}/tests/demo_test.sh $<TARGET_FILE:hunch>
+  ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
+set_tests_properties(peers_summary_test no_network_test demo_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+  ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache)
 file(GLOB_RECURSE HUNCH_CROSS_TESTS CONFIGURE_DEPENDS tests/*_test.c)
 foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   get_filename_component(name ${f} NAME_WE)

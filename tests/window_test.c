@@ -166,6 +166,7 @@ static void masked_logits(const hunch_model *m, const hunch_token *text, int n, 
 }
 
 /* The logits of a text do not depend on how it is cut, nor on pages. */
+/* README: "A row's logits do not depend on the other rows of a pass, on threads, chunks or pages." */
 static void test_chunks(void **state) {
     (void)state;
     static const int chunks[] = {64, 1, 7, 63}, pages[] = {16, 64};

@@ -37,6 +37,7 @@ static int quota(const char *table, const char *v2) {
     return quota_of(table, mounts);
 }
 
+/* README: "Threads and memory follow the limits of the control group it runs in." */
 static void test_version_2(void **state) {
     (void)state;
     tree_put("v2/a/b/cpu.max", "150000 100000\n");

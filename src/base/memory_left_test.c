@@ -42,6 +42,7 @@ static void test_system(void **state) {
     assert_true(hn_memory_left_of("/no/such/file", "/no/such/file", "/no") == SIZE_MAX);
 }
 
+/* README: "Threads and memory follow the limits of the control group it runs in." */
 static void test_groups(void **state) {
     (void)state;
     tree_folder("groups");

@@ -10,7 +10,7 @@
  *
  * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and stands in the table of
  * drafter.c. open, propose and close are needed; the others may be NULL. What drafts one chain a round makes it whole and
- * hands it to draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/architecture.md, "Adding things".
+ * hands it to draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/drafting.md, "Adding a drafter".
  */
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H

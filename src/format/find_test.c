@@ -118,6 +118,7 @@ static void refused(const char *name, const char *says) {
         fail_msg("%.80s: %d \"%s\", expected \"%s\"", name, status, e.message, says);
 }
 
+/* README: "A model that another program downloaded is found by its name." */
 static void test_hugging_face(void **state) {
     (void)state;
     found("org/safe", "hf/models--org--safe/snapshots/" HASH);

@@ -440,6 +440,7 @@ static void small_folder(const char *tokenizer, const char *tokenizer_config) {
     small_weights(NULL);
 }
 
+/* README: "`hunch convert` keeps a folder's weights, tokenizer, defaults and logits." */
 static void test_rows_keys_and_types(void **state) {
     (void)state;
     small_folder(NULL, NULL);

@@ -62,6 +62,7 @@ static void check_case(const json_t *row, void *user) {
     hn_template_free(t);
 }
 
+/* README: "Token ids and chat prompts are those of the model's own tokenizer and template." */
 static void test_real_templates(void **state) {
     (void)state;
     counts seen = {0};

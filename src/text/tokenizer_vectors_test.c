@@ -198,6 +198,7 @@ static void check_jsonl(const char *name) {
     assert_int_equal(n, 272);
 }
 
+/* README: "Token ids and chat prompts are those of the model's own tokenizer and template." */
 static void test_jsonl(void **state) {
     (void)state;
     check_jsonl("qwen3");

@@ -47,6 +47,7 @@ static void check_chain(const char *what, hn_rule rule) {
     check_all(what, rule, &two, &one, 4, 3);
 }
 
+/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
 static void test_ratio_chain(void **state) {
     (void)state;
     check_chain("ratio", HN_RULE_RATIO);

@@ -470,6 +470,7 @@ static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
     for (int i = 0; i < n; i++) assert_true(check_same(hn_bf16_to_f32(a[i]), hn_bf16_to_f32(b[i])));
 }
 
+/* README: "Every kernel of every instruction level computes the bits of the plain C reference." */
 static void bf16_test(void **state HN_UNUSED) {
     block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
     for (int round = 0; round < 40; round++) {

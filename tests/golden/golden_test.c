@@ -228,6 +228,9 @@ static bool has_no_gguf(const char *folder) {
     return strstr(folder, "-fp8");
 }
 
+/* README: "Logits in f32 precision are those of the reference implementation within 5e-4 of their standard
+ * deviation." */
+/* README: "`hunch convert` keeps a folder's weights, tokenizer, defaults and logits." */
 static void test_transformers(void **state) {
     (void)state;
     const char *isa[HN_ISA_COUNT];

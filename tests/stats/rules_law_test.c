@@ -148,6 +148,7 @@ static void check_exact(const char *drafts, hunch_verify rule, const law *l, boo
     if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
 }
 
+/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
 static void test_model_exact(void **state) {
     (void)state;
     static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
@@ -272,6 +273,7 @@ static void test_trees_exact(void **state) {
 
 /* ---- mistakes through the engine --------------------------------------------------------------------------------- */
 
+/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
 static void test_wrong_drafters_are_found(void **state) {
     (void)state;
     static const struct {

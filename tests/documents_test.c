@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* documents_test.c - what the documents and the comments name is there: links lead somewhere, files that are named exist, flags
+ * are those of --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a model of a megabyte in
+ * the place of the one that is meant.
+ *
+ * Documents are all *.md but those that tests/data has from others. Whether their prose is true, no test can tell;
+ * README's promises are a matter of promises_test.c.
+ */
+#include "command.h"
+#include "text_for_tests.h"
+
+#include <ctype.h>
+
+enum { NAME = 300 };
+
+static int setup(void **state) {
+    text_files_find();
+    return folder_make(state);
+}
+
+static int teardown(void **state) {
+    text_files_forget();
+    return folder_remove(state);
+}
+
+static bool is_document(const char *path) {
+    return text_ends(path, ".md") && !text_starts(path, "tests/data/");
+}
+
+static int line_of(const char *text, const char *at) {
+    int n = 1;
+    for (; text < at; text++) n += *text == '\n';
+    return n;
+}
+
+/* ---- links ------------------------------------------------------------------------------------------------------- */
+
+/* "](there)" of a file: a path from its folder, perhaps with #section; not an address. */
+static bool link_leads(const char *file, const char *target, size_t n) {
+    if (memchr(target, ':', n)) return true;
+    const char *hash = memchr(target, '#', n);
+    if (hash) n = (size_t)(hash - target);
+    char path[2 * NAME];
+    snprintf(path, sizeof path, "%.*s%.*s", (int)(text_base_name(file) - file), file, (int)n, target);
+    return n == 0 || text_is_there(path);
+}
+
+static void test_links(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        for (const char *at = text; (at = strstr(at, "](")); seen++) {
+            at += 2;
+            size_t n = strcspn(at, ")\n");
+            if (link_leads(text_file[i], at, n)) continue;
+            print_error("%s:%d: %.*s is not there\n", text_file[i], line_of(text, at), (int)n, at);
+            wrong++;
+        }
+        free(text);
+    }
+    assert_true(seen > 10 && link_leads("docs/a.md", "../README.md#x", 14) && !link_leads("docs/a.md", "README.md", 9));
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- names of files ------------------------------------------------------------------------------------------------ */
+
+/* Files of others, and headers of the system and of libraries. */
+static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",
+                                        "utf8proc.h", "immintrin.h", "arm_neon.h", "llama.h", "ggml.h"};
+
+static bool in_name(char c) {
+    return isalnum((unsigned char)c) || (c && strchr("_./-", c));
+}
+
+/* Length of the name of a source file or document that begins here, or 0. Names with a variable part are none: x_test.c,
+ * arch_NAME.c, *.md. */
+static size_t name_read(const char *text, const char *at, char name[NAME]) {
+    static const char *const ends[] = {".c", ".h", ".md", ".py", ".sh", ".cmake"};
+    size_t n = 0, capitals = 0;
+    while (in_name(at[n])) n++;
+    const size_t all = n;
+    while (n > 0 && (at[n - 1] == '.' || at[n - 1] == '-')) n--;
+    if (n == 0 || n >= NAME) return 0;
+    if (at[all] && strchr("*{}<>$~@%=", at[all])) return 0;
+    if (at > text && strchr("*{}<>$~@%=\\", at[-1])) return 0;
+    memcpy(name, at, n);
+    name[n] = 0;
+    bool fits = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || (text_ends(name, ends[i]) && n > strlen(ends[i]));
+    const char *base = text_base_name(name);
+    for (const char *p = base; p < name + n && *p != '.'; p++) {
+        capitals = isupper((unsigned char)*p) ? capitals + 1 : 0;
+        const bool real = text_starts(base, "README") || text_starts(base, "CONTRIB") || text_starts(base, "CHANGE");
+        if (capitals >= 3 && !real) return 0;
+    }
+    const bool example = base[0] == 'x' && (base[1] == '.' || base[1] == '_');
+    return fits && !example && name[0] != '/' && name[0] != '_' ? all : 0;
+}
+
+/* A name is that of a file, or the end of a path: "model/pass.c", "round.c". */
+static bool name_is_known(const char *name) {
+    while (text_starts(name, "../")) name += 3;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (strcmp(name, elsewhere[i]) == 0) return true;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!text_ends(text_file[i], name)) continue;
+        const char *before = text_file[i] + strlen(text_file[i]) - strlen(name);
+        if (before == text_file[i] || before[-1] == '/') return true;
+    }
+    return false;
+}
+
+/* Of a C source all but its comments becomes spaces. */
+static void comments_only(char *text) {
+    char in = 0; /* '"' or '\'' in a literal, '*' in a comment */
+    for (char *p = text; *p; p++) {
+        if (in == '*') {
+            if (p[0] == '*' && p[1] == '/') in = 0;
+            continue;
+        }
+        if (in) {
+            if (*p == '\\' && p[1]) *p++ = ' ';
+            else if (*p == in) in = 0;
+        } else if (p[0] == '/' && p[1] == '*') {
+            in = '*';
+        } else if (*p == '"' || *p == '\'') {
+            in = *p;
+        }
+        if (in != '*' && *p != '\n') *p = ' ';
+    }
+}
+
+static int names_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    char name[NAME];
+    for (const char *at = text; *at;) {
+        size_t n = 0;
+        if (!in_name(*at)) {
+            at++;
+            continue;
+        }
+        while (in_name(at[n])) n++;
+        if (name_read(text, at, name)) {
+            ++*seen;
+            if (!name_is_known(name)) {
+                print_error("%s:%d: there is no %s\n", file, line_of(text, at), name);
+                wrong++;
+            }
+        }
+        at += n;
+    }
+    return wrong;
+}
+
+static void test_names(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        const char *file = text_file[i];
+        const bool source = (text_ends(file, ".c") || text_ends(file, ".h")) && !text_starts(file, "tests/data/");
+        if (!is_document(file) && !source) continue;
+        char *text = text_read(file);
+        if (source) comments_only(text);
+        wrong += names_check(file, text, &seen);
+        free(text);
+    }
+    assert_true(seen > 100);
+    assert_int_equal(wrong, 0);
+}
+
+static void test_the_names_check(void **state) {
+    (void)state;
+    int seen = 0;
+    assert_int_equal(names_check("a", "`model/pass.c`, pass.c; x_test.c or arch_NAME.c, *_avx2.c, docs/kernels.md.", &seen), 0);
+    assert_int_equal(seen, 3);
+    print_message("two that are not there:\n");
+    assert_int_equal(names_check("a", "see model/nothing.c and ops/pass.c", &seen), 2);
+    char source[] = "int a = '\"'; /* one.c */ f(\"/* two.c */\\\"\"); /* three.c */";
+    comments_only(source);
+    assert_non_null(strstr(source, "one.c"));
+    assert_null(strstr(source, "two.c"));
+    assert_non_null(strstr(source, "three.c"));
+}
+
+/* ---- flags --------------------------------------------------------------------------------------------------------- */
+
+static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench",  "inspect",    "convert",
+                                       "tokenize", "logits", "score",   "help",  "manual", "completion", "version"};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+static char *help[COMMANDS];
+
+/* The flag stands there as a word of its own. */
+static bool has_flag(const char *text, const char *flag, size_t n) {
+    for (const char *at = text; (at = strstr(at, "--")); at += 2)
+        if (strncmp(at, flag, n) == 0 && !isalnum((unsigned char)at[n]) && at[n] != '-') return true;
+    return false;
+}
+
+/* Other programs' flags: those that the repository's own scripts use or have. */
+static bool is_of_a_script(const char *flag, size_t n) {
+    static const char *const folders[] = {"scripts/", "bench/", "tools/", "cmake/", ".ci/", "tests/"};
+    for (int i = 0; i < n_text_files; i++) {
+        bool looked = strcmp(text_file[i], "Makefile") == 0;
+        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) looked = looked || text_starts(text_file[i], folders[k]);
+        if (text_starts(text_file[i], "tests/") && !text_ends(text_file[i], "_test.sh")) looked = false;
+        if (!looked || text_ends(text_file[i], ".md")) continue;
+        char *text = text_read(text_file[i]);
+        const bool found = has_flag(text, flag, n);
+        free(text);
+        if (found) return true;
+    }
+    return false;
+}
+
+static bool flag_is_known(const char *flag, size_t n) {
+    static const char *const top = "--help --version --lossy"; /* of hunch itself; the beginning of three flags */
+    for (int i = 0; i < COMMANDS; i++)
+        if (has_flag(help[i], flag, n)) return true;
+    return has_flag(top, flag, n) || is_of_a_script(flag, n);
+}
+
+/* Flags of a line "hunch COMMAND ...": that command's own. */
+static int command_line_check(const char *file, const char *line, size_t n) {
+    int c = 0, wrong = 0;
+    while (c < COMMANDS && !(text_starts(line + 6, commands[c]) && !isalnum((unsigned char)line[6 + strlen(commands[c])]))) c++;
+    for (const char *at = line; c < COMMANDS && at + 2 < line + n; at++) {
+        if (at[0] != '-' || at[1] != '-' || at[-1] != ' ' || !islower((unsigned char)at[2])) continue;
+        const size_t len = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+        if (has_flag(help[c], at, len) || strncmp(at, "--lossy-", len) == 0) continue;
+        print_error("%s: hunch %s has no %.*s\n", file, commands[c], (int)len, at);
+        wrong++;
+    }
+    return wrong;
+}
+
+static int flags_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    for (const char *at = text; (at = strstr(at, "--"));) {
+        const size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+        const bool flag = n > 3 && (at == text || strchr(" `([|\n", at[-1]));
+        *seen += flag;
+        if (flag && !flag_is_known(at, n - (at[n - 1] == '-'))) {
+            print_error("%s:%d: there is no flag %.*s\n", file, line_of(text, at), (int)n, at);
+            wrong++;
+        }
+        at += n;
+    }
+    for (const char *at = text; (at = strstr(at, "hunch ")); at += 6) {
+        const bool starts = at == text || strchr("\n `/", at[-1]);
+        if (starts) wrong += command_line_check(file, at, strcspn(at, "\n`|"));
+    }
+    return wrong;
+}
+
+static void test_flags(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < COMMANDS; i++) {
+        result r = command(commands[i], "--help");
+        assert_int_equal(r.code, 0);
+        help[i] = strdup(r.out);
+        assert_non_null(help[i]);
+        result_free(&r);
+    }
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        wrong += flags_check(text_file[i], text, &seen);
+        free(text);
+    }
+    assert_true(seen > 50);
+    print_message("two that are not there:\n");
+    assert_int_equal(flags_check("a", "`hunch inspect MODEL --json` --temperature --no-such", &seen), 1);
+    assert_int_equal(flags_check("a", "hunch inspect MODEL --temperature", &seen), 1);
+    for (int i = 0; i < COMMANDS; i++) free(help[i]);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------------------------ */
+
+/* What stands in the documents for a file of the user's, and what is used here. */
+static const struct { const char *is, *used; } stand_in[] = {
+    {"SmolLM2-135M-Instruct.Q4_1.gguf", STORIES},
+    {"MODEL.gguf", STORIES},
+    {"FOLDER", STORIES_HF},
+    {"MODEL", STORIES},
+    {"scripts/demo-prompts.jsonl", HUNCH_TEST_DATA "/../../scripts/demo-prompts.jsonl"},
+};
+
+/* The command that begins at `at`, with what stands in, to the end of its last line. *end: behind it. False: a synopsis, or
+ * shortened. */
+static bool shown_command(const char *at, char out[4000], const char **end) {
+    size_t n = 0;
+    bool quoted = false, right = true;
+    for (; *at && (*at != '\n' || quoted || at[-1] == '\\') && n < 3000; at++) {
+        size_t i = 0, k = sizeof stand_in / sizeof *stand_in;
+        while (!quoted && i < k && !text_starts(at, stand_in[i].is)) i++;
+        if (!quoted && i < k) {
+            n += (size_t)sprintf(out + n, "%s", stand_in[i].used);
+            at += strlen(stand_in[i].is) - 1;
+            continue;
+        }
+        quoted ^= *at == '\'' || *at == '"';
+        if (!quoted && strchr("[|", *at)) right = false; /* a synopsis */
+        if (!quoted && *at == '#' && at[-1] == ' ') {
+            at += strcspn(at, "\n") - 1;
+            continue;
+        }
+        out[n++] = *at;
+    }
+    out[n] = 0;
+    *end = at;
+    return right && !strstr(out, "…");
+}
+
+/* Runs it in the test's folder. Measuring takes longer than a test may; its flags were checked above. */
+static bool shown_runs(const char *file, const char *shown) {
+    char line[6000];
+    snprintf(line, sizeof line, "cd '%s' && PATH=\"$(dirname '%s')\":$PATH && export PATH && %s > out.txt 2> err.txt < /dev/null",
+             folder, HUNCH_COMMAND, shown);
+    int code = system(line);
+    if (code == 0) return true;
+    char *err = file_read(path_of("err.txt"), NULL);
+    print_error("%s: this command ends with %d: %s\n%s\n", file, code, shown, err);
+    free(err);
+    return false;
+}
+
+/* README: "The commands, flags and files that the documents name exist, and the commands run." */
+static void test_commands(void **state) {
+    (void)state;
+    text_write("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
+    text_write("notes.txt", "Once upon a time there was a little girl.\n");
+    int wrong = 0, ran = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]), shown[4000];
+        bool inside = false;
+        for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+            end = line + strcspn(line, "\n");
+            inside ^= text_starts(line, "```");
+            const char *at = line + (text_starts(line, "$ ") ? 2 : 0);
+            if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench")) continue;
+            if (!shown_command(at, shown, &end)) continue;
+            wrong += !shown_runs(text_file[i], shown);
+            ran++;
+        }
+        free(text);
+    }
+    print_message("%d commands ran\n", ran);
+    assert_true(ran > 10);
+    assert_int_equal(wrong, 0);
+    print_message("one that fails:\n");
+    assert_false(shown_runs("a", "hunch run -m nothing.gguf -p a"));
+}
+
+/* ---- C -------------------------------------------------------------------------------------------------------------- */
+
+/* A block of C is what stands in a file behind the public header. */
+static bool block_compiles(const char *file, const char *block, size_t n) {
+    char line[3000];
+    const char *path = file_write("shown.c", block, n);
+    snprintf(line, sizeof line,
+             "cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I '%s/include' -include hunch/hunch.h -include stdio.h '%s'",
+             text_root, path);
+    if (system(line) == 0) return true;
+    print_error("%s: this does not compile:\n%.*s", file, (int)n, block);
+    return false;
+}
+
+static void test_c(void **state) {
+    (void)state;
+    if (system("command -v cc > /dev/null") != 0) skip();
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        for (const char *at = text, *end; (at = strstr(at, "\n```c\n")); at = end, seen++) {
+            at += 6;
+            end = strstr(at, "\n```");
+            assert_non_null(end);
+            wrong += !block_compiles(text_file[i], at, (size_t)(end + 1 - at));
+        }
+        free(text);
+    }
+    assert_true(seen > 0);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+
+/* Is `key` in the first column of a section's table? Only first columns count: the others explain keys of keys. */
+static bool is_documented(const char *section, const char *end, const char *key) {
+    char quoted[100];
+    snprintf(quoted, sizeof quoted, "`%s`", key);
+    for (const char *line = section; line < end; line = strchr(line, '\n') + 1) {
+        if (!text_starts(line, "| ")) continue;
+        const char *column = strchr(line + 1, '|'), *at = strstr(line, quoted);
+        if (at && at < column) return true;
+    }
+    return false;
+}
+
+/* Keys of the first column that the object lacks. */
+static int documented_missing(const char *section, const char *end, const json_t *o, const char *name) {
+    int wrong = 0;
+    for (const char *line = section; line < end; line = strchr(line, '\n') + 1) {
+        if (!text_starts(line, "| `")) continue;
+        const char *column = strchr(line + 1, '|');
+        for (const char *at = line; (at = memchr(at, '`', (size_t)(column - at)));) {
+            char key[100];
+            snprintf(key, sizeof key, "%.*s", (int)strcspn(at + 1, "`"), at + 1);
+            if (!json_object_get(o, key)) print_error("docs/formats.md: %s has no key %s\n", name, key);
+            wrong += !json_object_get(o, key);
+            at += strlen(key) + 2;
+        }
+    }
+    return wrong;
+}
+
+static void test_json(void **state) {
+    (void)state;
+    static const char *const run[][16] = {
+        {"### `hunch run`", "run", "-m", STORIES, "-p", "Once", "-n", "8", "--logprobs", "--why"},
+        {"### `hunch compare`", "compare", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", "ngram"},
+        {"### `hunch draft`", "draft", "-m", STORIES, "-p", "Once", "--draft", "ngram"},
+        {"### `hunch tokenize`", "tokenize", "-m", STORIES, "-p", "Once"},
+        {"### `hunch score`", "score", "-m", STORIES, "-p", "Once upon"},
+        {"### `hunch logits`", "logits", "-m", STORIES, "-p", "Once", "-o", "/dev/null"},
+        {"### `hunch convert`", "convert", "-m", STORIES_HF, "-o", NULL},
+        {"### `hunch inspect`", "inspect", STORIES},
+        {"### `hunch version`", "version"},
+        {"### `hunch bench`", "bench", "-m", STORIES, "--quick", "--rows", "1,2", "--contexts", "8"},
+    };
+    char *text = text_read("docs/formats.md");
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof run / sizeof *run; i++) {
+        const char *args[17] = {NULL}, *section = strstr(text, run[i][0]), *key;
+        int n = 0;
+        for (int k = 1; k < 16 && run[i][k]; k++) args[n++] = run[i][k];
+        if (strcmp(args[n - 1], "-o") == 0) args[n++] = path_of("made.gguf");
+        args[n++] = "--json";
+        assert_non_null(section);
+        const char *next = strstr(section + 4, "\n##"), *end = next ? next : section + strlen(section);
+        result r = command_args(args);
+        assert_int_equal(r.code, 0);
+        json_t *o = json_loads(r.out, 0, NULL), *value;
+        assert_non_null(o);
+        json_object_foreach(o, key, value) {
+            if (is_documented(section, end, key)) continue;
+            print_error("docs/formats.md: %s lacks the key %s\n", run[i][0], key);
+            wrong++;
+        }
+        wrong += documented_missing(section, end, o, run[i][0]);
+        json_decref(o);
+        result_free(&r);
+    }
+    free(text);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_links), cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_c),     cmocka_unit_test(test_json),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
