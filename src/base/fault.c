@@ -29,10 +29,5 @@ bool hn_fault_hit(enum hn_fault_kind kind) {
     if (!atomic_load_explicit(&faults[kind].armed, memory_order_relaxed)) return false;
     uint64_t call = atomic_fetch_add(&faults[kind].count, 1);
     uint64_t after = atomic_load(&faults[kind].after);
-#ifdef __SANITIZE_ADDRESS__
-    extern void __sanitizer_print_stack_trace(void);
-    extern char *getenv(const char *);
-    if (call == after && getenv("FT")) __sanitizer_print_stack_trace();
-#endif
     return call == after || (call > after && atomic_load(&faults[kind].sticky));
 }
