@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int file_failed(const tool_file *f, int error) {
@@ -12,9 +13,15 @@ static int file_failed(const tool_file *f, int error) {
     return HUNCH_FAILED;
 }
 
+/* A file renamed over /dev/null would take its place, for everybody. */
+static bool keeps_its_place(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 int tool_file_begin(tool_file *f, const char *path) {
-    *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1)};
-    sprintf(f->partial, "%s.partial", path);
+    *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1), .straight = keeps_its_place(path)};
+    sprintf(f->partial, "%s%s", path, f->straight ? "" : ".partial");
     f->file = fopen(f->partial, "wb");
     return f->file ? 0 : file_failed(f, errno);
 }
@@ -28,11 +35,11 @@ int tool_file_end(tool_file *f, int code) {
     bool opened = f->file != NULL;
     if (opened && fclose(f->file) != 0 && !f->error)
         f->error = errno;
-    if (!code && !f->error && rename(f->partial, f->path) != 0)
+    if (!code && !f->error && !f->straight && rename(f->partial, f->path) != 0)
         f->error = errno;
     if (!code && f->error)
         code = file_failed(f, f->error);
-    if (code && opened)
+    if (code && opened && !f->straight)
         unlink(f->partial);
     free(f->partial);
     *f = (tool_file){0};

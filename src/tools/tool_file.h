@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. */
+/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. Devices and pipes are written as they are. */
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
@@ -9,6 +9,7 @@ typedef struct tool_file {
     FILE *file;
     char *partial; /* its name while it is written */
     const char *path;
+    bool straight; /* no file of its own: partial is path */
     int error;     /* errno of the first write that failed, 0 if none */
 } tool_file;
 
