@@ -31,3 +31,8 @@ endif()
 # That the bench of a busy core runs, not what it measures.
 add_test(NAME bench_busy COMMAND ${CMAKE_SOURCE_DIR}/bench/busy.py -m ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf
   --hunch $<TARGET_FILE:hunch> --passes 5 --turns 1 --strangers 2 --memory 1)
+if(NOT HUNCH_SANITIZE) # which take more memory than is allowed there
+  add_test(NAME limits_test COMMAND ${CMAKE_SOURCE_DIR}/tests/limits_test.sh $<TARGET_FILE:hunch>
+    ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
+  set_tests_properties(limits_test PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+endif()
