@@ -27,7 +27,7 @@ mkdir -p $build/finds
 export HUNCH_CACHE=$PWD/$build/cache
 export ASAN_OPTIONS=intercept_memmem=0 # which looks at the whole of a long text for each place that is found in it
 state=$(mktemp -d)
-trap 'rm -rf "$state"' EXIT
+trap 'rm -rf "$state" "$state.shares"' EXIT
 
 # A target with limits of libFuzzer's; adds a line "executions seconds" to $state/TARGET, and makes $state/TARGET.found on a find.
 target_run() {

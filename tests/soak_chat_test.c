@@ -40,6 +40,7 @@ static held look(pid_t pid) {
 static long lines_of(const char *path) {
     size_t len;
     long n = 0;
+    if (access(path, R_OK) != 0) return 0; /* the command has not begun */
     char *text = file_read(path, &len);
     for (size_t i = 0; i < len; i++) n += text[i] == '\n';
     free(text);

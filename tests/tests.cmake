@@ -56,3 +56,8 @@ if(NOT CMAKE_CROSSCOMPILING)
   add_test(NAME install_test COMMAND ${CMAKE_SOURCE_DIR}/tests/install_test.sh ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} "${HUNCH_SANITIZE}")
   set_tests_properties(install_test PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
+if(NOT HUNCH_SANITIZE) # which take more memory than is allowed there
+  add_test(NAME limits_test COMMAND ${CMAKE_SOURCE_DIR}/tests/limits_test.sh $<TARGET_FILE:hunch>
+    ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf)
+  set_tests_properties(limits_test PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+endif()

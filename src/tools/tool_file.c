@@ -13,12 +13,16 @@ static int file_failed(const tool_file *f, int error) {
     return HUNCH_FAILED;
 }
 
-int tool_file_begin(tool_file *f, const char *path) {
+/* A file renamed over /dev/null would take its place, for everybody. */
+static bool keeps_its_place(const char *path) {
     struct stat st;
-    const bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-    *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1)};
-    sprintf(f->partial, special ? "%s" : "%s.partial", path);
-    if (!special)
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+int tool_file_begin(tool_file *f, const char *path) {
+    *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1), .straight = keeps_its_place(path)};
+    sprintf(f->partial, "%s%s", path, f->straight ? "" : ".partial");
+    if (!f->straight)
         tool_signals_remove(f->partial);
     f->file = fopen(f->partial, "wb");
     return f->file ? 0 : file_failed(f, errno);
@@ -33,12 +37,11 @@ int tool_file_end(tool_file *f, int code) {
     bool opened = f->file != NULL;
     if (opened && fclose(f->file) != 0 && !f->error)
         f->error = errno;
-    const bool beside = strcmp(f->partial, f->path) != 0;
-    if (!code && !f->error && beside && rename(f->partial, f->path) != 0)
+    if (!code && !f->error && !f->straight && rename(f->partial, f->path) != 0)
         f->error = errno;
     if (!code && f->error)
         code = file_failed(f, f->error);
-    if (code && opened && beside)
+    if (code && opened && !f->straight)
         unlink(f->partial);
     tool_signals_remove(NULL);
     free(f->partial);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. A device or a pipe is written as it
- * is: a file that took its name would be in its place. */
+/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. Devices and pipes are written as they
+ * are: a file that took their name would be in their place. */
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
@@ -10,6 +10,7 @@ typedef struct tool_file {
     FILE *file;
     char *partial; /* its name while it is written */
     const char *path;
+    bool straight; /* no file of its own: partial is path */
     int error;     /* errno of the first write that failed, 0 if none */
 } tool_file;
 
