@@ -97,6 +97,7 @@ static int bars_check(const char *text, int columns) {
 
 #define MANY "run", "-m", STORIES, "-p", "Once", "-n", "40", "--samples", "1000000", "--json-lines"
 
+/* README: "On a terminal what takes longer than a second shows how far it is, and the time left." */
 static void test_bar(void **state) {
     (void)state;
     const char *out = path_of("answers");
@@ -183,6 +184,7 @@ static void colors_are(bool expected, const char *const *args) {
     free(t.text);
 }
 
+/* README: "Without a terminal, and where `NO_COLOR` is set, there are no colours unless they are asked for." */
 static void test_colors(void **state) {
     (void)state;
     colors_are(true, (const char *const[]){SHORT, NULL});
@@ -274,6 +276,7 @@ static void test_help_fits(void **state) {
 
 /* ---- what may have been meant ----------------------------------------------------------------------------------- */
 
+/* README: "A misspelt command, flag, drafter or file is answered with the nearest that there is." */
 static void test_nearest(void **state) {
     (void)state;
     char meant[1200], dir[300];

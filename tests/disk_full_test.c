@@ -63,6 +63,8 @@ static void limit_files(rlim_t most) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
 }
 
+/* README: "A full disk, a closed pipe or a signal ends the command with its exit code, and leaves no half-written
+ * file." */
 static void test_limit(void **state) {
     (void)state;
     made = path_of("made");

@@ -68,6 +68,7 @@ static void check_load(const char *path, bool mapped) {
     faults_break(path, load_life, &l, HN_FAULT_SHORT, true, HUNCH_OK, 3, 0);
 }
 
+/* README: "An allocation or a read that fails is an error: nothing is lost, and the next try works." */
 static void test_gguf(void **state) {
     (void)state;
     check_load(data_path("models/stories260K/stories260K.f16.gguf"), false);

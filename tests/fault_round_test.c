@@ -169,6 +169,7 @@ static void check(const scene *s) {
 
 static const hunch_sampling greedy = {.top_p = 1}, warm = {.temperature = 0.8, .top_p = 0.95, .top_k = 40};
 
+/* README: "An allocation or a read that fails is an error: nothing is lost, and the next try works." */
 static void test_plain(void **state) {
     (void)state;
     check(&(scene){.name = "plain", .parallel = 2, .sampling = greedy});

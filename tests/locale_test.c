@@ -54,6 +54,7 @@ static void check_render(const char *text, const char *vars, const char *want) {
     hunch_free(out);
 }
 
+/* README: "A program's locale changes nothing." */
 static void test_templates(void **state) {
     (void)state;
     assert_non_null(setlocale(LC_ALL, "comma"));

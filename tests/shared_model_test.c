@@ -117,6 +117,7 @@ static void *engines_body(void *user) {
     return NULL;
 }
 
+/* README: "Engines and models may be used from several threads, an engine and its sessions from one at a time." */
 static void test_engines(void **state) {
     (void)state;
     jobs_run(engines_body);

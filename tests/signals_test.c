@@ -99,6 +99,8 @@ static void interrupt(const job *j, int number, useconds_t after) {
     free(words);
 }
 
+/* README: "A full disk, a closed pipe or a signal ends the command with its exit code, and leaves no half-written
+ * file." */
 static void test_every_command_at_any_time(void **state) {
     (void)state;
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

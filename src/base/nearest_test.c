@@ -38,6 +38,7 @@ static const char *nearest(const char *word) {
     return hn_nearest(word, names, sizeof names / sizeof *names);
 }
 
+/* README: "A misspelt command, flag, drafter or file is answered with the nearest that there is." */
 static void test_nearest(void **state HN_UNUSED) {
     assert_string_equal(nearest("ngrm"), "ngram");
     assert_string_equal(nearest("sufix"), "suffix");

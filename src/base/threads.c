@@ -32,7 +32,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-enum { THREADS_MAX = 256, SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64 };
+enum { THREADS_MAX = 256, SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64, STACK = 2 << 20 };
 
 /* A word to wait on, and how many wait in the kernel. Alone on its cache line. */
 typedef struct signal_word {
@@ -167,8 +167,15 @@ static void *worker_main(void *user) {
     }
 }
 
+/* Stacks of one size everywhere: left alone they are what ulimit says with glibc, and 128 KiB with musl. */
 static hunch_status worker_start(worker *w, hunch_error *err) {
-    int code = hn_fault_hit(HN_FAULT_ALLOC) ? EAGAIN : pthread_create(&w->thread, NULL, worker_main, w);
+    pthread_attr_t attr;
+    int code = hn_fault_hit(HN_FAULT_ALLOC) ? EAGAIN : pthread_attr_init(&attr);
+    if (code == 0) {
+        pthread_attr_setstacksize(&attr, STACK);
+        code = pthread_create(&w->thread, &attr, worker_main, w);
+        pthread_attr_destroy(&attr);
+    }
     if (code == 0) return HUNCH_OK;
     return hn_fail(err, HUNCH_NO_MEMORY, "thread %d of %d cannot be started: %s", w->rank + 1, w->pool->ranks,
                    strerror(code));

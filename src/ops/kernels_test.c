@@ -10,6 +10,7 @@
 
 #include "ops/kernels.h"
 
+/* README: "It runs on x86-64 processors without AVX2." */
 static void test_only_levels_of_this_machine_are_filled(void **state) {
     (void)state;
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa++) {
