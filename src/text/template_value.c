@@ -299,6 +299,16 @@ tvalue tv_iterate(trun *r, tvalue v) {
 
 enum { FLOAT_STEPS = 64 }; /* its digits are tried out */
 
+/* Of a power of two the doubles below lie closer than those above, so that 16 digits may read back as it though the
+ * nearest 16 do not: those one above them. */
+static bool sixteen_digits(double f, char digits[40]) {
+    snprintf(digits, 40, "%.15e", f);
+    char *last = strchr(digits, 'e') - 1;
+    if (*last == '9') return false;
+    ++*last;
+    return strtod(digits, NULL) == f;
+}
+
 /* As Python's repr: the shortest digits that read back the same, an exponent below 1e-4 and from 1e16 on. */
 static void print_float(tbuf *b, double f) {
     char digits[40], out[64];
@@ -310,6 +320,11 @@ static void print_float(tbuf *b, double f) {
     int precision = fabs(f) < DBL_MIN ? 0 : 14;
     do snprintf(digits, sizeof digits, "%.*e", precision, f);
     while (strtod(digits, NULL) != f && ++precision < 17);
+    char shorter[40];
+    if (precision == 16 && sixteen_digits(f, shorter)) {
+        strcpy(digits, shorter);
+        precision = 15;
+    }
     char *mark = strchr(digits, 'e'), *last = mark;
     for (; precision > 0 && last[-1] == '0'; precision--) last--;
     if (precision == 0 && last[-1] == '.') last--;
