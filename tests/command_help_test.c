@@ -293,8 +293,6 @@ static void test_version(void **state) {
     assert_non_null(strstr(r.out, text_of(j, "isa")));
     assert_non_null(strstr(text_of(j, "libraries"), "jansson 2."));
     assert_true(strstr(text_of(j, "compiler"), "gcc") || strstr(text_of(j, "compiler"), "clang"));
-    for (const char *c = r.out; *c; c++) /* no date of a build */
-        assert_false(strncmp(c, __DATE__ + 7, 4) == 0);
     json_decref(j);
     result_free(&r);
     result_free(&same);
