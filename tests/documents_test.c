@@ -428,7 +428,7 @@ static void test_json(void **state) {
         {"### `hunch draft`", "draft", "-m", STORIES, "-p", "Once", "--draft", "ngram"},
         {"### `hunch tokenize`", "tokenize", "-m", STORIES, "-p", "Once"},
         {"### `hunch score`", "score", "-m", STORIES, "-p", "Once upon"},
-        {"### `hunch logits`", "logits", "-m", STORIES, "-p", "Once", "-o", "/dev/null"},
+        {"### `hunch logits`", "logits", "-m", STORIES, "-p", "Once", "-o", NULL},
         {"### `hunch convert`", "convert", "-m", STORIES_HF, "-o", NULL},
         {"### `hunch inspect`", "inspect", STORIES},
         {"### `hunch version`", "version"},
