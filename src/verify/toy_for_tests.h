@@ -24,7 +24,7 @@ __attribute__((unused)) static int toy_race(const hn_random_key *key, const doub
     double best = 0;
     for (int i = 0; i < n; i++) {
         k.token = (uint32_t)i;
-        const double time = weight[i] > 0 ? hn_random_exponential(&k) / weight[i] : INFINITY;
+        const double time = weight[i] > 0 ? -log(hn_random_uniform(&k)) / weight[i] : INFINITY;
         if (weight[i] > 0 && (winner < 0 || time < best)) best = time, winner = i;
     }
     return winner;
