@@ -309,6 +309,7 @@ static void test_nearest(void **state) {
     refused(2, "for which shell", "completion");
     refused(2, "a command comes first", "--modle");
     refused(2, "standard input is empty", "run", STORIES);
+    refused(2, "MODEL comes before the text", "run", "Why is the sky blue?");
     result r = command("run", "-n", "4", STORIES, "--quiet", "--", "--dashes");
     assert_int_equal(r.code, 0);
     result_free(&r);

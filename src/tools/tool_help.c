@@ -66,9 +66,10 @@ static void drafts_write(tool_page *p) {
             const bool words = strchr(key->value, '|') != NULL;
             char text[300];
             snprintf(value, sizeof value, "=%s", words ? "WORD" : key->value);
-            snprintf(text, sizeof text, "%s%s%s", words ? key->value : "", words ? ": " : "", key->help);
-            for (char *bar = text; words && (bar = strchr(bar, '|'));)
-                *bar = ' ';
+            size_t n = 0;
+            for (const char *c = key->value; words && *c && n + 3 < sizeof text; c++)
+                n += (size_t)snprintf(text + n, sizeof text - n, *c == '|' ? ", " : "%c", *c);
+            snprintf(text + n, sizeof text - n, "%s%s", words ? ": " : "", key->help);
             tool_page_item(p, key->name, value, text, true);
         }
     }

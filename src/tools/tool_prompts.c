@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool_open.h"
 
@@ -220,6 +221,8 @@ static int source_choose(const tool_options *o, const char **file) {
         return 0;
     if (!o->model)
         return tool_model_missing();
+    if (strchr(o->model, ' ') && access(o->model, F_OK) != 0) /* a text in its place */
+        return tool_usage("no model: MODEL comes before the text \"%s\" (hunch help models)", o->model);
     if (tool_is_terminal(stdin))
         return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s", o->model);
     *file = "-";
