@@ -17,6 +17,7 @@ out=$(cd "$out" && pwd)
 rm -rf "$out"/hunch-* "$out"/*.deb "$out"/*.buildinfo "$out"/*.changes
 source=$out/hunch-$version
 ./scripts/export-tree.sh "$source"
+find "$source" -exec touch -h -d "@$epoch" {} + # files that are older than it keep their own time in a package
 cp -r packaging/debian "$source/debian"
 cd "$source/debian"
 mv libhunch.install "libhunch$soversion.install"
