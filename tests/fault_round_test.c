@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "faults.h"
 
-enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 300 };
+enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 60 };
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
@@ -142,10 +142,10 @@ static void scene_break(const scene *s, bool sticky) {
     faults_sticky = sticky;
     hn_fault_arm(HN_FAULT_ALLOC, INT64_MAX, false);
     assert_int_equal(scene_run(s, e, -1, want), 0);
-    const int64_t calls = (int64_t)hn_fault_count(HN_FAULT_ALLOC), most = light() ? 40 : MANY;
+    const int64_t calls = (int64_t)hn_fault_count(HN_FAULT_ALLOC), most = faults_most(MANY);
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
     hunch_engine_close(&e);
-    for (int64_t i = 0, n = 0; n < calls; i++, n = calls > most ? i * calls / most : i) {
+    for (int64_t i = 0, n = 0; n < calls; i++, n = most && calls > most ? i * calls / most : i) {
         e = engine_of(s);
         hn_fault_arm(HN_FAULT_ALLOC, n, sticky);
         noticed += scene_run(s, e, n, got) > 0;

@@ -58,6 +58,12 @@ FIXTURE void digest_text(uint64_t *digest, const char *text) {
 
 static const char *const fault_names[] = {"allocation", "read", "write", "short read or write"};
 
+/* How many to break of a kind: with HUNCH_TEST_ALL in the environment every one (0), which takes minutes. */
+FIXTURE int64_t faults_most(int64_t most) {
+    if (getenv("HUNCH_TEST_ALL")) return 0;
+    return light() && (most == 0 || most > 100) ? 100 : most;
+}
+
 /* The words of a failure: one line that says what was missing. */
 FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, hunch_status got, hunch_status want,
                                 const hunch_error *err) {
@@ -70,7 +76,7 @@ FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, h
         fail_msg("%s: %s %lld failed: \"%s\" does not say that memory is missing", name, kind, (long long)n, m);
 }
 
-/* Breaks each of them, or where there are more than `most` (0: light() decides) as many, evenly chosen.
+/* Breaks each of them, or where there are more than `most` (0: all; see faults_most) as many, evenly chosen.
  * needed: at least one in so many is noticed (what is only for speed may do without); 0: none need be. */
 FIXTURE void faults_break(const char *name, fault_life life, const void *what, enum hn_fault_kind kind, bool sticky,
                           hunch_status want, int64_t most, int needed) {
@@ -83,7 +89,7 @@ FIXTURE void faults_break(const char *name, fault_life life, const void *what, e
     if (life(what, &got, &err) != HUNCH_OK || got != expected) fail_msg("%s: not the same twice (%s)", name, err.message);
     const int64_t calls = (int64_t)hn_fault_count(kind);
     hn_fault_arm(kind, -1, false);
-    if (light() && (most == 0 || most > 100)) most = 100;
+    most = faults_most(most);
     assert_true(calls > 0);
     for (int64_t n = 0, i = 0; n < calls; i++, n = most && calls > most ? i * calls / most : i) {
         memset(&err, 0, sizeof err);
