@@ -283,7 +283,7 @@ static void test_damage(void **state) {
     int found = 0, cases = light() ? 50 : 500;
     for (int i = 0; i < cases; i++) {
         memcpy(copy, text, n);
-        copy[(size_t)((double)n * machine_uniform(&m))] = (char)(256 * machine_uniform(&m));
+        copy[(size_t)((double)n * machine_uniform(&m))] = (char)(unsigned)(256 * machine_uniform(&m));
         file_put(copy, n);
         found += load_is_sane();
     }
