@@ -105,9 +105,9 @@ typedef struct change {
 } change;
 
 /* Of the opening thread, in the middle of the load. */
-static void change_at(void *user, double fraction) {
+static void change_at(void *user, uint64_t done, uint64_t total) {
     change *c = user;
-    if (!c->make || fraction < c->at) return;
+    if (!c->make || (double)done < c->at * (double)total) return;
     usleep(20000); /* clocks of file systems are coarse */
     c->make(c->path);
     c->make = NULL;

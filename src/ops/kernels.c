@@ -6,44 +6,48 @@
 
 static struct hn_kernels tables[HN_ISA_COUNT];
 
+/* What the machine lacks is not even asked for its functions: those that fill a table are compiled for their level too. */
+static HN_UNUSED bool takes(hn_isa isa, hn_isa part) {
+    return hn_isa_includes(isa, part) && hn_isa_has(part);
+}
+
 static void fill(struct hn_kernels *k, hn_isa isa) {
     hn_kernels_ref_linear(k);
     hn_kernels_ref_norm(k);
     hn_kernels_ref_attention(k);
 #if defined(__x86_64__)
-    if (hn_isa_includes(isa, HN_ISA_AVX2)) {
+    if (takes(isa, HN_ISA_AVX2)) {
         hn_kernels_avx2_linear(k);
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
         hn_kernels_avx2_attention_bf16(k);
     }
-    if (hn_isa_includes(isa, HN_ISA_AVXVNNI)) hn_kernels_avxvnni_linear(k);
-    if (hn_isa_includes(isa, HN_ISA_AVX512)) {
+    if (takes(isa, HN_ISA_AVXVNNI)) hn_kernels_avxvnni_linear(k);
+    if (takes(isa, HN_ISA_AVX512)) {
         hn_kernels_avx512_linear(k);
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
         hn_kernels_avx512_attention_bf16(k);
     }
-    if (hn_isa_includes(isa, HN_ISA_AVX512BF16)) {
+    if (takes(isa, HN_ISA_AVX512BF16)) {
         hn_kernels_avx512bf16_linear(k);
         hn_kernels_avx512bf16_attention(k);
     }
-    if (hn_isa_includes(isa, HN_ISA_AMX)) hn_kernels_amx_linear(k);
+    if (takes(isa, HN_ISA_AMX)) hn_kernels_amx_linear(k);
 #elif defined(__aarch64__)
-    if (hn_isa_includes(isa, HN_ISA_DOTPROD)) {
+    if (takes(isa, HN_ISA_DOTPROD)) {
         hn_kernels_dotprod_linear(k);
         hn_kernels_dotprod_rows(k);
         hn_kernels_dotprod_attention(k);
     }
-    if (hn_isa_includes(isa, HN_ISA_I8MM)) hn_kernels_i8mm_linear(k);
+    if (takes(isa, HN_ISA_I8MM)) hn_kernels_i8mm_linear(k);
 #else
     (void)isa;
 #endif
 }
 
-/* What enters a level's functions is compiled for that level itself: the table of one that the machine lacks stays empty. */
 static void fill_all(void) {
-    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) fill(&tables[isa], isa);
+    for (int isa = 0; isa < HN_ISA_COUNT; isa++) fill(&tables[isa], (hn_isa)isa);
 }
 
 const struct hn_kernels *hn_kernels_get(hn_isa isa) {

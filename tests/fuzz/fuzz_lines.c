@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "fuzz_command.h"
+#include "fuzz.h"
+#include "tools/tool_commands.h"
 #include "fuzz_tiny.h"
 
 enum { MOST_BYTES = 400 };

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz_command.h"
+#include "fuzz.h"
+#include "tools/tool_commands.h"
 #include "tools/tool_prompts.h"
 
 static void code_check(int code) {

@@ -52,7 +52,6 @@ static inline void fuzz_read_source(hn_source *s) {
         fuzz_read_bytes(t->data, t->bytes);
         FUZZ_MUST(hn_source_take(s, t->name) == t);
         fuzz_check(hn_source_need(s, t->name, 2, t->dims[0], t->dims[1], &needed, &err), &err, NULL);
-        hn_source_release(s, t);
     }
     FUZZ_MUST(hn_source_describe(s, &json, &err) == HUNCH_OK);
     json_object_foreach(json_object_get(json, "metadata"), key, value) fuzz_read_key(s, key);
