@@ -5,7 +5,7 @@
 #   make test-long  what takes longer: long tests, TSan, valgrind, 10^7 fuzz executions, the second compiler (make deps-long)
 #   make test-arm   64-bit ARM: cross-compiled, run by qemu, results held against this machine's (make deps-arm: its tools)
 #   make test-cpus  the same with older and smaller x86-64 processors, down to the first
-#   make musl       one static file that runs on any Linux, in build-musl/; its tests, and results held against those of build/
+#   make musl       one static file that runs on any Linux, in build-musl/; its results are held against those of build/
 #   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall takes them away again

@@ -214,8 +214,9 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     for (int i = first; i < last; i++) {
         float *row = hn_host_f32(cs) + (size_t)(i / half) * (size_t)rope->dims;
         float angle = (float)position[i / half] * freq[i % half]; /* rounded to f32, as the reference does */
-        row[i % half] = cosf(angle) * rope->scale;
-        row[half + i % half] = sinf(angle) * rope->scale;
+        /* Rounded from double, every C library gives the same float; their sinf and cosf differ in a last bit now and then. */
+        row[i % half] = (float)cos((double)angle) * rope->scale;
+        row[half + i % half] = (float)sin((double)angle) * rope->scale;
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
