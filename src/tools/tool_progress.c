@@ -3,7 +3,6 @@
 #include "tool_progress.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,25 +14,11 @@ enum { FIRST_MS = 1000, EACH_MS = 100, WIDEST = 100, BAR = 30, BAR_LEAST = 6 };
 static const char wipe[] = "\r\033[K";
 
 bool tool_quiet;
-static tool_progress *on_screen;
+static tool_progress *volatile on_screen; /* also read where a signal ends the process */
 
-/* ---- Ctrl-C ---------------------------------------------------------------------------------------------------- */
-
-/* Only where nobody else waits for the signal: the bar goes, and then the command. */
-static void on_signal(int number) {
-    if (write(STDERR_FILENO, wipe, sizeof wipe - 1) < 0)
-        _exit(128 + number);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void signals_set(void (*from)(int), void (*to)(int)) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction now, then = {.sa_handler = to};
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == from)
-            sigaction(numbers[i], &then, NULL);
-    }
+void tool_progress_wipe(void) {
+    if (on_screen && write(STDERR_FILENO, wipe, sizeof wipe - 1) < 0)
+        return; /* whoever calls this is about to end the process */
 }
 
 void tool_progress_hide(void) {
@@ -41,7 +26,6 @@ void tool_progress_hide(void) {
         return;
     fputs(wipe, stderr);
     on_screen = NULL;
-    signals_set(on_signal, SIG_DFL);
 }
 
 /* ---- one line -------------------------------------------------------------------------------------------------- */
@@ -144,7 +128,6 @@ void tool_progress_at(tool_progress *p, double done, double total) {
     if (on_screen != p) {
         tool_progress_hide();
         fflush(stdout);
-        signals_set(SIG_DFL, on_signal);
         on_screen = p;
     }
     p->shown = now;

@@ -2,7 +2,7 @@
 /* tool_progress.h - a bar on standard error with share, rate and time left, for work that takes more than a second.
  *
  * Shown on a terminal that can be written over (TERM is not "dumb") while the command is in its foreground, and never with
- * --quiet. At most one bar is on the screen; whoever writes something else hides it first. Ctrl-C wipes it too. */
+ * --quiet. At most one bar is on the screen; whoever writes something else hides it first. Ctrl-C wipes it too (tool_end). */
 #ifndef HN_TOOL_PROGRESS_H
 #define HN_TOOL_PROGRESS_H
 
@@ -25,5 +25,6 @@ void tool_progress_bytes(void *p, uint64_t done, uint64_t total); /* has the sha
 void tool_progress_end(tool_progress *p);
 /* Wipes the bar that is on the screen, if there is one; its next step shows it again. */
 void tool_progress_hide(void);
+void tool_progress_wipe(void); /* the same where a signal ends the process: by calls that a handler may make */
 
 #endif

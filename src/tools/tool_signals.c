@@ -37,6 +37,7 @@ void tool_end(int code) {
     static const char colour[] = "\033[0m";
     if (to_remove)
         unlink(to_remove);
+    tool_progress_wipe();
     if (reset_colour)
         write_all(STDOUT_FILENO, colour, sizeof colour - 1);
     _exit(code);
