@@ -19,7 +19,7 @@ peer="{model} $t --context ${CONTEXT:-4096}"
 huge='env GLIBC_TUNABLES=glibc.malloc.hugetlb=1'
 hunch=${HUNCH:-build/hunch} llama=${LLAMA:-build-llama/peer} ik=${IK:-build-ik/peer}
 
-for setting in ${SETTINGS:-llama:fa llama:nofa llama:norepack llama:huge ik:fa ik:nofa ik:repack ik:repack-huge}; do
+for setting in ${SETTINGS:-llama:fa llama:nofa llama:norepack llama:huge ik:fa ik:nofa ik:repack ik:repack-huge ik:repack-nofa}; do
     case $setting in
     llama:fa) command="$llama $peer" ;;
     llama:nofa) command="$llama $peer --flash-attn off" ;;
@@ -28,6 +28,7 @@ for setting in ${SETTINGS:-llama:fa llama:nofa llama:norepack llama:huge ik:fa i
     ik:fa) command="$ik $peer" ;;
     ik:nofa) command="$ik $peer --flash-attn off" ;;
     ik:repack) command="$ik $peer --repack on" ;;
+    ik:repack-nofa) command="$huge $ik $peer --repack on --flash-attn off" ;;
     ik:repack-huge) command="$huge $ik $peer --repack on" ;;
     *) echo "$0: no setting is called $setting" >&2; exit 2 ;;
     esac
