@@ -31,29 +31,39 @@ PEERS = ("llama", "ik")
 
 
 class Measured:
-    """One file: tokens a second of each program's better setting by section, and the ratios of its summary."""
+    """A model's file: tokens a second of each program's better setting by section, and the ratios of its summary. What a
+    second file, STEM.context2048.txt, measured with more settings at that context takes the place of the first one's."""
 
     def __init__(self, folder, stem, name, kind, shown):
-        path = os.path.join(folder, "peers", stem + ".txt")
         self.name, self.kind, self.shown = name, kind, shown
         self.speed, self.ratio = {}, {}
-        with open(path, encoding="utf-8") as f:
-            text = f.read()
+        text = text_of(folder, f"peers/{stem}.txt")
         self.machine = text.splitlines()[0].split(", ", 1)[1].split(", one program")[0]
+        self.take(text, "")
+        if os.path.exists(os.path.join(folder, "peers", stem + ".context2048.txt")):
+            text = text_of(folder, f"peers/{stem}.context2048.txt")
+            self.take(text, " 2048")
         self.no_flash = "flash-attn=off" in text
+
+    def take(self, text, only):
+        """Sections and ratios whose name holds `only`."""
         sections, summary = text.split("time / hunch, better setting of each\n")
         for section in sections.strip().split("\n\n")[1:]:
             title, _, *lines = section.strip().splitlines()
+            if only not in title:
+                continue
+            self.speed[title] = {}
             for line in lines:
-                self.note(title, line)
+                self.note(self.speed[title], line)
         for line in summary.splitlines()[1:]:
             name, llama, ik = re.fullmatch(r"  (.*?) {2,}([\d.]+) +([\d.]+)", line).groups()
-            self.ratio[name] = {"llama": llama, "ik": ik}
+            if only in name:
+                self.ratio[name] = {"llama": llama, "ik": ik}
 
-    def note(self, title, line):
+    @staticmethod
+    def note(speed, line):
         """The better setting is marked; a program with one setting has no mark."""
         better, name, numbers = line[2] == "*", line[4:].split()[0], line[4:].split()[1:]
-        speed = self.speed.setdefault(title, {})
         group = name.split(":")[0]
         if better or group not in speed:
             speed[group] = float(numbers[3])
