@@ -25,6 +25,6 @@ mv libhunch.symbols "libhunch$soversion.symbols"
 sed -i -e "s/@VERSION@/$version/; s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$name <$mail>/" \
     -e "s/@DATE@/$(LC_ALL=C date -u -R -d "@$epoch")/" control changelog "libhunch$soversion.symbols"
 cd ..
-SOURCE_DATE_EPOCH=$epoch DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=${JOBS:-$(nproc)}" dpkg-buildpackage -b -us -uc
+SOURCE_DATE_EPOCH=$epoch DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JOBS:-$(nproc)}" dpkg-buildpackage -b -us -uc
 rm -rf "$source"
 ls -l "$out"/*.deb
