@@ -47,16 +47,16 @@ esac
 [ "$1" = musl ] || command -v "${emulator[0]}" > /dev/null || missing "no ${emulator[0]} (qemu-user)" "make deps-cpus"
 [ $# -lt 2 ] || processors=("${@:2}")
 
-# Not run: tests that start other programs, which would run on this machine's own processor; one that reads the source alone,
-# one that measures speeds and one that asks for limits of memory (both would be qemu's);
+# Not run: tests that start other programs (which would run on this machine's own processor), as what they include or call tells;
+# those that read the source alone, one that measures speeds and one that asks for limits of memory (both would be qemu's);
 # and those that take minutes here while what they try does not depend on the processor.
-starts_programs='bits|command|command_.*|hostile_.*|inspect|memory'
-no_processor='layers|check_backend|memory_left'
-minutes='controller|equality|exact_law|fault.*|mapped|match_law|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|smollm2|window'
+starts_programs='"(command|bits|hostile_limits)\.h"|system\(|popen\(|HUNCH_COMMAND'
+no_processor='layers|promises|check_backend|memory_left'
+minutes='controller|equality|exact_law|fault.*|file|mapped|match_law|pages|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|shared_model|smollm2|soak|window'
 
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=ON "${configure[@]}" > /dev/null
-mapfile -t tests < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -printf '%f\n' | sed 's/\.c$//' |
-    grep -vxE "($starts_programs|$no_processor|$minutes)_test" | sort)
+mapfile -t tests < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -exec grep -LE "$starts_programs" {} + |
+    sed 's|.*/||; s/\.c$//' | grep -vxE "($no_processor|$minutes)_test" | sort)
 # With musl the results alone are compared: the package's cmocka builds no static library.
 [ "$1" != musl ] || tests=()
 cmake --build $build -j "$jobs" --target hunch "${tests[@]}"
