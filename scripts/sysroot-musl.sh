@@ -64,5 +64,8 @@ build() { # package, options of its CMake
 build jansson -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
 build pcre2 -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
 build utf8proc -DUTF8PROC_ENABLE_TESTING=OFF
-build cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF # configuring asks for it
+build cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
+# It has a name of its own for the static one, and builds a shared one all the same.
+rm "$folder"/lib/libcmocka.so*
+mv "$folder/lib/libcmocka-static.a" "$folder/lib/libcmocka.a"
 touch "$folder/complete"
