@@ -251,7 +251,7 @@ HELPER void draft_round(rig *r, story *const *s, int n, int levels) {
 
 HELPER double softmax_at(const float *l, int vocab, int32_t token) {
     double max = -INFINITY, sum = 0;
-    for (int i = 0; i < vocab; i++) max = max < (double)l[i] ? (double)l[i] : max;
+    for (int i = 0; i < vocab; i++) max = fmax(max, (double)l[i]);
     for (int i = 0; i < vocab; i++) sum += exp((double)l[i] - max);
     return exp((double)l[token] - max) / sum;
 }

@@ -116,7 +116,8 @@ void tool_interrupts_catch(void) {
 }
 
 bool tool_interrupts_repeat(void) {
-    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (interrupt_fd < 0)
+        interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (interrupt_fd < 0) {
         tool_message("eventfd: %s", strerror(errno));
         return false;
