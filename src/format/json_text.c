@@ -30,16 +30,21 @@ static size_t bytes_reckon(const char *text, size_t size) {
     return bytes;
 }
 
+/* malloc may say that there is no memory and find another way (glibc where the heap cannot grow in its place). Where there is
+ * as much as the document takes once more, beside it, nothing was refused. */
+static bool has_room(const char *text, size_t size) {
+    void *again = hn_alloc(bytes_reckon(text, size));
+    const bool has = again != NULL;
+    hn_free(again);
+    return has;
+}
+
 json_t *hn_json_load(const char *text, size_t size, size_t flags, json_error_t *where) {
-    /* malloc may say so and find another way (glibc where the heap cannot grow in its place): then what is free by now is
-     * enough, and the second time nothing is said. */
-    for (int tries = 0; tries < 2; tries++) {
-        errno = 0;
-        json_t *out = json_loadb(text, size, flags, where);
-        if (errno != ENOMEM)
-            return out;
-        json_decref(out); /* it may have lost bytes of a name, a text or a number */
-    }
+    errno = 0;
+    json_t *out = json_loadb(text, size, flags, where);
+    if (errno != ENOMEM || has_room(text, size))
+        return out;
+    json_decref(out); /* it may have lost bytes of a name, a text or a number */
     where->text[JSON_ERROR_TEXT_LENGTH - 1] = (char)json_error_out_of_memory; /* where json_error_code looks */
     return NULL;
 }
