@@ -26,9 +26,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
 
@@ -72,12 +72,6 @@ static inline void cpu_relax(void) {
 #endif
 }
 
-static int64_t clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* True if another rank was last seen on the core that this one runs on. */
 static bool core_shared(const hn_pool *p, int rank) {
     int cpu = atomic_load_explicit(&p->workers[rank].cpu, memory_order_relaxed);
@@ -112,7 +106,7 @@ static void signal_wait(hn_pool *p, int rank, signal_word *w, uint32_t old) {
         if (atomic_load_explicit(&w->value, memory_order_acquire) != old) return;
         cpu_relax();
         if (look % LOOKS_PER_CLOCK != 0) continue;
-        int64_t now = clock_ns();
+        int64_t now = hn_now_ns();
         if (start == 0) start = now;
         if (now - start >= SPIN_NS) break;
         cpu_note(p, rank);
@@ -138,9 +132,9 @@ void hn_barrier(hn_pool *p, int rank) {
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed); /* published by the phase */
         signal_raise(&p->phase, phase + 1);
     } else {
-        const int64_t start = counts ? clock_ns() : 0;
+        const int64_t start = counts ? hn_now_ns() : 0;
         signal_wait(p, rank, &p->phase, phase);
-        if (counts) p->workers[rank].waited_ns += clock_ns() - start;
+        if (counts) p->workers[rank].waited_ns += hn_now_ns() - start;
     }
 }
 
