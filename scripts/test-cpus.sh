@@ -81,9 +81,10 @@ check() { # arguments of the command, OUT standing for a file that is compared t
     same=$((same + 1))
 }
 run_test() { # its name; the emulator behind it
-    local name=$1 code=0
+    local name=$1 code=0 began=$SECONDS
     shift
     timeout 1200 "$@" "$build/$name" > "$out/$name.log" 2>&1 || code=$?
+    echo "$((SECONDS - began)) $name" >> "$out/times"
     if [ $code -eq 77 ]; then
         echo "$name: skipped"
     elif [ $code -ne 0 ]; then
@@ -98,6 +99,8 @@ export build out
 for QEMU_CPU in "${processors[@]}"; do
     export QEMU_CPU
     echo "== $QEMU_CPU: ${#tests[@]} tests"
+    began=$SECONDS
+    : > "$out/times"
     printf '%s\n' "${tests[@]}" | xargs -r -P "$jobs" -I{} bash -c 'run_test "$@"' run_test {} "${emulator[@]}"
     for model in tests/data/models/{stories260K/stories260K.{f32,f16},babyllama105/babyllama105.{f32,q8_0}}.gguf; do
         check logits -m "$model" -p "$text" -o OUT
@@ -107,5 +110,6 @@ for QEMU_CPU in "${processors[@]}"; do
         check run -m tests/data/models/stories260K/stories260K.f32.gguf -p "Once upon a time" -n 150 --seed 1 \
             --temperature $temperature
     done
+    echo "passed in $((SECONDS - began)) s; the longest:" $(sort -rn "$out/times" | head -n 5 | awk '{print $2, $1 " s;"}')
 done
 echo "$same results of tiny models, each the same as this machine's"

@@ -223,8 +223,9 @@ typedef struct hunch_engine_options {
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
     int chunk;                 /* rows of prefill a pass, 1 or more; 64. A pass holds 64: larger ones mean the same */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
-    int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel x context.
-                                  With fewer, sessions wait or are preempted and recomputed: their text stays the same */
+    int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
+                                  times the context, or parallel times where memory has no more. With fewer, sessions
+                                  wait or are preempted and recomputed: their text stays the same */
     bool no_prefix_reuse;      /* false: a prompt that begins like an earlier text starts behind the shared pages */
 } hunch_engine_options;
 

@@ -69,7 +69,7 @@ static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
 /* Pages of a group: pool_rows rows and the tentative ones of every sequence, wherever the sequences end in their pages
  * (rows beyond those of all sequences are for the index); and one for the old page while rows behind a rewind into it
  * are copied. */
-static hunch_status plan_counts(hn_cache *c, int pool_rows, hunch_error *err) {
+static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, hunch_error *err) {
     const int64_t seqs = c->max_seqs, all = seqs * c->rows;
     const int64_t rows = !pool_rows ? all : pool_rows > c->rows ? pool_rows : c->rows;
     int64_t pages = 0;
@@ -82,7 +82,15 @@ static hunch_status plan_counts(hn_cache *c, int pool_rows, hunch_error *err) {
     }
     if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "cache: %lld pages", (long long)pages);
     c->n_pages = (int)pages;
-    return HUNCH_OK;
+    return hn_mul_size(c->page_bytes, (size_t)pages, bytes) ? HUNCH_OK : hn_fail_memory(err, "cache pages", SIZE_MAX);
+}
+
+/* The pages of all sequences, where nobody says otherwise; of all but one where memory has no more: they get along. */
+static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
+    hunch_status st = plan_counts(c, pool_rows, bytes, err);
+    if (!st && !pool_rows && c->max_seqs > 1 && *bytes > hn_memory_left())
+        st = plan_counts(c, (int64_t)(c->max_seqs - 1) * c->rows, bytes, err);
+    return st;
 }
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
@@ -140,10 +148,8 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
     c->max_seqs = max_seqs;
     c->rows = rows;
     hunch_status st = plan_pages(c, groups, err);
-    if (!st) st = plan_counts(c, pool_rows, err);
     size_t bytes = 0;
-    if (!st && !hn_mul_size(c->page_bytes, (size_t)c->n_pages, &bytes))
-        st = hn_fail_memory(err, "cache pages", SIZE_MAX);
+    if (!st) st = plan_pool(c, pool_rows, &bytes, err);
     if (!st) st = create_tables(c, err);
     if (!st) st = create_index(c, err);
     if (!st) {

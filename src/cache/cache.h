@@ -44,8 +44,8 @@ enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
 typedef struct hn_cache hn_cache;
 
 /* Plans max_seqs tables that can hold `rows` committed rows plus one pass of tentative ones, and pages for pool_rows
- * such rows together (0: max_seqs * rows; more leaves room for the index), each sequence's tentative pass beside it; of a
- * window group no more than a sequence's window and pass take.
+ * such rows together (0: max_seqs * rows, or where memory is short those of all sequences but one; more leaves room for the
+ * index), each sequence's tentative pass beside it; of a window group no more than a sequence's window and pass take.
  * One sequence alone always fits. Memory is reserved here and touched as rows come. groups[0].page_rows fixes the page
  * size; it is larger only where another group's row would not fit 16 times. */
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,

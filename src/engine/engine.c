@@ -25,7 +25,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
     if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
     if ((unsigned)o->verify > HUNCH_VERIFY_TRAVERSAL)
         return hn_fail(err, HUNCH_USAGE, "verify %d: expected one of enum hunch_verify", (int)o->verify);
-    if (o->pool_rows < 0) return hn_fail(err, HUNCH_USAGE, "pool_rows %d: expected 0 (parallel x context) or more", o->pool_rows);
+    if (o->pool_rows < 0) return hn_fail(err, HUNCH_USAGE, "pool_rows %d: expected 0 (as the context asks) or more", o->pool_rows);
     if (o->n_drafts < 0 || (o->n_drafts > 0 && !o->drafts))
         return hn_fail(err, HUNCH_USAGE, "%d drafters: expected a list of so many", o->n_drafts);
     for (int i = 0; i < o->n_drafts; i++)
