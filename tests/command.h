@@ -53,21 +53,15 @@ static inline char *path_of(const char *name) {
     return NULL;
 }
 
+/* The bytes of a file and a NUL behind them, to be freed. */
 static inline char *file_read(const char *path, size_t *len) {
-    FILE *f = fopen(path, "rb");
-    if (!f)
+    if (!test_file_exists(path))
         fail_msg("cannot read %s", path);
-    fseek(f, 0, SEEK_END);
-    long n = ftell(f);
-    rewind(f);
-    char *data = malloc((size_t)n + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, (size_t)n, f), n);
-    fclose(f);
-    data[n] = 0;
+    bytes b = test_file_read(path);
     if (len)
-        *len = (size_t)n;
-    return data;
+        *len = b.size;
+    bytes_number(&b, 0, 1);
+    return (char *)b.at;
 }
 
 static inline const char *file_write(const char *name, const void *data, size_t len) {

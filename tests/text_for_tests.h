@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/bytes_for_tests.h"
+
 static const char text_root[] = HUNCH_TEST_DATA "/../..";
 
 enum { TEXT_FILES = 20000 };
@@ -74,17 +76,10 @@ static inline bool text_is_there(const char *path) {
 static inline char *text_read(const char *path) {
     char full[2000];
     snprintf(full, sizeof full, "%s/%s", text_root, path);
-    FILE *f = fopen(full, "rb");
-    if (!f) return NULL;
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    long n = ftell(f);
-    rewind(f);
-    char *text = malloc((size_t)n + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, (size_t)n, f), n);
-    fclose(f);
-    text[n] = 0;
-    return text;
+    if (!test_file_exists(full)) return NULL;
+    bytes b = test_file_read(full);
+    bytes_number(&b, 0, 1); /* a NUL behind it */
+    return (char *)b.at;
 }
 
 #endif
