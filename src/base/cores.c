@@ -51,6 +51,7 @@ static int affinity_cores(void) {
 }
 
 int hn_cores(void) {
-    int quota = hn_cores_quota("/proc/self/cgroup", "/proc/self/mountinfo");
-    return lower_limit(affinity_cores(), quota);
+    const int quota = hn_cores_quota("/proc/self/cgroup", "/proc/self/mountinfo");
+    const int cores = lower_limit(affinity_cores(), quota);
+    return cores < HN_MAX_THREADS ? cores : HN_MAX_THREADS;
 }

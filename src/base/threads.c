@@ -32,7 +32,7 @@
 #include "base/fault.h"
 #include "base/mem.h"
 
-enum { THREADS_MAX = 256, SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64, STACK = 2 << 20 };
+enum { SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64, STACK = 2 << 20 };
 
 /* A word to wait on, and how many wait in the kernel. Alone on its cache line. */
 typedef struct signal_word {
@@ -189,8 +189,8 @@ static void pool_destroy(hn_pool *p) {
 
 hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
     *out = NULL;
-    if (threads < 1 || threads > THREADS_MAX) {
-        return hn_fail(err, HUNCH_USAGE, "threads is %d, expected 1..%d", threads, THREADS_MAX);
+    if (threads < 1 || threads > HN_MAX_THREADS) {
+        return hn_fail(err, HUNCH_USAGE, "threads is %d, expected 1..%d", threads, HN_MAX_THREADS);
     }
     size_t size = sizeof(hn_pool) + (size_t)threads * sizeof(worker);
     hn_pool *p = hn_zalloc(1, size);

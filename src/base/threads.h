@@ -10,11 +10,13 @@
 
 typedef struct hn_pool hn_pool;
 
-int hn_cores(void); /* cores this process may use (affinity and cgroup quota), at least 1 */
+enum { HN_MAX_THREADS = 256 };
+
+int hn_cores(void); /* cores this process may use (affinity and cgroup quota), 1 to HN_MAX_THREADS */
 /* The cgroup part of it, from tables like /proc/self/cgroup and /proc/self/mountinfo: 0 if nothing limits. */
 int hn_cores_quota(const char *cgroup_table, const char *mounts);
 
-/* threads: 1..256, rank 0 included. Not pinned. */
+/* threads: 1..HN_MAX_THREADS, rank 0 included. Not pinned. */
 hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err);
 void hn_pool_free(hn_pool *p); /* NULL is fine; joins the workers */
 int hn_pool_threads(const hn_pool *p);
