@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels_test.c - a level that this machine lacks is the level below it, of which it has everything: what fills a table is
- * compiled for its level, and must not run. scripts/test-cpus.sh runs this on processors without any. */
+ * compiled for its level, and must not run. scripts/test-cpus.sh runs this on processors without any. And products of bf16
+ * whose sums come near zero, where the levels round in different places. What kernels compute: tests/check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,10 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "ops/kernels.h"
 
 /* README: "It runs on x86-64 processors without AVX2." */
@@ -23,7 +26,48 @@ static void test_only_levels_of_this_machine_are_filled(void **state) {
     }
 }
 
+static uint16_t bf16_at(uint64_t *seed, int exponent, int mantissas) {
+    const uint64_t r = hn_splitmix(seed);
+    return hn_f32_to_bf16(ldexpf(1 + (float)(r % (uint64_t)mantissas) / 128, exponent) * (r >> 32 & 1 ? -1.0f : 1.0f));
+}
+
+/* A pair whose second product is 2^-126 or a little more, and whose first is less than the steps of denormal numbers or a few of
+ * them: what is subtracted from 2^-126 makes it zero, however little. */
+static void test_bf16_sums_near_zero(void **state) {
+    (void)state;
+    enum { DIM = 32, POSITIONS = HN_KEY_CHUNK };
+    uint64_t seed = 77;
+    int zeros = 0;
+    for (int round = 0; round < 64; round++) {
+        _Alignas(64) uint16_t k[DIM * POSITIONS] = {0}, v[DIM * POSITIONS] = {0}, q[DIM] = {0}, e[HN_KEY_BLOCK] = {0};
+        const int d0 = round * 2 % DIM, p0 = round * 2 % POSITIONS; /* of the pair that is not zero */
+        const uint16_t *const row = q;
+        const hn_keys keys = {.k = {k}, .v = {v}, .k_stride = {POSITIONS}};
+        q[d0] = bf16_at(&seed, -75, 128);
+        e[p0] = bf16_at(&seed, -75, 128);
+        q[d0 + 1] = e[p0 + 1] = hn_f32_to_bf16(0x1p-63f);
+        for (int i = 0; i < POSITIONS * 2; i++) k[d0 * POSITIONS + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 4, 128);
+        for (int i = 0; i < DIM * 2; i++) v[p0 * DIM + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 8, 128);
+        float want_s[HN_KEY_BLOCK] = {0}, want_o[DIM] = {0};
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+            const struct hn_kernels *kernels = hn_kernels_get(isa);
+            _Alignas(64) float s[HN_KEY_BLOCK] = {0}, o[DIM] = {0};
+            kernels->scores_bf16(&keys, 0, 1, &row, 1, DIM, 1, s);
+            kernels->values_bf16(&keys, 0, POSITIONS, e, 1, DIM, o, DIM);
+            if (isa == HN_ISA_REF) {
+                memcpy(want_s, s, sizeof s);
+                memcpy(want_o, o, sizeof o);
+                for (int p = 0; p < POSITIONS; p++) zeros += s[p] == 0;
+            }
+            assert_memory_equal(s, want_s, sizeof s);
+            assert_memory_equal(o, want_o, sizeof o);
+        }
+    }
+    assert_in_range(zeros, 100, 64 * POSITIONS - 100);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_only_levels_of_this_machine_are_filled)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_only_levels_of_this_machine_are_filled),
+                                       cmocka_unit_test(test_bf16_sums_near_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

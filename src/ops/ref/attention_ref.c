@@ -12,6 +12,7 @@
 
 #include "ops/exp_poly.h"
 #include "ops/kernels.h"
+#include "ops/ref/bf16_step.h"
 
 static float element(hn_dtype t, const void *p, size_t i) {
     const uint16_t *half = p;
@@ -81,13 +82,11 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
 
 /* ---- products of bf16 ------------------------------------------------------------------------------------------ */
 
-static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
-
 static float add_pair(const float x[2], const float y[2], float sum) {
-    return flush(fmaf(x[0], y[0], flush(fmaf(x[1], y[1], sum))));
+    return bf16_step(x[0], y[0], bf16_step(x[1], y[1], sum));
 }
 
-static float half(uint16_t x) { return flush(hn_bf16_to_f32(x)); }
+static float half(uint16_t x) { return bf16_flushed(hn_bf16_to_f32(x)); }
 
 static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,
                         float *s) {
@@ -97,10 +96,10 @@ static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *con
                 float acc = 0;
                 for (int d = 0; d < dim; d += 2) {
                     const float x[2] = {half(q[i][d]), half(q[i][d + 1])},
-                                y[2] = {flush(key(HN_BF16, keys, c, p, d)), flush(key(HN_BF16, keys, c, p, d + 1))};
+                                y[2] = {bf16_flushed(key(HN_BF16, keys, c, p, d)), bf16_flushed(key(HN_BF16, keys, c, p, d + 1))};
                     acc = add_pair(x, y, acc);
                 }
-                s[c * HN_KEY_CHUNK + p] = flush(acc * scale);
+                s[c * HN_KEY_CHUNK + p] = bf16_step(acc, bf16_flushed(scale), -0.0f);
             }
         }
     }
@@ -130,8 +129,8 @@ static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, 
         for (int p = lo / 2 * 2; p < hi; p += 2) {
             const float x[2] = {half(e[p]), half(e[p + 1])};
             for (int d = 0; d < dim; d++) {
-                const float y[2] = {p >= lo ? flush(value(HN_BF16, keys, p, d, dim)) : 0,
-                                    p + 1 < hi ? flush(value(HN_BF16, keys, p + 1, d, dim)) : 0};
+                const float y[2] = {p >= lo ? bf16_flushed(value(HN_BF16, keys, p, d, dim)) : 0,
+                                    p + 1 < hi ? bf16_flushed(value(HN_BF16, keys, p + 1, d, dim)) : 0};
                 o[d] = add_pair(x, y, o[d]);
             }
         }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/kernels.h"
+#include "ops/ref/bf16_step.h"
 
 /* Outputs are independent, so a compiler may run them side by side; where the machine has a fused multiply-add, fmaf is
  * one instruction in these loops and not a call. The result is the same: fmaf is exact. Sanitizers run before a function
@@ -127,20 +128,10 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
 
 /* ---- bf16 rows against bf16 weights ------------------------------------------------------------------------------ */
 
-static float flushed(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
-
-/* w * x + c, rounded once, to zero where it is smaller than 2^-126 before it is rounded to the coarser steps down there: what
- * 2^64 of it tells. No branches, so that a compiler can take outputs side by side. */
-static float step(float w, float x, float c) {
-    const float sum = fmaf(w, x, c), large = fmaf(w * 0x1p64f, x, c * 0x1p64f);
-    const bool tiny = (fabsf(sum) <= 0x1p-126f) & (fabsf(large) < 0x1p-62f);
-    return tiny ? copysignf(0, sum) : sum;
-}
-
 CLONES static void add_pairs(int count, float (*w)[HN_STRIP], const uint16_t *x, float *c) {
     for (int i = 0; i < count; i += 2) {
-        const float x0 = flushed(hn_bf16_to_f32(x[i])), x1 = flushed(hn_bf16_to_f32(x[i + 1]));
-        for (int o = 0; o < HN_STRIP; o++) c[o] = step(w[i][o], x0, step(w[i + 1][o], x1, c[o]));
+        const float x0 = bf16_flushed(hn_bf16_to_f32(x[i])), x1 = bf16_flushed(hn_bf16_to_f32(x[i + 1]));
+        for (int o = 0; o < HN_STRIP; o++) c[o] = bf16_step(w[i][o], x0, bf16_step(w[i + 1][o], x1, c[o]));
     }
 }
 
@@ -149,7 +140,7 @@ static void add_bf16(const hn_strips_job *j, int s, int k, int count) {
     float w[HN_GROUP][HN_STRIP] = {{0}}, lane[HN_GROUP];
     for (int o = 0; o < HN_STRIP; o++) {
         hn_strip_row(HN_BF16, j->in, j->w[s], o, k, count, lane);
-        for (int i = 0; i < count; i++) w[i][o] = flushed(lane[i]);
+        for (int i = 0; i < count; i++) w[i][o] = bf16_flushed(lane[i]);
     }
     for (int r = 0; r < j->n; r++) {
         const uint16_t *x = (const uint16_t *)(j->x + j->x_stride * (size_t)r) + k;
