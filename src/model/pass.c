@@ -76,7 +76,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     size_t total = 0, scratch = 0;
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        const size_t s = m->ops.attention_scratch(HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
+        const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
         if (d->heads * d->head_dim > q) q = d->heads * d->head_dim;
         if (d->kv_heads * d->head_dim > kv) kv = d->kv_heads * d->head_dim;
         if (d->ffn_width > ffn) ffn = d->ffn_width;

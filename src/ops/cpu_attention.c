@@ -47,7 +47,8 @@ typedef struct call {
     int ldo;
     int queries; /* most queries an item, up to HN_QUERIES */
     bool split;  /* items are single blocks */
-    float *part; /* [row][head][blocks][STATS + v_dim], where split */
+    struct desk *desk; /* this rank's */
+    float *part;       /* [row][head][blocks][STATS + v_dim], where split */
     int first_item[HN_MAX_ROWS + 1];
 } call;
 
@@ -74,6 +75,12 @@ typedef struct merged {
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM];
 } merged;
 
+/* What a rank works on. Too much for the stack: rank 0's is that of whoever calls the library. */
+typedef struct desk {
+    tile t;
+    merged g;
+} desk;
+
 static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
 
 static size_t part_bytes(int rows, int heads, int dim, int positions) {
@@ -81,9 +88,10 @@ static size_t part_bytes(int rows, int heads, int dim, int positions) {
     return (size_t)rows * (size_t)heads * blocks * part_stride(dim) * sizeof(float);
 }
 
-size_t hn_cpu_attention_scratch(int max_rows, int heads, int v_dim, int max_positions) {
+/* A desk for every rank, then the partial results; calls that would need more of these do not split blocks. */
+size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions) {
     size_t bytes = part_bytes(max_rows, heads, v_dim, max_positions);
-    return bytes < scratch_cap ? bytes : scratch_cap; /* calls that would need more do not split blocks */
+    return sizeof(desk) * (size_t)hn_pool_threads(o->pool) + (bytes < scratch_cap ? bytes : scratch_cap);
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------- */
@@ -370,11 +378,11 @@ static void run_block(const call *c, tile *t, int part) {
 
 /* An item of all blocks: merged at once. A tile's queries are numbered as in the item by row and head. */
 static void run_all_blocks(const call *c, tile *t, int part) {
-    merged g;
+    merged *g = &c->desk->g;
     int first, last, base, end, row, head, row0 = seq_row(c, t->seq);
     tile_queries(c, t, part, &base, &end);
     tile_round(c, t, part);
-    memset(g.any, 0, sizeof g.any);
+    memset(g->any, 0, sizeof g->any);
     seq_blocks(c, t->seq, &first, &last);
     for (t->block = first; t->block <= last; t->block++) {
         tile_fill(c, t, part);
@@ -382,30 +390,30 @@ static void run_all_blocks(const call *c, tile *t, int part) {
         tile_block(c, t);
         for (int i = 0; i < t->n; i++) {
             int at = (t->row[i] - row0) * c->group + t->head[i] % c->group - base;
-            merge_block(c, &g, at, t->m[i], t->l[i], t->o + i * c->kv->v_dim);
+            merge_block(c, g, at, t->m[i], t->l[i], t->o + i * c->kv->v_dim);
         }
     }
     for (int i = base; i < end; i++) {
         query_of(c, t, i, &row, &head);
-        write_out(c, &g, i - base, row, head);
+        write_out(c, g, i - base, row, head);
     }
 }
 
 /* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, which are those whose
  * items it mostly ran. */
 static void merge_parts(const call *c) {
-    merged g;
+    merged *g = &c->desk->g;
     int first, last;
     hn_share(c->ex, c->rows->n * c->how->heads, &first, &last);
     for (int i = first; i < last; i++) {
         int row = i % c->rows->n, head = i / c->rows->n, lo, hi;
-        g.any[0] = false;
+        g->any[0] = false;
         for (int b = 0; b < c->blocks; b++) {
             if (!sees(c, row, b, &lo, &hi)) continue;
             const float *p = part_at(c, row, head, b);
-            merge_block(c, &g, 0, p[0], p[1], p + STATS);
+            merge_block(c, g, 0, p[0], p[1], p + STATS);
         }
-        write_out(c, &g, 0, row, head);
+        write_out(c, g, 0, row, head);
     }
 }
 
@@ -436,7 +444,8 @@ static int plan_items(call *c) {
         c->split = split_items >= 0;
         items = c->split ? split_items : number_items(c);
     }
-    int full = c->split ? items * (c->blocks - 1) / c->blocks : items; /* the last block is often nearly empty */
+    /* the last block is often nearly empty */
+    int full = c->split ? (int)((int64_t)items * (c->blocks - 1) / c->blocks) : items;
     if (c->ex->ranks > 1 && full < wanted) {
         int tiles = full > 0 ? (wanted + full - 1) / full : wanted, queries = 0;
         for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = most(queries, seq_queries(c, seq));
@@ -467,16 +476,16 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
+    desk *const desks = (desk *)(void *)hn_host(scratch);
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are groups of their own: who finishes one can quantise it */
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
               .group = how->heads / kv->kv_heads, .blocks = rows->max_position / HN_KEY_BLOCK + 1, .act = &a,
               .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
-              .ldo = ldo, .part = hn_host_f32(scratch)};
+              .ldo = ldo, .desk = desks + ex->rank, .part = (float *)(void *)(desks + ex->ranks)};
     int items = plan_items(&c);
-    tile t;
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
-    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &t, item);
+    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.desk->t, item);
     if (c.split) {
         hn_barrier(ex->ops->pool, ex->rank);
         merge_parts(&c);

@@ -219,10 +219,10 @@ struct hn_ops {
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
                        hn_buf q, hn_buf k, hn_buf v, int ldq);
     /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
-     * (forms 0: not asked for). scratch: attention_scratch bytes. */
+     * (forms 0: not asked for). scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
-    size_t (*attention_scratch)(int max_rows, int heads, int v_dim, int max_positions);
+    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
     /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
     void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
     /* y[i][0..cols) += rmsnorm(x[i]) * w. */

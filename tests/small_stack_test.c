@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* small_stack_test.c - the whole life of a text on a thread whose stack is small, as that of a thread of musl's or of another
+ * language's may be: what the library wants of it stands in hunch.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "fixture.h"
+
+enum { STACK = 128 << 10, PROMPT = 200 };
+
+typedef struct job {
+    const char *path, *isa;
+    hunch_precision precision;
+    hunch_status st;
+    hunch_error err;
+} job;
+
+/* No cmocka here: its failures jump to the stack of the test. */
+static hunch_status generate(hunch_engine *e, hunch_model *m, hunch_error *err) {
+    hunch_token prompt[PROMPT];
+    hunch_request r;
+    hunch_session *s = NULL;
+    for (int i = 0; i < PROMPT; i++) prompt[i] = 1 + i * 7 % 40;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = PROMPT;
+    r.max_tokens = 20;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.temperature = 1, .top_p = 0.9, .top_k = 30, .seed = 3};
+    hunch_status st = hunch_session_open(&s, e, &r, err);
+    if (!st) st = hunch_engine_run(e, err);
+    hunch_session_close(&s);
+    return st;
+}
+
+static void *live(void *user) {
+    static const char *const drafts[] = {"auto"};
+    job *j = user;
+    hunch_model *m = NULL;
+    hunch_engine *e = NULL;
+    hunch_model_options mo;
+    hunch_engine_options eo;
+    hunch_token *ids = NULL;
+    size_t n;
+    hunch_model_options_defaults(&mo);
+    hunch_engine_options_defaults(&eo);
+    mo.isa = j->isa;
+    mo.threads = 2;
+    mo.precision = j->precision;
+    eo.drafts = drafts;
+    eo.n_drafts = 1;
+    eo.context = 256;
+    j->st = hunch_model_open(&m, j->path, &mo, &j->err);
+    if (!j->st) j->st = hunch_tokenize(m, "Once upon a time", 16, 0, &ids, &n, &j->err);
+    if (!j->st) j->st = hunch_engine_open(&e, m, &eo, &j->err);
+    if (!j->st) j->st = generate(e, m, &j->err);
+    hunch_free(ids);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    return NULL;
+}
+
+static void test_small_stack(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* which keeps room between variables */
+    static const char *const paths[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
+                                        "models/stories260K/hf"};
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+        for (int i = 0; i < 6; i++) {
+            job j = {.path = data_path(paths[i / 2]), .isa = hn_isa_name(isa), .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE};
+            pthread_attr_t attr;
+            pthread_t thread;
+            assert_int_equal(pthread_attr_init(&attr), 0);
+            assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+            assert_int_equal(pthread_create(&thread, &attr, live, &j), 0);
+            pthread_attr_destroy(&attr);
+            assert_int_equal(pthread_join(thread, NULL), 0);
+            if (j.st) fail_msg("%s: %s", j.path, j.err.message);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_stack)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
