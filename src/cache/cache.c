@@ -80,17 +80,28 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
         c->stride[g] = (int)stride;
         pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
-    if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "cache: %lld pages", (long long)pages);
+    if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "%lld pages, expected at most %d", (long long)pages, INT32_MAX);
     c->n_pages = (int)pages;
     return hn_mul_size(c->page_bytes, (size_t)pages, bytes) ? HUNCH_OK : hn_fail_memory(err, "cache pages", SIZE_MAX);
 }
 
-/* The pages of all sequences, where nobody says otherwise; of all but one where memory has no more: they get along. */
-static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
-    hunch_status st = plan_counts(c, pool_rows, bytes, err);
-    if (!st && !pool_rows && c->max_seqs > 1 && *bytes > hn_memory_left())
-        st = plan_counts(c, (int64_t)(c->max_seqs - 1) * c->rows, bytes, err);
+static hunch_status with_advice(const hn_cache *c, hunch_status st, hunch_error *err) {
+    if (st)
+        hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", c->max_seqs, c->rows);
     return st;
+}
+
+/* The pages of all sequences, where nobody says otherwise; of all but one where memory has no more: they get along. Memory is
+ * asked for before it is taken, as that of the weights is: pages are touched as texts grow, and a system that has no more by
+ * then kills without a word. */
+static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
+    const size_t left = hn_memory_left();
+    hunch_status st = plan_counts(c, pool_rows, bytes, err);
+    if (!st && !pool_rows && c->max_seqs > 1 && *bytes > left)
+        st = plan_counts(c, (int64_t)(c->max_seqs - 1) * c->rows, bytes, err);
+    if (!st && *bytes > left)
+        st = hn_fail(err, HUNCH_NO_MEMORY, "its pages need %zu bytes of memory, %zu are available", *bytes, left);
+    return with_advice(c, st, err);
 }
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
@@ -128,15 +139,6 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
     return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, blocks > c->stride[0] ? blocks : c->stride[0], err);
 }
 
-/* Asked for before it is taken, as the weights are: pages are touched as texts grow, and a system that has no more by then kills
- * without a word. */
-static hunch_status take_pool(hn_cache *c, size_t bytes, hunch_error *err) {
-    const size_t left = hn_memory_left();
-    if (bytes > left)
-        return hn_fail(err, HUNCH_NO_MEMORY, "its pages need %zu bytes of memory, %zu are available", bytes, left);
-    return c->ops->mem_create(c->ops, bytes, &c->pool, err);
-}
-
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
                            int rows, int pool_rows, hunch_error *err) {
     *out = NULL;
@@ -152,12 +154,7 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
     if (!st) st = plan_pool(c, pool_rows, &bytes, err);
     if (!st) st = create_tables(c, err);
     if (!st) st = create_index(c, err);
-    if (!st) {
-        st = take_pool(c, bytes, err);
-        if (st)
-            hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", max_seqs,
-                            rows);
-    }
+    if (!st) st = with_advice(c, c->ops->mem_create(c->ops, bytes, &c->pool, err), err);
     if (st) {
         hn_cache_close(&c);
         return st;
