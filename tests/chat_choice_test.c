@@ -92,6 +92,59 @@ static void test_folder(void **state) {
     hunch_model_close(&m);
 }
 
+static void is_refused(const hunch_model *m, const char *vars, const char *why) {
+    char *text = NULL;
+    size_t len;
+    hunch_error err;
+    assert_int_equal(hunch_chat_render(m, vars, &text, &len, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, why));
+}
+
+/* What is no template is said to whoever needs it, and to nobody else. */
+static void test_no_template(void **state) {
+    (void)state;
+    tiny t;
+    tiny_open(&t);
+    tiny_text(&t, "tokenizer.chat_template", "{% bogus %}");
+    hunch_model *m = open_tiny(&t);
+    is_refused(m, "{" USER "}", "bogus");
+    hunch_model_close(&m);
+    hunch_model_options o;
+    hunch_model_options_defaults(&o);
+    o.text_only = true;
+    assert_int_equal(hunch_model_open(&m, test_path("tiny.gguf"), &o, NULL), HUNCH_OK); /* nobody asks why */
+    hunch_model_close(&m);
+    tiny_text(&t, "tokenizer.chat_template.tool_use", "with {{ tools }}");
+    m = open_tiny(&t);
+    is_refused(m, "{" USER "}", "bogus");
+    renders(m, "{" USER ", \"tools\": [1]}", "with [1]");
+    hunch_model_close(&m);
+    tiny_text(&t, "tokenizer.chat_template", "without");
+    tiny_text(&t, "tokenizer.chat_template.tool_use", "{% rubbish %}");
+    m = open_tiny(&t);
+    renders(m, "{" USER "}", "without");
+    is_refused(m, "{" USER ", \"tools\": [1]}", "rubbish");
+    hunch_model_close(&m);
+    tiny_close(&t);
+}
+
+/* A text that begins with a byte which is not UTF-8 cannot be told to a template: it sees nothing there. */
+static void test_token_that_is_no_text(void **state) {
+    (void)state;
+    tiny t;
+    tiny_open(&t);
+    const tiny_key *tokens = tiny_find(&t, "tokenizer.ggml.tokens");
+    unsigned char *line_feed = memmem(tokens->value.at, tokens->value.size, "<0x0A>", 6);
+    assert_non_null(line_feed);
+    memcpy(line_feed, "<0x80>", 6);
+    tiny_u32(&t, "tokenizer.ggml.bos_token_id", 3);
+    tiny_text(&t, "tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+    hunch_model *m = open_tiny(&t);
+    renders(m, "{" USER "}", "hi</s>");
+    hunch_model_close(&m);
+    tiny_close(&t);
+}
+
 static void tokens_are(const hunch_model *m, const hunch_token *ids, size_t n, const char *text, int flags) {
     hunch_token *want = NULL;
     size_t n_want;
@@ -144,6 +197,7 @@ static void test_chat_tokens(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat_tokens), cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat_tokens), cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder),
+                                       cmocka_unit_test(test_no_template), cmocka_unit_test(test_token_that_is_no_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,10 @@
  *
  * Conventions. Functions that can fail return hunch_status and write one line to *err (err may be NULL).
  * `close(&h)` takes NULL or a handle, frees everything the handle owns and sets it to NULL. Strings are UTF-8.
- * Options structs are filled by their _defaults call before fields are set; opening a model or an engine takes NULL for them.
+ * Options structs are filled by their _defaults call before fields are set; opening a model, an engine or a meter takes NULL for them.
  * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
  * one model may be used from two threads, their passes then take turns (one worker pool a process).
+ * Rounds need less than 128 KiB of their thread's stack.
  * The library installs no signal handlers; its threads take only the signals of their own faults. JSON is read by jansson
  * with the allocator that the program chose for it.
  */
@@ -388,7 +389,8 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state);
 /* ---- looking inside ------------------------------------------------------------------------------------------ */
 
 /* Logits of every position of a token sequence, in order, through an engine's cache and chunk size.
- * row: called with float [vocab] for positions 0..n-1; its memory is valid during the call only. */
+ * row: called with float [vocab] for positions 0..n-1; its memory is valid during the call only. Inside it, as inside
+ * hunch_draft's on_logits, only calls on the model are allowed. */
 hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
                             void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
                             hunch_error *err);

@@ -210,6 +210,11 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_free(e);
 }
 
+hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err) {
+    if (!e->busy) return HUNCH_OK;
+    return hn_fail(err, HUNCH_USAGE, "the engine is in the middle of a call: expected its callback to return first");
+}
+
 int hunch_engine_drafters(const hunch_engine *e) {
     return e->n_drafters;
 }
@@ -259,8 +264,10 @@ hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_e
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err) {
     *out = NULL;
     hunch_session *s = NULL;
-    hunch_status st = hn_session_create(&s, e, r, err);
+    hunch_status st = hn_engine_check_idle(e, err);
+    if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
+    hn_look_end_measure(e); /* whose pages it may need */
     st = hn_session_oracle(s, r, err);
     if (st) {
         hn_session_destroy(s);

@@ -22,7 +22,7 @@ struct hunch_model {
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
-    char *chat_refused;        /* why the file's templates are not used; NULL: they are, or there are none */
+    char *chat_refused, *chat_tools_refused; /* why the file's are not used; NULL: they are, or there are none */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
@@ -51,7 +51,8 @@ struct hunch_engine {
     hunch_session *queue;    /* those that wait, first comes first */
     hunch_session *streams, *last_stream; /* sessions whose on_output has not heard the end, in order of opening */
     hunch_session *told, *tell_next;      /* while callbacks run: whose, and the one after it */
-    bool telling;
+    bool telling;            /* on_output runs */
+    bool busy;               /* a call that runs passes has not returned: other callbacks run inside it */
     uint64_t admissions;     /* so far: the larger a session's number, the younger its place */
     int measured;            /* the inside sequence (id `parallel`) is live with rows for hunch_measure_pass */
 };
@@ -101,6 +102,11 @@ struct hunch_session {
     void (*on_draft)(void *user, int level, const float *logits, int vocab);
     void *on_draft_user;
 };
+
+/* ---- engine.c ---- */
+
+/* HUNCH_USAGE inside a callback that is called in the middle of a pass's work. */
+hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 
 /* ---- session.c ---- */
 

@@ -22,8 +22,10 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     if (n > (size_t)e->context)
         return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
     st = hn_check_tokens(e, "", tokens, n, err);
+    if (!st) st = hn_engine_check_idle(e, err);
     if (st) return st;
     hn_look_end_measure(e);
+    e->busy = true;
     hn_cache_seq_begin(e->cache, id);
     for (size_t at = 0; !st && at < n; at += (size_t)e->chunk) {
         const int m = n - at < (size_t)e->chunk ? (int)(n - at) : e->chunk;
@@ -33,6 +35,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
         if (!st) hn_cache_commit(e->cache, id, 0, NULL, m);
     }
     hn_cache_seq_end(e->cache, id);
+    e->busy = false;
     return st;
 }
 
@@ -90,6 +93,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
         return hn_fail(err, HUNCH_USAGE, "depth %d: expected 1 to %d", depth, HUNCH_MAX_DEPTH);
     if (accept < 0 || accept > depth)
         return hn_fail(err, HUNCH_USAGE, "accept %d: expected 0 to the depth of %d", accept, depth);
+    hunch_status st = hn_engine_check_idle(e, err);
+    if (st) return st;
     if (hunch_engine_running(e))
         return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while looking at a draft");
     hn_look_end_measure(e);
@@ -98,8 +103,9 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     r.n_prompt = n;
     r.ignore_eos = true;
     r.sampling = sampling ? *sampling : (hunch_sampling){.top_p = 1};
-    hunch_status st = hn_session_create(&s, e, &r, err);
+    st = hn_session_create(&s, e, &r, err);
     if (st) return st;
+    e->busy = true;
     s->depth_cap = depth;
     r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* as much of an oracle as two rounds may need */
     st = hn_session_oracle(s, &r, err);
@@ -112,6 +118,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     }
     hn_session_release(s);
     hn_session_destroy(s);
+    e->busy = false;
     return st;
 }
 

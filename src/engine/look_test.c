@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_test.c - looking at a draft where there is hardly room for one: at the end of the context, with every drafter. */
+/* look_test.c - looking at a draft where there is hardly room for one: at the end of the context, with every drafter; calls from
+ * inside the callbacks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,85 @@ static void test_end_of_context(void **state) {
     hunch_model_close(&m);
 }
 
+/* What a callback tries while its engine is at work. */
+typedef struct visitor {
+    hunch_model *m;
+    hunch_engine *e;
+    int calls;
+} visitor;
+
+static void is_usage(hunch_status st, const hunch_error *why) {
+    assert_int_equal(st, HUNCH_USAGE);
+    assert_non_null(strstr(why->message, "in the middle of a call"));
+}
+
+static void try_all(visitor *v) {
+    hunch_error why;
+    hunch_request r;
+    hunch_session *s = NULL;
+    hunch_draft_result out;
+    double seconds;
+    v->calls++;
+    hunch_request_defaults(&r, v->m);
+    r.prompt = prompt;
+    r.n_prompt = N;
+    is_usage(hunch_evaluate(v->e, prompt, N, NULL, NULL, &why), &why);
+    is_usage(hunch_engine_round(v->e, &why), &why);
+    is_usage(hunch_session_open(&s, v->e, &r, &why), &why);
+    if (hunch_engine_running(v->e) > 0) return; /* which is said first */
+    is_usage(hunch_draft(v->e, prompt, N, 2, 0, NULL, NULL, NULL, &out, &why), &why);
+    is_usage(hunch_measure_pass(v->e, 1, 0, 1, &seconds, &why), &why);
+}
+
+static void in_row(void *user, size_t at, const float *logits, int vocab) {
+    (void)at, (void)logits, (void)vocab;
+    try_all(user);
+}
+
+static void in_draft(void *user, int level, const float *logits, int vocab) {
+    (void)level, (void)logits, (void)vocab;
+    try_all(user);
+}
+
+static void in_round(void *user, const hunch_round_report *report) {
+    (void)report;
+    try_all(user);
+}
+
+static void test_calls_inside(void **state) {
+    (void)state;
+    static char self[600];
+    hunch_draft_result out;
+    hunch_request r;
+    hunch_session *s = NULL;
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    snprintf(self, sizeof self, "model:%s,depth=8", data_path("models/stories260K/stories260K.f16.gguf"));
+    visitor v = {m, open_engine(m, self, 1, 64, HUNCH_KV_DEFAULT, 64, 128), 0};
+    must(hunch_evaluate(v.e, prompt, N, in_row, &v, err));
+    assert_int_equal(v.calls, N);
+    must(hunch_draft(v.e, prompt, N, 4, 0, NULL, in_draft, &v, &out, err));
+    hunch_free(out.node);
+    assert_in_range(v.calls, N + 1, N + 4);
+    const int before = v.calls;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = N;
+    r.max_tokens = 8;
+    r.on_round = in_round;
+    r.on_round_user = r.on_logits_user = &v;
+    r.on_logits = in_row;
+    must(hunch_session_open(&s, v.e, &r, err));
+    must(hunch_engine_run(v.e, err));
+    hunch_session_close(&s);
+    assert_true(v.calls > before + 8);
+    must(hunch_draft(v.e, prompt, N, 4, 0, NULL, NULL, NULL, &out, err)); /* nothing stays behind */
+    hunch_free(out.node);
+    hunch_engine_close(&v.e);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_end_of_context)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_end_of_context), cmocka_unit_test(test_calls_inside)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

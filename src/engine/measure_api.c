@@ -42,7 +42,7 @@ static hunch_status check_measure(const hunch_engine *e, int rows, int most, int
         return hn_fail(err, HUNCH_USAGE, "%d rows behind %d: the context is %d", rows, context, e->context);
     if (hunch_engine_running(e))
         return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while measuring");
-    return HUNCH_OK;
+    return hn_engine_check_idle(e, err);
 }
 
 /* Checks the request and brings the inside sequence to `context` rows. */
@@ -185,6 +185,9 @@ struct hunch_meter {
 hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hunch_model_options *o, hunch_error *err) {
     *out = NULL;
     hn_isa isa = HN_ISA_REF;
+    hunch_model_options usual;
+    hunch_model_options_defaults(&usual);
+    if (!o) o = &usual;
     if (m && m->text_only)
         return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
     hunch_status st = m ? HUNCH_OK : hn_isa_parse(o->isa, &isa, err);

@@ -165,6 +165,34 @@ static void test_profile_leaves_nothing(void **state) {
     hunch_engine_close(&e);
 }
 
+/* What is measured keeps its rows; a session that needs their pages gets them. */
+static void test_pages_are_given_back(void **state) {
+    (void)state;
+    static const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    double seconds;
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_request r;
+    hunch_session *s = NULL;
+    hunch_session_state end;
+    hunch_engine_options_defaults(&o);
+    o.context = o.pool_rows = 256;
+    o.page_rows = 16;
+    must(hunch_engine_open(&e, model, &o, err));
+    must(hunch_measure_pass(e, 8, 248, 1, &seconds, err));
+    hunch_request_defaults(&r, model);
+    r.prompt = prompt;
+    r.n_prompt = 5;
+    r.max_tokens = 240;
+    r.ignore_eos = true;
+    must(hunch_session_open(&s, e, &r, err));
+    must(hunch_engine_run(e, err));
+    hunch_session_get(s, &end);
+    assert_int_equal(end.finish, HUNCH_FINISH_LENGTH);
+    hunch_session_close(&s);
+    hunch_engine_close(&e);
+}
+
 static void test_meter(void **state) {
     (void)state;
     hunch_model_options o;
@@ -184,6 +212,8 @@ static void test_meter(void **state) {
     assert_int_equal(hunch_meter_read(t, 3 * 4096 - 1, 3, true, 1, gb_s, &why), HUNCH_USAGE);
     hunch_meter_close(&t);
     assert_null(t);
+    hunch_meter_close(&t);
+    must(hunch_meter_open(&t, NULL, NULL, err)); /* the usual options */
     hunch_meter_close(&t);
     o.isa = "warp9";
     assert_int_equal(hunch_meter_open(&t, NULL, &o, &why), HUNCH_USAGE);
@@ -206,7 +236,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_sequence_stays), cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_profile_adds_up),    cmocka_unit_test(test_work),
-        cmocka_unit_test(test_profile_leaves_nothing), cmocka_unit_test(test_meter),
+        cmocka_unit_test(test_profile_leaves_nothing), cmocka_unit_test(test_pages_are_given_back),
+        cmocka_unit_test(test_meter),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

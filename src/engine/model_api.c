@@ -40,35 +40,38 @@ void hunch_model_options_defaults(hunch_model_options *o) {
 }
 
 /* A text that is no template is said to whoever wants to use it; without it the model runs as any other. */
-static hunch_status parse_chat(hunch_model *m, hn_template **out, const hn_source *src, const char *text, size_t len,
+static hunch_status parse_chat(hn_template **out, char **refused, const hn_source *src, const char *text, size_t len,
                                hunch_error *err) {
-    hunch_status st = hn_template_parse(out, text, len, err);
-    if (st) hn_error_prefix(err, "%s: chat template", hn_source_path(src));
-    if (st != HUNCH_REFUSED) return st;
-    hn_free(m->chat_refused);
-    m->chat_refused = hn_strdup(err->message);
-    return m->chat_refused ? HUNCH_OK : hn_fail_memory(err, "a message", strlen(err->message));
+    hunch_error why;
+    const hunch_status st = hn_template_parse(out, text, len, &why);
+    if (!st) return HUNCH_OK;
+    hn_error_prefix(&why, "%s: chat template", hn_source_path(src));
+    if (st != HUNCH_REFUSED) return hn_fail(err, st, "%s", why.message);
+    *refused = hn_strdup(why.message);
+    return *refused ? HUNCH_OK : hn_fail_memory(err, "a message", strlen(why.message));
 }
 
-static hunch_status open_chat_for(hunch_model *m, hn_template **out, const hn_source *src, hn_chat_use use,
+static hunch_status open_chat_for(hn_template **out, char **refused, const hn_source *src, hn_chat_use use,
                                   hunch_error *err) {
     char *text;
     size_t len;
     hunch_status st = hn_source_chat_template(src, use, &text, &len, err);
-    if (!st && text) st = parse_chat(m, out, src, text, len, err);
+    if (!st && text) st = parse_chat(out, refused, src, text, len, err);
     hn_free(text);
     return st;
 }
 
 static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
-    hunch_status st = open_chat_for(m, &m->chat, src, HN_CHAT_DEFAULT, err);
-    return st ? st : open_chat_for(m, &m->chat_tools, src, HN_CHAT_TOOLS, err);
+    hunch_status st = open_chat_for(&m->chat, &m->chat_refused, src, HN_CHAT_DEFAULT, err);
+    return st ? st : open_chat_for(&m->chat_tools, &m->chat_tools_refused, src, HN_CHAT_TOOLS, err);
 }
 
+/* For templates: "" for one that is not there, or is no text. */
 static char *token_name(const hn_tokenizer *t, int32_t id) {
     size_t len = 0;
     const char *p = id >= 0 ? hn_tokenizer_piece(t, id, &len) : NULL;
-    return hn_strndup(p ? p : "", p ? len : 0);
+    const bool text = p && hn_utf8_check(p, len) == len;
+    return hn_strndup(text ? p : "", text ? len : 0);
 }
 
 static hunch_status open_text(hunch_model *m, const hn_source *src, hunch_error *err) {
@@ -143,6 +146,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
     hn_free(m->chat_refused);
+    hn_free(m->chat_tools_refused);
     hn_free(m->chat_bos);
     hn_free(m->chat_eos);
     hn_model_close(&m->target);
@@ -267,20 +271,30 @@ static hunch_status chat_defaults(const hunch_model *m, json_t *vars, hunch_erro
     return HUNCH_OK;
 }
 
+/* The model's own template for a conversation, with tools or without. */
+static hunch_status own_template(const hunch_model *m, bool tools, const hn_template **out, hunch_error *err) {
+    const bool special = tools && (m->chat_tools || m->chat_tools_refused);
+    const char *refused = special ? m->chat_tools_refused : m->chat_refused;
+    *out = special ? m->chat_tools : m->chat;
+    if (refused) return hn_fail(err, HUNCH_REFUSED, "%s", refused);
+    return *out ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
+}
+
 /* template_text: NULL for the model's own. */
 static hunch_status render_chat(const hunch_model *m, const char *template_text, json_t *vars, char **text, size_t *len,
                                 hunch_error *err) {
-    hn_template *own = NULL;
-    hunch_status st = HUNCH_OK;
-    if (!template_text && m->chat_refused) return hn_fail(err, HUNCH_REFUSED, "%s", m->chat_refused);
-    if (!template_text && !m->chat) return hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
-    if (template_text) st = hn_template_parse(&own, template_text, strlen(template_text), err);
-    if (!st) st = chat_defaults(m, vars, err);
-    if (!st) {
-        const bool tools = m->chat_tools && json_array_size(json_object_get(vars, "tools")) > 0;
-        st = hn_template_render(own ? own : tools ? m->chat_tools : m->chat, vars, NULL, text, len, err);
+    hn_template *given = NULL;
+    const hn_template *use = NULL;
+    hunch_status st;
+    if (template_text) {
+        st = hn_template_parse(&given, template_text, strlen(template_text), err);
+        use = given;
+    } else {
+        st = own_template(m, json_array_size(json_object_get(vars, "tools")) > 0, &use, err);
     }
-    hn_template_free(own);
+    if (!st) st = chat_defaults(m, vars, err);
+    if (!st) st = hn_template_render(use, vars, NULL, text, len, err);
+    hn_template_free(given);
     return st;
 }
 

@@ -290,11 +290,15 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hunch_session *running[HN_MAX_ROWS];
     int n = 0;
     if (e->telling) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
+    hunch_status st = hn_engine_check_idle(e, err);
+    if (st) return st;
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
     qsort(running, (size_t)n, sizeof *running, by_age); /* who is older gets pages first */
-    hunch_status st = n > 0 ? hn_round(e, running, n, err) : HUNCH_OK;
+    e->busy = true;
+    if (n > 0) st = hn_round(e, running, n, err);
+    e->busy = false;
     hn_stream_tell(e);
     return st;
 }
