@@ -153,6 +153,64 @@ static void test_token_files(void **state) {
     refused(2, "601", "compare", "-m", STORIES, "--tokens", longer);
 }
 
+static size_t prompts_in(const char *path) {
+    json_t *j = json_of("compare", "-m", STORIES, "-f", path, "-n", "2", "--draft", "none");
+    size_t n = (size_t)int_of(j, "prompts");
+    json_decref(j);
+    return n;
+}
+
+/* What was meant as rows is never taken for one text; what merely begins with a brace is. */
+static void test_prompt_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *says;
+    } broken[] = {
+        {"x.txt", "{\"promt\": \"a\"}\n{\"prompt\": \"b\"}\n", "x.txt:1"},
+        {"x.txt", "{\"prompt\": \"a\",}\n{\"prompt\": \"b\"}\n", "x.txt:1"},
+        {"x.txt", "\n{\"id\": \"prompt\", \"prompt\" : \"a\"},\n", "x.txt:2"},
+        {"x.txt", "[{\"prompt\": \"a\"}]\n", "x.txt:1"},
+        {"x.txt", "[\n  {\"messages\": []}\n]\n", "x.txt:1"},
+        {"x.txt", "{\n  \"tokens\": [1]\n}\n", "x.txt:1"},
+        {"x.JSONL", "Once\n", "x.JSONL:1"},
+        {"x.txt", "{\"prompt\": \"a\"}\n{\"prompt\": \"\"}\n", "x.txt:2: the prompt is empty"},
+        {"x.txt", "\xEF\xBB\xBF{\"prompt\": \"a\"}\n{\"prompt\": 5}\n", "x.txt:2"},
+        {"x.txt", "", "x.txt: the prompt is empty"},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        refused(2, broken[i].says, "compare", "-m", STORIES, "-f", text_write(broken[i].name, broken[i].text));
+    refused(2, "standard input: the prompt is empty", "run", "-m", STORIES, "-p", "-");
+    assert_int_equal(prompts_in(text_write("x.txt", "\xEF\xBB\xBF{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n")), 2);
+    assert_int_equal(prompts_in(text_write("x.txt", "{ int x = 1; }\n{ \"prompt\" }\n")), 1);
+    assert_int_equal(prompts_in(text_write("x.txt", "{\n  \"name\": \"a prompt\"\n}\n")), 1);
+    char long_row[3000] = "{\"prompt\": \"a\"}\n{\"prompt\": \"";
+    for (int i = 0; i < 600; i++)
+        strcat(long_row, "to ");
+    refused(2, "long.jsonl:2: a prompt of", "compare", "-m", STORIES, "-f", text_write("long.jsonl", strcat(long_row, "\"}")));
+    /* no byte of the mark becomes a token */
+    json_t *a = json_of("run", "-m", STORIES, "-f", text_write("x.txt", "\xEF\xBB\xBFOnce"), "-n", "2");
+    json_t *b = json_of("run", "-m", STORIES, "-p", "Once", "-n", "2");
+    assert_int_equal(int_of(a, "prompt_tokens"), int_of(b, "prompt_tokens"));
+    json_decref(a);
+    json_decref(b);
+}
+
+/* A zero byte is a character like others: in a text, in a row, and through a template. */
+static void test_zero_byte(void **state) {
+    (void)state;
+    const char *source = text_write("z.jinja", "{% for m in messages %}[{{ m.content }}{{ m.content|length }}]{% endfor %}");
+    json_t *plain = json_of("tokenize", "-m", STORIES, "-f", file_write("z.txt", "[a\0b3]", 6));
+    json_t *text = json_of("run", "-m", STORIES, "-f", file_write("z.txt", "a\0b", 3), "-n", "1", "--chat-template-file", source);
+    json_t *row = json_of("run", "-m", STORIES, "-f", text_write("z.jsonl", "{\"prompt\": \"a\\u0000b\"}"), "-n", "1",
+                          "--chat-template-file", source);
+    const long long rendered = (long long)json_array_size(get(plain, "ids"));
+    assert_in_range(int_of(text, "prompt_tokens"), rendered, rendered + 1); /* BOS */
+    assert_int_equal(int_of(row, "prompt_tokens"), int_of(text, "prompt_tokens"));
+    json_decref(plain);
+    json_decref(text);
+    json_decref(row);
+}
+
 static void test_damaged_models(void **state) {
     (void)state;
     size_t len;
@@ -460,6 +518,9 @@ static void test_template(void **state) {
     result_free(&r);
     refused(2, "--messages", "tokenize", "--template", source, "--text");
     refused(1, "/proc/nowhere", "tokenize", "--template", "/proc/nowhere", "--messages", vars, "--text");
+    refused(2, "nul.jinja: a zero byte", "tokenize", "--template", file_write("nul.jinja", "a\0b", 3), "--messages", vars, "--text");
+    refused(2, "--messages contradicts a TEXT", "tokenize", STORIES, "hello", "--template", source, "--messages", vars);
+    refused(2, "--messages contradicts -f", "tokenize", STORIES, "-f", vars, "--template", source, "--messages", vars);
     refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
 }
 
@@ -565,6 +626,8 @@ int main(void) {
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_token_files),
+        cmocka_unit_test(test_prompt_files),
+        cmocka_unit_test(test_zero_byte),
         cmocka_unit_test(test_damaged_models),
         cmocka_unit_test(test_run_golden),
         cmocka_unit_test(test_run_text),
