@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "format/source_private.h"
 
@@ -124,13 +125,13 @@ static json_t *hf_tokenizer(const hn_source *s) {
     return json_pack("{s:s, s:n, s:I}", "kind", kind, "pre", "tokens", tokens);
 }
 
+/* Whether a conversation finds one; one that cannot be read is none. */
 static bool has_template(const hn_source *s) {
-    const char *text;
-    bool found;
-    if (s->kind == HN_SOURCE_GGUF)
-        return hn_source_str(s, "tokenizer.chat_template", &text, NULL, &found, NULL) == HUNCH_OK && found;
-    return hn_folder_holds(s->path, "chat_template.jinja") ||
-           json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
+    char *text;
+    size_t len;
+    bool found = hn_source_chat_template(s, HN_CHAT_DEFAULT, &text, &len, NULL) == HUNCH_OK && text != NULL;
+    hn_free(text);
+    return found;
 }
 
 json_t *hn_describe_summary(const hn_source *s) {
