@@ -17,6 +17,12 @@ static void test_usage_errors(void **state) {
     refused(2, "model and text are there", "run", "-m", "a", "-p", "b", "here");
     refused(3, "here", "run", "here", "hello");
     refused(2, "--temperature", "run", "--temperature");
+    refused(2, "-n 3000000000 is not a whole number from 1 to 2147483647", "run", "-n", "3000000000");
+    refused(2, "from 0 to 9223372036854775807", "run", "--seed", "9223372036854775808");
+    refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
+    refused(2, "from 1 to 64", "run", "--parallel", "65");
+    refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed", "9223372036854775806",
+            "--samples", "3");
     refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");
     refused(2, "--temperature -1", "run", "-m", STORIES, "-p", "a", "--temperature=-1");
     refused(2, "--temperature nan", "run", "--temperature", "nan");
@@ -285,6 +291,26 @@ static void test_run_drafted(void **state) {
     json_decref(plain);
     json_decref(forced);
     json_decref(pair);
+}
+
+/* A + of a path joins nothing, one before a kind does. */
+static void test_plus_in_a_path(void **state) {
+    (void)state;
+    char spec[400], missing[400];
+    size_t len;
+    char *model = file_read(STORIES, &len);
+    snprintf(spec, sizeof spec, "model:%s,depth=3+ngram", file_write("a+model.b+c.gguf", model, len));
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", spec, "--draft", "suffix+cache");
+    assert_int_equal(json_array_size(get(j, "drafters")), 4);
+    assert_string_equal(json_string_value(json_array_get(get(j, "drafters"), 1)), "ngram");
+    assert_string_equal(json_string_value(json_array_get(get(j, "drafters"), 3)), "cache");
+    json_decref(j);
+    snprintf(missing, sizeof missing, "prediction:%s", path_of("no+such"));
+    refused(1, "no+such", "run", "-m", STORIES, "-p", "a", "--draft", missing);
+    refused(2, "ngrm", "run", "-m", STORIES, "-p", "a", "--draft", "suffix+ngrm");
+    text_write("no+such", "there now");
+    refused(2, "'ngrm'", "run", "-m", STORIES, "-p", "a", "--draft", missing, "--draft", "ngrm");
+    free(model);
 }
 
 static void test_run_one_token(void **state) {
@@ -632,6 +658,7 @@ int main(void) {
         cmocka_unit_test(test_run_golden),
         cmocka_unit_test(test_run_text),
         cmocka_unit_test(test_run_drafted),
+        cmocka_unit_test(test_plus_in_a_path),
         cmocka_unit_test(test_run_one_token),
         cmocka_unit_test(test_run_seed),
         cmocka_unit_test(test_run_samples),

@@ -138,13 +138,6 @@ static void kinds_answer(const query *q) {
         answer(q, k->name, k->path && k->path[0] == ':' ? ":" : "", k->help);
 }
 
-static const tool_draft_kind *kind_of(const char *spec, size_t len) {
-    const tool_draft_kind *k = tool_draft_kinds;
-    while (k->name && (strlen(k->name) != len || memcmp(k->name, spec, len) != 0))
-        k++;
-    return k->name ? k : NULL;
-}
-
 static void keys_answer(const query *q, const tool_draft_kind *kind) {
     for (const tool_draft_key *key = kind->keys; key->name; key++)
         answer(q, key->name, "=", key->help);
@@ -167,7 +160,7 @@ static void spec_answer(query *q) {
     spec = plus ? plus + 1 : spec;
     q->kept = (int)(spec - q->word);
     const size_t len = strcspn(spec, ":,");
-    const tool_draft_kind *kind = kind_of(spec, len);
+    const tool_draft_kind *kind = tool_draft_kind_find(spec, len);
     const char *comma = strrchr(spec, ','), *colon = strchr(spec, ':'), *equals = comma ? strchr(comma, '=') : NULL;
     if (!comma && !colon) {
         kinds_answer(q);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_drafts.c - see tool_drafts.h: a table. */
+/* tool_drafts.c - see tool_drafts.h: the table, and looking a kind up in it. */
 #include "tool_drafts.h"
 
-#include <stddef.h>
+#include <string.h>
 
 const char tool_drafts_text[] =
     "A SPEC is KIND[:PATH][,key=value...]. Several joined by + propose together, and the model checks all of it in one pass: "
     "--draft ngram+suffix,mode=tree. With any of them the text is the one that the model gives alone. Under `run` and `chat` "
-    "several --draft are one method; under `compare` each is a method of its own.";
+    "several --draft are one method; under `compare` each is a method of its own. A + in a PATH is part of it, unless the name of "
+    "a kind follows.";
 
 const tool_draft_kind tool_draft_kinds[] = {
     {"auto", NULL, "ngram and suffix; each round a controller decides which of their rows are worth verifying, or none "
@@ -50,3 +51,10 @@ const tool_draft_kind tool_draft_kinds[] = {
       {"cost_us", "0..1000000", "microseconds that it pretends to need, default 0"}}},
     {NULL, NULL, NULL, {{NULL, NULL, NULL}}},
 };
+
+const tool_draft_kind *tool_draft_kind_find(const char *name, size_t len) {
+    const tool_draft_kind *k = tool_draft_kinds;
+    while (k->name && (strlen(k->name) != len || memcmp(k->name, name, len) != 0))
+        k++;
+    return k->name ? k : NULL;
+}

@@ -93,7 +93,7 @@ const tool_flag tool_flags[] = {
     {"--messages", NULL, TOOL_TEXT, AT(messages_file), TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "variables of the template: a JSON object with \"messages\""},
     {"--text", NULL, TOOL_SWITCH, AT(text_only), TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "print the rendered text, not its ids (needs no model)"},
     {"--now", NULL, TOOL_TEXT, AT(now), TOOL_TOKENIZE, READ, 0, 0, NULL, "TIME", "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
-    {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 1024, NULL, "N", "sequences at once, default 1"},
+    {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 64, NULL, "N", "sequences at once, at most 64; default 1"},
     {"--threads", NULL, TOOL_INT, AT(threads), ENGINED, ENGINE | TOOL_BASIC, 1, 256, NULL, "N", "threads of a pass; default: the cores this process may use"},
     {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED, ENGINE, 0, 0, NULL, "LEVEL", "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
     {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE", "native, or f32 as the published reference computes; default native"},
