@@ -179,7 +179,7 @@ static void spec_answer(query *q) {
     }
 }
 
-static void value_answer(query *q, const tool_flag *f, const tool_command *c) {
+static void value_answer(query *q, const tool_flag *f) {
     hunch_build_info build;
     if (f->kind == TOOL_CHOICE) {
         for (int i = 0; f->choices[i]; i++)
@@ -192,10 +192,9 @@ static void value_answer(query *q, const tool_flag *f, const tool_command *c) {
         words_answer(q, build.levels, ' ', "");
         answer(q, "best", "", "");
     } else if (strcmp(f->value, "MODEL") == 0) {
-        if (c->bit == TOOL_CONVERT)
-            puts(":folders");
-        else
-            models_answer(q);
+        models_answer(q);
+    } else if (strcmp(f->value, "FOLDER") == 0) {
+        puts(":folders");
     } else if (strstr(f->value, "FILE")) {
         puts(":files");
     }
@@ -248,16 +247,16 @@ static void command_answer(query *q, const tool_command *c, char **words, int n)
         f = is_flag ? tool_flag_find(words[i], strlen(words[i]), c->bit) : NULL;
         const size_t named = strcspn(words[i], "=");
         const tool_flag *given = is_flag ? tool_flag_find(words[i], named, c->bit) : NULL;
-        arguments += (!value && !is_flag) || (given && given->value && strcmp(given->value, "MODEL") == 0);
+        arguments += (!value && !is_flag) || (given && strcmp(given->name, "--model") == 0);
     }
     const char *equals = strchr(q->word, '=');
     if (takes_next(f)) {
-        value_answer(q, f, c);
+        value_answer(q, f);
     } else if (q->word[0] == '-' && equals) {
         f = tool_flag_find(q->word, (size_t)(equals - q->word), c->bit);
         q->kept = (int)(equals + 1 - q->word);
         if (f && f->value)
-            value_answer(q, f, c);
+            value_answer(q, f);
     } else if (q->word[0] == '-') {
         flags_answer(q, c);
     } else {
