@@ -33,7 +33,7 @@ const tool_command tool_commands[] = {
       {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
      tool_chat},
     {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
-     "MODEL [TEXT | -f PROMPTS] [--draft SPEC]... [FLAG...]",
+     "MODEL [TEXT | -f PROMPTS | --tokens FILE] [--draft SPEC]... [FLAG...]",
      "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the prompt a row "
      "may hold \"messages\" (and \"tools\") or \"tokens\". A file is taken for JSON lines where its name ends in .jsonl, its "
      "first line is an object, or it begins with one that has such a key. Each --draft is one method; A+B is one method of two drafters. Plain "
