@@ -154,7 +154,7 @@ static inline void refused_args(int code, const char *says, const char *const *a
 static inline json_t *json_args(const char *const *args) {
     result r = command_args(args);
     json_error_t je;
-    json_t *j = json_loads(r.out, 0, &je);
+    json_t *j = json_loads(r.out, JSON_ALLOW_NUL, &je);
     if (r.code != 0 || !j)
         fail_msg("exit code %d, output \"%.200s\", %s", r.code, r.out, r.err);
     result_free(&r);

@@ -55,6 +55,21 @@ static void test_chat(void **state) {
     json_decref(alone);
 }
 
+/* Lines that end as files from elsewhere do say the same. */
+static void test_chat_carriage_returns(void **state) {
+    (void)state;
+    json_t *a = chat("Once\n\nupon \\\na time\n/exit\nnever\n", "-n", "4");
+    json_t *b = chat("Once\r\n\r\nupon \\\r\na time\r\n/exit\r\nnever\r\n", "-n", "4");
+    assert_int_equal(json_array_size(a), 2);
+    assert_int_equal(json_array_size(b), 2);
+    for (size_t i = 0; i < 2; i++) {
+        tokens_equal(json_array_get(a, i), json_array_get(b, i));
+        assert_int_equal(int_of(json_array_get(a, i), "prompt_tokens"), int_of(json_array_get(b, i), "prompt_tokens"));
+    }
+    json_decref(a);
+    json_decref(b);
+}
+
 static void test_chat_template(void **state) {
     (void)state;
     const char *source =
@@ -174,6 +189,7 @@ static void test_chat_interrupted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chat),         cmocka_unit_test(test_chat_template),    cmocka_unit_test(test_chat_text),
+        cmocka_unit_test(test_chat_carriage_returns),
         cmocka_unit_test(test_chat_context), cmocka_unit_test(test_chat_interrupted),
     };
     unsetenv("NO_COLOR");

@@ -237,7 +237,7 @@ static void test_run_input(void **state) {
     const char *number = text_write("bad.jsonl", "{\"prompt\": \"a\", \"prediction\": 5}\n");
     refused(2, "prediction", "run", "-m", STORIES, "-f", number);
     refused(2, "prediction", "compare", "-m", STORIES, "-f", number);
-    refused(2, "UTF-8", "run", "-m", STORIES, "-f",
+    refused(2, "bad.jsonl:1", "run", "-m", STORIES, "-f",
             text_write("bad.jsonl", "{\"prompt\": \"a\", \"prediction\": \"\xff\"}\n"));
     refused(2, "bad.jsonl:2", "compare", "-m", STORIES, "-f",
             text_write("bad.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"a\", \"prediction\": \"\xff\"}\n"));

@@ -17,6 +17,12 @@ static void test_usage_errors(void **state) {
     refused(2, "model and text are there", "run", "-m", "a", "-p", "b", "here");
     refused(3, "here", "run", "here", "hello");
     refused(2, "--temperature", "run", "--temperature");
+    refused(2, "-n 3000000000 is not a whole number from 1 to 2147483647", "run", "-n", "3000000000");
+    refused(2, "from 0 to 9223372036854775807", "run", "--seed", "9223372036854775808");
+    refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
+    refused(2, "from 1 to 64", "run", "--parallel", "65");
+    refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed", "9223372036854775806",
+            "--samples", "3");
     refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");
     refused(2, "--temperature -1", "run", "-m", STORIES, "-p", "a", "--temperature=-1");
     refused(2, "--temperature nan", "run", "--temperature", "nan");
@@ -153,6 +159,64 @@ static void test_token_files(void **state) {
     refused(2, "601", "compare", "-m", STORIES, "--tokens", longer);
 }
 
+static size_t prompts_in(const char *path) {
+    json_t *j = json_of("compare", "-m", STORIES, "-f", path, "-n", "2", "--draft", "none");
+    size_t n = (size_t)int_of(j, "prompts");
+    json_decref(j);
+    return n;
+}
+
+/* What was meant as rows is never taken for one text; what merely begins with a brace is. */
+static void test_prompt_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *says;
+    } broken[] = {
+        {"x.txt", "{\"promt\": \"a\"}\n{\"prompt\": \"b\"}\n", "x.txt:1"},
+        {"x.txt", "{\"prompt\": \"a\",}\n{\"prompt\": \"b\"}\n", "x.txt:1"},
+        {"x.txt", "\n{\"id\": \"prompt\", \"prompt\" : \"a\"},\n", "x.txt:2"},
+        {"x.txt", "[{\"prompt\": \"a\"}]\n", "x.txt:1"},
+        {"x.txt", "[\n  {\"messages\": []}\n]\n", "x.txt:1"},
+        {"x.txt", "{\n  \"tokens\": [1]\n}\n", "x.txt:1"},
+        {"x.JSONL", "Once\n", "x.JSONL:1"},
+        {"x.txt", "{\"prompt\": \"a\"}\n{\"prompt\": \"\"}\n", "x.txt:2: the prompt is empty"},
+        {"x.txt", "\xEF\xBB\xBF{\"prompt\": \"a\"}\n{\"prompt\": 5}\n", "x.txt:2"},
+        {"x.txt", "", "x.txt: the prompt is empty"},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        refused(2, broken[i].says, "compare", "-m", STORIES, "-f", text_write(broken[i].name, broken[i].text));
+    refused(2, "standard input: the prompt is empty", "run", "-m", STORIES, "-p", "-");
+    assert_int_equal(prompts_in(text_write("x.txt", "\xEF\xBB\xBF{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n")), 2);
+    assert_int_equal(prompts_in(text_write("x.txt", "{ int x = 1; }\n{ \"prompt\" }\n")), 1);
+    assert_int_equal(prompts_in(text_write("x.txt", "{\n  \"name\": \"a prompt\"\n}\n")), 1);
+    char long_row[3000] = "{\"prompt\": \"a\"}\n{\"prompt\": \"";
+    for (int i = 0; i < 600; i++)
+        strcat(long_row, "to ");
+    refused(2, "long.jsonl:2: a prompt of", "compare", "-m", STORIES, "-f", text_write("long.jsonl", strcat(long_row, "\"}")));
+    /* no byte of the mark becomes a token */
+    json_t *a = json_of("run", "-m", STORIES, "-f", text_write("x.txt", "\xEF\xBB\xBFOnce"), "-n", "2");
+    json_t *b = json_of("run", "-m", STORIES, "-p", "Once", "-n", "2");
+    assert_int_equal(int_of(a, "prompt_tokens"), int_of(b, "prompt_tokens"));
+    json_decref(a);
+    json_decref(b);
+}
+
+/* A zero byte is a character like others: in a text, in a row, and through a template. */
+static void test_zero_byte(void **state) {
+    (void)state;
+    const char *source = text_write("z.jinja", "{% for m in messages %}[{{ m.content }}{{ m.content|length }}]{% endfor %}");
+    json_t *plain = json_of("tokenize", "-m", STORIES, "-f", file_write("z.txt", "[a\0b3]", 6));
+    json_t *text = json_of("run", "-m", STORIES, "-f", file_write("z.txt", "a\0b", 3), "-n", "1", "--chat-template-file", source);
+    json_t *row = json_of("run", "-m", STORIES, "-f", text_write("z.jsonl", "{\"prompt\": \"a\\u0000b\"}"), "-n", "1",
+                          "--chat-template-file", source);
+    const long long rendered = (long long)json_array_size(get(plain, "ids"));
+    assert_in_range(int_of(text, "prompt_tokens"), rendered, rendered + 1); /* BOS */
+    assert_int_equal(int_of(row, "prompt_tokens"), int_of(text, "prompt_tokens"));
+    json_decref(plain);
+    json_decref(text);
+    json_decref(row);
+}
+
 static void test_damaged_models(void **state) {
     (void)state;
     size_t len;
@@ -227,6 +291,26 @@ static void test_run_drafted(void **state) {
     json_decref(plain);
     json_decref(forced);
     json_decref(pair);
+}
+
+/* A + of a path joins nothing, one before a kind does. */
+static void test_plus_in_a_path(void **state) {
+    (void)state;
+    char spec[400], missing[400];
+    size_t len;
+    char *model = file_read(STORIES, &len);
+    snprintf(spec, sizeof spec, "model:%s,depth=3+ngram", file_write("a+model.b+c.gguf", model, len));
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", spec, "--draft", "suffix+cache");
+    assert_int_equal(json_array_size(get(j, "drafters")), 4);
+    assert_string_equal(json_string_value(json_array_get(get(j, "drafters"), 1)), "ngram");
+    assert_string_equal(json_string_value(json_array_get(get(j, "drafters"), 3)), "cache");
+    json_decref(j);
+    snprintf(missing, sizeof missing, "prediction:%s", path_of("no+such"));
+    refused(1, "no+such", "run", "-m", STORIES, "-p", "a", "--draft", missing);
+    refused(2, "ngrm", "run", "-m", STORIES, "-p", "a", "--draft", "suffix+ngrm");
+    text_write("no+such", "there now");
+    refused(2, "'ngrm'", "run", "-m", STORIES, "-p", "a", "--draft", missing, "--draft", "ngrm");
+    free(model);
 }
 
 static void test_run_one_token(void **state) {
@@ -460,6 +544,9 @@ static void test_template(void **state) {
     result_free(&r);
     refused(2, "--messages", "tokenize", "--template", source, "--text");
     refused(1, "/proc/nowhere", "tokenize", "--template", "/proc/nowhere", "--messages", vars, "--text");
+    refused(2, "nul.jinja: a zero byte", "tokenize", "--template", file_write("nul.jinja", "a\0b", 3), "--messages", vars, "--text");
+    refused(2, "--messages contradicts a TEXT", "tokenize", STORIES, "hello", "--template", source, "--messages", vars);
+    refused(2, "--messages contradicts -f", "tokenize", STORIES, "-f", vars, "--template", source, "--messages", vars);
     refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
 }
 
@@ -565,10 +652,13 @@ int main(void) {
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_token_files),
+        cmocka_unit_test(test_prompt_files),
+        cmocka_unit_test(test_zero_byte),
         cmocka_unit_test(test_damaged_models),
         cmocka_unit_test(test_run_golden),
         cmocka_unit_test(test_run_text),
         cmocka_unit_test(test_run_drafted),
+        cmocka_unit_test(test_plus_in_a_path),
         cmocka_unit_test(test_run_one_token),
         cmocka_unit_test(test_run_seed),
         cmocka_unit_test(test_run_samples),

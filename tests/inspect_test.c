@@ -251,8 +251,42 @@ static void test_by_name(void **state) {
     free(kept);
 }
 
+/* "chat_template" says what a conversation would find. */
+static void test_chat_template(void **state) {
+    (void)state;
+    static const struct {
+        const char *config;
+        bool is;
+    } cases[] = {{"{\"chat_template\": \"{{ 1 }}\"}", true},
+                 {"{\"chat_template\": null}", false},
+                 {"{\"chat_template\": [{\"name\": \"other\", \"template\": \"{{ 1 }}\"}]}", false},
+                 {"{}", false}};
+    char to[600], jinja[600];
+    assert_int_equal(mkdir(test_path("chat"), 0700), 0);
+    snprintf(jinja, sizeof jinja, "%s/chat_template.jinja", test_path("chat"));
+    snprintf(to, sizeof to, "%s/config.json", test_path("chat"));
+    assert_int_equal(symlink(STORIES_HF "/config.json", to), 0);
+    snprintf(to, sizeof to, "%s/model.safetensors", test_path("chat"));
+    assert_int_equal(symlink(STORIES_HF "/model.safetensors", to), 0);
+    snprintf(to, sizeof to, "%s/tokenizer_config.json", test_path("chat"));
+    assert_int_equal(mkdir(jinja, 0700), 0); /* a folder is no template */
+    for (size_t i = 0; i <= sizeof cases / sizeof *cases; i++) {
+        const bool file = i == sizeof cases / sizeof *cases;
+        if (file)
+            assert_int_equal(rmdir(jinja), 0);
+        if (file)
+            test_file_write(jinja, "{{ 1 }}", 7);
+        else
+            test_file_write(to, cases[i].config, strlen(cases[i].config));
+        json_t *d = inspect(test_path("chat"));
+        if (json_is_true(json_object_get(d, "chat_template")) != (file || cases[i].is))
+            fail_msg("case %zu", i);
+        json_decref(d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name), cmocka_unit_test(test_chat_template)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

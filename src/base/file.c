@@ -206,6 +206,17 @@ bool hn_exists(const char *path) {
     return stat(path, &st) == 0;
 }
 
+hunch_status hn_path_check(const char *path, hunch_error *err) {
+    struct stat st;
+    if (stat(path, &st) == 0 || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return HUNCH_OK;
+    return hn_fail(err, HUNCH_FAILED, "%s: %s", path, strerror(errno));
+}
+
+bool hn_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bool hn_is_file(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);

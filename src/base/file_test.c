@@ -287,6 +287,9 @@ static void test_kinds_and_joins(void **state) {
     (void)state;
     assert_true(hn_is_folder(folder) && !hn_is_folder(full) && !hn_is_folder("/no/such"));
     assert_true(hn_is_file(full) && !hn_is_file(folder) && !hn_is_file(fifo) && !hn_is_file("/no/such"));
+    char other[600];
+    snprintf(other, sizeof other, "%s/../%s", folder, full + 5); /* behind /tmp/ */
+    assert_true(hn_same_file(full, other) && !hn_same_file(full, folder) && !hn_same_file("/no/such", "/no/such"));
     static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
     for (int i = 0; i < 4; i++) {
         char *path = hn_path_join(cases[i][0], cases[i][1]);

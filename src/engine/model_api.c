@@ -249,7 +249,7 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
 
 static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
     json_error_t e;
-    *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES, &e);
+    *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
     if (json_is_object(*vars)) return HUNCH_OK;
     if (!*vars && json_error_code(&e) == json_error_out_of_memory)
         return hn_fail_memory(err, "template variables", strlen(vars_json));

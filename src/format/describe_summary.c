@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "format/source_private.h"
 
@@ -124,19 +125,20 @@ static json_t *hf_tokenizer(const hn_source *s) {
     return json_pack("{s:s, s:n, s:I}", "kind", kind, "pre", "tokens", tokens);
 }
 
-static bool has_template(const hn_source *s) {
-    const char *text;
-    bool found;
-    if (s->kind == HN_SOURCE_GGUF)
-        return hn_source_str(s, "tokenizer.chat_template", &text, NULL, &found, NULL) == HUNCH_OK && found;
-    return hn_folder_holds(s->path, "chat_template.jinja") ||
-           json_object_get(s->documents[HN_HF_TOKENIZER_CONFIG], "chat_template") != NULL;
+/* Whether a conversation finds one; one that cannot be read is none. NULL: no memory. */
+static json_t *template_describe(const hn_source *s) {
+    char *text;
+    size_t len;
+    hunch_status status = hn_source_chat_template(s, HN_CHAT_DEFAULT, &text, &len, NULL);
+    json_t *found = status == HUNCH_NO_MEMORY ? NULL : json_boolean(status == HUNCH_OK && text != NULL);
+    hn_free(text);
+    return found;
 }
 
 json_t *hn_describe_summary(const hn_source *s) {
     uint64_t elements;
     json_t *types = types_describe(s, &elements);
     json_t *tokenizer = s->kind == HN_SOURCE_GGUF ? gguf_tokenizer(s) : hf_tokenizer(s);
-    return json_pack("{s:I, s:s?, s:o, s:o, s:b}", "elements", (json_int_t)elements, "quantisation", quantisation_of(s),
-                     "types", types, "tokenizer", tokenizer, "chat_template", (int)has_template(s));
+    return json_pack("{s:I, s:s?, s:o, s:o, s:o}", "elements", (json_int_t)elements, "quantisation", quantisation_of(s),
+                     "types", types, "tokenizer", tokenizer, "chat_template", template_describe(s));
 }

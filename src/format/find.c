@@ -141,9 +141,11 @@ static hunch_status ref_read(finder *f, const char *repository, const char *revi
     *out = NULL;
     if (path == NULL)
         status = hn_fail_memory(f->err, "a path", strlen(repository));
-    else if (!hn_is_file(path))
-        *out = hn_strdup("");
     else
+        status = hn_path_check(path, f->err);
+    if (status == HUNCH_OK && !hn_is_file(path))
+        *out = hn_strdup("");
+    else if (status == HUNCH_OK)
         status = hn_file_read(path, REF_MAX, out, &len, f->err);
     if (status == HUNCH_OK && *out == NULL)
         status = hn_fail_memory(f->err, "a revision", 1);
@@ -247,8 +249,9 @@ static hunch_status blob_add(finder *f, const hn_cached *entry, const char *dige
     snprintf(name, sizeof name, "sha256-%s", digest + 7);
     char *path = hn_path_join(entry->folder, name);
     if (path != NULL && !hn_is_file(path)) {
-        hunch_status status =
-            hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
+        hunch_status status = hn_path_check(path, f->err);
+        if (status == HUNCH_OK)
+            status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
         hn_free(path);
         return status;
     }
@@ -355,6 +358,9 @@ static hunch_status fail_several(const finder *f) {
 /* Nothing has the name. Where a path comes near, it is what was meant, and where else it was looked for is not said. */
 static hunch_status fail_absent(const char *name, const char *searched, const char *downloads, hunch_error *err) {
     char near[300];
+    hunch_status unknown = hn_path_check(name, err);
+    if (unknown != HUNCH_OK)
+        return unknown;
     if (hn_near_path(name, near, sizeof near))
         return hn_fail(err, HUNCH_REFUSED, "%.200s: no such file or folder%s, did you mean %s?%s%s", name,
                        searched ? ", and no download of that name" : "", near, *downloads ? " Downloads that come near: " : "",

@@ -160,8 +160,10 @@ static const char *environment(const char *name) {
 
 static hunch_status list_folder(hn_caches *c, hn_cached_kind kind, const char *folder, hunch_error *err) {
     lister l = {.caches = c, .kind = kind, .root = folder, .err = err};
-    size_t at = strlen(c->searched);
-    snprintf(c->searched + at, sizeof c->searched - at, "%s%s", at ? ", " : "", folder);
+    size_t at = strlen(c->searched), n = strlen(folder);
+    const char *said = strstr(c->searched, folder);
+    if (said == NULL || (said > c->searched && said[-1] != ' ') || (said[n] != ',' && said[n] != '\0'))
+        snprintf(c->searched + at, sizeof c->searched - at, "%s%s", at ? ", " : "", folder);
     if (kind == HN_CACHED_HF)
         return hn_folder_each(folder, hf_entry, &l, err);
     if (kind == HN_CACHED_FILE)
@@ -210,6 +212,27 @@ static int entry_compare(const void *a, const void *b) {
     return strcmp(((const hn_cached *)a)->name, ((const hn_cached *)b)->name);
 }
 
+static void entry_fini(hn_cached *entry) {
+    hn_free(entry->name);
+    hn_free(entry->path);
+    hn_free(entry->folder);
+}
+
+/* Two variables may name one folder, or links lead to it: what is in it is one model all the same. The entries are in order. */
+static void same_drop(hn_caches *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        bool same = false;
+        for (size_t k = kept; k-- > 0 && !same && strcmp(c->items[k].name, c->items[i].name) == 0;)
+            same = c->items[k].kind == c->items[i].kind && hn_same_file(c->items[k].path, c->items[i].path);
+        if (same)
+            entry_fini(&c->items[i]);
+        else
+            c->items[kept++] = c->items[i];
+    }
+    c->n = kept;
+}
+
 hunch_status hn_caches_list(hn_caches *out, hunch_error *err) {
     *out = (hn_caches){0};
     hunch_status status = list_files(out, "HUNCH_CACHE", "hunch", err);
@@ -221,17 +244,16 @@ hunch_status hn_caches_list(hn_caches *out, hunch_error *err) {
         status = list_files(out, "LLAMA_CACHE", "llama.cpp", err);
     if (status != HUNCH_OK)
         hn_caches_fini(out);
-    else if (out->n > 1)
+    else if (out->n > 1) {
         qsort(out->items, out->n, sizeof *out->items, entry_compare);
+        same_drop(out);
+    }
     return status;
 }
 
 void hn_caches_fini(hn_caches *c) {
-    for (size_t i = 0; i < c->n; i++) {
-        hn_free(c->items[i].name);
-        hn_free(c->items[i].path);
-        hn_free(c->items[i].folder);
-    }
+    for (size_t i = 0; i < c->n; i++)
+        entry_fini(&c->items[i]);
     hn_free(c->items);
     c->items = NULL;
     c->n = c->cap = 0;

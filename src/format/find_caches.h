@@ -27,7 +27,7 @@ typedef struct hn_caches {
 /* As people say it: of Ollama's without host, and without the space of the tool's own library. Belongs to the entry. */
 const char *hn_cached_name(const hn_cached *entry);
 
-/* Lists all of them; folders that are not there hold nothing. Errors: HUNCH_NO_MEMORY. */
+/* Lists all of them, what lies there under one name in several ways once; folders that are not there hold nothing. Errors: HUNCH_NO_MEMORY. */
 hunch_status hn_caches_list(hn_caches *out, hunch_error *err);
 void hn_caches_fini(hn_caches *c);
 

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "base/fault.h"
 #include "base/mem.h"
 #include "format/bytes_for_tests.h"
@@ -185,6 +187,53 @@ static void test_files(void **state) {
     refused("nothing like any of these", "no download of that name in ");
 }
 
+/* One folder in two variables, or through a link, holds each model once. */
+static void test_one_folder_twice(void **state) {
+    (void)state;
+    assert_int_equal(symlink(test_path("own"), test_path("own-link")), 0);
+    for (int i = 0; i < 2; i++) {
+        setenv("LLAMA_CACHE", test_path(i ? "own-link" : "own"), 1);
+        found("Both", "own/Both.gguf");
+        found("Mine-Q4_0", "own/Mine-Q4_0.gguf");
+        refused("Mine-Q4_1", "what comes near: Mine-Q4_0.gguf;");
+    }
+    setenv("LLAMA_CACHE", test_path("llama"), 1);
+    refused("Both", "several models");
+}
+
+/* Where it cannot be known whether there is a model, it is not said that there is none. */
+static void unknown(const char *name, const char *says) {
+    hunch_error e = {0};
+    hn_source *s;
+    hunch_status status = hn_source_open(&s, name, &e);
+    if (status != HUNCH_FAILED || strstr(e.message, says) == NULL || strstr(e.message, strerror(ELOOP)) == NULL || s != NULL)
+        fail_msg("%.80s: %d \"%s\"", name, status, e.message);
+}
+
+static void test_unreachable(void **state) {
+    (void)state;
+    char manifest_of[200];
+    snprintf(manifest_of, sizeof manifest_of, "sha256:%.63sb", DIGEST);
+    assert_int_equal(symlink("circle", test_path("circle")), 0);
+    unknown(test_path("circle/model.gguf"), "circle/model.gguf");
+    file("ring/model.safetensors.index.json", "{\"weight_map\": {\"a\": \"x.safetensors\"}}");
+    assert_int_equal(symlink("config.json", test_path("ring/config.json")), 0);
+    unknown(test_path("ring"), "ring/config.json");
+    unlink(test_path("ring/config.json"));
+    file("ring/config.json", "{}");
+    assert_int_equal(symlink("model.safetensors", test_path("ring/model.safetensors")), 0);
+    unknown(test_path("ring"), "ring/model.safetensors");
+    unlink(test_path("ring/model.safetensors"));
+    assert_int_equal(symlink("x.safetensors", test_path("ring/x.safetensors")), 0);
+    unknown(test_path("ring"), "ring/x.safetensors");
+    manifest("host.example/library/ring/latest", manifest_of);
+    snprintf(manifest_of, sizeof manifest_of, "ollama/blobs/sha256-%.63sb", DIGEST);
+    assert_int_equal(symlink(manifest_of + sizeof "ollama/blobs/" - 1, test_path(manifest_of)), 0);
+    unknown("ring", "blobs/sha256-");
+    assert_int_equal(symlink("v3", test_path("hf/models--org--safe/refs/v3")), 0);
+    unknown("org/safe@v3", "refs/v3");
+}
+
 /* What lies there always wins, and a path that leads nowhere is no name. */
 static void test_paths(void **state) {
     (void)state;
@@ -301,6 +350,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_ollama), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_one_folder_twice), cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_paths),        cmocka_unit_test(test_places), cmocka_unit_test(test_open),
         cmocka_unit_test(test_no_memory),
     };

@@ -166,10 +166,11 @@ static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
                        "%s: the elements of %s have the unknown type %" PRIu32 "; expected 0 to %d", c->path, c->what,
                        *type, HN_GGUF_TYPES - 1);
     size_t least = *type == HN_GGUF_STRING ? 8 : *type == HN_GGUF_ARRAY ? 12 : GGUF_TYPES[*type].bytes;
-    if (*count > (c->size - c->at) / least)
+    size_t left = (c->size < GGUF_MAX_HEAD ? c->size : (size_t)GGUF_MAX_HEAD) - c->at; /* a file of holes is as large as it says */
+    if (*count > left / least)
         return hn_fail(c->err, HUNCH_REFUSED,
-                       "%s: %s promises %" PRIu64 " elements, more than the %zu bytes left can hold", c->path, c->what,
-                       *count, c->size - c->at);
+                       "%s: %s promises %" PRIu64 " elements, more than the %zu bytes left of a head can hold", c->path,
+                       c->what, *count, left);
     return HUNCH_OK;
 }
 

@@ -131,7 +131,9 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
     hunch_status status = HUNCH_OK;
     if (part->path == NULL)
         status = hn_fail_memory(err, "a path", strlen(s->path) + 1);
-    else if (!hn_is_file(part->path))
+    else
+        status = hn_path_check(part->path, err);
+    if (status == HUNCH_OK && !hn_is_file(part->path))
         status = hn_fail(err, HUNCH_REFUSED, "%s: no such file; expected part %" PRIu64 " of %" PRIu64 " beside %s",
                          part->path, expected->no + 1, expected->count, s->path);
     if (status == HUNCH_OK)

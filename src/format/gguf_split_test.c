@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "base/fault.h"
 #include "format/source_private.h"
 #include "format/split_for_tests.h"
@@ -222,6 +224,12 @@ static void test_missing_parts(void **state) {
     assert_int_equal(mkdir(test_path(PART_3), 0777), 0);
     assert_path_refused(test_path(PART_1), PART_3, "no such file; expected part 3 of 3");
     assert_int_equal(rmdir(test_path(PART_3)), 0);
+    assert_int_equal(symlink(PART_3, test_path(PART_3)), 0); /* to itself: what is there cannot be known */
+    hn_source *none = NULL;
+    hunch_error err = {0};
+    assert_int_equal(hn_source_open(&none, test_path(PART_1), &err), HUNCH_FAILED);
+    assert_true(strstr(err.message, PART_3) != NULL && strstr(err.message, strerror(ELOOP)) != NULL);
+    assert_int_equal(unlink(test_path(PART_3)), 0);
     assert_int_equal(unlink(test_path(PART_2)), 0);
     assert_path_refused(test_path(PART_1), PART_2, "no such file; expected part 2 of 3");
     model_make(p);

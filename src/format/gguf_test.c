@@ -520,6 +520,22 @@ static void test_many_tensors(void **state) {
     hn_source_close(&s);
 }
 
+/* A file of holes, which take no room on a disk, is as large as it likes: memory is not taken by its size. */
+static void test_holes(void **state) {
+    (void)state;
+    bytes b = {0};
+    hn_source *s = NULL;
+    hunch_error err = {0};
+    const char *path = test_path("holes.gguf");
+    head(&b, 3, 0, 1), key(&b, "a", ARRAY), bytes_number(&b, STRING, 4), bytes_number(&b, 1 << 26, 8);
+    test_file_write(path, b.at, b.size);
+    bytes_free(&b);
+    assert_int_equal(truncate(path, 1 << 30), 0);
+    assert_int_equal(hn_source_open(&s, path, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "promises 67108864 elements"));
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type),
@@ -528,6 +544,7 @@ int main(void) {
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_wrong_headers),
         cmocka_unit_test(test_wrong_keys),
+        cmocka_unit_test(test_holes),
         cmocka_unit_test(test_wrong_tensors),
         cmocka_unit_test(test_alignment_and_unknown_types),
         cmocka_unit_test(test_block_types),

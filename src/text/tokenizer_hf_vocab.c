@@ -94,7 +94,8 @@ typedef struct filler {
 } filler;
 
 static hunch_status put_once(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, hunch_error *err) {
-    if (t->pieces[id].len) return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "two tokens have the id %d", id);
+    if (t->kinds[id] != HN_TOKEN_UNUSED) /* the kind, as a token may have no bytes */
+        return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "two tokens have the id %d", id);
     hunch_status s = hn_vocab_put(t, id, kind, text, strlen(text), err);
     if (s != HUNCH_OK) hn_error_prefix(err, "tokenizer.json");
     return s;

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "fixture.h"
 #include "text/tokenizer_for_tests.h"
+#include "text/tokenizer_private.h"
 
 #define BYTES "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
 #define SMALL "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"aa\": 2}, \"merges\": [\"a a\"]}"
@@ -102,6 +103,22 @@ static void test_counts(void **state) {
     assert_int_equal(hn_tokenizer_vocab(t), 2097152);
     assert_true(hn_tokenizer_is_padding(t, 5) && !hn_tokenizer_is_padding(t, 2097151));
     hn_tokenizer_close(&t);
+}
+
+/* A reader that measured less than it puts. */
+static void test_more_than_measured(void **state) {
+    (void)state;
+    hn_tokenizer t = {.spelling = HN_SPELL_PLAIN};
+    hunch_error e = {0};
+    assert_int_equal(hn_vocab_init(&t, 2, 3, &e), HUNCH_OK);
+    assert_int_equal(hn_vocab_put(&t, 0, HN_TOKEN_NORMAL, "abc", 3, &e), HUNCH_OK);
+    assert_int_equal(hn_vocab_put(&t, 1, HN_TOKEN_NORMAL, "d", 1, &e), HUNCH_REFUSED);
+    assert_int_equal(hn_vocab_put(&t, 1, HN_TOKEN_NORMAL, "", 0, &e), HUNCH_OK);
+    assert_int_equal(hn_vocab_put(&t, 1, HN_TOKEN_NORMAL, "", 0, &e), HUNCH_REFUSED);
+    hn_free(t.pieces);
+    hn_free(t.kinds);
+    hn_free(t.marks);
+    hn_free(t.bytes);
 }
 
 static void check_long(const hn_tokenizer *t, const char *one, size_t size) {
@@ -293,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_nesting),     cmocka_unit_test(test_counts),      cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_long_spaces), cmocka_unit_test(test_names_alike), cmocka_unit_test(test_slow_pattern),
         cmocka_unit_test(test_mutations),   cmocka_unit_test(test_truncation),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_more_than_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

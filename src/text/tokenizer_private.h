@@ -50,7 +50,7 @@ struct hn_tokenizer {
     hn_piece *shown;        /* [vocab] into shown_bytes: what decoding gives; NULL: the pieces themselves */
     uint8_t *kinds, *marks; /* [vocab] */
     char *bytes, *shown_bytes;
-    size_t n_bytes;
+    size_t n_bytes, cap_bytes;
     hn_token_map map; /* plain and user tokens */
     hn_bpe merges;
     hn_unigram unigram;
@@ -79,7 +79,7 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
 
 /* n tokens whose texts have total bytes. Every token is HN_TOKEN_UNUSED and empty at first. */
 hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error *err);
-/* text as the file spells it. Not twice for one id. */
+/* text as the file spells it. Not twice for one id: what that would add was not measured, and more than total is refused. */
 hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, size_t len,
                           hunch_error *err);
 /* The byte that <0x0A> names; -1: the text is no such name. */

@@ -599,6 +599,7 @@ static void test_hostile_json(void **state) {
         {"{" BYTE_LEVEL "," BPE("{\"a\": -1}", "[]") "}", "model.vocab"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 4294967296}", "[]") "}", "model.vocab"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0, \"b\": 0}", "[]") "}", "two tokens"},
+        {"{" BYTE_LEVEL "," BPE("{\"\": 0, \"aaaaaaaaaaaaaaaaaaaaaaa\": 0}", "[]") "}", "two tokens"},
         {"{" BYTE_LEVEL "," BPE("{}", "[]") "}", "vocabulary of 0"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "{}") "}", "model.merges"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[[\"a\"]]") "}", "model.merges[0]"},

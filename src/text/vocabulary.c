@@ -23,6 +23,7 @@ hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error 
     t->kinds = hn_alloc(n);
     t->marks = hn_zalloc(n, 1);
     t->bytes = hn_alloc(bytes);
+    t->cap_bytes = bytes;
     if (!t->pieces || !t->kinds || !t->marks || !t->bytes) return hn_fail_memory(err, "the vocabulary", bytes);
     memset(t->kinds, HN_TOKEN_UNUSED, n);
     for (size_t i = 0; i < n; i++) t->pieces[i].bytes = "";
@@ -67,6 +68,10 @@ hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const
                           hunch_error *err) {
     if (len > HN_MAX_TOKEN_BYTES) {
         return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, at most %d are read", id, len, HN_MAX_TOKEN_BYTES);
+    }
+    if (len >= t->cap_bytes - t->n_bytes) {
+        return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, more than the vocabulary was measured to have left", id,
+                       len);
     }
     char *out = t->bytes + t->n_bytes;
     size_t n = 1;

@@ -48,14 +48,16 @@ static int prompts_open(tool_comparison *c) {
 /* Rows that the longest answer needs, so that many engines do not each plan for the model's whole context. */
 static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     enum { SPARE = 64 }; /* a draft may look beyond the last token */
-    size_t longest = 0;
-    for (size_t i = 0; i < c->prompts.n; i++)
-        if (c->prompts.items[i].n_ids > longest)
-            longest = c->prompts.items[i].n_ids;
     size_t most = c->o.context != TOOL_UNSET ? (size_t)c->o.context : (size_t)c->info.context;
-    if (longest > most)
-        return tool_usage("a prompt of %zu tokens is longer than the context of %zu", longest, most);
-    size_t need = longest + (size_t)max_tokens + SPARE;
+    const tool_prompt *longest = &c->prompts.items[0];
+    for (size_t i = 1; i < c->prompts.n; i++)
+        if (c->prompts.items[i].n_ids > longest->n_ids)
+            longest = &c->prompts.items[i];
+    char where[1100];
+    if (longest->n_ids > most)
+        return tool_usage("%sa prompt of %zu tokens is longer than the context of %zu",
+                          tool_prompt_where(longest, where, sizeof where), longest->n_ids, most);
+    size_t need = longest->n_ids + (size_t)max_tokens + SPARE;
     *out = (int)(c->o.context != TOOL_UNSET || need > most ? most : need);
     return 0;
 }

@@ -138,13 +138,6 @@ static void kinds_answer(const query *q) {
         answer(q, k->name, k->path && k->path[0] == ':' ? ":" : "", k->help);
 }
 
-static const tool_draft_kind *kind_of(const char *spec, size_t len) {
-    const tool_draft_kind *k = tool_draft_kinds;
-    while (k->name && (strlen(k->name) != len || memcmp(k->name, spec, len) != 0))
-        k++;
-    return k->name ? k : NULL;
-}
-
 static void keys_answer(const query *q, const tool_draft_kind *kind) {
     for (const tool_draft_key *key = kind->keys; key->name; key++)
         answer(q, key->name, "=", key->help);
@@ -167,7 +160,7 @@ static void spec_answer(query *q) {
     spec = plus ? plus + 1 : spec;
     q->kept = (int)(spec - q->word);
     const size_t len = strcspn(spec, ":,");
-    const tool_draft_kind *kind = kind_of(spec, len);
+    const tool_draft_kind *kind = tool_draft_kind_find(spec, len);
     const char *comma = strrchr(spec, ','), *colon = strchr(spec, ':'), *equals = comma ? strchr(comma, '=') : NULL;
     if (!comma && !colon) {
         kinds_answer(q);
@@ -186,7 +179,7 @@ static void spec_answer(query *q) {
     }
 }
 
-static void value_answer(query *q, const tool_flag *f, const tool_command *c) {
+static void value_answer(query *q, const tool_flag *f) {
     hunch_build_info build;
     if (f->kind == TOOL_CHOICE) {
         for (int i = 0; f->choices[i]; i++)
@@ -199,10 +192,9 @@ static void value_answer(query *q, const tool_flag *f, const tool_command *c) {
         words_answer(q, build.levels, ' ', "");
         answer(q, "best", "", "");
     } else if (strcmp(f->value, "MODEL") == 0) {
-        if (c->bit == TOOL_CONVERT)
-            puts(":folders");
-        else
-            models_answer(q);
+        models_answer(q);
+    } else if (strcmp(f->value, "FOLDER") == 0) {
+        puts(":folders");
     } else if (strstr(f->value, "FILE")) {
         puts(":files");
     }
@@ -255,16 +247,16 @@ static void command_answer(query *q, const tool_command *c, char **words, int n)
         f = is_flag ? tool_flag_find(words[i], strlen(words[i]), c->bit) : NULL;
         const size_t named = strcspn(words[i], "=");
         const tool_flag *given = is_flag ? tool_flag_find(words[i], named, c->bit) : NULL;
-        arguments += (!value && !is_flag) || (given && given->value && strcmp(given->value, "MODEL") == 0);
+        arguments += (!value && !is_flag) || (given && strcmp(given->name, "--model") == 0);
     }
     const char *equals = strchr(q->word, '=');
     if (takes_next(f)) {
-        value_answer(q, f, c);
+        value_answer(q, f);
     } else if (q->word[0] == '-' && equals) {
         f = tool_flag_find(q->word, (size_t)(equals - q->word), c->bit);
         q->kept = (int)(equals + 1 - q->word);
         if (f && f->value)
-            value_answer(q, f, c);
+            value_answer(q, f);
     } else if (q->word[0] == '-') {
         flags_answer(q, c);
     } else {

@@ -4,6 +4,7 @@
  *
  * Samples beyond one run as a window over their numbers: twice as many sessions are open as may run at once (the rest
  * wait in the engine, so that a place that becomes free is taken at once), and they are reported in order. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "tool_commands.h"
@@ -136,6 +137,9 @@ static int inputs_read(run *r) {
                           r->o.file ? r->o.file : "standard input", r->prompts.n);
     if (r->o.samples > 1 && !r->o.json_lines)
         return tool_usage("--samples needs --json-lines");
+    if (r->o.samples > 1 && r->o.seed > INT64_MAX - (r->o.samples - 1))
+        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, r->o.seed,
+                          r->o.samples, INT64_MAX);
     r->json = r->o.json || r->o.json_lines;
     if (r->o.logprobs && !r->json)
         return tool_usage("--logprobs needs --json or --json-lines");

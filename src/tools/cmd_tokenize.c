@@ -6,6 +6,7 @@
 #include "tool_options.h"
 #include "tool_open.h"
 #include "tool_prompts.h"
+#include "tool_render.h"
 
 static json_t *pieces_json(const hunch_model *m, const hunch_token *ids, size_t n, hunch_error *err) {
     json_t *list = json_array();
@@ -97,9 +98,8 @@ static char *vars_read(const char *path, int *code) {
 
 static int template_file_render(const tool_options *o, const char *vars, char **text, size_t *len) {
     char *source;
-    size_t source_len;
     hunch_error err = {0};
-    int code = tool_file_read(o->template_file, &source, &source_len);
+    int code = tool_template_file_read(o->template_file, &source);
     if (code)
         return code;
     if (hunch_template_render(source, vars, o->now, text, len, &err) != HUNCH_OK)
@@ -125,6 +125,9 @@ static int template_run(const tool_options *o) {
     int code = 0;
     if (!o->messages_file)
         return tool_usage("tokenize: --template needs --messages FILE");
+    if (o->prompt || o->file || o->json_lines)
+        return tool_usage("tokenize: --messages contradicts %s: give one of them",
+                          o->file ? "-f" : o->prompt ? "a TEXT" : "--json-lines");
     if (o->now && !o->template_file)
         return tool_usage("tokenize: --now needs --template FILE");
     char *vars = vars_read(o->messages_file, &code);

@@ -12,7 +12,8 @@ const tool_command tool_commands[] = {
      "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and --tokens "
      "it is read from standard input, where that is no terminal.\n\n"
      "A FILE is a text (one newline at its end is dropped) or one line of JSON with \"prompt\", or \"messages\" and perhaps "
-     "\"tools\", or \"tokens\"; \"prediction\" is the text that a `prediction` drafter expects. Sampling is the model's own "
+     "\"tools\", or \"tokens\"; \"prediction\" is the text that a `prediction` drafter expects. A FILE is taken for JSON where "
+     "its name ends in .jsonl, its first line is an object, or it begins with one that has such a key. Sampling is the model's own "
      "unless flags say otherwise, else temperature 0.\n\n"
      "On a terminal every token has the colour of the drafter that proposed it, and the last lines say which is whose.",
      {"MODEL", "TEXT"},
@@ -32,9 +33,10 @@ const tool_command tool_commands[] = {
       {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
      tool_chat},
     {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
-     "MODEL [TEXT | -f PROMPTS] [--draft SPEC]... [FLAG...]",
+     "MODEL [TEXT | -f PROMPTS | --tokens FILE] [--draft SPEC]... [FLAG...]",
      "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the prompt a row "
-     "may hold \"messages\" (and \"tools\") or \"tokens\". Each --draft is one method; A+B is one method of two drafters. Plain "
+     "may hold \"messages\" (and \"tools\") or \"tokens\". A file is taken for JSON lines where its name ends in .jsonl, its "
+     "first line is an object, or it begins with one that has such a key. Each --draft is one method; A+B is one method of two drafters. Plain "
      "and drafted generation take turns every 16 tokens.\n\n"
      "ratio is plain decode time / drafted decode time over the same tokens, without prefill; its interval is a 90 % bootstrap "
      "over slices of 16 tokens. The ratio of a method is the median over prompts; the total is of all times. tau is the "
@@ -139,10 +141,11 @@ const tool_topic tool_topics[] = {
       {"file, file.gguf", "in hunch's and llama.cpp's"}}},
     {"drafts", "SPECs: every way to draft", NULL, {{NULL, NULL}}},
     {"environment", "variables that hunch reads", "",
-     {{"HUNCH_CACHE", "hunch's folder: measured costs of passes, and models; default $XDG_CACHE_HOME/hunch, ~/.cache/hunch"},
+     {{"HUNCH_CACHE", "hunch's folder: measured costs of passes, and models; default ~/.cache/hunch"},
       {"HF_HUB_CACHE, HF_HOME", "where Hugging Face's downloads lie; default ~/.cache/huggingface/hub"},
       {"OLLAMA_MODELS", "where Ollama's lie; default ~/.ollama/models and its service's"},
       {"LLAMA_CACHE", "where llama.cpp's lie; default ~/.cache/llama.cpp"},
+      {"XDG_CACHE_HOME", "a folder that takes the place of ~/.cache"},
       {"NO_COLOR", "no colours, unless --color=always"},
       {"CLICOLOR_FORCE", "colours also where output is no terminal, unless it is 0"},
       {"TERM, COLORTERM", "which colours there are; TERM=dumb: none, and no progress bars"},

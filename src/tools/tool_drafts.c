@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_drafts.c - see tool_drafts.h: a table. */
+/* tool_drafts.c - see tool_drafts.h: the table, and looking a kind up in it. */
 #include "tool_drafts.h"
 
-#include <stddef.h>
+#include <string.h>
 
 const char tool_drafts_text[] =
     "A SPEC is KIND[:PATH][,key=value...]. Several joined by + propose together, and the model checks all of it in one pass: "
     "--draft ngram+suffix,mode=tree. With any of them the text is the one that the model gives alone. Under `run` and `chat` "
-    "several --draft are one method; under `compare` each is a method of its own.";
+    "several --draft are one method; under `compare` each is a method of its own. A + in a PATH is part of it, unless the name of "
+    "a kind follows.";
 
 const tool_draft_kind tool_draft_kinds[] = {
     {"auto", NULL, "ngram and suffix; each round a controller decides which of their rows are worth verifying, or none "
@@ -38,15 +39,22 @@ const tool_draft_kind tool_draft_kinds[] = {
      {{"depth", "1..63", "tokens drafted at most, default 16"},
       {"window", "1..1024", "tokens within which it finds its place again, default 64"}}},
     {"model", ":MODEL", "a smaller model of the same vocabulary",
-     {{"precision", "native|f32", "default: as the target"},
-      {"kv", "bf16|f16|f32", "default: as the target"},
+     {{"precision", "native|f32", "that of the target by default"},
+      {"kv", "bf16|f16|f32", "that of the target by default"},
       {"depth", "1..63", "tokens drafted, default 5"}}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},
-      {"tree", "shaped|random", "default shaped"},
+      {"tree", "shaped|random", "its form, default shaped"},
       {"width", "1..16", "children of a node"},
       {"seed", "0..", "of its coins, default 0"},
       {"cost_us", "0..1000000", "microseconds that it pretends to need, default 0"}}},
     {NULL, NULL, NULL, {{NULL, NULL, NULL}}},
 };
+
+const tool_draft_kind *tool_draft_kind_find(const char *name, size_t len) {
+    const tool_draft_kind *k = tool_draft_kinds;
+    while (k->name && (strlen(k->name) != len || memcmp(k->name, name, len) != 0))
+        k++;
+    return k->name ? k : NULL;
+}

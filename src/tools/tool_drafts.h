@@ -4,6 +4,8 @@
 #ifndef HN_TOOL_DRAFTS_H
 #define HN_TOOL_DRAFTS_H
 
+#include <stddef.h>
+
 typedef struct tool_draft_key {
     const char *name, *value; /* value: its range, or words with | between them */
     const char *help;
@@ -18,5 +20,6 @@ typedef struct tool_draft_kind {
 
 extern const tool_draft_kind tool_draft_kinds[]; /* to a NULL name */
 extern const char tool_drafts_text[];            /* what holds for all */
+const tool_draft_kind *tool_draft_kind_find(const char *name, size_t len); /* NULL: there is none */
 
 #endif

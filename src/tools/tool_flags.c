@@ -38,7 +38,8 @@ enum {
 
 #define AT(field) offsetof(tool_options, field)
 const tool_flag tool_flags[] = {
-    {"--model", "-m", TOOL_TEXT, AT(model), ALL, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (hunch help models)"},
+    {"--model", "-m", TOOL_TEXT, AT(model), ALL & ~TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (hunch help models)"},
+    {"--model", "-m", TOOL_TEXT, AT(model), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "FOLDER", "a Hugging Face folder, or the name of one that was downloaded (hunch help models)"},
     {"--prompt", "-p", TOOL_TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the text; - reads standard input"},
     {"--file", "-f", TOOL_TEXT, AT(file), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TEXTED, READ, 0, 0, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},
@@ -93,15 +94,15 @@ const tool_flag tool_flags[] = {
     {"--messages", NULL, TOOL_TEXT, AT(messages_file), TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "variables of the template: a JSON object with \"messages\""},
     {"--text", NULL, TOOL_SWITCH, AT(text_only), TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "print the rendered text, not its ids (needs no model)"},
     {"--now", NULL, TOOL_TEXT, AT(now), TOOL_TOKENIZE, READ, 0, 0, NULL, "TIME", "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
-    {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 1024, NULL, "N", "sequences at once, default 1"},
+    {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 64, NULL, "N", "sequences at once, at most 64; default 1"},
     {"--threads", NULL, TOOL_INT, AT(threads), ENGINED, ENGINE | TOOL_BASIC, 1, 256, NULL, "N", "threads of a pass; default: the cores this process may use"},
     {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED, ENGINE, 0, 0, NULL, "LEVEL", "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
     {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE", "native, or f32 as the published reference computes; default native"},
     {"--mapped", NULL, TOOL_SWITCH, AT(mapped), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
     {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED, ENGINE, 0, 0, tool_kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
-    {"--context", NULL, TOOL_INT, AT(context), ENGINED, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192 (score: of a window)"},
+    {"--context", NULL, TOOL_INT, AT(context), ENGINED, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192; of a window of score 2048; compare, bench, logits: what they need"},
     {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
-    {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N", "cache rows of all sequences together; default: the context times --parallel + 1"},
+    {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N", "cache rows of all sequences together; default: a context for each that may run at once and one more, as far as there is memory"},
     {"--no-prefix-reuse", NULL, TOOL_SWITCH, AT(no_prefix_reuse), GENERATES, ENGINE, 0, 0, NULL, NULL, "read every prompt from its first token on"},
     {"--json", NULL, TOOL_SWITCH, AT(json), (ALL & ~TOOL_CHAT & ~TOOL_BENCH) | TOOL_VERSION, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "JSON on standard output, everything else on standard error"},
     {"--json-lines", NULL, TOOL_SWITCH, AT(json_lines), TOOL_RUN | TOOL_CHAT | TOOL_TOKENIZE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "one JSON object a line"},

@@ -45,8 +45,10 @@ tool_line tool_lines_next(tool_lines *l, char **line, size_t *len) {
         return TOOL_LINE_END;
     *line = l->buffer + l->begin;
     *len = at ? (size_t)(at - *line) : l->end - l->begin;
-    (*line)[*len] = 0; /* there is room for it behind the last byte */
     l->begin += *len + (at != NULL);
+    if (*len && (*line)[*len - 1] == '\r') /* of files from elsewhere */
+        --*len;
+    (*line)[*len] = 0; /* there is room for it behind the last byte */
     return TOOL_LINE;
 }
 

@@ -13,7 +13,7 @@ typedef struct tool_lines {
 
 typedef enum tool_line { TOOL_LINE, TOOL_LINE_END, TOOL_LINE_INTERRUPTED } tool_line;
 
-/* The next line without its line break, zero-terminated, valid until the next call; the last line needs no break. An
+/* The next line without its line break (\n, or \r and \n), zero-terminated, valid until the next call; the last line needs no break. An
  * error of reading is an end. */
 tool_line tool_lines_next(tool_lines *l, char **line, size_t *len);
 void tool_lines_fini(tool_lines *l);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "tool_drafts.h"
+
 int tool_model_missing(void) {
     return tool_usage("MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download (hunch help models)");
 }
@@ -69,26 +71,43 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     return 0;
 }
 
+/* The + that ends a SPEC; NULL: it is the last. Within a path or a value a + stands for itself, unless a kind follows. */
+static char *spec_end(char *spec) {
+    const char *behind_kind = spec + strcspn(spec, ":=");
+    for (char *plus = spec; (plus = strchr(plus, '+')); plus++)
+        if (plus < behind_kind || tool_draft_kind_find(plus + 1, strcspn(plus + 1, ":,+")))
+            return plus;
+    return NULL;
+}
+
 void tool_method_init(tool_method *m, const char *const *specs, int n) {
     static const char *const by_default[] = {"auto"};
     if (n == 0) {
         specs = by_default;
         n = 1;
     }
-    size_t len = 0, parts = 1;
-    for (int i = 0; i < n; i++)
+    size_t len = 0, parts = 0;
+    for (int i = 0; i < n; i++) {
         len += strlen(specs[i]) + 1;
-    *m = (tool_method){.text = tool_alloc(len + 1, 1), .copy = tool_alloc(len + 1, 1)};
+        parts++;
+        for (const char *c = specs[i]; *c; c++)
+            parts += *c == '+';
+    }
+    *m = (tool_method){.text = tool_alloc(len + 1, 1),
+                       .copy = tool_alloc(len + 1, 1),
+                       .drafts = tool_alloc(parts, sizeof *m->drafts)};
+    char *at = m->copy;
     for (int i = 0; i < n; i++) {
         strcat(m->text, i ? "+" : "");
         strcat(m->text, specs[i]);
+        strcpy(at, specs[i]);
+        for (char *plus; (plus = spec_end(at)); at = plus + 1) {
+            m->drafts[m->n_drafts++] = at;
+            *plus = 0;
+        }
+        m->drafts[m->n_drafts++] = at;
+        at += strlen(at) + 1;
     }
-    for (const char *c = strcpy(m->copy, m->text); *c; c++)
-        parts += *c == '+';
-    m->drafts = tool_alloc(parts, sizeof *m->drafts);
-    char *rest = m->copy;
-    for (char *spec; (spec = strsep(&rest, "+"));)
-        m->drafts[m->n_drafts++] = spec;
 }
 
 void tool_method_fini(tool_method *m) {

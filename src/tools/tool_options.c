@@ -6,7 +6,7 @@
 #include "tool_flags.h"
 #include "tool_help.h"
 
-#include <limits.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +20,23 @@ static int unknown_flag(const char *flag, const tool_command *c) {
     return tool_usage("%s: unknown flag %s, see hunch %s --help", c->name, flag, c->name);
 }
 
+/* The end of a flag's range. The largest int64_t is no double: the table's is one more. */
+static const char *limit_text(double limit, char text[32]) {
+    if (limit >= (double)INT64_MAX)
+        snprintf(text, 32, "%" PRId64, INT64_MAX);
+    else
+        snprintf(text, 32, limit == floor(limit) ? "%.0f" : "%g", limit);
+    return text;
+}
+
 static int bad_number(const tool_command *c, const tool_flag *o, const char *name, const char *s) {
     static const char *const what[] = {[TOOL_INT] = "a whole number", [TOOL_INT64] = "a whole number", [TOOL_REAL] = "a number",
                                        [TOOL_ABOVE] = "a number", [TOOL_PAIR] = "two numbers A,B",
                                        [TOOL_INTS] = "a list of whole numbers"};
     bool above = o->kind == TOOL_ABOVE || o->kind == TOOL_PAIR;
-    if (o->max >= INT_MAX)
-        return tool_usage("%s: %s %s is not %s %s %.0f", c->name, name, s, what[o->kind],
-                          above ? "above" : "of at least", o->min);
-    return tool_usage("%s: %s %s is not %s %s %g%s %g", c->name, name, s, what[o->kind], above ? "above" : "from",
-                      o->min, above ? " and at most" : " to", o->max);
+    char least[32], most[32];
+    return tool_usage("%s: %s %s is not %s %s %s%s %s", c->name, name, s, what[o->kind], above ? "above" : "from",
+                      limit_text(o->min, least), above ? " and at most" : " to", limit_text(o->max, most));
 }
 
 static int set_ints(const tool_command *c, const tool_flag *o, const char *name, const char *s, tool_ints *list) {

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "tool_open.h"
@@ -84,9 +85,15 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
     return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
 }
 
+/* A byte order mark, which some editors put before a text, is no part of it. */
+static size_t mark_len(const char *data, size_t len) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    return len >= sizeof mark - 1 && memcmp(data, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+}
+
 int tool_rows_each(const char *data, size_t len, size_t flags, const char *path, tool_row_taker take, void *user) {
     int number = 0, code = 0;
-    for (const char *at = data, *stop = data + len; at < stop && !code;) {
+    for (const char *at = data + mark_len(data, len), *stop = data + len; at < stop && !code;) {
         const char *end = memchr(at, '\n', (size_t)(stop - at));
         size_t n = (size_t)((end ? end : stop) - at);
         number++;
@@ -170,9 +177,11 @@ static int conversation_take(tool_prompt *to, const json_t *row, const char *pat
 static int row_add(void *prompts, const json_t *row, const char *path, int line) {
     tool_prompts *p = prompts;
     if (!row_is_prompt(row))
-        return tool_usage("%s:%d: expected an object with \"prompt\" (text), \"messages\" or \"tokens\" (ids)", path,
-                          line);
+        return tool_usage("%s:%d: expected an object with \"prompt\" (text), \"messages\" or \"tokens\" (ids), one a line%s",
+                          path, line, p->n ? "" : "; a prompt that is JSON itself is given by -p");
     tool_prompt *to = prompt_add(p);
+    to->path = path;
+    to->line = line;
     json_t *id = json_object_get(row, "id");
     to->id = json_is_string(id) || json_is_integer(id) ? json_incref(id) : json_integer((json_int_t)p->n);
     const json_t *group = json_object_get(row, "group"), *text = json_object_get(row, "prompt"),
@@ -199,16 +208,36 @@ static int row_add(void *prompts, const json_t *row, const char *path, int line)
     return ids_from_json(json_object_get(row, "tokens"), where, &to->ids, &to->n_ids);
 }
 
-/* JSON lines: the first line that is not blank is an object that says what a prompt is. */
-static bool holds_rows(const char *data, size_t len) {
-    size_t i = 0;
-    while (i < len && strchr(" \t\r\n", data[i]) && data[i])
-        i++;
-    const char *end = memchr(data + i, '\n', len - i);
-    json_t *row = json_loadb(data + i, end ? (size_t)(end - data) - i : len - i, 0, NULL);
-    bool is = row && row_is_prompt(row);
+/* Whether what stands there begins with the line of an object one of whose keys says what a prompt is. */
+static bool names_prompt(const char *at) {
+    static const char *const keys[] = {"\"prompt\"", "\"messages\"", "\"tokens\""};
+    const char *end = at + strcspn(at, "\n");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        for (const char *key = at; (key = strstr(key, keys[i])) && key < end;) {
+            key += strlen(keys[i]);
+            if (key[strspn(key, " \t")] == ':')
+                return true;
+        }
+    return false;
+}
+
+/* JSON lines, or what was meant as such and is refused with its line rather than taken for a text: by the name of the file;
+ * by a first line that is an object; or one that is an object only nearly, spread over lines, or in an array. Other texts may
+ * begin with a brace, as code does. */
+static bool holds_rows(const char *path, const char *text) {
+    static const char blank[] = " \t\r\n";
+    const char *dot = strrchr(path, '.');
+    if (dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0))
+        return true;
+    text += strspn(text, blank);
+    json_t *row = json_loadb(text, strcspn(text, "\n"), JSON_ALLOW_NUL, NULL);
+    bool is = json_is_object(row);
     json_decref(row);
-    return is;
+    if (is)
+        return true;
+    if (*text == '[')
+        text += 1 + strspn(text + 1, blank);
+    return *text == '{' && names_prompt(text + 1 + strspn(text + 1, blank));
 }
 
 /* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
@@ -238,6 +267,8 @@ int tool_text_read(tool_prompt *p, const tool_options *o) {
         return tool_tokens_read(o->tokens_file, &p->ids, &p->n_ids);
     if (p->path) {
         code = tool_file_read(p->path, &p->text, &p->len);
+        if (strcmp(p->path, "-") == 0)
+            p->path = "standard input";
         if (!code && p->len == 0 && !o->file && !o->prompt)
             code = tool_usage("no prompt: standard input is empty; give TEXT, -f FILE or --prompt-tokens FILE");
         return code;
@@ -256,8 +287,13 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         return code;
     }
     const bool from_file = one.path != NULL;
-    if (from_file && holds_rows(one.text, one.len)) {
-        code = tool_rows_each(one.text, one.len, 0, o->file ? o->file : "standard input", row_add, p);
+    if (from_file) {
+        size_t mark = mark_len(one.text, one.len);
+        one.len -= mark;
+        memmove(one.text, one.text + mark, one.len + 1);
+    }
+    if (from_file && holds_rows(one.path, one.text)) {
+        code = tool_rows_each(one.text, one.len, JSON_ALLOW_NUL, one.path, row_add, p);
         tool_prompt_fini(&one);
         return code;
     }
@@ -269,6 +305,15 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
     free(prompt_add(p)->group);
     p->items[0] = one;
     return 0;
+}
+
+const char *tool_prompt_where(const tool_prompt *p, char *out, size_t size) {
+    out[0] = 0;
+    if (p->line)
+        snprintf(out, size, "%.1000s:%d: ", p->path, p->line);
+    else if (p->path)
+        snprintf(out, size, "%.1000s: ", p->path);
+    return out;
 }
 
 void tool_prompt_fini(tool_prompt *p) {

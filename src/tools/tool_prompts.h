@@ -11,7 +11,8 @@
 typedef struct tool_prompt {
     json_t *id;       /* as the file gave it, else its number from 1 on */
     char *group;      /* "" if none */
-    const char *path; /* of the file that the text comes from, "-": standard input; NULL: it was said */
+    const char *path; /* of the file that it comes from, as messages name it; NULL: it was said, or is a token file */
+    int line;         /* of the row there; 0: the file is a text */
     char *text;       /* NULL: ids or messages were given */
     size_t len;
     json_t *messages; /* of a row that is a conversation; NULL: none */
@@ -42,11 +43,13 @@ int tool_rows_each(const char *data, size_t len, size_t flags, const char *path,
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
 
 /* Prompts of -p, -f and --tokens, at most one of which may be given; of standard input where none is, unless that is a
- * terminal. Files may hold JSON lines. */
+ * terminal. Files may hold JSON lines; a byte order mark before them or before a text is dropped. */
 int tool_prompts_read(tool_prompts *p, const tool_options *o);
 /* One text, as it is, of -p or -f, or the ids of --tokens. */
 int tool_text_read(tool_prompt *p, const tool_options *o);
 void tool_prompts_fini(tool_prompts *p);
 void tool_prompt_fini(tool_prompt *p);
+/* What a message of a prompt begins with: "FILE:LINE: ", "FILE: " or nothing. Returns out. */
+const char *tool_prompt_where(const tool_prompt *p, char *out, size_t size);
 
 #endif

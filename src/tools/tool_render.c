@@ -2,6 +2,7 @@
 /* tool_render.c - see tool_render.h. */
 #include "tool_render.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,12 +45,19 @@ static int tools_read(json_t *args, const char *path) {
     return code;
 }
 
+int tool_template_file_read(const char *path, char **text) {
+    size_t len;
+    int code = tool_file_read(path, text, &len);
+    if (code || strlen(*text) == len)
+        return code;
+    free(*text);
+    *text = NULL;
+    return tool_usage("%s: a zero byte, not the text of a template", path);
+}
+
 int tool_template_open(tool_template *t, const tool_options *o) {
     *t = (tool_template){.raw = o->raw, .path = o->chat_template_file, .args = json_object()};
-    size_t len;
-    int code = t->path ? tool_file_read(t->path, &t->text, &len) : 0;
-    if (!code && t->text && strlen(t->text) != len)
-        code = tool_usage("%s: a zero byte, not the text of a template", t->path);
+    int code = t->path ? tool_template_file_read(t->path, &t->text) : 0;
     for (int i = 0; i < o->template_args.n && !code; i++)
         code = arg_set(t->args, o->template_args.items[i]);
     return code || !o->chat_tools_file ? code : tools_read(t->args, o->chat_tools_file);
@@ -83,15 +91,24 @@ static void ids_take(hunch_token **to, size_t *n_to, const hunch_token *ids, siz
     *n_to = n;
 }
 
+/* The functions below give the exit code and leave the message in err, so that it can say of which prompt it is. */
+TOOL_PRINTF(3, 4) static int fail(hunch_error *err, hunch_status status, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    va_end(args);
+    return (int)(err->status = status);
+}
+
 /* rendered: the text comes from a template. */
-static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered) {
-    hunch_error err = {0};
+static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered, hunch_error *err) {
     hunch_token *ids;
     size_t n;
-    if (hunch_tokenize(m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids,
-                       &n, &err) != HUNCH_OK)
-        return tool_failed(&err);
-    int code = n == 0 ? tool_usage("the prompt is empty") : 0;
+    hunch_status s = hunch_tokenize(
+        m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids, &n, err);
+    if (s != HUNCH_OK)
+        return (int)s;
+    int code = n == 0 ? fail(err, HUNCH_USAGE, "the prompt is empty") : 0;
     if (!code)
         ids_take(&out->ids, &out->n, ids, n);
     hunch_free(ids);
@@ -108,33 +125,30 @@ static bool opens_think(const char *text, size_t len) {
 
 /* tools: of this conversation alone, instead of --tools; NULL: none. */
 static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
-                           json_t *tools) {
+                           json_t *tools, hunch_error *err) {
     json_t *vars = json_copy(t->args);
     char *dump = NULL, *text = NULL;
     size_t len;
-    hunch_error err = {0};
     if (vars && json_object_set(vars, "messages", messages) == 0 &&
         (!tools || json_object_set(vars, "tools", tools) == 0))
         dump = json_dumps(vars, 0);
     json_decref(vars);
-    if (!dump) {
-        tool_message("out of memory for the chat template");
-        return HUNCH_NO_MEMORY;
-    }
-    int code = 0;
-    if (hunch_chat_render_with(m, t->text, dump, &text, &len, &err) == HUNCH_OK) {
+    if (!dump)
+        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
+    hunch_error why = {0};
+    int code = (int)hunch_chat_render_with(m, t->text, dump, &text, &len, &why);
+    if (code == 0) {
         out->thinks = opens_think(text, len);
-        code = ids_of(out, m, text, len, true);
+        code = ids_of(out, m, text, len, true, err);
     } else {
-        code = (int)err.status;
-        tool_message("%s%s%s", t->path ? t->path : "", t->path ? ": " : "", err.message);
+        fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
     }
     hunch_free(text);
     free(dump);
     return code;
 }
 
-static int contents_join(tool_rendered *out, const hunch_model *m, const json_t *messages) {
+static int contents_join(tool_rendered *out, const hunch_model *m, const json_t *messages, hunch_error *err) {
     char *text = NULL;
     size_t i, len = 0, cap = 0;
     const json_t *message;
@@ -146,77 +160,91 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
             memcpy(text + len, json_string_value(content), n);
         len += n;
     }
-    int code = ids_of(out, m, text ? text : "", len, false);
+    int code = ids_of(out, m, text ? text : "", len, false, err);
     free(text);
     return code;
 }
 
-int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages) {
+static int messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
+                           hunch_error *err) {
     *out = (tool_rendered){0};
-    return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL) : contents_join(out, m, messages);
+    return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL, err) : contents_join(out, m, messages, err);
+}
+
+int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages) {
+    hunch_error err = {0};
+    return messages_render(out, t, m, messages, &err) ? tool_failed(&err) : 0;
 }
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 
-static int message_render(tool_rendered *out, const tool_prompt *p, const hunch_model *m, const tool_template *t) {
+static int message_render(tool_rendered *out, const tool_prompt *p, const hunch_model *m, const tool_template *t,
+                          hunch_error *err) {
     json_t *messages = json_pack("[{s:s,s:o}]", "role", "user", "content", json_stringn(p->text, p->len));
-    if (!messages) {
-        tool_message("out of memory for the chat template");
-        return HUNCH_NO_MEMORY;
-    }
-    int code = tool_messages_render(out, t, m, messages);
+    if (!messages)
+        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
+    int code = messages_render(out, t, m, messages, err);
     json_decref(messages);
     return code;
 }
 
 /* The conversation of a row. */
-static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
+static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     tool_rendered r = {0};
     int code;
     if (tool_template_used(t, m))
-        code = template_render(&r, t, m, p->messages, p->tools);
+        code = template_render(&r, t, m, p->messages, p->tools, err);
     else if (p->tools)
-        code = tool_usage("\"tools\": there is no chat template that would tell the model of them");
+        code = fail(err, HUNCH_USAGE, "\"tools\": there is no chat template that would tell the model of them");
     else
-        code = contents_join(&r, m, p->messages);
+        code = contents_join(&r, m, p->messages, err);
     p->ids = r.ids;
     p->n_ids = r.n;
     p->thinks = r.thinks;
     return code;
 }
 
-static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
+static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     if (p->len == 0)
-        return tool_usage("the prompt is empty");
+        return fail(err, HUNCH_USAGE, "the prompt is empty");
     size_t valid = tool_utf8_valid(p->text, p->len);
     if (valid < p->len)
-        return tool_usage("the prompt is not valid UTF-8 at byte %zu", valid);
+        return fail(err, HUNCH_USAGE, "the prompt is not valid UTF-8 at byte %zu", valid);
     tool_rendered r = {0};
-    int code = t ? message_render(&r, p, m, t) : ids_of(&r, m, p->text, p->len, false);
+    int code = t ? message_render(&r, p, m, t, err) : ids_of(&r, m, p->text, p->len, false, err);
     p->ids = r.ids;
     p->n_ids = r.n;
     p->thinks = r.thinks;
     return code;
 }
 
-static int prediction_ids(tool_prompt *p, const hunch_model *m) {
-    hunch_error err = {0};
+static int prediction_ids(tool_prompt *p, const hunch_model *m, hunch_error *err) {
     hunch_token *ids;
     size_t n;
-    if (hunch_tokenize(m, p->prediction, p->prediction_len, 0, &ids, &n, &err) != HUNCH_OK)
-        return tool_failed(&err);
+    hunch_status s = hunch_tokenize(m, p->prediction, p->prediction_len, 0, &ids, &n, err);
+    if (s != HUNCH_OK)
+        return (int)s;
     ids_take(&p->prediction_ids, &p->n_prediction, ids, n);
     hunch_free(ids);
     return 0;
 }
 
-int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
+static int prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
     if ((p->text || p->messages) && !info.has_tokenizer)
-        return tool_usage("the model has no tokenizer: give token ids with --tokens FILE instead of text");
+        return fail(err, HUNCH_USAGE, "the model has no tokenizer: give token ids with --tokens FILE instead of text");
     if (p->prediction && !info.has_tokenizer)
-        return tool_usage("the model has no tokenizer: \"prediction\", a text, cannot be used");
-    int code = p->messages ? conversation_ids(p, m, t) : p->text ? text_ids(p, m, t) : 0;
-    return code || !p->prediction ? code : prediction_ids(p, m);
+        return fail(err, HUNCH_USAGE, "the model has no tokenizer: \"prediction\", a text, cannot be used");
+    int code = p->messages ? conversation_ids(p, m, t, err) : p->text ? text_ids(p, m, t, err) : 0;
+    return code || !p->prediction ? code : prediction_ids(p, m, err);
+}
+
+int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
+    hunch_error err = {0};
+    char where[1100];
+    int code = prompt_ids(p, m, t, &err);
+    if (code)
+        tool_message("%s%s", tool_prompt_where(p, where, sizeof where), err.message);
+    return code;
 }

@@ -15,6 +15,8 @@ typedef struct tool_template {
     json_t *args;     /* object of --template-arg and --tools */
 } tool_template;
 
+/* The text of a template, to be freed with free; one that holds a zero byte, which would cut it, is wrong usage. */
+int tool_template_file_read(const char *path, char **text);
 /* Reads what the flags name, before a model is there. */
 int tool_template_open(tool_template *t, const tool_options *o);
 void tool_template_fini(tool_template *t);
