@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* special_file_test.c - what a command writes into a pipe or a device goes there, and it stays what it was: root's /dev/null too. */
+/* special_file_test.c - what a command writes into a pipe, a device or what is open already goes there, and it stays what it was:
+ * root's /dev/null and /dev/stdout too. A link stays, and what it leads to is written. What was closed when the command began
+ * stays closed. */
 #include "command.h"
 
 static void test_pipe(void **state) {
@@ -21,7 +23,114 @@ static void test_pipe(void **state) {
     assert_true(S_ISFIFO(st.st_mode));
 }
 
+/* What writes a file that somebody named; -o is its last argument. */
+static const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once", "-o", NULL};
+static const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", NULL};
+static const struct {
+    const char *const *args;
+    const char *magic;
+} writers[] = {{logits, "\x93NUMPY"}, {convert, "GGUF"}};
+
+static void write_to(int writer, const char *path, const char *out) {
+    const char *args[8] = {NULL};
+    int n = 0;
+    for (; writers[writer].args[n]; n++)
+        args[n] = writers[writer].args[n];
+    args[n] = path;
+    const int code = child_wait(command_start(args, out, path_of("err")));
+    if (code != 0)
+        fail_msg("%s to %s: code %d, %s", args[0], path, code, file_read(path_of("err"), NULL));
+}
+
+static void link_make(const char *to, const char *at) {
+    unlink(at);
+    assert_int_equal(symlink(to, at), 0);
+}
+
+static void link_check(const char *at, const char *to) {
+    char text[400] = "";
+    if (readlink(at, text, sizeof text - 1) < 0 || strcmp(text, to) != 0)
+        fail_msg("%s is not a link to %s any more", at, to);
+}
+
+/* The file of what writes with this number, and nothing that it was made under. */
+static void whole_check(int writer, const char *path) {
+    size_t len;
+    char *text = file_read(path, &len), partial[400];
+    if (len < 2000 || memcmp(text, writers[writer].magic, strlen(writers[writer].magic)) != 0)
+        fail_msg("%s: %zu bytes that are not the file", path, len);
+    free(text);
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    assert_int_equal(access(partial, F_OK), -1);
+}
+
+static void test_links(void **state) {
+    (void)state;
+    char target[400], dangling[400];
+    assert_int_equal(mkdir(path_of("other"), 0700), 0);
+    snprintf(target, sizeof target, "%s/real", path_of("other"));
+    snprintf(dangling, sizeof dangling, "%s/new", path_of("other"));
+    for (int i = 0; i < 2; i++) {
+        test_file_write(target, "old", 3);
+        unlink(dangling);
+        link_make("other/real", path_of("link")); /* read from where the link is, not from where we are */
+        link_make(path_of("link"), path_of("link to it"));
+        link_make("other/new", path_of("dangling"));
+        write_to(i, path_of("link to it"), path_of("out"));
+        link_check(path_of("link to it"), path_of("link"));
+        link_check(path_of("link"), "other/real");
+        whole_check(i, target);
+        write_to(i, path_of("dangling"), path_of("out"));
+        link_check(path_of("dangling"), "other/new");
+        whole_check(i, dangling);
+    }
+    link_make("ring", path_of("ring"));
+    refused(1, "symbolic links", "logits", "-m", STORIES, "-p", "Once", "-o", path_of("ring"));
+    refused(1, "symbolic links", "convert", "-m", STORIES_HF, "-o", path_of("ring"));
+}
+
+/* Names like /dev/stdout, where standard output is a file: rename would put a file in the place of the link. */
+static void test_open_already(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        link_make("/proc/self/fd/1", path_of("my stdout"));
+        write_to(i, path_of("my stdout"), path_of("said"));
+        link_check(path_of("my stdout"), "/proc/self/fd/1");
+        whole_check(i, path_of("said"));
+    }
+    const int fd = open(path_of("said"), O_WRONLY | O_TRUNC); /* the command has it too, as its third */
+    assert_true(fd >= 0);
+    char name[40];
+    assert_int_equal(write(fd, "before ", 7), 7);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    link_make(name, path_of("my third"));
+    write_to(0, path_of("my third"), path_of("out"));
+    close(fd);
+    link_check(path_of("my third"), name);
+    char *text = file_read(path_of("said"), NULL);
+    assert_memory_equal(text, "before \x93NUMPY", 13);
+    free(text);
+}
+
+/* A link that somebody left where the partial file goes: what it leads to is not ours. */
+static void test_planted(void **state) {
+    (void)state;
+    char partial[400];
+    for (int i = 0; i < 2; i++) {
+        const char *theirs = text_write("theirs", "theirs");
+        snprintf(partial, sizeof partial, "%s.partial", path_of("made"));
+        unlink(path_of("made"));
+        link_make(theirs, partial);
+        write_to(i, path_of("made"), path_of("out"));
+        whole_check(i, path_of("made"));
+        char *text = file_read(theirs, NULL);
+        assert_string_equal(text, "theirs");
+        free(text);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pipe)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pipe), cmocka_unit_test(test_links), cmocka_unit_test(test_open_already),
+                                       cmocka_unit_test(test_planted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
