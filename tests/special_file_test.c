@@ -129,8 +129,53 @@ static void test_planted(void **state) {
     }
 }
 
+/* Runs the command with a descriptor closed; its exit code, -SIGALRM where it never ends. */
+static int run_without(int closed, const char *const *args) {
+    const char *argv[16] = {HUNCH_COMMAND};
+    for (int i = 0; args[i]; i++)
+        argv[i + 1] = args[i];
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const int in = open("/dev/null", O_RDONLY), out = open(path_of("out"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        const int err = open(path_of("err"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+            _exit(99);
+        for (int fd = 3; fd < 64; fd++)
+            close(fd);
+        close(closed);
+        alarm(20);
+        signal(SIGALRM, SIG_DFL);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(98);
+    }
+    return child_wait(child);
+}
+
+/* Its number is nobody's: neither waited for nor written to by mistake. */
+static void test_closed(void **state) {
+    (void)state;
+    static const struct {
+        int closed, code;
+        const char *says; /* on standard error; NULL: that is what is closed */
+        const char *args[10];
+    } cases[] = {{0, 0, "", {"chat", "-m", STORIES}},
+                 {0, 1, "-: Bad file descriptor", {"run", "-m", STORIES, "-f", "-", "-n", "5"}},
+                 {0, 0, "5 tokens", {"run", "-m", STORIES, "-p", "Once", "-n", "5"}},
+                 {1, 1, "standard output: Bad file descriptor", {"run", "-m", STORIES, "-p", "Once", "-n", "5", "--json"}},
+                 {1, 1, "/proc/self/fd/1: ", {"logits", "-m", STORIES, "-p", "Once", "-o", "/proc/self/fd/1"}},
+                 {2, 0, NULL, {"run", "-m", STORIES, "-p", "Once", "-n", "5"}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int code = run_without(cases[i].closed, cases[i].args);
+        char *said = file_read(path_of("err"), NULL);
+        if (code != cases[i].code || (cases[i].says ? !strstr(said, cases[i].says) : *said))
+            fail_msg("%s without %d: code %d, said \"%s\"", cases[i].args[0], cases[i].closed, code, said);
+        free(said);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pipe), cmocka_unit_test(test_links), cmocka_unit_test(test_open_already),
-                                       cmocka_unit_test(test_planted)};
+                                       cmocka_unit_test(test_planted), cmocka_unit_test(test_closed)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
