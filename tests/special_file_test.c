@@ -4,25 +4,6 @@
  * stays closed. */
 #include "command.h"
 
-static void test_pipe(void **state) {
-    (void)state;
-    const char *path = path_of("pipe");
-    char magic[6] = "", rest[4096];
-    struct stat st;
-    assert_int_equal(mkfifo(path, 0600), 0);
-    const char *const args[] = {"logits", "-m", STORIES, "-p", "Once", "-o", path, NULL};
-    const pid_t child = command_start(args, path_of("out"), path_of("err"));
-    const int fd = open(path, O_RDONLY);
-    assert_true(fd >= 0);
-    assert_int_equal(read(fd, magic, sizeof magic), sizeof magic);
-    while (read(fd, rest, sizeof rest) > 0) continue;
-    close(fd);
-    assert_int_equal(child_wait(child), 0);
-    assert_memory_equal(magic, "\x93NUMPY", 6);
-    assert_int_equal(stat(path, &st), 0);
-    assert_true(S_ISFIFO(st.st_mode));
-}
-
 /* What writes a file that somebody named; -o is its last argument. */
 static const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once", "-o", NULL};
 static const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", NULL};
@@ -31,15 +12,39 @@ static const struct {
     const char *magic;
 } writers[] = {{logits, "\x93NUMPY"}, {convert, "GGUF"}};
 
-static void write_to(int writer, const char *path, const char *out) {
+static pid_t writer_start(int writer, const char *path, const char *out) {
     const char *args[8] = {NULL};
     int n = 0;
     for (; writers[writer].args[n]; n++)
         args[n] = writers[writer].args[n];
     args[n] = path;
-    const int code = child_wait(command_start(args, out, path_of("err")));
+    return command_start(args, out, path_of("err"));
+}
+
+static void test_pipe(void **state) {
+    (void)state;
+    const char *path = path_of("pipe");
+    char magic[6] = "", rest[4096];
+    struct stat st;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (int i = 0; i < 2; i++) {
+        const pid_t child = writer_start(i, path, path_of("out"));
+        const int fd = open(path, O_RDONLY);
+        assert_true(fd >= 0);
+        assert_int_equal(read(fd, magic, sizeof magic), sizeof magic);
+        while (read(fd, rest, sizeof rest) > 0) continue;
+        close(fd);
+        assert_int_equal(child_wait(child), 0);
+        assert_memory_equal(magic, writers[i].magic, strlen(writers[i].magic));
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(S_ISFIFO(st.st_mode));
+    }
+}
+
+static void write_to(int writer, const char *path, const char *out) {
+    const int code = child_wait(writer_start(writer, path, out));
     if (code != 0)
-        fail_msg("%s to %s: code %d, %s", args[0], path, code, file_read(path_of("err"), NULL));
+        fail_msg("%s to %s: code %d, %s", writers[writer].args[0], path, code, file_read(path_of("err"), NULL));
 }
 
 static void link_make(const char *to, const char *at) {
@@ -71,7 +76,9 @@ static void test_links(void **state) {
     snprintf(target, sizeof target, "%s/real", path_of("other"));
     snprintf(dangling, sizeof dangling, "%s/new", path_of("other"));
     for (int i = 0; i < 2; i++) {
+        struct stat st;
         test_file_write(target, "old", 3);
+        assert_int_equal(chmod(target, 0620), 0); /* nobody gets to see what only its owner could */
         unlink(dangling);
         link_make("other/real", path_of("link")); /* read from where the link is, not from where we are */
         link_make(path_of("link"), path_of("link to it"));
@@ -80,6 +87,8 @@ static void test_links(void **state) {
         link_check(path_of("link to it"), path_of("link"));
         link_check(path_of("link"), "other/real");
         whole_check(i, target);
+        assert_int_equal(stat(target, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0620);
         write_to(i, path_of("dangling"), path_of("out"));
         link_check(path_of("dangling"), "other/new");
         whole_check(i, dangling);

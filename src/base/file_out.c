@@ -117,6 +117,8 @@ static hunch_status file_make(hn_out *o, const char *path, bool shared, hunch_er
     o->partial = hn_alloc(bytes);
     if (!o->partial) return hn_fail_memory(err, path, bytes);
     o->fd = !o->place ? straight_open(o, path, bytes) : shared ? unique_open(o, bytes) : alone_open(o, bytes);
+    struct stat old;
+    if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* who may read it stays */
     if (!fails(o->fd)) return HUNCH_OK;
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->partial, strerror(errno));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_out.h - writing a file so that it is there whole or not at all: under another name beside it, renamed at the end.
- * Until then what had the name before stays. Errors name the path. */
+ * Until then what had the name before stays; its permissions pass on. Errors name the path. */
 #ifndef HN_FILE_OUT_H
 #define HN_FILE_OUT_H
 #include "base/status.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int file_failed(const tool_file *f, int error) {
@@ -32,6 +33,9 @@ int tool_file_begin(tool_file *f, const char *path) {
     if (f->place)
         unlink(f->partial); /* of an earlier process; a link there would lead to somebody's file */
     f->file = fopen(f->partial, f->place ? "wbx" : "ab");
+    struct stat old;
+    if (f->file && f->place && stat(f->place, &old) == 0)
+        fchmod(fileno(f->file), old.st_mode & 0777); /* who may read it stays */
     return f->file ? 0 : file_failed(f, errno);
 }
 
