@@ -121,6 +121,27 @@ static void test_open_already(void **state) {
     free(text);
 }
 
+/* Another user's link in a folder like /tmp, where the system does not follow it: neither do we. */
+static void test_link_of_another(void **state) {
+    (void)state;
+    char link[400];
+    const char *ours = text_write("ours", "ours");
+    assert_int_equal(mkdir(path_of("tmp"), 0700), 0);
+    assert_int_equal(chmod(path_of("tmp"), 01777), 0);
+    snprintf(link, sizeof link, "%s/out", path_of("tmp"));
+    link_make(ours, link);
+    if (lchown(link, 12345, 12345) != 0 || access(link, F_OK) == 0) { /* as fs.protected_symlinks says */
+        print_message("not shown: this user cannot make one, or this system follows it\n");
+        skip();
+    }
+    refused(1, "Permission denied", "logits", "-m", STORIES, "-p", "Once", "-o", link);
+    refused(1, "Permission denied", "convert", "-m", STORIES_HF, "-o", link);
+    link_check(link, ours);
+    char *text = file_read(ours, NULL);
+    assert_string_equal(text, "ours");
+    free(text);
+}
+
 /* A link that somebody left where the partial file goes: what it leads to is not ours. */
 static void test_planted(void **state) {
     (void)state;
@@ -185,6 +206,7 @@ static void test_closed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pipe), cmocka_unit_test(test_links), cmocka_unit_test(test_open_already),
+                                       cmocka_unit_test(test_link_of_another),
                                        cmocka_unit_test(test_planted), cmocka_unit_test(test_closed)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -66,12 +66,13 @@ hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
     struct stat st;
     bool straight = false;
     *place = NULL;
+    /* By the system first: it knows links that nobody should follow, such as other users' in /tmp. */
+    const bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) return write_fail(path, err);
     errno = strlen(path) < sizeof at ? links_follow(strcpy(at, path), &straight) : ENAMETOOLONG;
     if (errno) return write_fail(path, err);
-    if (straight) return HUNCH_OK;
-    if (stat(at, &st) == 0 && S_ISDIR(st.st_mode))
-        return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
-    if (stat(at, &st) == 0 && !S_ISREG(st.st_mode)) return HUNCH_OK;
+    if (there && S_ISDIR(st.st_mode)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
+    if (straight || (there && !S_ISREG(st.st_mode))) return HUNCH_OK;
     *place = hn_strdup(at);
     return *place ? HUNCH_OK : hn_fail_memory(err, path, strlen(at));
 }
