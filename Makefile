@@ -89,23 +89,27 @@ musl: all deps-musl
 fuzz: deps
 	./scripts/fuzz.sh grow $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
+# The shell reads names from the environment: there they may hold spaces and quotes.
+demo: export MODEL := $(MODEL)
 demo: deps
 	@$(MAKE) --no-print-directory all
-	@model='$(MODEL)'; \
+	@model=$$MODEL; \
 	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
 	./scripts/demo.sh build/hunch "$$model"
 
 # The prefix decides where a distribution has its libraries, so it is told before the build.
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export DESTDIR := $(DESTDIR)
 install: all
-	@$(USER_BUILD) -DCMAKE_INSTALL_PREFIX='$(abspath $(PREFIX))' > /dev/null
+	@[[ $$PREFIX == /* ]] || PREFIX=$$PWD/$$PREFIX; $(USER_BUILD) -DCMAKE_INSTALL_PREFIX="$$PREFIX" > /dev/null
 	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared hunch_pages
-	@DESTDIR='$(DESTDIR)' cmake --install build
+	@cmake --install build
 
 # Of the last install; of the folders only hunch's own.
 uninstall:
 	@test -f build/install_manifest.txt || { echo "build/install_manifest.txt is missing: nothing was installed from here" >&2; exit 1; }
-	@(cat build/install_manifest.txt; echo) | sed -n 's|^/|$(DESTDIR)/|p' | while IFS= read -r f; do \
-		rm -f "$$f"; d=$${f%/*}; \
+	@(cat build/install_manifest.txt; echo) | while IFS= read -r f; do \
+		[[ $$f == /* ]] || continue; f=$$DESTDIR$$f; rm -f "$$f"; d=$${f%/*}; \
 		while [[ $$d == */hunch || $$d == */hunch/* ]] && rmdir "$$d" 2> /dev/null; do d=$${d%/*}; done; done
 
 deb:

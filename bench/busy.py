@@ -29,11 +29,16 @@ def stranger_build(folder):
 
 class Strangers:
     def __init__(self, command, n, nice):
-        self.running = [subprocess.Popen(["nice", "-n", str(nice)] + command) for _ in range(n)]
-        time.sleep(0.3)
-        for p in self.running:
-            if p.poll() is not None:
+        self.running = []
+        try:
+            for _ in range(n):
+                self.running.append(subprocess.Popen(["nice", "-n", str(nice)] + command))
+            time.sleep(0.3)
+            if any(p.poll() is not None for p in self.running):
                 sys.exit("busy.py: the stranger ended by itself")
+        except BaseException: # nobody else knows of them yet
+            self.end()
+            raise
 
     def end(self):
         for p in self.running:

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages hunch, libhunch0.N and libhunch-dev of this tree into build-deb/ (or the folder given), as any user,
-# without network. DEB_BUILD_OPTIONS=nocheck leaves the tests out. scripts/deps.sh deb installs what it needs.
+# without network. DEB_BUILD_OPTIONS=nocheck leaves the tests out. scripts/deps.sh deb installs what it needs. Of what is in that
+# folder only files of the same names are replaced; build-deb/ is this tree's own, and has nothing else afterwards.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || rm -rf build-deb
 out=${1:-build-deb}
 name=${DEBFULLNAME:-hunch maintainers} mail=${DEBEMAIL:-hunch@localhost.localdomain}
 number() { sed -n "s/^#define HUNCH_VERSION_$1 //p" include/hunch/hunch.h; }
@@ -14,8 +16,9 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || stat -c %Y 
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-rm -rf "$out"/hunch-* "$out"/*.deb "$out"/*.buildinfo "$out"/*.changes
-source=$out/hunch-$version
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+source=$work/hunch-$version
 ./scripts/export-tree.sh "$source"
 find "$source" -exec touch -h -d "@$epoch" {} + # files that are older than it keep their own time in a package
 cp -r packaging/debian "$source/debian"
@@ -26,5 +29,9 @@ sed -i -e "s/@VERSION@/$version/; s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$na
     -e "s/@DATE@/$(LC_ALL=C date -u -R -d "@$epoch")/" control changelog "libhunch$soversion.symbols"
 cd ..
 SOURCE_DATE_EPOCH=$epoch DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JOBS:-$(nproc)}" dpkg-buildpackage -b -us -uc
+cd "$work"
 rm -rf "$source"
-ls -l "$out"/*.deb
+made=(*)
+mv -f "${made[@]}" "$out/"
+cd "$out"
+ls -l "${made[@]}"

@@ -5,6 +5,7 @@
 set -euo pipefail
 
 missing=()
+read -ra cc <<< "${CC:-cc}" # with its flags, or ccache before it
 need() { # package, then a command that succeeds where the package (or another one like it) is there
     local package=$1
     shift
@@ -21,14 +22,14 @@ links() { # compiler and flags: they make a program of the C on standard input
     return $code
 }
 header_links() { # the C library's own headers are there
-    echo 'int main(void) { return 0; }' | links "${CC:-cc}" -include stdio.h
+    echo 'int main(void) { return 0; }' | links "${cc[@]}" -include stdio.h
 }
 fuzzer_links() {
     echo 'int LLVMFuzzerTestOneInput(const char *p, long n) { return n < 0 && *p; }' | links clang -fsanitize=fuzzer,address,undefined
 }
 
 need make make --version
-need gcc "${CC:-cc}" --version
+need gcc "${cc[@]}" --version
 need g++ c++ --version
 need libc6-dev header_links
 need cmake cmake --version

@@ -59,13 +59,15 @@ build() { # package, options of its CMake
     run cmake -S "$source" -B "$source/build-musl" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=musl-gcc \
         -DCMAKE_INSTALL_PREFIX="$folder" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF "${@:2}"
     run cmake --build "$source/build-musl" -j "${JOBS:-$(nproc)}"
-    run cmake --install "$source/build-musl"
+    run env DESTDIR="$work/made" cmake --install "$source/build-musl"
 }
 build jansson -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
 build pcre2 -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TESTS=OFF
 build utf8proc -DUTF8PROC_ENABLE_TESTING=OFF
 build cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
+made=$work/made$folder
 # It has a name of its own for the static one, and builds a shared one all the same.
-rm "$folder"/lib/libcmocka.so*
-mv "$folder/lib/libcmocka-static.a" "$folder/lib/libcmocka.a"
+rm "$made"/lib/libcmocka.so*
+mv "$made/lib/libcmocka-static.a" "$made/lib/libcmocka.a"
+cp -a "$made/." "$folder/"
 touch "$folder/complete"

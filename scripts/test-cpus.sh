@@ -115,6 +115,6 @@ for QEMU_CPU in "${processors[@]}"; do
             --temperature $temperature
     done
     mapfile -t tests < <(printf '%s\n' "${files[@]}" | grep -E "$depends" | sed 's|.*/||; s/\.c$//')
-    echo "passed in $((SECONDS - began)) s; the longest:" $(sort -rn "$out/times" | head -n 5 | awk '{print $2, $1 " s;"}')
+    echo "passed in $((SECONDS - began)) s; the longest:$(sort -rn "$out/times" | head -n 5 | awk '{printf " %s %s s;", $2, $1}')"
 done
 echo "$same results of tiny models, each the same as this machine's"

@@ -13,16 +13,16 @@ files() { # what packages leave: everything but logs, dpkg's own books and the f
     (cd "$root" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/log -o -path ./var/lib/dpkg \
         -o -path ./var/cache \) -prune -o -print | sort)
 }
-trap 'rm -rf "$root/tmp/hunch-test"' EXIT
-rm -rf "$root/tmp/hunch-test"
-mkdir -p "$root/tmp/hunch-test"
-cp "$debs"/*.deb "$here/tests/data/models/stories260K/stories260K.f32.gguf" "$root/tmp/hunch-test/"
-files > "$root/tmp/hunch-test/before"
+work=$(mktemp -d "$root/tmp/hunch-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+at=${work#"$root"}
+cp "$debs"/{hunch,libhunch[0-9]*,libhunch-dev}_*.deb "$here/tests/data/models/stories260K/stories260K.f32.gguf" "$work/"
+rm -f "$work"/*-dbgsym_*
+files > "$work/before"
 
-inside sh -ec 'cd /tmp/hunch-test && rm -f *-dbgsym_* && dpkg -i *.deb'
-cat > "$root/tmp/hunch-test/try.sh" <<'END'
+inside sh -ec "cd $at && dpkg -i *.deb"
+cat > "$work/try.sh" <<'END'
 set -e
-cd /tmp/hunch-test
 hunch --version
 test -e /usr/share/man/man1/hunch.1.gz && test -e /usr/share/bash-completion/completions/hunch
 hunch run -m stories260K.f32.gguf -p "Once upon a time" -n 60 > said 2> log
@@ -35,9 +35,9 @@ ldd ./stream_chat | grep libhunch
 head -c $(($(wc -c < said) - 1)) text | cmp -n $(($(wc -c < said) - 1)) - said
 ./many_sequences stories260K.f32.gguf "Once upon a time" " a girl" " a dog"
 END
-inside sh /tmp/hunch-test/try.sh || fail "as a user of the packages"
-mapfile -t packages < <(for f in "$debs"/*.deb; do dpkg-deb -f "$f" Package; done | grep -v dbgsym)
+inside sh -c "cd $at && sh try.sh" || fail "as a user of the packages"
+mapfile -t packages < <(for f in "$work"/*.deb; do dpkg-deb -f "$f" Package; done)
 inside dpkg --purge "${packages[@]}"
-files > "$root/tmp/hunch-test/after"
-diff "$root/tmp/hunch-test/before" "$root/tmp/hunch-test/after" || fail "the files above were left behind"
+files > "$work/after"
+diff "$work/before" "$work/after" || fail "the files above were left behind"
 echo "installed, used and purged without a trace: ${packages[*]}"

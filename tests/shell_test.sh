@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 command -v shellcheck > /dev/null || exit 77
 shopt -s globstar nullglob
 # SC2100 takes the names of folders (build=build-arm) for sums.
-exec shellcheck --severity=warning --exclude=SC2100 .ci/run scripts/**/*.sh tests/**/*.sh
+exec shellcheck --severity=warning --exclude=SC2100 .ci/run scripts/**/*.sh tests/**/*.sh bench/**/*.sh

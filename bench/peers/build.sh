@@ -52,13 +52,14 @@ name=llama.cpp
 [ -d "$source/ggml/src/iqk" ] && name=ik_llama.cpp
 commit=$(git -C "$source" rev-parse --short HEAD 2> /dev/null || echo unknown)
 
-links=
-# shellcheck disable=SC2044
-for library in $(find "$build" -name 'libllama.so' -o -name 'libggml*.so'); do
+set --
+while IFS= read -r library; do
     folder=$(dirname "$library")
-    links="$links -L$folder -Wl,-rpath,$folder -l$(basename "$library" .so | sed 's/^lib//')"
-done
+    set -- "$@" "-L$folder" -Xlinker -rpath -Xlinker "$folder" "-l$(basename "$library" .so | sed 's/^lib//')"
+done << END
+$(find "$build" -name 'libllama.so' -o -name 'libggml*.so')
+END
 # shellcheck disable=SC2086
 ${CC:-cc} -std=c11 -O3 -march=native -Wall -Wextra -I"$source/include" -I"$source/ggml/include" $defines \
-    -DPEER_NAME="\"$name\"" -DPEER_COMMIT="\"$commit\"" -o "$build/peer" "$here/peer.c" -Wl,--no-as-needed $links
+    -DPEER_NAME="\"$name\"" -DPEER_COMMIT="\"$commit\"" -o "$build/peer" "$here/peer.c" -Wl,--no-as-needed "$@"
 echo "$build/peer: $name $commit"

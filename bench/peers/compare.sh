@@ -13,11 +13,14 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 model=$1
 shift
+word() { # one word of a command, whatever is in it
+    printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
+}
 t="--threads ${THREADS:-2}"
 peer="{model} $t --context ${CONTEXT:-4096}"
 # An allocator that asks for huge pages; mapped files have none, so the weights are read into memory.
 huge='env GLIBC_TUNABLES=glibc.malloc.hugetlb=1'
-hunch=${HUNCH:-build/hunch} llama=${LLAMA:-build-llama/peer} ik=${IK:-build-ik/peer}
+hunch=$(word "${HUNCH:-build/hunch}") llama=$(word "${LLAMA:-build-llama/peer}") ik=$(word "${IK:-build-ik/peer}")
 
 for setting in ${SETTINGS:-llama:fa llama:nofa llama:norepack llama:huge ik:fa ik:nofa ik:repack ik:repack-huge ik:repack-nofa}; do
     case $setting in

@@ -83,6 +83,12 @@ typedef void (*hunch_progress)(void *user, uint64_t done, uint64_t total);
 /* For programs that take names from people: the name nearest to what was typed, NULL if none is near. */
 const char *hunch_nearest(const char *word, const char *const *names, size_t n);
 
+/* For programs that write a file under another name and rename it when it is whole: where to. *place is PATH with its links
+ * followed (they stay, and may lead to what is not there yet), to be freed with hunch_free. NULL: a file of that name would be in
+ * the place of a device, a pipe or what a process has open (/dev/stdout): to be opened and appended to as it is. Errors:
+ * HUNCH_FAILED (a folder, links that lead nowhere), HUNCH_NO_MEMORY. */
+hunch_status hunch_file_place(const char *path, char **place, hunch_error *err);
+
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {
@@ -421,8 +427,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
  * run), sums by type, tokenizer, "runs", and "refused" with the reason or "model" and "unused" (names of tensors). No byte of
  * a tensor is read. path: as of hunch_model_open. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
-/* Writes a Hugging Face folder as GGUF, weights as stored. Whole or not at all: until it is on disk it is OUT_PATH.partial, and
- * what had the name stays; a failure removes it. */
+/* Writes a Hugging Face folder as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
+ * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, saying how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,

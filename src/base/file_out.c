@@ -4,20 +4,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/file.h"
 #include "base/mem.h"
 
 enum { PIECE = 64 << 10 };
 
 struct hn_out {
-    char *path, *partial;
-    int fd; /* -1: none */
+    char *place;   /* the name it gets; NULL: written as it is, there is nothing to rename or remove */
+    char *partial; /* the name it has until then */
+    int fd;        /* -1: none */
     size_t n;
     char piece[PIECE]; /* not written yet: n bytes */
 };
@@ -25,6 +29,55 @@ struct hn_out {
 static hunch_status write_fail(const char *path, hunch_error *err) {
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
 }
+
+/* ---- where it goes ---------------------------------------------------------------------------------------------- */
+
+/* The kernel's own links (/proc/self/fd/1) lead to what a process has open, whatever file they seem to name. */
+static bool is_of_kernel(char *link, size_t folder) {
+    struct statfs fs;
+    const char first = link[folder];
+    link[folder] = 0;
+    const bool yes = statfs(folder ? link : ".", &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+    link[folder] = first;
+    return yes;
+}
+
+/* Follows the link that path is, if it is one, and those behind it. errno, 0 if all is well. */
+static int links_follow(char path[PATH_MAX], bool *open_already) {
+    enum { LINKS = 40 }; /* as the system */
+    for (int i = 0; i < LINKS; i++) {
+        char to[PATH_MAX];
+        const ssize_t n = readlink(path, to, sizeof to);
+        if (n < 0) return 0; /* no link, or what opening it will complain of */
+        const char *slash = strrchr(path, '/');
+        size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+        *open_already = is_of_kernel(path, folder);
+        if (*open_already) return 0;
+        if (to[0] == '/') folder = 0;
+        if (folder + (size_t)n >= PATH_MAX) return ENAMETOOLONG;
+        memcpy(path + folder, to, (size_t)n);
+        path[folder + (size_t)n] = 0;
+    }
+    return ELOOP;
+}
+
+hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
+    char at[PATH_MAX];
+    struct stat st;
+    bool straight = false;
+    *place = NULL;
+    /* By the system first: it knows links that nobody should follow, such as other users' in /tmp. */
+    const bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) return write_fail(path, err);
+    errno = strlen(path) < sizeof at ? links_follow(strcpy(at, path), &straight) : ENAMETOOLONG;
+    if (errno) return write_fail(path, err);
+    if (there && S_ISDIR(st.st_mode)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
+    if (straight || (there && !S_ISREG(st.st_mode))) return HUNCH_OK;
+    *place = hn_strdup(at);
+    return *place ? HUNCH_OK : hn_fail_memory(err, path, strlen(at));
+}
+
+/* ---- open ------------------------------------------------------------------------------------------------------- */
 
 /* A call of the system that says less than 0 where it fails. */
 static bool fails(int result) {
@@ -38,45 +91,52 @@ static int unique_open(hn_out *o, size_t room) {
     static atomic_uint made;
     int fd = -1;
     for (int i = 0; i < TRIES && fd < 0; i++) {
-        snprintf(o->partial, room, "%s.%ld-%u.partial", o->path, (long)getpid(), atomic_fetch_add(&made, 1));
+        snprintf(o->partial, room, "%s.%ld-%u.partial", o->place, (long)getpid(), atomic_fetch_add(&made, 1));
         fd = open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
     return fd;
 }
 
+/* What an earlier process left there is in nobody's way; a link there would lead to somebody's file. */
 static int alone_open(hn_out *o, size_t room) {
-    snprintf(o->partial, room, "%s.partial", o->path);
-    return open(o->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    snprintf(o->partial, room, "%s.partial", o->place);
+    unlink(o->partial);
+    return open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-static hunch_status file_make(hn_out *o, bool shared, size_t room, hunch_error *err) {
-    if (hn_is_folder(o->path)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", o->path);
-    if (hn_exists(o->path) && !hn_is_file(o->path))
-        return hn_fail(err, HUNCH_FAILED, "%s: is not a regular file, expected one to write", o->path);
-    o->fd = shared ? unique_open(o, room) : alone_open(o, room);
+/* Appended: what a shell opened by >> keeps what it has. */
+static int straight_open(hn_out *o, const char *path, size_t room) {
+    snprintf(o->partial, room, "%s", path);
+    return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+static hunch_status file_make(hn_out *o, const char *path, bool shared, hunch_error *err) {
+    if (shared && !o->place)
+        return hn_fail(err, HUNCH_FAILED, "%s: is not a regular file, expected one to write", path);
+    const size_t bytes = strlen(o->place ? o->place : path) + 64;
+    o->partial = hn_alloc(bytes);
+    if (!o->partial) return hn_fail_memory(err, path, bytes);
+    o->fd = !o->place ? straight_open(o, path, bytes) : shared ? unique_open(o, bytes) : alone_open(o, bytes);
+    struct stat old;
+    if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* who may read it stays */
     if (!fails(o->fd)) return HUNCH_OK;
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->partial, strerror(errno));
 }
 
 hunch_status hn_out_open(hn_out **out, const char *path, bool shared, hunch_error *err) {
-    const size_t bytes = strlen(path) + 64;
     *out = NULL;
     hn_out *o = hn_zalloc(1, sizeof *o);
     if (!o) return hn_fail_memory(err, path, sizeof *o);
-    o->path = hn_strdup(path);
-    o->partial = hn_alloc(bytes);
     o->fd = -1;
-    hunch_status st = HUNCH_OK;
-    if (!o->path || !o->partial) {
-        st = hn_fail_memory(err, path, bytes);
-    } else {
-        st = file_make(o, shared, bytes, err);
-    }
+    hunch_status st = hn_out_place(path, &o->place, err);
+    if (!st) st = file_make(o, path, shared, err);
     if (st) hn_out_abort(&o);
     *out = o;
     return st;
 }
+
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
 static ssize_t some_write(int fd, const void *data, size_t size) {
     if (hn_fault_hit(HN_FAULT_WRITE)) return errno = ENOSPC, -1;
@@ -122,8 +182,9 @@ static hunch_status publish(hn_out *o, hunch_error *err) {
     const int fd = o->fd;
     o->fd = -1;
     if (fails(close(fd))) st = write_fail(o->partial, err);
-    if (!st && (fails(0) || rename(o->partial, o->path) != 0))
-        st = hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->path, strerror(errno));
+    if (!o->place) return st;
+    if (!st && (fails(0) || rename(o->partial, o->place) != 0))
+        st = hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->place, strerror(errno));
     if (st) unlink(o->partial);
     return st;
 }
@@ -140,9 +201,9 @@ void hn_out_abort(hn_out **out) {
     if (!o) return;
     if (o->fd >= 0) {
         close(o->fd);
-        unlink(o->partial);
+        if (o->place) unlink(o->partial);
     }
-    hn_free(o->path);
+    hn_free(o->place);
     hn_free(o->partial);
     hn_free(o);
 }

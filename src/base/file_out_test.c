@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/file.h"
@@ -126,8 +127,52 @@ static void test_what_is_no_file(void **state) {
     assert_int_equal(clear_folder(), 2);
 }
 
+/* The link stays, what it leads to is replaced, whole or not at all. */
+static void test_link(void **state) {
+    (void)state;
+    hn_out *o;
+    char text[20] = "";
+    assert_int_equal(symlink("real", test_path("link")), 0);
+    put("link", "dropped", false, HUNCH_OK);
+    assert_false(hn_exists(test_path("real")));
+    put("link", "first", true, HUNCH_OK); /* there was nothing */
+    assert_holds("real", "first");
+    assert_int_equal(hn_out_open(&o, test_path("link"), true, NULL), HUNCH_OK);
+    write_text(o, "second");
+    assert_holds("link", "first");
+    assert_int_equal(hn_out_finish(&o, NULL), HUNCH_OK);
+    assert_holds("real", "second");
+    assert_int_equal(readlink(test_path("link"), text, sizeof text), 4);
+    assert_string_equal(text, "real");
+    assert_int_equal(clear_folder(), 2);
+}
+
+/* What a process has open has no place; what is written there comes behind what it has. */
+static void test_open_already(void **state) {
+    (void)state;
+    hn_out *o;
+    char name[40], *place;
+    hunch_error err = {0};
+    FILE *f = fopen(test_path("x"), "w");
+    assert_non_null(f);
+    assert_int_equal(fputs("before ", f) >= 0 && fflush(f) == 0, 1);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fileno(f));
+    assert_int_equal(symlink(name, test_path("link")), 0);
+    assert_int_equal(hn_out_place(test_path("link"), &place, NULL), HUNCH_OK);
+    assert_null(place);
+    assert_int_equal(hn_out_open(&o, test_path("link"), true, &err), HUNCH_FAILED);
+    assert_non_null(strstr(err.message, "regular file"));
+    assert_int_equal(hn_out_open(&o, test_path("link"), false, NULL), HUNCH_OK);
+    write_text(o, "behind");
+    assert_int_equal(hn_out_finish(&o, NULL), HUNCH_OK);
+    fclose(f);
+    assert_holds("x", "before behind");
+    assert_int_equal(clear_folder(), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_or_not_at_all), cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_what_is_no_file)};
+                                       cmocka_unit_test(test_what_is_no_file), cmocka_unit_test(test_link),
+                                       cmocka_unit_test(test_open_already)};
     return cmocka_run_group_tests(tests, tree_make, tree_remove);
 }

@@ -210,6 +210,9 @@ static void test_meter(void **state) {
     assert_int_equal(hunch_meter_read(t, 3 << 20, 4, true, 1, gb_s, &why), HUNCH_USAGE);
     assert_int_equal(hunch_meter_read(t, 3 << 20, 0, true, 1, gb_s, &why), HUNCH_USAGE);
     assert_int_equal(hunch_meter_read(t, 3 * 4096 - 1, 3, true, 1, gb_s, &why), HUNCH_USAGE);
+    assert_int_equal(hunch_meter_read(t, (size_t)1 << 46, 3, true, 1, gb_s, &why), HUNCH_NO_MEMORY);
+    assert_non_null(strstr(why.message, "are available")); /* asked before taken: a system may promise more than it has */
+    must(hunch_meter_read(t, 3 << 20, 3, true, 2, gb_s, err));
     hunch_meter_close(&t);
     assert_null(t);
     hunch_meter_close(&t);

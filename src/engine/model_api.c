@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file_out.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/utf8.h"
@@ -21,6 +22,10 @@ void hunch_build_get_info(hunch_build_info *out) {
 
 const char *hunch_nearest(const char *word, const char *const *names, size_t n) {
     return hn_nearest(word, names, n);
+}
+
+hunch_status hunch_file_place(const char *path, char **place, hunch_error *err) {
+    return hn_out_place(path, place, err);
 }
 
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {

@@ -121,9 +121,14 @@ static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
     }
 }
 
+/* Asked for before it is taken, as the weights are: a system that runs out while it is touched kills without a word. */
 static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_error *err) {
     if (m->memory && m->huge == huge && m->size >= bytes) return HUNCH_OK;
     hn_pages_free(m->memory, m->size);
+    m->memory = NULL;
+    const size_t left = hn_memory_left();
+    if (bytes > left)
+        return hn_fail(err, HUNCH_NO_MEMORY, "measuring the machine needs %zu bytes of memory, %zu are available", bytes, left);
     m->memory = hn_pages_alloc(bytes);
     if (!m->memory) return hn_fail_memory(err, "measuring the machine", bytes);
     m->size = bytes;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool_file.h"
 #include "tool_options.h"
 
 static int convert_run(const tool_options *o) {
@@ -11,15 +12,17 @@ static int convert_run(const tool_options *o) {
         return tool_usage("convert: FOLDER is missing: a Hugging Face folder");
     if (!o->output)
         return tool_usage("convert: -o FILE.gguf is missing");
-    char *partial = tool_alloc(strlen(o->output) + sizeof ".partial", 1);
-    sprintf(partial, "%s.partial", o->output); /* the library's name for it */
-    tool_signals_remove(partial);
+    char *place, *partial;
+    const int code = tool_file_place(&place, &partial, o->output); /* the library finds the same */
+    if (code)
+        return code;
     tool_progress bar;
     tool_progress_begin(&bar, "converting", "B");
     const hunch_status status = hunch_convert_with(o->model, o->output, tool_progress_bytes, &bar, &err);
     tool_progress_end(&bar);
     tool_signals_remove(NULL);
     free(partial);
+    hunch_free(place);
     if (status != HUNCH_OK)
         return tool_failed(&err);
     if (o->json)

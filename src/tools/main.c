@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the `hunch` command: finds the subcommand and hands over. Every subcommand is one file, cmd_NAME.c; what they
  * are and take stands in tool_commands.c and tool_flags.c. The command sees the library through hunch/hunch.h alone. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tool_commands.h"
 #include "tool_help.h"
@@ -27,7 +29,16 @@ static int unknown_command(const char *name) {
     return tool_usage("unknown command %s, see hunch --help", name);
 }
 
+/* What was closed stays so for those who read or write it, but no file gets its number: an answer or a message would go there, or
+ * input be waited for that never comes. */
+static void closed_keep_numbers(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd) /* the lowest that is free; can be named, not read or written */
+            _exit(HUNCH_FAILED);
+}
+
 int main(int argc, char **argv) {
+    closed_keep_numbers();
     tool_signals_begin();
     json_set_alloc_funcs(tool_json_alloc, free);
     const char *name = argc < 2 ? "--help" : argv[1];

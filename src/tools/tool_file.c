@@ -13,18 +13,29 @@ static int file_failed(const tool_file *f, int error) {
     return HUNCH_FAILED;
 }
 
-/* A file renamed over /dev/null would take its place, for everybody. */
-static bool keeps_its_place(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+int tool_file_place(char **place, char **partial, const char *path) {
+    hunch_error err = {0};
+    *partial = NULL;
+    if (hunch_file_place(path, place, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    const char *name = *place ? *place : path;
+    *partial = tool_alloc(strlen(name) + sizeof ".partial", 1);
+    sprintf(*partial, "%s%s", name, *place ? ".partial" : "");
+    tool_signals_remove(*place ? *partial : NULL);
+    return 0;
 }
 
 int tool_file_begin(tool_file *f, const char *path) {
-    *f = (tool_file){.path = path, .partial = tool_alloc(strlen(path) + 16, 1), .straight = keeps_its_place(path)};
-    sprintf(f->partial, "%s%s", path, f->straight ? "" : ".partial");
-    if (!f->straight)
-        tool_signals_remove(f->partial);
-    f->file = fopen(f->partial, "wb");
+    *f = (tool_file){0};
+    const int code = tool_file_place(&f->place, &f->partial, path);
+    if (code)
+        return code;
+    if (f->place)
+        unlink(f->partial); /* of an earlier process; a link there would lead to somebody's file */
+    f->file = fopen(f->partial, f->place ? "wbx" : "ab");
+    struct stat old;
+    if (f->file && f->place && stat(f->place, &old) == 0)
+        fchmod(fileno(f->file), old.st_mode & 0777); /* who may read it stays */
     return f->file ? 0 : file_failed(f, errno);
 }
 
@@ -37,14 +48,15 @@ int tool_file_end(tool_file *f, int code) {
     bool opened = f->file != NULL;
     if (opened && fclose(f->file) != 0 && !f->error)
         f->error = errno;
-    if (!code && !f->error && !f->straight && rename(f->partial, f->path) != 0)
+    if (!code && !f->error && f->place && rename(f->partial, f->place) != 0)
         f->error = errno;
     if (!code && f->error)
         code = file_failed(f, f->error);
-    if (code && opened && !f->straight)
+    if (code && opened && f->place)
         unlink(f->partial);
     tool_signals_remove(NULL);
     free(f->partial);
+    hunch_free(f->place);
     *f = (tool_file){0};
     return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_file.h - files that a command writes: they are FILE.partial until they are whole. Devices and pipes are written as they
- * are: a file that took their name would be in their place. */
+/* tool_file.h - files that a command writes: they are FILE.partial until they are whole, FILE being what links lead to. Devices,
+ * pipes and what is open already are written as they are: a file that took their name would be in their place. */
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
@@ -8,13 +8,15 @@
 
 typedef struct tool_file {
     FILE *file;
+    char *place;   /* the name it gets; NULL: written as it is */
     char *partial; /* its name while it is written */
-    const char *path;
-    bool straight; /* no file of its own: partial is path */
     int error;     /* errno of the first write that failed, 0 if none */
 } tool_file;
 
-/* 0, or HUNCH_FAILED after a message. tool_file_end must follow in either case. */
+/* Both names of what is written to path: *place, to be freed with hunch_free, and *partial, with free. A signal removes the
+ * partial one from here on, until tool_signals_remove(NULL). 0, or an exit code after a message. */
+int tool_file_place(char **place, char **partial, const char *path);
+/* 0, or an exit code after a message. tool_file_end must follow in either case. */
 int tool_file_begin(tool_file *f, const char *path);
 /* After a failure nothing more is written; tool_file_end reports it. */
 void tool_file_write(tool_file *f, const void *data, size_t size);
