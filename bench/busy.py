@@ -36,7 +36,7 @@ class Strangers:
             time.sleep(0.3)
             if any(p.poll() is not None for p in self.running):
                 sys.exit("busy.py: the stranger ended by itself")
-        except BaseException: # nobody else knows of them yet
+        except BaseException:  # nobody else knows of them yet
             self.end()
             raise
 
