@@ -271,6 +271,17 @@ static void test_refused(void **state) {
     refused(2, "MODEL is missing", "bench");
     refused(2, "--machine takes no value", "bench", "--machine=all");
     refused(2, "warp9", "bench", "--machine", "--isa", "warp9");
+    /* A file that cannot be written is said before the model is asked for. */
+    const char *const flags[] = {"--json=%s", "--csv=%s", "--svg=%s"};
+    for (int i = 0; i < 3; i++) {
+        char flag[400];
+        snprintf(flag, sizeof flag, flags[i], folder);
+        refused(1, "is a folder", "bench", "/no/such/model.gguf", flag);
+        snprintf(flag, sizeof flag, flags[i], "/no/such/folder/file");
+        refused(1, "/no/such/folder/file", "bench", "/no/such/model.gguf", flag);
+    }
+    refused(3, "/no/such/model.gguf", "bench", "/no/such/model.gguf", "--svg", path_of("kept.svg"));
+    assert_false(test_file_exists(path_of("kept.svg")) || test_file_exists(path_of("kept.svg.partial")));
 }
 
 int main(void) {

@@ -103,6 +103,9 @@ static int bench_run(bench *b) {
     int code = wrong_flags(b);
     if (code)
         return code;
+    code = bench_files_check(b);
+    if (code)
+        return code;
     b->turns = b->o.quick ? 3 : BENCH_MOST_TURNS;
     if (!b->o.machine && (code = bench_open(b)))
         return code;

@@ -91,6 +91,7 @@ int bench_requests_serve(bench *b);
 /* ---- tool_bench_show.c, tool_bench_files.c, tool_bench_plot.c ---- */
 
 int bench_table(const bench *b);
+int bench_files_check(const bench *b); /* before anything is measured for them: 0, or an exit code after a message */
 int bench_files(const bench *b); /* the files that the flags name, then standard output */
 int bench_plot(const bench *b, const char *path);
 

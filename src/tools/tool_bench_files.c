@@ -240,6 +240,15 @@ static int csv_file(const bench *b, const char *path) {
     return tool_file_end(&f, code);
 }
 
+int bench_files_check(const bench *b) {
+    const char *const to[] = {b->o.json_to, b->o.csv_to, b->o.svg};
+    int code = 0;
+    for (int i = 0; i < 3 && !code; i++)
+        if (to[i] && !is_stdout(to[i]))
+            code = tool_file_check(to[i]);
+    return code;
+}
+
 int bench_files(const bench *b) {
     int code = 0;
     if (b->o.json_to && !is_stdout(b->o.json_to))

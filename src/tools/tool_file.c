@@ -39,6 +39,20 @@ int tool_file_begin(tool_file *f, const char *path) {
     return f->file ? 0 : file_failed(f, errno);
 }
 
+int tool_file_check(const char *path) {
+    tool_file f;
+    int code = tool_file_place(&f.place, &f.partial, path);
+    const bool renamed = !code && f.place;
+    tool_signals_remove(NULL);
+    free(f.partial);
+    hunch_free(f.place);
+    if (!renamed)
+        return code;
+    code = tool_file_begin(&f, path);
+    tool_file_end(&f, HUNCH_FAILED);
+    return code;
+}
+
 void tool_file_write(tool_file *f, const void *data, size_t size) {
     if (!f->error && fwrite(data, 1, size, f->file) != size)
         f->error = errno ? errno : EIO;

@@ -18,6 +18,9 @@ typedef struct tool_file {
 int tool_file_place(char **place, char **partial, const char *path);
 /* 0, or an exit code after a message. tool_file_end must follow in either case. */
 int tool_file_begin(tool_file *f, const char *path);
+/* Whether a file can be begun there, for those who write it after long work: 0, or an exit code after a message. Nothing stays, and
+ * what is written as it is is not opened. */
+int tool_file_check(const char *path);
 /* After a failure nothing more is written; tool_file_end reports it. */
 void tool_file_write(tool_file *f, const void *data, size_t size);
 /* code 0: the file takes its name; else it is removed. Returns code, or HUNCH_FAILED after a message. */
