@@ -179,7 +179,7 @@ static void test_help(void **state) {
 static void files_for_examples(void) {
     char line[2000];
     snprintf(line, sizeof line,
-             "cd %s && ln -sf %s model.gguf && ln -sf %s small.gguf && ln -sfn %s folder && "
+             "cd %s && ln -sf '%s' model.gguf && ln -sf '%s' small.gguf && ln -sfn '%s' folder && "
              "echo 'Once upon a time there was a dog. The dog ran.' > article.txt && "
              "echo '{\"prompt\": \"Once upon a time\"}' > prompts.jsonl && "
              "echo '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' > chat.jinja && "
@@ -196,7 +196,7 @@ static void example_run(const char *line, size_t len) {
         return;
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
     *strrchr(path, '/') = 0;
-    snprintf(command_line, sizeof command_line, "cd %s && PATH=%s:$PATH && exec < /dev/null > out.txt 2> err.txt && %.*s", folder,
+    snprintf(command_line, sizeof command_line, "cd %s && PATH='%s':$PATH && exec < /dev/null > out.txt 2> err.txt && %.*s", folder,
              path, (int)len, line);
     if (system(command_line) != 0) {
         char *err = file_read(path_of("err.txt"), NULL);
@@ -365,7 +365,7 @@ static char *shell_run(const char *shell, const char *script) {
     char line[1500], path[600];
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
     *strrchr(path, '/') = 0;
-    snprintf(line, sizeof line, "cd %s && HUNCH_CACHE=/nonexistent HOME=/nonexistent XDG_CACHE_HOME= PATH=%s:$PATH %s %s > %s 2>&1 < /dev/null",
+    snprintf(line, sizeof line, "cd %s && HUNCH_CACHE=/nonexistent HOME=/nonexistent XDG_CACHE_HOME= PATH='%s':$PATH %s %s > %s 2>&1 < /dev/null",
              folder, path, shell, text_write("script", script), path_of("completed"));
     if (system(line) != 0)
         print_message("%s did not end well\n", shell);
@@ -456,7 +456,7 @@ static void test_zsh(void **state) {
 static void test_downloads(void **state) {
     (void)state;
     char line[600];
-    snprintf(line, sizeof line, "cd %s && mkdir -p own hub/models--org--tiny && ln -sf %s own/Stories-F32.gguf", folder, STORIES);
+    snprintf(line, sizeof line, "cd %s && mkdir -p own hub/models--org--tiny && ln -sf '%s' own/Stories-F32.gguf", folder, STORIES);
     assert_int_equal(system(line), 0);
     setenv("HUNCH_CACHE", path_of("own"), 1);
     setenv("HF_HUB_CACHE", path_of("hub"), 1);

@@ -286,7 +286,7 @@ static void test_nearest(void **state) {
     char meant[1200], dir[300];
     snprintf(dir, sizeof dir, "%s", path_of("models"));
     assert_int_equal(mkdir(dir, 0700), 0);
-    snprintf(meant, sizeof meant, "cp %s %s/stories.gguf && touch %s/model.safetensors && echo Once > %s/tale.txt", STORIES, dir, dir, dir);
+    snprintf(meant, sizeof meant, "cp '%s' %s/stories.gguf && touch %s/model.safetensors && echo Once > %s/tale.txt", STORIES, dir, dir, dir);
     assert_int_equal(system(meant), 0);
     snprintf(meant, sizeof meant, "did you mean %s/stories.gguf?", dir);
     char path[400];

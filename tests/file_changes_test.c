@@ -137,7 +137,7 @@ static void test_while_loading(void **state) {
             /* a folder's file, and a part */
             char line[900];
             const char *copy = path_of("copied");
-            snprintf(line, sizeof line, "rm -rf %s && cp -r %s %s && chmod -R u+w %s", copy, NO_TOKENIZER, copy, copy);
+            snprintf(line, sizeof line, "rm -rf %s && cp -r '%s' %s && chmod -R u+w %s", copy, NO_TOKENIZER, copy, copy);
             assert_int_equal(system(line), 0);
             char weights[400];
             snprintf(weights, sizeof weights, "%s/model-00003-of-00003.safetensors", copy);

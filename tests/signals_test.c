@@ -136,16 +136,16 @@ static void test_ignored_stays_ignored(void **state) {
 static void test_closed_pipe(void **state) {
     (void)state;
     static const char *const commands[] = {
-        "run -m " STORIES " -p Once -n 400 --ignore-eos",
-        "run -m " STORIES " -p Once --samples 100000 --json-lines -n 20",
-        "inspect " STORIES " --json",
-        "tokenize -m " STORIES " -p 'Once upon a time'",
+        "run -m '" STORIES "' -p Once -n 400 --ignore-eos",
+        "run -m '" STORIES "' -p Once --samples 100000 --json-lines -n 20",
+        "inspect '" STORIES "' --json",
+        "tokenize -m '" STORIES "' -p 'Once upon a time'",
         "run --help",
-        "draft -m " STORIES " --draft ngram -p 'Once upon Once upon Once' --json",
-        "score -m " STORIES " -p 'Once upon a time' --json"};
+        "draft -m '" STORIES "' --draft ngram -p 'Once upon Once upon Once' --json",
+        "score -m '" STORIES "' -p 'Once upon a time' --json"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char line[900];
-        snprintf(line, sizeof line, "{ %s %s 2> %s/said; echo $? > %s/code; } | head -c 1 > %s/out", HUNCH_COMMAND, commands[i], folder,
+        snprintf(line, sizeof line, "{ '%s' %s 2> %s/said; echo $? > %s/code; } | head -c 1 > %s/out", HUNCH_COMMAND, commands[i], folder,
                  folder, folder);
         const double begun = now();
         assert_int_equal(system(line), 0);
