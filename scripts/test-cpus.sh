@@ -55,7 +55,7 @@ starts_programs='"(command|bits|hostile_limits)\.h"|system\(|popen\(|HUNCH_COMMA
 no_processor='layers|promises|check_backend|memory_left'
 minutes='controller|drafter_model|equality|exact_law|fault.*|file|mapped|match_law|pages|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|session|shared_model|small_stack|smollm2|soak|stream|window|wrong_rules'
 
-depends='(src/(base|ops|sample|cache|model)|tests/(check|golden))/' # on the processor's level
+depends='(src/(base|ops|sample|cache|model)|tests/check)/' # on the processor's level
 
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=ON "${configure[@]}" > /dev/null
 mapfile -t files < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -exec grep -LE "$starts_programs" {} + |
