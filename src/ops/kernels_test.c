@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -32,10 +33,12 @@ static uint16_t bf16_at(uint64_t *seed, int exponent, int mantissas) {
 }
 
 /* A pair whose second product is 2^-126 or a little more, and whose first is less than the steps of denormal numbers or a few of
- * them: what is subtracted from 2^-126 makes it zero, however little. */
+ * them: what is subtracted from 2^-126 makes it zero, unless it is so little that the difference rounds back to it. There qemu is
+ * not as processors are, it flushes before it rounds: under it (QEMU_CPU, by scripts/test-cpus.sh) nothing is that little. */
 static void test_bf16_sums_near_zero(void **state) {
     (void)state;
     enum { DIM = 32, POSITIONS = HN_KEY_CHUNK };
+    const int least = getenv("QEMU_CPU") ? 4 : 8; /* exponents of what is subtracted, down from that of a step */
     uint64_t seed = 77;
     int zeros = 0;
     for (int round = 0; round < 64; round++) {
@@ -46,8 +49,10 @@ static void test_bf16_sums_near_zero(void **state) {
         q[d0] = bf16_at(&seed, -75, 128);
         e[p0] = bf16_at(&seed, -75, 128);
         q[d0 + 1] = e[p0 + 1] = hn_f32_to_bf16(0x1p-63f);
-        for (int i = 0; i < POSITIONS * 2; i++) k[d0 * POSITIONS + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 4, 128);
-        for (int i = 0; i < DIM * 2; i++) v[p0 * DIM + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 8, 128);
+        for (int i = 0; i < POSITIONS * 2; i++)
+            k[d0 * POSITIONS + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 2 % least, 128);
+        for (int i = 0; i < DIM * 2; i++)
+            v[p0 * DIM + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 2 % least, 128);
         float want_s[HN_KEY_BLOCK] = {0}, want_o[DIM] = {0};
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
             const struct hn_kernels *kernels = hn_kernels_get(isa);
