@@ -39,6 +39,7 @@ void fuzz_check(hunch_status status, const hunch_error *err, const char *path);
     do {                                                                                                               \
         if (!(condition)) fuzz_fail(__FILE__, __LINE__, #condition);                                                   \
     } while (0)
+#define FUZZ_NEVER(what) fuzz_fail(__FILE__, __LINE__, what)
 _Noreturn void fuzz_fail(const char *file, int line, const char *what);
 
 /* The command's messages and output go nowhere. */
