@@ -10,6 +10,7 @@
 
 #include "ops/exp_poly.h"
 #include "ops/kernels.h"
+#include "ops/ref/bf16_step.h"
 
 float hn_exp(float x) {
     if (isnan(x)) return x;
@@ -91,7 +92,7 @@ static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *p
 }
 
 static void round_bf16(const float *x, int count, uint16_t *y) {
-    for (int i = 0; i < count; i++) y[i] = hn_f32_to_bf16(fabsf(x[i]) < 0x1p-126f ? copysignf(0, x[i]) : x[i]);
+    for (int i = 0; i < count; i++) y[i] = hn_f32_to_bf16(bf16_flushed(x[i]));
     if (count % 2) y[count] = 0;
 }
 
