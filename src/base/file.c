@@ -206,9 +206,11 @@ bool hn_exists(const char *path) {
     return stat(path, &st) == 0;
 }
 
-hunch_status hn_path_check(const char *path, hunch_error *err) {
+hunch_status hn_file_look(const char *path, bool *is_file, hunch_error *err) {
     struct stat st;
-    if (stat(path, &st) == 0 || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return HUNCH_OK;
+    const bool there = stat(path, &st) == 0;
+    *is_file = there && S_ISREG(st.st_mode);
+    if (there || errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return HUNCH_OK;
     return hn_fail(err, HUNCH_FAILED, "%s: %s", path, strerror(errno));
 }
 

@@ -37,9 +37,9 @@ bool hn_is_folder(const char *path);
 bool hn_is_file(const char *path);
 bool hn_folder_holds(const char *folder, const char *name); /* a file of that name */
 bool hn_exists(const char *path);
-/* HUNCH_FAILED where it cannot be known whether there is something of that name: a folder on the way may not be searched, links
- * go in a circle, the disk fails. What is asked before saying that there is nothing. */
-hunch_status hn_path_check(const char *path, hunch_error *err);
+/* hn_is_file, for those who would say that there is nothing: HUNCH_FAILED where it cannot be known whether there is something of
+ * that name. A folder on the way may not be searched, links go in a circle, the disk fails. */
+hunch_status hn_file_look(const char *path, bool *is_file, hunch_error *err);
 bool hn_same_file(const char *a, const char *b); /* two names of one file or folder that is there */
 char *hn_path_join(const char *folder, const char *name); /* hn_free; NULL: no memory */
 #endif

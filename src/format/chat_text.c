@@ -32,8 +32,8 @@ static const json_t *listed(const json_t *said, hn_chat_use use) {
 static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text, size_t *len, hunch_error *err) {
     char *path = hn_path_join(hn_source_path(s), "chat_template.jinja");
     if (!path) return hn_fail_memory(err, "a path", strlen(hn_source_path(s)));
-    hunch_status st = hn_path_check(path, err);
-    const bool file = st == HUNCH_OK && hn_is_file(path);
+    bool file;
+    hunch_status st = hn_file_look(path, &file, err);
     const json_t *said = file ? NULL : listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
     if (file && use == HN_CHAT_DEFAULT) st = hn_file_read(path, 16 << 20, text, len, err);
     if (st == HUNCH_OK && said) st = copy_out(json_string_value(said), json_string_length(said), text, len, err);

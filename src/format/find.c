@@ -137,13 +137,11 @@ static hunch_status commit_entry(void *user, const char *folder, const char *nam
 static hunch_status ref_read(finder *f, const char *repository, const char *revision, char **out) {
     size_t len = 0;
     char *refs = hn_path_join(repository, "refs"), *path = refs ? hn_path_join(refs, revision) : NULL;
-    hunch_status status = HUNCH_OK;
+    bool is_file = false;
     *out = NULL;
-    if (path == NULL)
-        status = hn_fail_memory(f->err, "a path", strlen(repository));
-    else
-        status = hn_path_check(path, f->err);
-    if (status == HUNCH_OK && !hn_is_file(path))
+    hunch_status status =
+        path ? hn_file_look(path, &is_file, f->err) : hn_fail_memory(f->err, "a path", strlen(repository));
+    if (status == HUNCH_OK && !is_file)
         *out = hn_strdup("");
     else if (status == HUNCH_OK)
         status = hn_file_read(path, REF_MAX, out, &len, f->err);
@@ -248,14 +246,14 @@ static hunch_status blob_add(finder *f, const hn_cached *entry, const char *dige
     char name[80];
     snprintf(name, sizeof name, "sha256-%s", digest + 7);
     char *path = hn_path_join(entry->folder, name);
-    if (path != NULL && !hn_is_file(path)) {
-        hunch_status status = hn_path_check(path, f->err);
-        if (status == HUNCH_OK)
-            status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
-        hn_free(path);
-        return status;
-    }
-    return path_add(f, path);
+    bool is_file = true;
+    hunch_status status = path ? hn_file_look(path, &is_file, f->err) : HUNCH_OK; /* path_add says that there is no memory */
+    if (!is_file && status == HUNCH_OK)
+        status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
+    if (status == HUNCH_OK)
+        return path_add(f, path);
+    hn_free(path);
+    return status;
 }
 
 static hunch_status ollama_take(finder *f, const hn_cached *entry) {
@@ -358,7 +356,8 @@ static hunch_status fail_several(const finder *f) {
 /* Nothing has the name. Where a path comes near, it is what was meant, and where else it was looked for is not said. */
 static hunch_status fail_absent(const char *name, const char *searched, const char *downloads, hunch_error *err) {
     char near[300];
-    hunch_status unknown = hn_path_check(name, err);
+    bool is_file;
+    hunch_status unknown = hn_file_look(name, &is_file, err);
     if (unknown != HUNCH_OK)
         return unknown;
     if (hn_near_path(name, near, sizeof near))

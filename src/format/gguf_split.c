@@ -128,12 +128,10 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
         return hn_fail_memory(err, "a part's description", sizeof *part);
     part->kind = HN_SOURCE_GGUF;
     part->path = part_path(s->path, expected->no, expected->count);
-    hunch_status status = HUNCH_OK;
-    if (part->path == NULL)
-        status = hn_fail_memory(err, "a path", strlen(s->path) + 1);
-    else
-        status = hn_path_check(part->path, err);
-    if (status == HUNCH_OK && !hn_is_file(part->path))
+    bool is_file = false;
+    hunch_status status =
+        part->path ? hn_file_look(part->path, &is_file, err) : hn_fail_memory(err, "a path", strlen(s->path) + 1);
+    if (status == HUNCH_OK && !is_file)
         status = hn_fail(err, HUNCH_REFUSED, "%s: no such file; expected part %" PRIu64 " of %" PRIu64 " beside %s",
                          part->path, expected->no + 1, expected->count, s->path);
     if (status == HUNCH_OK)

@@ -31,8 +31,9 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
     *out = NULL;
     if (path == NULL)
         return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
-    hunch_status status = hn_path_check(path, err);
-    if (status == HUNCH_OK && hn_is_file(path))
+    bool is_file;
+    hunch_status status = hn_file_look(path, &is_file, err);
+    if (is_file)
         status = hn_file_read(path, max_bytes, &text, &size, err);
     if (text != NULL) {
         json_error_t where;
@@ -89,11 +90,12 @@ static hunch_status shards_read(hn_source *s, const char *folder, const char *in
         char *path = hn_path_join(folder, name);
         if (path == NULL)
             return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
-        status = hn_path_check(path, err);
-        if (status == HUNCH_OK && !hn_is_file(path))
-            status = hn_fail(err, HUNCH_REFUSED, "%s: weight_map names %s, which is missing", index_path, path);
-        else if (status == HUNCH_OK)
+        bool is_file;
+        status = hn_file_look(path, &is_file, err);
+        if (is_file)
             status = hn_safetensors_read(s, path, err);
+        else if (status == HUNCH_OK)
+            status = hn_fail(err, HUNCH_REFUSED, "%s: weight_map names %s, which is missing", index_path, path);
         hn_free(path);
         if (status != HUNCH_OK)
             return status;
@@ -166,9 +168,10 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
     char *single = hn_path_join(folder, "model.safetensors");
     if (single == NULL)
         return hn_fail_memory(err, "a path", strlen(folder));
-    hunch_status status = hn_path_check(single, err);
+    bool is_file;
+    hunch_status status = hn_file_look(single, &is_file, err);
     if (status == HUNCH_OK)
-        status = hn_is_file(single) ? hn_safetensors_read(s, single, err) : weights_read_index(s, folder, err);
+        status = is_file ? hn_safetensors_read(s, single, err) : weights_read_index(s, folder, err);
     hn_free(single);
     return status;
 }
