@@ -3,7 +3,7 @@
  *
  * Calls take many sequences at once (ids 0..max_seqs-1, given by the engine). One thread calls one drafter.
  * Life of a sequence: begin · (feed · propose · observe)* · end; a preempted sequence ends and begins again with its text.
- * The committed text of a sequence is readable through hn_text from token 0, restored or not; it includes the newest token,
+ * The committed text of a sequence is readable through hn_committed_text from token 0, restored or not; it includes the newest token,
  * which is the root of the next tree and whose row is not in the target's cache yet. A round may pass without a propose for
  * a sequence (its tree was full, others were worth more), and a tree that is observed may have lost rows since propose:
  * recognise paths by their tokens, and what is new in the text by its length.
@@ -56,15 +56,15 @@ typedef struct hn_target_info {
 } hn_target_info;
 
 /* Committed text of a sequence. */
-typedef struct hn_text {
+typedef struct hn_committed_text {
     const int32_t *token;
     int n, n_prompt;
-} hn_text;
+} hn_committed_text;
 
 typedef struct hn_begin {
     int seq;
     uint64_t seed;
-    hn_text text;               /* the committed text: the prompt, or all there is when a session resumes */
+    hn_committed_text text;               /* the committed text: the prompt, or all there is when a session resumes */
     int rows_restored;          /* of the drafter's own cache rows, by a prefix hit */
     const int32_t *oracle;      /* `forced` asked for it: the plain continuation after the prompt; else NULL. Copied */
     int n_oracle;
@@ -98,7 +98,7 @@ typedef struct hn_observe {
 
 typedef struct hn_propose {
     int seq;
-    hn_text text;
+    hn_committed_text text;
     hn_tree *tree;             /* add candidates to rows of depth `level` */
     int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
     hn_sampler *sampler;       /* the request's law and coins, for drafters that have logits */

@@ -175,13 +175,13 @@ static bool next_find(const cache_state *st, const cache_seq *q, const int32_t *
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static void context_extend(cache_seq *q, const hn_text *t) {
+static void context_extend(cache_seq *q, const hn_committed_text *t) {
     (void)hn_kept_text_show(&q->text, t); /* without memory less is learned */
     (void)hn_counts_text(&q->context, t->token, q->counted, t->n);
     q->counted = t->n;
 }
 
-static void chain_make(const cache_state *st, cache_seq *q, const hn_text *t) {
+static void chain_make(const cache_state *st, cache_seq *q, const hn_committed_text *t) {
     int32_t token[HN_COUNTS_N + HN_CHAIN_MAX]; /* the text's end and what was drafted */
     const int n = t->n < HN_COUNTS_N ? t->n : HN_COUNTS_N;
     memcpy(token, t->token + t->n - n, (size_t)n * sizeof *token);
@@ -220,7 +220,7 @@ static uint64_t hash_more(uint64_t h, int32_t token) {
 }
 
 /* How many tokens at the start of the text are the whole of a text that ended before. */
-static int known_start(const cache_state *st, const hn_text *t) {
+static int known_start(const cache_state *st, const hn_committed_text *t) {
     const unsigned kept = st->n_ended < ENDED_TEXTS ? st->n_ended : ENDED_TEXTS;
     int known = 0, longest = 0;
     for (unsigned k = 0; k < kept; k++)

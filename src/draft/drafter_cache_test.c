@@ -288,7 +288,7 @@ static void run_rounds(hn_drafter *d, int seq, const int32_t *h, int from, int t
     for (int n = from; n < to;) {
         hn_tree t;
         int32_t out[DEPTH];
-        chain_in(d, seq, (hn_text){h, n, 1}, to - n, out, &t);
+        chain_in(d, seq, (hn_committed_text){h, n, 1}, to - n, out, &t);
         if (t.n_rows - 1 == to - n) hn_tree_reset(&t, h[n - 1], 1); /* the last token is the target's own */
         n += verify_chain(d, seq, &t, h + n) + 1;
     }

@@ -36,7 +36,7 @@ HELPER void begin(hn_drafter *d, int seq, const int32_t *token, int n) {
 }
 
 /* All levels of a round as the engine asks for them. */
-HELPER void draft(hn_drafter *d, int seq, hn_text text, int budget, hn_tree *t) {
+HELPER void draft(hn_drafter *d, int seq, hn_committed_text text, int budget, hn_tree *t) {
     hn_propose p = {.seq = seq, .text = text, .tree = t, .budget = budget};
     hn_tree_reset(t, text.token[text.n - 1], HN_TREE_ROWS);
     for (int level = 0; p.budget > 0; level++) {
@@ -50,7 +50,7 @@ HELPER void draft(hn_drafter *d, int seq, hn_text text, int budget, hn_tree *t) 
 }
 
 /* The chain that a fresh round proposes; returns its length. The tree is left in t. */
-HELPER int chain_in(hn_drafter *d, int seq, hn_text text, int budget, int32_t out[DEPTH], hn_tree *t) {
+HELPER int chain_in(hn_drafter *d, int seq, hn_committed_text text, int budget, int32_t out[DEPTH], hn_tree *t) {
     draft(d, seq, text, budget, t);
     assert_true(hn_tree_is_chain(t));
     assert_int_equal(t->n_candidates, t->n_rows - 1);
@@ -61,7 +61,7 @@ HELPER int chain_in(hn_drafter *d, int seq, hn_text text, int budget, int32_t ou
 
 HELPER int chain(hn_drafter *d, int seq, const int32_t *token, int n, int budget, int32_t out[DEPTH]) {
     hn_tree t;
-    return chain_in(d, seq, (hn_text){token, n, n}, budget, out, &t);
+    return chain_in(d, seq, (hn_committed_text){token, n, n}, budget, out, &t);
 }
 
 /* Verifies a chain against what the target says, `truth` (room for one token more than the chain's), and tells the

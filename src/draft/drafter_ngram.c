@@ -150,7 +150,7 @@ static hunch_status ngram_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
 
 /* What holds one sequence's text alone is brought up to it. */
-static void seq_extend(const ngram_state *st, ngram_seq *q, const hn_text *t) {
+static void seq_extend(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     /* An n-gram that ends with the text is the pattern itself, so it must not be in yet; `simple` also skips the
      * one before it. */
     const int end = t->n - (st->form == SIMPLE ? 2 : 1);
@@ -180,12 +180,12 @@ static void seq_empty(ngram_seq *q) {
 /* ---- lookup ------------------------------------------------------------------------------------------------------ */
 
 /* Copies what follows the match token[at-n..at). */
-static void copy_from(ngram_seq *q, const hn_text *t, int n, int at, int most) {
+static void copy_from(ngram_seq *q, const hn_committed_text *t, int n, int at, int most) {
     for (int i = 0; i < most && at + i < t->n; i++)
         hn_draft_chain_push(&q->chain, t->token[at + i], hn_draft_chain_estimate(n + i));
 }
 
-static void chain_pld(const ngram_state *st, ngram_seq *q, const hn_text *t, const int32_t *position, int longest) {
+static void chain_pld(const ngram_state *st, ngram_seq *q, const hn_committed_text *t, const int32_t *position, int longest) {
     for (int n = longest; n >= st->min; n--) {
         const int at = position[n] + n; /* the earliest: where it does not fit, no later one does */
         if (at + st->depth > t->n || at >= t->n - n) continue;
@@ -194,7 +194,7 @@ static void chain_pld(const ngram_state *st, ngram_seq *q, const hn_text *t, con
     }
 }
 
-static void chain_simple(const ngram_state *st, ngram_seq *q, const hn_text *t, const int32_t *position, int longest) {
+static void chain_simple(const ngram_state *st, ngram_seq *q, const hn_committed_text *t, const int32_t *position, int longest) {
     const int n = st->max, old = t->n - 1; /* the newest token is not part of what may be copied */
     if (longest != n || old <= n + st->depth + 1 || position[n] == 0) return;
     const int at = position[n] + n;
@@ -203,12 +203,12 @@ static void chain_simple(const ngram_state *st, ngram_seq *q, const hn_text *t, 
 
 /* How many tokens before `at` agree with the end of the text, from the n that are known to on; no more than K matter.
  * */
-static int match_extend(const ngram_state *st, const hn_text *t, int n, int at) {
+static int match_extend(const ngram_state *st, const hn_committed_text *t, int n, int at) {
     while (n < st->depth && n < at && t->token[at - n - 1] == t->token[t->n - n - 1]) n++;
     return n;
 }
 
-static void chain_recent(const ngram_state *st, ngram_seq *q, const hn_text *t, const int32_t *position, int longest) {
+static void chain_recent(const ngram_state *st, ngram_seq *q, const hn_committed_text *t, const int32_t *position, int longest) {
     const int at = position[longest] + longest, period = t->n - at;
     const int match = longest == st->max ? match_extend(st, t, longest, at) : longest;
     const double grown = fmax(1, match * st->grow);
@@ -216,7 +216,7 @@ static void chain_recent(const ngram_state *st, ngram_seq *q, const hn_text *t, 
         hn_draft_chain_push(&q->chain, t->token[at + i % period], hn_draft_chain_estimate(match + i));
 }
 
-static void chain_index(const ngram_state *st, ngram_seq *q, const hn_text *t) {
+static void chain_index(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     int32_t position[HN_NGRAM_MAX + 1];
     const int longest = hn_ngram_index_find(&q->index, t->token, t->n, position);
     if (!longest) return;
@@ -228,19 +228,19 @@ static void chain_index(const ngram_state *st, ngram_seq *q, const hn_text *t) {
     }
 }
 
-static void chain_map(const ngram_state *st, ngram_seq *q, const hn_text *t) {
+static void chain_map(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     const hn_map_value *v = hn_ngram_map_find(&q->map, t->token, t->n, &q->key, &q->value);
     if (v) copy_from(q, t, st->max, v->at, v->cap);
 }
 
-static void chain_mod(const ngram_state *st, ngram_seq *q, const hn_text *t) {
+static void chain_mod(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     int32_t token[HN_CHAIN_MAX];
     const int len = hn_ngram_mod_chain(&st->mod, t->token, t->n, token, st->depth);
     for (int i = 0; i < len && len >= st->min; i++)
         hn_draft_chain_push(&q->chain, token[i], hn_draft_chain_estimate(st->max + i));
 }
 
-static void chain_make(const ngram_state *st, ngram_seq *q, const hn_text *t) {
+static void chain_make(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     seq_extend(st, q, t);
     hn_draft_chain_start(&q->chain, t->n);
     if (st->form == MOD)

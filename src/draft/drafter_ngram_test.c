@@ -218,7 +218,7 @@ static void test_periodic(void **state) {
 static void round_expect(hn_drafter *d, int seq, const int32_t *h, int n, const int32_t *want, int len) {
     hn_tree t;
     int32_t out[DEPTH];
-    assert_int_equal(chain_in(d, seq, (hn_text){h, n, n}, DEPTH, out, &t), len);
+    assert_int_equal(chain_in(d, seq, (hn_committed_text){h, n, n}, DEPTH, out, &t), len);
     if (len > 0) assert_memory_equal(out, want, (size_t)len * sizeof *out);
     verify_chain(d, seq, &t, h + n);
 }
@@ -252,7 +252,7 @@ static void test_map_caps(void **state) {
     bool keep[HN_TREE_ROWS] = {true, true};
     open_or_fail(&d, "ngram,form=map-k,max=2,depth=3", 1);
     begin(&d, 0, h, 7);
-    assert_int_equal(chain_in(&d, 0, (hn_text){h, 7, 7}, DEPTH, out, &t), 3);
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){h, 7, 7}, DEPTH, out, &t), 3);
     hn_tree_keep(&t, keep, NULL);
     assert_int_equal(verify_chain(&d, 0, &t, h + 7), 1);
     round_expect(&d, 0, h, 12, WANT(3, 4, 5));
@@ -294,18 +294,18 @@ static void test_mod(void **state) {
     hn_tree t;
     int32_t out[DEPTH];
     for (int n = 6; n < 6 + 32; n++) {
-        assert_int_equal(chain_in(&d, 0, (hn_text){h, n, 6}, DEPTH, out, &t), 0);
+        assert_int_equal(chain_in(&d, 0, (hn_committed_text){h, n, 6}, DEPTH, out, &t), 0);
         verify_chain(&d, 0, &t, h + n);
         expect_chain(&d, 1, tail, 3, NOTHING);
     }
-    chain_in(&d, 0, (hn_text){h, 38, 6}, DEPTH, out, &t);
+    chain_in(&d, 0, (hn_committed_text){h, 38, 6}, DEPTH, out, &t);
     expect_chain(&d, 1, tail, 3, NOTHING); /* proposing writes nothing */
     verify_chain(&d, 0, &t, h + 38);
     expect_chain(&d, 1, tail, 3, WANT(8, 9, 10, 11, 12));
     /* forgotten; a sequence that lives brings its text back */
     d.ops->forget(&d);
     expect_chain(&d, 1, tail, 3, NOTHING);
-    chain_in(&d, 0, (hn_text){h, 39, 6}, DEPTH, out, &t);
+    chain_in(&d, 0, (hn_committed_text){h, 39, 6}, DEPTH, out, &t);
     verify_chain(&d, 0, &t, h + 39);
     expect_chain(&d, 1, tail, 3, WANT(8, 9, 10, 11, 12));
     hn_drafter_close(&d);
@@ -322,7 +322,7 @@ static void test_mod_is_emptied(void **state) {
     open_or_fail(&d, "ngram,form=mod,max=2,min=4,depth=4", 1);
     begin(&d, 0, h, 8);
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(chain_in(&d, 0, (hn_text){h, 8, 8}, DEPTH, out, &t), 4);
+        assert_int_equal(chain_in(&d, 0, (hn_committed_text){h, 8, 8}, DEPTH, out, &t), 4);
         verify_chain(&d, 0, &t, i == 4 ? right : wrong);
     }
     expect_chain(&d, 0, h, 8, NOTHING);
@@ -398,7 +398,7 @@ static void test_no_memory(void **state) {
             for (int n = 10; n + DEPTH < TEXT;) {
                 hn_tree t;
                 int32_t out[DEPTH];
-                chain_in(&d, 0, (hn_text){h, n, 10}, DEPTH, out, &t);
+                chain_in(&d, 0, (hn_committed_text){h, n, 10}, DEPTH, out, &t);
                 n += verify_chain(&d, 0, &t, h + n) + 1;
             }
             hn_fault_arm(HN_FAULT_ALLOC, -1, false);

@@ -104,7 +104,7 @@ static hunch_status prediction_open(hn_drafter *d, hn_spec *spec, const hn_targe
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-static void follow(const prediction_state *st, prediction_seq *q, const hn_text *t) {
+static void follow(const prediction_state *st, prediction_seq *q, const hn_committed_text *t) {
     const int emitted = t->n - t->n_prompt;
     for (; q->seen < emitted; q->seen++)
         hn_cursor_advance(&q->cursor, q->text, t->token + t->n_prompt, q->seen, st->window);

@@ -15,7 +15,7 @@
 
 enum { PROMPT = 2, MOST = 1200 };
 
-static void begin_with(hn_drafter *d, int seq, const int32_t *prediction, int n, hn_text text) {
+static void begin_with(hn_drafter *d, int seq, const int32_t *prediction, int n, hn_committed_text text) {
     const hn_begin b = {.seq = seq, .text = text, .prediction = prediction, .n_prediction = n};
     assert_int_equal(d->ops->begin(d, &b, 1, NULL), HUNCH_OK);
 }
@@ -30,11 +30,11 @@ static outcome generate(hn_drafter *d, const int32_t *prediction, int n, const i
     outcome o = {0, 0, 0};
     memcpy(text + PROMPT, truth, (size_t)n_truth * sizeof *truth);
     memset(text + PROMPT + n_truth, 0x7f, sizeof text - (size_t)(PROMPT + n_truth) * sizeof *text); /* no token */
-    begin_with(d, 0, prediction, n, (hn_text){text, PROMPT, PROMPT});
+    begin_with(d, 0, prediction, n, (hn_committed_text){text, PROMPT, PROMPT});
     for (int at = PROMPT; at < PROMPT + n_truth; o.rounds++) {
         hn_tree t;
         int32_t out[DEPTH];
-        o.drafted += chain_in(d, 0, (hn_text){text, at, PROMPT}, DEPTH, out, &t);
+        o.drafted += chain_in(d, 0, (hn_committed_text){text, at, PROMPT}, DEPTH, out, &t);
         const int accepted = verify_chain(d, 0, &t, text + at);
         o.accepted += accepted;
         at += accepted + 1;
@@ -169,36 +169,36 @@ static void test_by_hand(void **state) {
     hn_tree t;
     int32_t out[DEPTH];
     open_or_fail(&d, "prediction,depth=8", 1);
-    begin_with(&d, 0, NULL, 0, (hn_text){text, PROMPT, PROMPT});
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 0); /* nothing predicted */
-    begin_with(&d, 0, p, 12, (hn_text){text, PROMPT, PROMPT});
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 8);
+    begin_with(&d, 0, NULL, 0, (hn_committed_text){text, PROMPT, PROMPT});
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 0); /* nothing predicted */
+    begin_with(&d, 0, p, 12, (hn_committed_text){text, PROMPT, PROMPT});
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 8);
     assert_memory_equal(out, p, 8 * sizeof *p);
     const float fresh = t.candidate[0].estimate;
     memcpy(e, p, 6 * sizeof *p);
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT + 6, PROMPT}, DEPTH, out, &t), 6); /* up to the end */
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 6, PROMPT}, DEPTH, out, &t), 6); /* up to the end */
     assert_memory_equal(out, p + 6, 6 * sizeof *p);
     assert_true(t.candidate[0].estimate > fresh); /* it has agreed since */
     e[6] = 50; /* for 16: a guess, and a timid one */
-    assert_true(chain_in(&d, 0, (hn_text){text, PROMPT + 7, PROMPT}, DEPTH, out, &t) > 0);
+    assert_true(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 7, PROMPT}, DEPTH, out, &t) > 0);
     assert_memory_equal(out, p + 7, 2 * sizeof *p);
     assert_true(t.candidate[0].estimate < fresh);
     e[7] = 51;
     e[8] = 52; /* lost */
-    chain_in(&d, 0, (hn_text){text, PROMPT + 8, PROMPT}, DEPTH, out, &t);
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT + 9, PROMPT}, DEPTH, out, &t), 0);
+    chain_in(&d, 0, (hn_committed_text){text, PROMPT + 8, PROMPT}, DEPTH, out, &t);
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 9, PROMPT}, DEPTH, out, &t), 0);
     e[9] = 17; /* and found */
-    assert_true(chain_in(&d, 0, (hn_text){text, PROMPT + 10, PROMPT}, DEPTH, out, &t) > 0);
+    assert_true(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 10, PROMPT}, DEPTH, out, &t) > 0);
     assert_int_equal(out[0], 18);
     /* rewound to before the difference */
     d.ops->drop(&d, 0, PROMPT + 5);
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT + 6, PROMPT}, DEPTH, out, &t), 6);
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 6, PROMPT}, DEPTH, out, &t), 6);
     memcpy(e, p, sizeof p);
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT + 12, PROMPT}, DEPTH, out, &t), 0); /* the end */
-    begin_with(&d, 0, p, 2, (hn_text){text, PROMPT, PROMPT}); /* shorter than an anchor */
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 2);
-    begin_with(&d, 0, p, 0, (hn_text){text, PROMPT, PROMPT}); /* empty */
-    assert_int_equal(chain_in(&d, 0, (hn_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 0);
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 12, PROMPT}, DEPTH, out, &t), 0); /* the end */
+    begin_with(&d, 0, p, 2, (hn_committed_text){text, PROMPT, PROMPT}); /* shorter than an anchor */
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 2);
+    begin_with(&d, 0, p, 0, (hn_committed_text){text, PROMPT, PROMPT}); /* empty */
+    assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT, PROMPT}, DEPTH, out, &t), 0);
     hn_drafter_close(&d);
 }
 
@@ -252,11 +252,11 @@ static void test_file(void **state) {
         if (hn_drafter_open(&d, spec, 0, 1, &target, &err)) fail_msg("%s", err.message);
         begin(&d, 0, text, 1);
         memcpy(text + 1, id, n * sizeof *id);
-        int got = chain_in(&d, 0, (hn_text){text, 1 + 5, 1}, DEPTH, out, &t);
+        int got = chain_in(&d, 0, (hn_committed_text){text, 1 + 5, 1}, DEPTH, out, &t);
         assert_int_equal(got, n - 5);
         assert_memory_equal(out, id + 5, (n - 5) * sizeof *id);
-        begin_with(&d, 0, (const int32_t[]){5, 6, 7}, 3, (hn_text){text, 1, 1}); /* a request's own comes first */
-        assert_int_equal(chain_in(&d, 0, (hn_text){text, 1, 1}, DEPTH, out, &t), 3);
+        begin_with(&d, 0, (const int32_t[]){5, 6, 7}, 3, (hn_committed_text){text, 1, 1}); /* a request's own comes first */
+        assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, 1, 1}, DEPTH, out, &t), 3);
         assert_int_equal(out[0], 5);
         hn_drafter_close(&d);
     }
@@ -308,15 +308,15 @@ static void test_incremental_is_rebuilt(void **state) {
         memset(text, 0, sizeof text);
         const int n = edited(&seed, p, 400, text + PROMPT, 600);
         open_or_fail(&d, "prediction,window=20", 2);
-        begin_with(&d, 0, p, 400, (hn_text){text, PROMPT, PROMPT});
+        begin_with(&d, 0, p, 400, (hn_committed_text){text, PROMPT, PROMPT});
         for (int at = PROMPT; at <= PROMPT + n; at += 1 + (int)(hn_splitmix(&seed) % 6)) {
             int32_t a[DEPTH], b[DEPTH];
             hn_tree t;
             for (int i = 0; i < PROMPT + 700; i++) seen[i] = i < at ? text[i] : POISON;
             const int budget = 1 + (int)(hn_splitmix(&seed) % 20);
-            const int len = chain_in(&d, 0, (hn_text){seen, at, PROMPT}, budget, a, &t);
-            begin_with(&d, 1, p, 400, (hn_text){seen, at, PROMPT});
-            assert_int_equal(chain_in(&d, 1, (hn_text){seen, at, PROMPT}, budget, b, &t), len);
+            const int len = chain_in(&d, 0, (hn_committed_text){seen, at, PROMPT}, budget, a, &t);
+            begin_with(&d, 1, p, 400, (hn_committed_text){seen, at, PROMPT});
+            assert_int_equal(chain_in(&d, 1, (hn_committed_text){seen, at, PROMPT}, budget, b, &t), len);
             assert_memory_equal(a, b, (size_t)len * sizeof *a);
             for (int i = 0; i < len; i++) assert_in_range(a[i], 0, 999);
             if (hn_splitmix(&seed) % 30 == 0 && at > PROMPT + 20) {

@@ -108,7 +108,7 @@ static hunch_status suffix_open(hn_drafter *d, hn_spec *spec, const hn_target_in
 /* ---- the text of a sequence -------------------------------------------------------------------------------------- */
 
 /* Stores the text's tokens from the tree's end on, and lets the oldest go that are too many. */
-static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_text *text) {
+static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_committed_text *text) {
     const uint32_t n = (uint32_t)text->n, most = (uint32_t)st->text;
     if (n - t->head > most) {
         const uint32_t head = n - most;
@@ -125,7 +125,7 @@ static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_text 
 
 /* Brings the tree up to the committed text. What was stored but not counted may be a prompt that the text begins with,
  * or what `observe` saw of a last round; the text knows better. */
-static bool text_count(const suffix_state *st, suffix_seq *q, const hn_text *text) {
+static bool text_count(const suffix_state *st, suffix_seq *q, const hn_committed_text *text) {
     hn_suffix_tree *t = &q->tree;
     const uint32_t n = (uint32_t)text->n;
     if (n < t->head) hn_suffix_clear(t, 0);

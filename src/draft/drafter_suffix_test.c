@@ -12,8 +12,8 @@
 #include "draft/drafter_for_tests.h"
 #include "suffix_naive.h"
 
-static hn_text text_of(const int32_t *token, int n) {
-    return (hn_text){token, n, n};
+static hn_committed_text text_of(const int32_t *token, int n) {
+    return (hn_committed_text){token, n, n};
 }
 
 static void observe(hn_drafter *d, int seq, const hn_tree *t, const int16_t *path, int n, int32_t next) {

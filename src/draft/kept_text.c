@@ -11,7 +11,7 @@ void hn_kept_text_fini(hn_kept_text *k) {
     *k = (hn_kept_text){0};
 }
 
-bool hn_kept_text_show(hn_kept_text *k, const hn_text *t) {
+bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t) {
     if (k->sure > t->n) k->sure = t->n;
     k->n = k->sure;
     k->whole = hn_grow((void **)&k->token, &k->cap, (size_t)t->n, sizeof *k->token);

@@ -16,7 +16,7 @@ typedef struct hn_kept_text {
 void hn_kept_text_fini(hn_kept_text *k); /* usable again, empty */
 /* Brings the copy up to the committed text. What it holds of `sure` must not have changed (hn_kept_text_cut tells it).
  * False: no memory; the copy stays a beginning of the text. */
-bool hn_kept_text_show(hn_kept_text *k, const hn_text *t);
+bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t);
 /* Adds what a round emitted, if the text was shown before it, until it is shown again. Twice is once. */
 void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o);
 void hn_kept_text_cut(hn_kept_text *k, int n); /* only the first n stay */

@@ -91,14 +91,14 @@ static hunch_status cursor_u64(cursor *c, uint64_t *out) {
     return status;
 }
 
-static hunch_status cursor_text(cursor *c, hn_text *out) {
+static hunch_status cursor_text(cursor *c, hn_gguf_string *out) {
     uint64_t len;
     const unsigned char *p;
     hunch_status status = cursor_u64(c, &len);
     if (status == HUNCH_OK)
         status = cursor_take(c, len, &p);
     if (status == HUNCH_OK)
-        *out = (hn_text){(const char *)p, (size_t)len};
+        *out = (hn_gguf_string){(const char *)p, (size_t)len};
     return status;
 }
 
@@ -177,7 +177,7 @@ static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
 /* Nested arrays are walked for their size alone. depth: how deep this one lies inside others. */
 static hunch_status array_skip(cursor *c, uint32_t type, uint64_t count, int depth) {
     const unsigned char *p;
-    hn_text text;
+    hn_gguf_string text;
     hunch_status status = HUNCH_OK;
     if (type != HN_GGUF_STRING && type != HN_GGUF_ARRAY)
         return cursor_take(c, count * GGUF_TYPES[type].bytes, &p);
@@ -223,7 +223,7 @@ static hunch_status meta_read_value(cursor *c, hn_meta *m) {
         return array_read(c, &m->array);
     }
     if (m->type == HN_GGUF_STRING) {
-        hn_text text;
+        hn_gguf_string text;
         hunch_status status = cursor_text(c, &text);
         if (status != HUNCH_OK)
             return status;
@@ -242,7 +242,7 @@ static hunch_status meta_read_value(cursor *c, hn_meta *m) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-static hunch_status meta_read_key(cursor *c, size_t number, hn_text *key) {
+static hunch_status meta_read_key(cursor *c, size_t number, hn_gguf_string *key) {
     snprintf(c->what, sizeof c->what, "the name of key %zu", number);
     hunch_status status = cursor_text(c, key);
     if (status != HUNCH_OK)
@@ -263,7 +263,7 @@ static const char *meta_key_of(const void *items, size_t i) {
 
 static hunch_status metas_read(hn_source *s, cursor *c, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
-        hn_text key;
+        hn_gguf_string key;
         hunch_status status = meta_read_key(c, (size_t)i, &key);
         if (status != HUNCH_OK)
             return status;
@@ -342,7 +342,7 @@ static hunch_status tensor_size(cursor *c, hn_tensor *t) {
 static hunch_status tensors_read(hn_source *s, cursor *c, uint64_t count, place **places) {
     size_t cap = 0;
     for (uint64_t i = 0; i < count; i++) {
-        hn_text name;
+        hn_gguf_string name;
         hn_tensor *t = NULL;
         snprintf(c->what, sizeof c->what, "the name of tensor %" PRIu64, i);
         hunch_status status = cursor_text(c, &name);

@@ -38,16 +38,16 @@ typedef struct hn_value {
     size_t len; /* of str */
 } hn_value;
 
-typedef struct hn_text {
+typedef struct hn_gguf_string {
     const char *bytes;
     size_t len;
-} hn_text;
+} hn_gguf_string;
 
 struct hn_array {
     uint32_t type; /* enum hn_gguf_type of the elements; HN_GGUF_ARRAY: nested, kept opaque */
     size_t count;
     const unsigned char *data; /* numbers: in the file's head, unaligned */
-    hn_text *strings;          /* strings: [count] into the file's head */
+    hn_gguf_string *strings;          /* strings: [count] into the file's head */
 };
 
 typedef struct hn_meta {

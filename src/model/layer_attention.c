@@ -3,7 +3,7 @@
 #include "model/layers.h"
 
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
-                        const hn_lanes *s) {
+                        const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];

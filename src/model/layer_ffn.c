@@ -6,7 +6,7 @@ bool hn_ffn_in_steps(const hn_arch *a, int layer) {
     return a->layer[layer].ffn == HN_FFN_GEGLU || a->layer[layer].gate_up_bias || a->residual_scale != 1;
 }
 
-void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s) {
+void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];

@@ -5,7 +5,7 @@
 #include "model/model.h"
 
 /* The buffers of a pass; widths are leading dimensions in floats. */
-typedef struct hn_lanes {
+typedef struct hn_pass_buffers {
     const hn_rows *rows; /* their page tables are one group's: attention takes its own */
     hn_buf x;        /* f32 [HN_MAX_ROWS][ldx] residual stream */
     hn_act in;       /* normed input of a layer half, [hidden] */
@@ -18,12 +18,12 @@ typedef struct hn_lanes {
     hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
     int ldx, ldqkv, ldattended, ldhidden;
-} hn_lanes;
+} hn_pass_buffers;
 
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
-                        const hn_lanes *s);
+                        const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
-void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_lanes *s);
+void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are products of their own: it needs lanes->gate and up */
 #endif

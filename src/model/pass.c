@@ -27,7 +27,7 @@ struct hn_runner {
     int first_group, n_groups, owner; /* of the cache */
     hn_layer_place *place;            /* [layers] among these groups */
     hn_mem *buffers;
-    hn_lanes lanes;
+    hn_pass_buffers lanes;
     const hn_rope *rope; /* of layers that are not local */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     row_image *image;
@@ -82,7 +82,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
         if (d->ffn_width > ffn) ffn = d->ffn_width;
         if (s > scratch) scratch = s;
     }
-    hn_lanes *l = &r->lanes;
+    hn_pass_buffers *l = &r->lanes;
     l->ldx = pad16(a->hidden);
     l->ldqkv = pad16(q + 2 * kv);
     l->ldattended = pad16(q);
@@ -116,7 +116,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
 }
 
 static void bind(hn_runner *r) {
-    hn_lanes *l = &r->lanes;
+    hn_pass_buffers *l = &r->lanes;
     hn_buf *all[] = {&l->x,       &l->in.data,     &l->mixed.data,     &l->gated.data,
                      &l->qkv,     &l->attended,    &l->gate,           &l->up,
                      &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
@@ -331,7 +331,7 @@ static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
 static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_model *m = r->m;
-    const hn_lanes *l = &r->lanes;
+    const hn_pass_buffers *l = &r->lanes;
     const hn_ops *o = r->ops;
     const hn_exec ex = {o, rank, ranks};
     o->embed(&ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
