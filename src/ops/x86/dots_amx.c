@@ -4,23 +4,17 @@
 #include <immintrin.h>
 
 #include "ops/machine.h"
+#include "ops/x86/tiles_amx.h"
 
-enum { TILES = 8, ROWS = 16, ROW_BYTES = 64, SUMS = 4 };
-
-/* Whole tiles everywhere: what the processor reads as their shapes. */
-typedef struct shapes {
-    uint8_t palette, first_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} shapes;
+enum { SUMS = 4 };
 
 static void tiles_begin(void) {
-    _Alignas(64) shapes s = {.palette = 1};
-    for (int i = 0; i < TILES; i++) {
-        s.row_bytes[i] = ROW_BYTES;
-        s.rows[i] = ROWS;
+    hn_tile_config whole = {.palette = 1};
+    for (int i = 0; i < HN_TILES; i++) {
+        whole.row_bytes[i] = HN_TILE_BYTES;
+        whole.rows[i] = HN_TILE_ROWS;
     }
-    _tile_loadconfig(&s);
+    hn_tiles_shape(&whole);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -40,7 +34,7 @@ double hn_dots_int8_amx(int rounds) {
         _tile_dpbusd(3, 5, 7);
     }
     _tile_release();
-    return (double)ROWS * ROWS * ROW_BYTES * SUMS * rounds;
+    return (double)HN_TILE_ROWS * HN_TILE_ROWS * HN_TILE_BYTES * SUMS * rounds;
 }
 
 double hn_dots_bf16_amx(int rounds) {
@@ -52,5 +46,5 @@ double hn_dots_bf16_amx(int rounds) {
         _tile_dpbf16ps(3, 5, 7);
     }
     _tile_release();
-    return (double)ROWS * ROWS * (ROW_BYTES / 2) * SUMS * rounds;
+    return (double)HN_TILE_ROWS * HN_TILE_ROWS * (HN_TILE_BYTES / 2) * SUMS * rounds;
 }
