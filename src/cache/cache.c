@@ -27,6 +27,7 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         *d = groups[g];
         assert(d->owner >= 0 && d->owner < HN_MAX_OWNERS && (g ? d->owner >= groups[g - 1].owner : d->owner == 0));
         assert(d->window >= 0 && d->back >= 0 && (d->owner || d->window || g == 0 || !groups[g - 1].window));
+        if (d->tentative == 0) d->tentative = HN_MAX_ROWS;
         c->windows |= d->window > 0;
         hunch_status st = check_heads(d, err);
         if (st) return st;
@@ -53,8 +54,8 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
  * wherever in a page its window begins. */
 static int64_t pages_at_most(const hn_cache *c, int group, int64_t rows) {
     const hn_cache_group *d = &c->group[group];
-    const int64_t page_rows = d->page_rows, all = (rows + HN_MAX_ROWS + page_rows - 1) / page_rows;
-    const int64_t kept = (int64_t)d->window - 1 + d->back + HN_MAX_ROWS,
+    const int64_t page_rows = d->page_rows, all = (rows + d->tentative + page_rows - 1) / page_rows;
+    const int64_t kept = (int64_t)d->window - 1 + d->back + d->tentative,
                   most = (kept + 2 * (page_rows - 1)) / page_rows;
     return d->window && most < all ? most : all;
 }
@@ -74,8 +75,9 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
     const int64_t rows = !pool_rows ? all : pool_rows > c->rows ? pool_rows : c->rows;
     int64_t pages = 0;
     for (int g = 0; g < c->n_groups; g++) {
-        const int64_t page_rows = c->group[g].page_rows, stride = (c->rows + HN_MAX_ROWS + page_rows - 1) / page_rows;
-        const int64_t dealt = ((rows < all ? rows : all) + seqs * (HN_MAX_ROWS + page_rows - 1)) / page_rows;
+        const int64_t page_rows = c->group[g].page_rows, tentative = c->group[g].tentative;
+        const int64_t stride = (c->rows + tentative + page_rows - 1) / page_rows;
+        const int64_t dealt = ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         const int64_t most = seqs * pages_at_most(c, g, c->rows);
         c->stride[g] = (int)stride;
         pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
@@ -343,9 +345,10 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     hn_seq *s = &c->seq[seq];
     const int committed = s->committed[owner];
     int want[HN_MAX_GROUPS], copy[HN_MAX_GROUPS], missing = 0;
-    assert(s->live && tentative >= 0 && tentative <= HN_MAX_ROWS);
+    assert(s->live && tentative >= 0);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
+        assert(tentative <= c->group[g].tentative);
         drop_unseen(c, s, g);
         want[g] = (committed + tentative + c->group[g].page_rows - 1) / c->group[g].page_rows;
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;

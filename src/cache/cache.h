@@ -36,6 +36,9 @@ typedef struct hn_cache_group {
     int window; /* 0: all rows are kept, else those that a row of its layers sees, itself included. A full group of the
                    target stands before its window groups */
     int back;   /* of a window group: rows behind the window, so that a rewind by as many loses nothing */
+    int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass */
+    bool binds; /* of a drafter that reads the target's features: a row of its needs that of the row before, so the target is
+                   restored to one row less than it, and computes that feature again */
     size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers */
 } hn_cache_group;
 
@@ -43,9 +46,9 @@ enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
 
 typedef struct hn_cache hn_cache;
 
-/* Plans max_seqs tables that can hold `rows` committed rows plus one pass of tentative ones, and pages for pool_rows
+/* Plans max_seqs tables that can hold `rows` committed rows plus a group's tentative ones, and pages for pool_rows
  * such rows together (0: max_seqs * rows, or where memory is short those of all sequences but one; more leaves room for the
- * index), each sequence's tentative pass beside it; of a window group no more than a sequence's window and pass take.
+ * index), each sequence's tentative rows beside them; of a window group no more than a sequence's window and tentative rows take.
  * One sequence alone always fits. Memory is reserved here and touched as rows come. groups[0].page_rows fixes the page
  * size; it is larger only where another group's row would not fit 16 times. */
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
@@ -69,7 +72,7 @@ int hn_cache_committed(const hn_cache *c, int seq, int owner);
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages);
 int hn_cache_table_stride(const hn_cache *c, int group); /* pages a table can hold */
 
-/* Makes room for `tentative` rows of an owner behind its committed ones; outside of a pool run. Pages below the windows
+/* Makes room for `tentative` rows of an owner behind its committed ones, those that are there included; outside of a pool run. Pages below the windows
  * are let go here, not at the commit: publish comes between them. HUNCH_NO_MEMORY: no page left (nothing else changed). */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
@@ -84,7 +87,8 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
 
 /* For an empty sequence: takes the pages that the index has for a prefix of text[0..n), each owner to the last boundary
  * where all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An
- * owner other than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step. */
+ * owner other than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; where
+ * an owner binds, its rows less one. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
 /* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[owner]: how many committed rows

@@ -133,12 +133,13 @@ static bool is_there(const hn_cache *c, int group, int i) {
     return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
-/* The last end of a page, at `rows` at most, behind which the index has all that the group keeps. */
-static int group_rows_there(const hn_cache *c, int group, int rows) {
+/* The last end of a page, at `rows` at most, behind which the index has all that the group keeps, and what the row `less`
+ * before it sees. */
+static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
     const int page_rows = c->group[group].page_rows, most = rows / page_rows;
     int n = most;
     if (c->group[group].window) {
-        for (int i = most - 1; i >= hn_first_page(c, group, n * page_rows); i--)
+        for (int i = most - 1; i >= hn_first_page(c, group, n * page_rows - less); i--)
             if (!is_there(c, group, i)) n = i;
     } else {
         for (n = 0; n < most && is_there(c, group, n);) n++;
@@ -147,11 +148,21 @@ static int group_rows_there(const hn_cache *c, int group, int rows) {
 }
 
 /* The same for all groups of an owner, in the blocks of c->path. */
-static int rows_there(const hn_cache *c, int owner, int rows) {
+static int rows_there(const hn_cache *c, int owner, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows;
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].owner == owner) rows = group_rows_there(c, g, rows);
+            if (c->group[g].owner == owner) rows = group_rows_there(c, g, rows, less);
+    }
+    return rows;
+}
+
+/* The same for the target and all owners that bind it. */
+static int bound_rows_there(const hn_cache *c, int rows, int less) {
+    for (int before = -1; before != rows;) {
+        before = rows = rows_there(c, 0, rows, less);
+        for (int g = 0; g < c->n_groups; g++)
+            if (c->group[g].binds) rows = rows_there(c, c->group[g].owner, rows, 0);
     }
     return rows;
 }
@@ -164,10 +175,10 @@ static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
     }
 }
 
-static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
+static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        const int first = hn_first_page(c, g, rows), n = rows / c->group[g].page_rows;
+        const int first = hn_first_page(c, g, rows - less), n = rows / c->group[g].page_rows;
         for (int i = 0; i < first; i++) s->pages[g][i] = HN_NO_PAGE;
         take_pages(c, s, g, first, n);
         s->first[g] = first;
@@ -180,7 +191,7 @@ int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner) rows = at_most(rows, s->published[g] * c->group[g].page_rows);
     fill_path(c, s->block);
-    rows = rows_there(c, owner, rows);
+    rows = rows_there(c, owner, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
         const int first = hn_first_page(c, g, rows);
         if (c->group[g].owner != owner || first >= s->first[g]) continue;
@@ -200,21 +211,24 @@ int hn_cache_step(const hn_cache *c) {
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     hn_seq *s = &c->seq[seq];
     const int block_rows = c->prefix.block_rows, most = at_most(n, c->rows) / block_rows;
-    int depth = 0, rows = 0;
+    int depth = 0, rows = 0, less = 0;
     assert(s->live);
-    for (int g = 0; g < c->n_groups; g++) assert(s->n_pages[g] == 0);
+    for (int g = 0; g < c->n_groups; g++) {
+        assert(s->n_pages[g] == 0);
+        less |= c->group[g].binds;
+    }
     for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);
         if (!b) break;
     }
-    rows = rows_there(c, 0, depth * block_rows);
+    rows = bound_rows_there(c, depth * block_rows, less);
     for (int g = 0, owner = -1; g < c->n_groups; g++) {
         if (c->group[g].owner == owner) continue;
         owner = c->group[g].owner;
-        take_rows(c, s, owner, owner ? rows_there(c, owner, rows) : rows);
+        take_rows(c, s, owner, owner ? rows_there(c, owner, rows, 0) : rows, owner ? 0 : less);
     }
     hn_cache_end_path(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
-    return rows;
+    return rows && less ? hn_cache_rewind(c, seq, 0, rows - 1) : rows;
 }
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */

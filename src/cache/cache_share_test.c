@@ -124,6 +124,31 @@ static void test_owners_restore_apart(void **state) {
     }
 }
 
+/* Owner 2 reads the target's features: the target comes back to one row less than it. */
+static void test_owner_binds(void **state) {
+    (void)state;
+    static const struct {
+        const shape *of;
+        int put[3], got[3];
+    } cases[] = {{&FULL, {256, 256, 256}, {255, 256, 256}},    {&FULL, {256, 0, 100}, {63, 0, 64}},
+                 {&FULL, {256, 256, 16}, {0, 0, 0}},           {&FULL, {100, 256, 256}, {63, 0, 64}},
+                 {&WINDOWS, {256, 256, 256}, {255, 256, 256}},
+                 {&WINDOWS, {256, 256, 100}, {0, 0, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        shape bound = *cases[i].of;
+        for (int g = 0; g < bound.n; g++) bound.group[g].binds = bound.group[g].owner == 2;
+        of = &bound;
+        hn_cache *c = open_shared(2, 0);
+        const int *p = cases[i].put, *g = cases[i].got;
+        int32_t text[TEXT];
+        make_text(text, i);
+        begin_with(c, 0, text, p[0], p[1], p[2]);
+        expect_restore(c, 1, text, TEXT, g[0], g[1], g[2]);
+        hn_cache_close(&c);
+        of = &FULL;
+    }
+}
+
 /* A drafter that lags is published later; rows that do not hold the text are not. */
 static void test_publish_in_steps(void **state) {
     (void)state;
@@ -310,7 +335,7 @@ static hunch_status take_page(hn_cache *c) {
  * from its end; what runs stays. */
 static void test_eviction_order(void **state) {
     (void)state;
-    const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0, 0, 0};
+    const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0, 0, 0, 0, 0};
     hn_cache *c = NULL;
     hunch_error err;
     int32_t text[3][TEXT];
@@ -462,7 +487,7 @@ static void test_publish_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_longest_prefix),         cmocka_unit_test(test_owners_restore_apart),
+        cmocka_unit_test(test_longest_prefix),         cmocka_unit_test(test_owners_restore_apart), cmocka_unit_test(test_owner_binds),
         cmocka_unit_test(test_publish_in_steps),       cmocka_unit_test(test_equal_texts_become_one),
         cmocka_unit_test(test_copy_on_write),          cmocka_unit_test(test_own_pages_are_shared_too),
         cmocka_unit_test(test_full_context_copies),    cmocka_unit_test(test_eviction_order),

@@ -264,6 +264,7 @@ static bool sees(const call *c, int row, int block, int *lo, int *hi) {
     int position = hn_host_i32(c->rows->position)[row], base = block * HN_KEY_BLOCK;
     *hi = position + 1 - base < HN_KEY_BLOCK ? position + 1 - base : HN_KEY_BLOCK;
     *lo = c->how->window > 0 && position - c->how->window + 1 > base ? position - c->how->window + 1 - base : 0;
+    if (position >= c->how->first) *lo = most(*lo, c->how->first - base);
     return *lo < *hi;
 }
 

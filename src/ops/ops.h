@@ -167,6 +167,7 @@ typedef struct hn_attention_how {
     float scale;  /* of the scores */
     int window;   /* 0, or positions a row sees, itself included */
     hn_buf sinks; /* f32 [heads]: a score each that takes part in the softmax and has no value; mem NULL: none */
+    int first;    /* rows from this position on do not see those below it; less than HN_KEY_BLOCK */
 } hn_attention_how;
 
 struct hn_ops {

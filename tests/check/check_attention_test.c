@@ -11,7 +11,7 @@ enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
 typedef struct scene {
     hn_dtype type;
     bool f32; /* the precision */
-    int kv_heads, group, dim, v_dim, window, seqs, n;
+    int kv_heads, group, dim, v_dim, window, from, seqs, n; /* from: the first position that is seen */
     float scale, *sinks; /* NULL: none */
     int committed[SEQS], first[SEQS + 1], parent[ROWS]; /* parent: row, -1: the committed context */
     bool chain[SEQS];
@@ -85,6 +85,7 @@ static scene scene_create(int longest) {
     if (s.type == HN_Q8_0) s.dim = 32 * check_int(1, 4);
     s.v_dim = check_int(0, 3) ? s.dim : s.type == HN_Q8_0 ? 32 * check_int(1, 4) : dims[check_int(0, 7)];
     s.window = check_int(0, 2) ? 0 : check_int(1, 300);
+    s.from = check_int(0, 2) ? 0 : check_int(1, 20);
     draw_rows(&s, longest);
     return s;
 }
@@ -234,7 +235,7 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
-    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks};
+    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from};
     p->c.o.attention(&ex, &p->rows, &p->kv, &how, p->q, p->ldq, p->out, p->ldo, p->act, HN_ACT_F32 | HN_ACT_Q8, p->scratch);
 }
 
@@ -329,6 +330,7 @@ static void scene_run(const scene *s, const way *w, float *out) {
 static void check_exact(const scene *s, const float *out, int row, int head) {
     int seq = seq_of(s, row), position = s->committed[seq] + depth(s, row), kv_head = head / s->group;
     int lo = s->window > 0 && position - s->window + 1 > 0 ? position - s->window + 1 : 0;
+    if (position >= s->from && lo < s->from) lo = s->from;
     double *e = hn_zalloc((size_t)position + 1, sizeof *e), max = -INFINITY, sum = 0;
     double most = s->type == HN_BF16 && !s->f32 ? 2e-2 : 1e-5;
     for (int p = lo; p <= position; p++) {
@@ -358,8 +360,8 @@ static void check_scene(const scene *s) {
     for (int i = 0; i < 6; i++) check_exact(s, want, check_int(0, s->n - 1), check_int(0, s->kv_heads * s->group - 1));
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         char what[120];
-        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d", hn_isa_name(isa), hn_dtype_name(s->type),
-                 s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window);
+        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d from %d", hn_isa_name(isa),
+                 hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from);
         w = (way){.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
         for (int no_direct = 0; no_direct < 2; no_direct++) {
             w.no_direct = no_direct;
