@@ -112,6 +112,8 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     const hn_layer_desc *l = &a->layer[layer];
     switch (role) {
     case HN_ROLE_OUTPUT: return !a->tied;
+    case HN_ROLE_OUTPUT_NORM: return !a->draft_head.no_norm;
+    case HN_ROLE_ATTN_NORM: return l->input == HN_INPUT_NORMED;
     case HN_ROLE_Q:
     case HN_ROLE_K:
     case HN_ROLE_V: return !l->fused_qkv;
@@ -146,14 +148,15 @@ void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t di
     const hn_layer_desc *l = &a->layer[layer];
     const uint64_t hidden = (uint64_t)a->hidden, head = (uint64_t)l->head_dim, q = (uint64_t)l->heads * head,
                    kv = (uint64_t)l->kv_heads * head, ffn = (uint64_t)l->ffn_width;
+    const uint64_t read = l->input == HN_INPUT_PAIR ? 2 * hidden : hidden;
     uint64_t in = hidden, out = 1;
     switch (role) {
     case HN_ROLE_EMBEDDING:
     case HN_ROLE_OUTPUT: out = (uint64_t)a->vocab; break;
-    case HN_ROLE_Q: out = q; break;
+    case HN_ROLE_Q: in = read, out = q; break;
     case HN_ROLE_K:
-    case HN_ROLE_V: out = kv; break;
-    case HN_ROLE_QKV: out = q + 2 * kv; break;
+    case HN_ROLE_V: in = read, out = kv; break;
+    case HN_ROLE_QKV: in = read, out = q + 2 * kv; break;
     case HN_ROLE_O: in = q, out = hidden; break;
     case HN_ROLE_GATE:
     case HN_ROLE_UP: out = ffn; break;

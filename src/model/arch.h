@@ -10,10 +10,19 @@
 typedef enum hn_mixer { HN_MIXER_ATTENTION } hn_mixer; /* latent attention, gated delta net: later kinds */
 typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn; /* experts: a later kind */
 
+/* What a layer's attention reads. */
+typedef enum hn_layer_input {
+    HN_INPUT_NORMED, /* the norm of the stream */
+    HN_INPUT_PLAIN,  /* the stream itself */
+    HN_INPUT_PAIR    /* norm(embedding) | norm(stream), twice as wide: of a draft head's first layer */
+} hn_layer_input;
+
 typedef struct hn_layer_desc {
     hn_mixer mixer;
+    hn_layer_input input;
     int heads, kv_heads, head_dim;
     int window; /* 0: full attention */
+    int first;  /* positions below it are not seen by rows from it on */
     float attention_scale;
     bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before the rotation */
@@ -106,6 +115,23 @@ typedef struct hn_dense {
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
 
+/* What stands in front of a draft head's layers and behind them; zeroed for targets. A row of a head is a token and the
+ * feature of the token before it: states of the target side by side, or where that is a draft too, the head's own output. */
+typedef struct hn_head_desc {
+    int features, feature_width; /* states of the target that make a feature, and the width of each; 0: not a head */
+    bool joint;          /* the stream begins as fc(embedding | feature), drafts' rows too; else as fc(feature), of drafts' rows
+                            as the output before it */
+    bool fc_bias;
+    bool norm_before_fc; /* one RMSNorm over the whole feature */
+    bool fc_norms;       /* an RMSNorm over each of its states */
+    bool normed_stream;  /* with HN_INPUT_PAIR: the stream goes on as its norm */
+    bool norm_output;    /* the output is what the norm makes of the stream, else the stream */
+    bool no_norm;        /* no norm before the output matrix */
+    bool own_embedding, own_output; /* else the target's */
+    int embeddings;      /* tokens of the embedding (vocab: of the output) */
+} hn_head_desc;
+enum { HN_MOST_HEAD_FEATURES = 16 };
+
 typedef struct hn_arch {
     char architecture[32];
     char name[128];
@@ -127,6 +153,7 @@ typedef struct hn_arch {
     const char *const *names; /* [HN_ROLES] */
     const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
     const hn_dense *dense;    /* the family */
+    hn_head_desc draft_head;  /* of a draft head */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
 

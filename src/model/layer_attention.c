@@ -12,15 +12,21 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const hn_buf q = s->qkv, k = hn_at(q, q_width * sizeof(float)), v = hn_at(k, kv_width * sizeof(float));
     const hn_linear_out qkv[] = {{&l->q, q, s->ldqkv}, {&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
     const hn_linear_out out = {&l->o, d->post_norms ? s->branch : s->x, s->ldx};
+    const hn_act in = {s->in.data, l->q.in, s->in.max_rows};
 
-    o->rmsnorm(ex, n, s->x, s->ldx, l->attn_norm, m->arch.norm_eps, s->in, l->attn_forms, (hn_buf){NULL, 0}, 0);
-    o->linear(ex, n, s->in, qkv, 3, false);
+    if (d->input == HN_INPUT_NORMED)
+        o->rmsnorm(ex, n, s->x, s->ldx, l->attn_norm, m->arch.norm_eps, in, l->attn_forms, (hn_buf){NULL, 0}, 0);
+    else if (d->input == HN_INPUT_PLAIN)
+        o->quantise(ex, n, s->x, s->ldx, in, l->attn_forms);
+    else
+        o->quantise(ex, n, s->pair, s->ldpair, in, l->attn_forms);
+    o->linear(ex, n, in, qkv, 3, false);
     if (d->qkv_bias || d->qk_norm)
         o->fix_heads(ex, n, &l->heads, d->heads, d->kv_heads, d->head_dim, q, k, v, s->ldqkv);
     hn_rope rope = d->local ? m->rope_local : m->rope;
     if (d->no_rope) rope.dims = 0; /* only stores */
     o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    const hn_attention_how how = {.heads = d->heads, .scale = d->attention_scale, .window = d->window};
+    const hn_attention_how how = {.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first};
     const bool scaled = m->arch.residual_scale != 1;
     o->attention(ex, rows, kv, &how, q, s->ldqkv, s->attended, s->ldattended, s->mixed, scaled ? 0 : l->o_forms, s->scratch);
     if (scaled) {

@@ -4,11 +4,19 @@
 #define HN_LAYERS_H
 #include "model/model.h"
 
+/* What a draft head's rows begin from: rows `from` of a store of features [.][ld]. */
+typedef struct hn_head_input {
+    hn_buf from; /* int32 [n] */
+    hn_buf rows;
+    int ld;
+    bool drafts; /* the head's own outputs, else the target's states side by side */
+} hn_head_input;
+
 /* The buffers of a pass; widths are leading dimensions in floats. */
 typedef struct hn_pass_buffers {
     const hn_rows *rows; /* their page tables are one group's: attention takes its own */
     hn_buf x;        /* f32 [HN_MAX_ROWS][ldx] residual stream */
-    hn_act in;       /* normed input of a layer half, [hidden] */
+    hn_act in;       /* input of a layer half, [hidden]; of HN_INPUT_PAIR [2 * hidden] */
     hn_act mixed;    /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;    /* input of down, [ffn] */
     hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
@@ -17,9 +25,18 @@ typedef struct hn_pass_buffers {
     hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
     hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
-    int ldx, ldqkv, ldattended, ldhidden;
+    /* of a draft head */
+    hn_buf pair;     /* f32 [HN_MAX_ROWS][ldpair] norm(embedding) | norm(stream) */
+    hn_buf joint;    /* f32 [HN_MAX_ROWS][ldjoint] input of fc */
+    hn_act joint_in; /* the same, in the forms that fc reads */
+    hn_buf states;   /* f32 [HN_MAX_ROWS][ldjoint] the feature, where each state of it is normed before fc */
+    hn_buf token;    /* f32 [HN_MAX_ROWS][ldx] embedding of the rows' tokens */
+    hn_buf each;     /* int32 [HN_MAX_ROWS] 0, 1, 2, ... */
+    int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint;
 } hn_pass_buffers;
 
+/* x = what a draft head's layers read, made of the rows' tokens and features. */
+void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                         const hn_pass_buffers *s);

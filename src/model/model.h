@@ -16,6 +16,17 @@ typedef struct hn_layer {
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 
+/* What a draft head has beside its layers. */
+typedef struct hn_head {
+    hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
+    hn_buf fc_bias, feature_norm; /* f32 [hidden], [features * feature_width] */
+    hn_buf fc_norm[HN_MOST_HEAD_FEATURES]; /* f32 [feature_width] each */
+    hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR */
+    hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
+    hn_mem *table; /* owned: ids */
+    int fc_forms;
+} hn_head;
+
 /* Where the weights are. */
 typedef struct hn_model_bytes {
     uint64_t memory; /* packed matrices, vectors, tables */
@@ -31,6 +42,7 @@ typedef struct hn_model {
     hn_weight embedding; /* [vocab, hidden] */
     hn_weight output;    /* [vocab, hidden]; the embedding itself where tied */
     hn_buf output_norm;  /* f32 [hidden] */
+    hn_head head;        /* of a draft head */
     hn_rope rope, rope_long, rope_local; /* hn_model_rope chooses among the first two */
     hn_layer *layer; /* [arch.layers] */
     int output_forms;

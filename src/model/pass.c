@@ -1,49 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.c - from rows to logits: describes the rows in buffers, then all workers walk the same layer code. */
-#include "model/pass.h"
-
+/* pass.c - from rows to logits: rows are described in buffers (pass_rows.c), then all workers walk the same layer code. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/kv_groups.h"
-#include "model/layers.h"
-
-/* Row descriptions as they are built on the host; one block, written to the device in one piece. Paths: a row's path is at
- * most HN_MAX_ROWS long. */
-typedef struct row_image {
-    int32_t token[HN_MAX_ROWS], position[HN_MAX_ROWS], slot[HN_MAX_ROWS], seq[HN_MAX_ROWS], path_start[HN_MAX_ROWS];
-    int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
-    int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
-    int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
-    int32_t normed[HN_MAX_ROWS];                    /* of the feature rows, among the gathered ones */
-} row_image;
-
-struct hn_runner {
-    const hn_model *m;
-    const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
-    hn_cache *cache;
-    int first_group, n_groups, owner; /* of the cache */
-    hn_layer_place *place;            /* [layers] among these groups */
-    hn_mem *buffers;
-    hn_pass_buffers lanes;
-    const hn_rope *rope; /* of layers that are not local */
-    hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
-    row_image *image;
-    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_ROWS][stride] */
-    hn_buf image_buf, out_x, out_norm, logits, features;
-    hn_top best; /* one a row */
-    hn_act out_act;
-    hn_feature_set set;
-    int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
-    int n_boundaries;
-    int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
-    int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
-    int ld_logits;
-    const float *host_logits, *host_features, *host_value;
-    const int32_t *host_best;
-};
+#include "model/pass_private.h"
 
 static int pad16(int n) {
     return (n + 15) & ~15;
@@ -68,38 +30,74 @@ static hn_act take_act(size_t *total, const hn_ops *o, int in) {
     return (hn_act){take(total, o->act_bytes(in, HN_MAX_ROWS)), in, HN_MAX_ROWS};
 }
 
+/* The most that any layer asks for. */
+typedef struct widths {
+    int q, kv, ffn;
+    bool in_steps, branch;
+    size_t scratch;
+} widths;
+
+static widths widest(const hn_model *m, int max_context) {
+    const hn_arch *a = &m->arch;
+    widths w = {0};
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
+        if (d->heads * d->head_dim > w.q) w.q = d->heads * d->head_dim;
+        if (d->kv_heads * d->head_dim > w.kv) w.kv = d->kv_heads * d->head_dim;
+        if (d->ffn_width > w.ffn) w.ffn = d->ffn_width;
+        if (s > w.scratch) w.scratch = s;
+        w.in_steps |= hn_ffn_in_steps(a, i);
+        w.branch |= d->post_norms;
+    }
+    return w;
+}
+
+/* What a draft head has beside the buffers of its layers. */
+static void lay_out_head(hn_runner *r, size_t *total) {
+    const hn_arch *a = &r->m->arch;
+    const hn_head_desc *d = &a->draft_head;
+    hn_pass_buffers *l = &r->lanes;
+    const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
+    if (d->features == 0) return;
+    l->ldjoint = pad16(read);
+    l->ldpair = pad16(2 * a->hidden);
+    r->ld_store = pad16(feature);
+    l->joint = take_floats(total, l->ldjoint);
+    l->joint_in = take_act(total, &r->m->ops, read);
+    l->states = take_floats(total, d->fc_norms ? l->ldjoint : 0);
+    l->pair = take_floats(total, l->ldpair);
+    l->token = take_floats(total, l->ldx);
+    r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);
+    r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)l->ldx);
+}
+
 /* Sizes every buffer; offsets only, the memory comes after. */
 static size_t lay_out(hn_runner *r, int max_context) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
-    int q = 0, kv = 0, ffn = 0;
-    size_t total = 0, scratch = 0;
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
-        const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
-        if (d->heads * d->head_dim > q) q = d->heads * d->head_dim;
-        if (d->kv_heads * d->head_dim > kv) kv = d->kv_heads * d->head_dim;
-        if (d->ffn_width > ffn) ffn = d->ffn_width;
-        if (s > scratch) scratch = s;
-    }
+    const widths w = widest(m, max_context);
+    const bool pair = a->layer[0].input == HN_INPUT_PAIR;
+    size_t total = 0;
     hn_pass_buffers *l = &r->lanes;
     l->ldx = pad16(a->hidden);
-    l->ldqkv = pad16(q + 2 * kv);
-    l->ldattended = pad16(q);
-    l->ldhidden = pad16(ffn);
+    l->ldqkv = pad16(w.q + 2 * w.kv);
+    l->ldattended = pad16(w.q);
+    l->ldhidden = pad16(w.ffn);
     r->ld_logits = pad16(a->vocab);
     l->x = take_floats(&total, l->ldx);
-    l->in = take_act(&total, &m->ops, a->hidden);
-    l->mixed = take_act(&total, &m->ops, q);
-    l->gated = take_act(&total, &m->ops, ffn);
+    l->in = take_act(&total, &m->ops, pair ? 2 * a->hidden : a->hidden);
+    l->mixed = take_act(&total, &m->ops, w.q);
+    l->gated = take_act(&total, &m->ops, w.ffn);
     l->qkv = take_floats(&total, l->ldqkv);
     l->attended = take_floats(&total, l->ldattended);
-    l->gate = take_floats(&total, hn_ffn_in_steps(a, 0) ? l->ldhidden : 0);
-    l->up = take_floats(&total, hn_ffn_in_steps(a, 0) ? l->ldhidden : 0);
-    l->branch = take_floats(&total, a->layer[0].post_norms ? l->ldx : 0);
+    l->gate = take_floats(&total, w.in_steps ? l->ldhidden : 0);
+    l->up = take_floats(&total, w.in_steps ? l->ldhidden : 0);
+    l->branch = take_floats(&total, w.branch ? l->ldx : 0);
     l->rotation = take_floats(&total, pad16(a->rope_dims));
     l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
-    l->scratch = take(&total, scratch);
+    l->scratch = take(&total, w.scratch);
+    lay_out_head(r, &total);
     r->out_x = take_floats(&total, l->ldx);
     r->out_norm = take_floats(&total, l->ldx);
     r->out_act = take_act(&total, &m->ops, a->hidden);
@@ -107,9 +105,10 @@ static size_t lay_out(hn_runner *r, int max_context) {
     r->best = (hn_top){.k = 1,
                        .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS),
                        .value = take_floats(&total, 1),
+                       .map = m->head.ids,
                        .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, 1))};
     r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
-    r->image_buf = take(&total, sizeof(row_image));
+    r->image_buf = take(&total, sizeof(hn_row_image));
     for (int g = 0; g < r->n_groups; g++)
         r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[g].page_stride);
     return total;
@@ -122,23 +121,29 @@ static void bind(hn_runner *r) {
                      &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
                      &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
                      &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
-                     &r->image_buf};
+                     &r->image_buf,
+                     &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
+                     &l->token,   &r->store,      &r->outputs};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     hn_rows *rows = &r->rows[0];
     const struct {
         hn_buf *b;
         size_t off;
-    } part[] = {{&rows->token, offsetof(row_image, token)},
-                {&rows->position, offsetof(row_image, position)},
-                {&rows->slot, offsetof(row_image, slot)},
-                {&rows->seq, offsetof(row_image, seq)},
-                {&rows->path_start, offsetof(row_image, path_start)},
-                {&rows->path_slots, offsetof(row_image, path_slots)},
-                {&rows->seq_first, offsetof(row_image, seq_first)},
-                {&rows->committed, offsetof(row_image, committed)},
-                {&rows->direct, offsetof(row_image, direct)}};
+    } part[] = {{&rows->token, offsetof(hn_row_image, token)},
+                {&rows->position, offsetof(hn_row_image, position)},
+                {&rows->slot, offsetof(hn_row_image, slot)},
+                {&rows->seq, offsetof(hn_row_image, seq)},
+                {&rows->path_start, offsetof(hn_row_image, path_start)},
+                {&rows->path_slots, offsetof(hn_row_image, path_slots)},
+                {&rows->seq_first, offsetof(hn_row_image, seq_first)},
+                {&rows->committed, offsetof(hn_row_image, committed)},
+                {&rows->direct, offsetof(hn_row_image, direct)}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
     l->rows = rows;
+    l->each = hn_at(r->image_buf, offsetof(hn_row_image, each));
+    for (int i = 0; i < HN_MAX_ROWS; i++) r->image->each[i] = i;
+    r->turned = *rows;
+    r->turned.position = hn_at(r->image_buf, offsetof(hn_row_image, turned));
     for (int g = 0; g < r->n_groups; g++) {
         const hn_buf table = {r->buffers, r->rows[g].page_table.off};
         const int stride = r->rows[g].page_stride;
@@ -168,8 +173,8 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     return HUNCH_OK;
 }
 
-hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
-                            const hn_feature_set *features, hunch_error *err) {
+static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                const hn_feature_set *set, int features, int outputs, hunch_error *err) {
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
@@ -177,7 +182,9 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     r->ops = &m->ops;
     r->cache = cache;
     r->rope = hn_model_rope(m, max_context);
-    if (features) r->set = *features;
+    r->store_rows = features;
+    r->output_rows = outputs;
+    if (set) r->set = *set;
     for (int k = 0; k <= 256; k++)
         r->feature_slot[k] = k <= m->arch.layers && wants_boundary(&r->set, k) ? r->n_boundaries++ : -1;
     hunch_status st = open_tables(r, first_group, err);
@@ -189,6 +196,18 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
     bind(r);
     *out = r;
     return HUNCH_OK;
+}
+
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                            const hn_feature_set *features, hunch_error *err) {
+    assert(m->arch.draft_head.features == 0);
+    return runner_open(out, m, cache, first_group, max_context, features, 0, 0, err);
+}
+
+hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                 int features, int outputs, hunch_error *err) {
+    assert(m->arch.draft_head.features > 0 && features > 0 && outputs > 0);
+    return runner_open(out, m, cache, first_group, max_context, NULL, features, outputs, err);
 }
 
 void hn_runner_call(hn_runner *r, const hn_ops *o) {
@@ -206,110 +225,6 @@ void hn_runner_close(hn_runner **rp) {
     hn_free(r);
 }
 
-/* ---- describing the rows ------------------------------------------------------------------------------------------- */
-
-/* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
-static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed, int path) {
-    row_image *im = r->image;
-    int depth[HN_MAX_ROWS], *max_position = &r->rows[0].max_position;
-    im->committed[seq] = committed;
-    im->direct[seq] = 1;
-    for (int i = first; i < last; i++) {
-        const int parent = rows[i].parent;
-        assert(parent < i && (parent < 0 || parent >= first));
-        depth[i] = parent < 0 ? 0 : depth[parent] + 1;
-        if (parent != (i == first ? -1 : i - 1)) im->direct[seq] = 0;
-        im->token[i] = rows[i].token;
-        im->seq[i] = seq;
-        im->slot[i] = committed + (i - first);
-        im->position[i] = committed + depth[i];
-        im->path_start[i] = path;
-        if (parent >= 0)
-            memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
-        im->path_slots[path + depth[i]] = im->slot[i];
-        path += depth[i] + 1;
-        if (im->position[i] > *max_position) *max_position = im->position[i];
-    }
-    return path;
-}
-
-/* Puts the rows that want so much of the output matrix among those to gather. */
-static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits what) {
-    for (int i = 0; i < n; i++)
-        if (rows[i].logits == what) {
-            r->out_of_row[i] = (int16_t)r->n_out;
-            r->image->out[r->n_out++] = i;
-        }
-}
-
-/* Rows to gather after the last layer: those with all logits first, those with their best one, then those that only want the
- * post-norm feature. */
-static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
-    r->n_out = r->n_features = 0;
-    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
-    gather_wanting(r, rows, n, HN_LOGITS_ALL);
-    r->n_full = r->n_out;
-    gather_wanting(r, rows, n, HN_LOGITS_BEST);
-    r->n_logits = r->n_out;
-    for (int i = 0; i < n; i++) {
-        if (!rows[i].feature) continue;
-        r->feature_of_row[i] = (int16_t)r->n_features;
-        r->image->feature[r->n_features++] = i;
-        if (r->set.post_norm && rows[i].logits == HN_LOGITS_NONE) {
-            r->out_of_row[i] = (int16_t)r->n_out;
-            r->image->out[r->n_out++] = i;
-        }
-        r->image->normed[r->n_features - 1] = r->out_of_row[i];
-    }
-}
-
-/* Sequence `seq` of the pass has the tables of cache_seq. */
-static void describe_tables(hn_runner *r, int seq, int cache_seq) {
-    for (int g = 0; g < r->n_groups; g++) {
-        int pages;
-        const int32_t *t = hn_cache_pages(r->cache, cache_seq, r->first_group + g, &pages);
-        memcpy(r->table[g] + (size_t)seq * (size_t)r->rows[g].page_stride, t, (size_t)pages * sizeof *t);
-    }
-}
-
-static void write_description(hn_runner *r) {
-    const hn_ops *o = &r->m->ops;
-    const hn_rows *rows = &r->rows[0];
-    o->write(o, r->image_buf, r->image, sizeof *r->image);
-    for (int g = 0; g < r->n_groups; g++) {
-        r->rows[g].n = rows->n;
-        r->rows[g].n_seqs = rows->n_seqs;
-        r->rows[g].max_position = rows->max_position;
-        o->write(o, r->rows[g].page_table, r->table[g],
-                 (size_t)rows->n_seqs * (size_t)r->rows[g].page_stride * sizeof(int32_t));
-    }
-}
-
-static hunch_status describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                             hunch_error *err) {
-    int first = 0, path = 0;
-    assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
-    r->rows[0].n = n;
-    r->rows[0].n_seqs = n_seqs;
-    r->rows[0].max_position = 0;
-    for (int s = 0; s < n_seqs; s++) {
-        int last = first;
-        while (last < n && rows[last].seq == s) last++;
-        assert(last > first);
-        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, last - first, err);
-        if (st) return st;
-        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), path);
-        describe_tables(r, s, cache_seq[s]);
-        r->image->seq_first[s] = first;
-        first = last;
-    }
-    assert(first == n);
-    r->image->seq_first[n_seqs] = n;
-    describe_outputs(r, rows, n);
-    write_description(r);
-    return HUNCH_OK;
-}
-
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
 static hn_buf feature_block(const hn_runner *r, int place) {
@@ -319,49 +234,92 @@ static hn_buf feature_block(const hn_runner *r, int place) {
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_buf from, int place) {
     const int ld = r->lanes.ldx;
-    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, feature_block(r, place), ld,
+    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, (hn_buf){NULL, 0}, feature_block(r, place), ld,
                     r->m->arch.hidden);
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
     if (r->n_features > 0 && k <= 256 && r->feature_slot[k] >= 0)
-        export_rows(ex, r, offsetof(row_image, feature), r->lanes.x, r->feature_slot[k]);
+        export_rows(ex, r, offsetof(hn_row_image, feature), r->lanes.x, r->feature_slot[k]);
+}
+
+/* The stream begins: embeddings, or what a draft head makes of them and of its features. */
+static void prologue(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_pass_buffers *l = &r->lanes;
+    const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
+                              r->drafts ? l->ldx : r->ld_store, r->drafts};
+    if (m->arch.draft_head.features > 0)
+        hn_layer_head(ex, m, &in, l);
+    else
+        ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
+    ex->ops->rope_table(ex, &r->turned, r->rope, l->rotation);
+    if (m->arch.rope_local) ex->ops->rope_table(ex, &r->turned, &m->rope_local, l->rotation_local);
+}
+
+static void layers(const hn_exec *ex, const hn_runner *r) {
+    for (int i = 0; i < r->m->arch.layers; i++) {
+        const hn_layer_place place = r->place[i];
+        const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
+        export_boundary(ex, r, i);
+        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+        hn_layer_ffn(ex, r->m, i, &r->lanes);
+    }
+    export_boundary(ex, r, r->m->arch.layers);
+}
+
+/* Outputs of a draft head that later rows begin from. */
+static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
+    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, kept_row)),
+                 to = hn_at(r->image_buf, offsetof(hn_row_image, kept_place));
+    const int ld = r->lanes.ldx;
+    if (r->n_kept > 0)
+        ex->ops->gather(ex, r->n_kept, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->lanes.x, ld, to, r->outputs, ld,
+                        r->m->arch.hidden);
+}
+
+/* From the stream to logits: the rows that are wanted, normed, times the output matrix. */
+static void tail(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_pass_buffers *l = &r->lanes;
+    const hn_ops *o = ex->ops;
+    const hn_buf none = {NULL, 0};
+    if (r->n_out > 0) {
+        o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), l->x, l->ldx, none, r->out_x, l->ldx,
+                  m->arch.hidden);
+        if (m->arch.draft_head.no_norm)
+            o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
+        else
+            o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
+                       r->set.post_norm || m->arch.draft_head.norm_output ? r->out_norm : none, l->ldx);
+    }
+    if (r->set.post_norm && r->n_features > 0)
+        export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);
+    if (m->arch.draft_head.features > 0) keep_outputs(ex, r);
+    if (r->n_logits == 0) return;
+    o->linear_top(ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, r->logits, r->ld_logits, r->n_full, &r->best);
 }
 
 static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
-    const hn_model *m = r->m;
-    const hn_pass_buffers *l = &r->lanes;
-    const hn_ops *o = r->ops;
-    const hn_exec ex = {o, rank, ranks};
-    o->embed(&ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
-    o->rope_table(&ex, l->rows, r->rope, l->rotation);
-    if (m->arch.rope_local) o->rope_table(&ex, l->rows, &m->rope_local, l->rotation_local);
-    for (int i = 0; i < m->arch.layers; i++) {
-        const hn_layer_place place = r->place[i];
-        const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
-        export_boundary(&ex, r, i);
-        hn_layer_attention(&ex, m, i, &r->rows[place.group], &kv, l);
-        hn_layer_ffn(&ex, m, i, l);
-    }
-    export_boundary(&ex, r, m->arch.layers);
-    if (r->n_out == 0) return;
-    o->gather(&ex, r->n_out, hn_at(r->image_buf, offsetof(row_image, out)), l->x, l->ldx, r->out_x, l->ldx,
-              m->arch.hidden);
-    o->rmsnorm(&ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
-               r->set.post_norm ? r->out_norm : (hn_buf){NULL, 0}, l->ldx);
-    if (r->set.post_norm && r->n_features > 0)
-        export_rows(&ex, r, offsetof(row_image, normed), r->out_norm, r->n_boundaries);
-    if (r->n_logits == 0) return;
-    o->linear_top(&ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, r->logits, r->ld_logits, r->n_full, &r->best);
+    const hn_exec ex = {r->ops, rank, ranks};
+    prologue(&ex, r);
+    layers(&ex, r);
+    tail(&ex, r);
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
+    const hn_pass_more nothing = {0};
+    return hn_pass_run_more(r, rows, n, cache_seq, n_seqs, &nothing, err);
+}
+
+hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_more *more, hunch_error *err) {
     /* of matrices in a file: before, since what was cut off cannot be read, and behind, since what was written meanwhile
      * is not the model */
     const hn_source *files = r->m->files;
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
-    if (!st) st = describe(r, rows, n, cache_seq, n_seqs, err);
+    if (!st) st = hn_pass_describe(r, rows, n, cache_seq, n_seqs, more, err);
     if (st) return st;
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
@@ -372,6 +330,29 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
     r->host_best = o->view(o, r->best.id);
     r->host_value = o->view(o, r->best.value);
     return HUNCH_OK;
+}
+
+static void store_states(void *arg, int rank, int ranks) {
+    const hn_runner *r = arg;
+    const hn_exec ex = {r->ops, rank, ranks};
+    const hn_head_desc *d = &r->m->arch.draft_head;
+    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, store_from)),
+                 to = hn_at(r->image_buf, offsetof(hn_row_image, store_to));
+    for (int k = 0; k < d->features; k++)
+        ex.ops->gather(&ex, r->n_stored, from, r->states[k], r->ld_states, to,
+                       hn_at(r->store, sizeof(float) * (size_t)k * (size_t)d->feature_width), r->ld_store, d->feature_width);
+}
+
+void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n) {
+    const hn_ops *o = &r->m->ops;
+    assert(n >= 1 && n <= HN_MAX_ROWS);
+    for (int i = 0; i < n; i++) assert(to[i] >= 0 && to[i] < r->store_rows);
+    o->write(o, hn_at(r->image_buf, offsetof(hn_row_image, store_from)), from, (size_t)n * sizeof *from);
+    o->write(o, hn_at(r->image_buf, offsetof(hn_row_image, store_to)), to, (size_t)n * sizeof *to);
+    r->states = states;
+    r->ld_states = ld;
+    r->n_stored = n;
+    hn_pool_run(o->pool, store_states, r);
 }
 
 const float *hn_pass_logits(const hn_runner *r, int row) {

@@ -14,8 +14,8 @@ typedef enum hn_logits { HN_LOGITS_NONE, HN_LOGITS_ALL, HN_LOGITS_BEST } hn_logi
 typedef struct hn_row {
     int32_t token;
     int16_t seq; /* index into the pass's list of sequences; rows of a sequence are contiguous, sequences ascending */
-    int16_t
-        parent; /* row of this pass that it continues (of the same sequence, an earlier one), or -1: the committed text */
+    int16_t parent; /* row of this pass that it continues (of the same sequence, an earlier one); -1: the committed text;
+                       hn_kept_parent(k): row k of those kept from passes before */
     hn_logits logits;
     bool feature; /* wants the runner's features */
 } hn_row;
@@ -41,6 +41,35 @@ void hn_runner_call(hn_runner *r, const hn_ops *o);
  * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.
  * Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
+
+/* ---- rows over several passes, and draft heads ---- */
+
+/* Tentative rows of a sequence that earlier passes left in the cache: its first n tentative slots. Rows of a pass may name
+ * them as parents, so that a tree grows level by level and no row is computed twice. */
+typedef struct hn_kept {
+    int n;
+    const int16_t *parent; /* [n] of each, an earlier one; -1: the committed text */
+} hn_kept;
+static inline int16_t hn_kept_parent(int k) { return (int16_t)(-2 - k); }
+
+/* What a pass may be told beside its rows. */
+typedef struct hn_pass_more {
+    const hn_kept *kept; /* [n_seqs]; NULL: none. The rows follow behind them in slots */
+    /* Of a draft head: the place of each row's feature in its store; the place that its output is kept in, -1: not kept (a
+     * row that asked for logits may be). drafts: features are outputs of the head's passes before, else of the target. */
+    const int32_t *feature, *output; /* [n] */
+    bool drafts;
+} hn_pass_more;
+
+/* hn_pass_run with more; paths are at most HN_MAX_ROWS rows long. Tentative slots of a sequence in all: as its group allows. */
+hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_more *more, hunch_error *err);
+
+/* The runner of a draft head has a store of `features` rows of the target's states and one of `outputs` of its own. */
+hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                 int features, int outputs, hunch_error *err);
+/* states[k]: f32 [.][ld], the k-th state of a feature. Row from[i] of each goes to place to[i] of the store, n <= HN_MAX_ROWS. */
+void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n);
 
 /* Of the last pass, until the next one. The row must have asked for it. */
 const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab]; NULL: it has its best one only */

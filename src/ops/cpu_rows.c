@@ -221,12 +221,13 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols) {
+void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols) {
     int first, last;
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++) {
-        memcpy(hn_host_f32(dst) + (size_t)ldd * (size_t)i,
-               hn_host_f32(src) + (size_t)lds * (size_t)hn_host_i32(index)[i], (size_t)cols * sizeof(float));
+        const int at = to.mem ? hn_host_i32(to)[i] : i;
+        memcpy(hn_host_f32(dst) + (size_t)ldd * (size_t)at,
+               hn_host_f32(src) + (size_t)lds * (size_t)hn_host_i32(from)[i], (size_t)cols * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

@@ -224,8 +224,9 @@ struct hn_ops {
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
     size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
-    /* dst[i] = src[index[i]], rows of `cols` floats; index: int32 [n] buffer. */
-    void (*gather)(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols);
+    /* dst[to[i]] = src[from[i]], rows of `cols` floats; from, to: int32 [n] buffers, mem of `to` NULL: row i. Each row of dst
+     * is named once, and src and dst do not overlap. */
+    void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);
     /* y[i][0..cols) += rmsnorm(x[i]) * w. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
     /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both used up;

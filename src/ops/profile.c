@@ -172,9 +172,9 @@ static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     span_end(&s);
 }
 
-static void gather(const hn_exec *ex, int n, hn_buf index, hn_buf src, int lds, hn_buf dst, int ldd, int cols) {
+static void gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->gather(&s.ex, n, index, src, lds, dst, ldd, cols);
+    s.ex.ops->gather(&s.ex, n, from, src, lds, to, dst, ldd, cols);
     span_end(&s);
 }
 

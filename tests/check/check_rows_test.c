@@ -224,7 +224,7 @@ typedef struct world {
     hn_kv kv;
     hn_rope rope;
     hn_act act;
-    hn_buf x, normed, norm, cs, q, k, v, index, gathered, from, to;
+    hn_buf x, normed, norm, cs, q, k, v, index, places, gathered, from, to;
     int in, ld, n_moves;
 } world;
 
@@ -236,7 +236,7 @@ static void world_rank(void *arg, int rank, int ranks) {
     o->embed(&ex, &w->rows, &w->table, 1.5f, w->x, w->ld);
     o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16,
                w->normed, w->ld);
-    o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->gathered, w->ld, w->in);
+    o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->places, w->gathered, w->ld, w->in);
     o->rope_table(&ex, &w->rows, &w->rope, w->cs);
     o->rope_store(&ex, &w->rows, &w->rope, w->cs, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
     o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
@@ -313,13 +313,19 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
     w.k = check_put_random(o, n * w.ld);
     w.v = check_put_random(o, n * w.ld);
     w.index = put_ints(o, n, 0, n - 1);
+    w.places = put_ints(o, n, 0, 0);
+    for (int i = 0; i < n; i++) ints(w.places)[i] = n - 1 - i;
+    if (n % 2) {
+        o->mem_free(o, w.places.mem);
+        w.places.mem = NULL; /* each row in its own place */
+    }
     return w;
 }
 
 static void world_free(world *w) {
     hn_buf all[] = {w->rows.token, w->rows.position, w->rows.slot, w->rows.seq, w->rows.page_table, w->table.data,
                     w->kv.pool, w->rope.freq, w->act.data, w->x, w->normed, w->norm, w->cs, w->q, w->k, w->v,
-                    w->index, w->gathered, w->from, w->to};
+                    w->index, w->places, w->gathered, w->from, w->to};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) w->c.o.mem_free(&w->c.o, all[i].mem);
     check_close(&w->c);
 }
@@ -391,7 +397,8 @@ static void check_world_rows(const world *w) {
         uint16_t half[256];
         check_ref()->round_bf16(row, w->in, half);
         assert_memory_equal(act + hn_act_bf16_off(w->in, w->act.max_rows, i), half, (size_t)w->in * sizeof *half);
-        check_same_row(hn_host_f32(w->gathered) + i * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
+        const int at = w->places.mem ? ints(w->places)[i] : i;
+        check_same_row(hn_host_f32(w->gathered) + at * w->ld, hn_host_f32(w->normed) + from * w->ld, w->in, "gather", i);
     }
 }
 

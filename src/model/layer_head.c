@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_head.c - what stands in front of a draft head's layers: embedding and feature become the stream.
+ *
+ *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
+ *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
+ */
+#include "model/layers.h"
+
+/* The states of a feature, each normed by itself, side by side. */
+static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_act one = {s->joint_in.data, d->feature_width, s->joint_in.max_rows};
+    for (int k = 0; k < d->features; k++) {
+        const size_t at = sizeof(float) * (size_t)k * (size_t)d->feature_width;
+        ex->ops->rmsnorm(ex, s->rows->n, hn_at(s->states, at), s->ldjoint, m->head.fc_norm[k], m->arch.norm_eps, one, 0,
+                         hn_at(s->joint, at), s->ldjoint);
+    }
+}
+
+static void input_product(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const hn_head *h = &m->head;
+    const hn_head_desc *d = &m->arch.draft_head;
+    const int n = s->rows->n;
+    const hn_linear_out out = {&h->fc, s->x, s->ldx};
+    if (d->fc_norms) norm_each(ex, m, s);
+    if (d->norm_before_fc)
+        ex->ops->rmsnorm(ex, n, s->joint, s->ldjoint, h->feature_norm, m->arch.norm_eps, s->joint_in, h->fc_forms,
+                         (hn_buf){NULL, 0}, 0);
+    else
+        ex->ops->quantise(ex, n, s->joint, s->ldjoint, s->joint_in, h->fc_forms);
+    ex->ops->linear(ex, n, s->joint_in, &out, 1, false);
+    if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, s->ldx, m->arch.hidden, h->fc_bias);
+}
+
+/* norm(embedding) | norm(x) */
+static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const int n = s->rows->n, hidden = m->arch.hidden;
+    const float eps = m->arch.norm_eps;
+    const hn_act one = {s->in.data, hidden, s->in.max_rows};
+    const hn_buf right = hn_at(s->pair, sizeof(float) * (size_t)hidden);
+    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token, s->ldx);
+    o->rmsnorm(ex, n, s->token, s->ldx, m->head.token_norm, eps, one, 0, s->pair, s->ldpair);
+    o->rmsnorm(ex, n, s->x, s->ldx, m->head.stream_norm, eps, one, 0, right, s->ldpair);
+    if (m->arch.draft_head.normed_stream)
+        o->gather(ex, n, s->each, right, s->ldpair, (hn_buf){NULL, 0}, s->x, s->ldx, hidden);
+}
+
+void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const hn_head_desc *d = &m->arch.draft_head;
+    const int n = s->rows->n, width = d->features * d->feature_width;
+    const hn_buf own = {NULL, 0};
+    if (d->joint) {
+        o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->joint, s->ldjoint);
+        o->gather(ex, n, in->from, in->rows, in->ld, own, hn_at(s->joint, sizeof(float) * (size_t)m->arch.hidden), s->ldjoint,
+                  width);
+        input_product(ex, m, s);
+    } else if (in->drafts) {
+        o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);
+    } else {
+        o->gather(ex, n, in->from, in->rows, in->ld, own, d->fc_norms ? s->states : s->joint, s->ldjoint, width);
+        input_product(ex, m, s);
+    }
+    if (m->arch.layer[0].input == HN_INPUT_PAIR) make_pair(ex, m, s);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_private.h - the insides of a runner, which pass.c (buffers, the forward) and pass_rows.c (what rows say) share. */
+#ifndef HN_PASS_PRIVATE_H
+#define HN_PASS_PRIVATE_H
+#include "model/kv_groups.h"
+#include "model/layers.h"
+#include "model/pass.h"
+
+/* Row descriptions as they are built on the host; one block, written to the device in one piece. Paths: a row's path is at
+ * most HN_MAX_ROWS long. */
+typedef struct hn_row_image {
+    int32_t token[HN_MAX_ROWS], position[HN_MAX_ROWS], slot[HN_MAX_ROWS], seq[HN_MAX_ROWS], path_start[HN_MAX_ROWS];
+    int32_t turned[HN_MAX_ROWS]; /* the position that a row is rotated by */
+    int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
+    int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
+    int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
+    int32_t normed[HN_MAX_ROWS];                    /* of the feature rows, among the gathered ones */
+    /* of a draft head: places of the rows' features; rows whose output is kept, and its place; 0, 1, 2, ... */
+    int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS], each[HN_MAX_ROWS];
+    int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
+} hn_row_image;
+
+struct hn_runner {
+    const hn_model *m;
+    const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
+    hn_cache *cache;
+    int first_group, n_groups, owner; /* of the cache */
+    hn_layer_place *place;            /* [layers] among these groups */
+    hn_mem *buffers;
+    hn_pass_buffers lanes;
+    const hn_rope *rope; /* of layers that are not local */
+    hn_rows turned;      /* the rows, at the positions that they are rotated by */
+    hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
+    hn_row_image *image;
+    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_ROWS][stride] */
+    hn_buf image_buf, out_x, out_norm, logits, features;
+    hn_top best; /* one a row */
+    hn_act out_act;
+    hn_feature_set set;
+    int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
+    int n_boundaries;
+    int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
+    /* of a draft head: states of the target that wait to be read, and outputs of its own */
+    hn_buf store, outputs;
+    int ld_store, store_rows, output_rows;
+    bool drafts; /* of this pass: features are outputs */
+    int n_kept;  /* of this pass: outputs that are kept */
+    const hn_buf *states; /* while they are stored: where from */
+    int ld_states, n_stored;
+    int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
+    int ld_logits;
+    const float *host_logits, *host_features, *host_value;
+    const int32_t *host_best;
+};
+
+/* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
+hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_more *more, hunch_error *err);
+#endif

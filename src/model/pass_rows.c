@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_rows.c - describes the rows of a pass: where each lies in the cache, what it sees, what is wanted of it. */
+#include <assert.h>
+#include <string.h>
+
+#include "model/pass_private.h"
+
+/* The path of a kept row, from the root on; returns how many rows. */
+static int kept_path(const hn_kept *kept, int row, int committed, int32_t *slots) {
+    int n = 0;
+    for (int k = row; k >= 0; k = kept->parent[k]) {
+        assert(k < kept->n && kept->parent[k] < k);
+        n++;
+    }
+    assert(n < HN_MAX_ROWS);
+    for (int k = row, i = n; k >= 0; k = kept->parent[k]) slots[--i] = committed + k;
+    return n;
+}
+
+/* Do kept rows follow each other? Then rows behind the last of them lie in the order of their positions. */
+static bool kept_chain(const hn_kept *kept) {
+    for (int k = 0; k < kept->n; k++)
+        if (kept->parent[k] != k - 1) return false;
+    return true;
+}
+
+/* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
+static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
+                             const hn_kept *kept, int path) {
+    hn_row_image *im = r->image;
+    int depth[HN_MAX_ROWS], *max_position = &r->rows[0].max_position;
+    im->committed[seq] = committed;
+    im->direct[seq] = kept_chain(kept);
+    for (int i = first; i < last; i++) {
+        const int parent = rows[i].parent, before = i > first ? i - 1 : kept->n ? hn_kept_parent(kept->n - 1) : -1;
+        assert(parent < i && (parent < 0 || parent >= first));
+        if (parent != before) im->direct[seq] = 0;
+        if (parent >= 0) {
+            depth[i] = depth[parent] + 1;
+            memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
+        } else
+            depth[i] = parent == -1 ? 0 : kept_path(kept, hn_kept_parent(parent), committed, im->path_slots + path);
+        im->token[i] = rows[i].token;
+        im->seq[i] = seq;
+        im->slot[i] = committed + kept->n + (i - first);
+        im->position[i] = committed + depth[i];
+        im->turned[i] = im->position[i] > r->m->arch.layer[0].first ? im->position[i] - r->m->arch.layer[0].first : 0;
+        im->path_start[i] = path;
+        im->path_slots[path + depth[i]] = im->slot[i];
+        path += depth[i] + 1;
+        if (im->position[i] > *max_position) *max_position = im->position[i];
+    }
+    return path;
+}
+
+/* Puts the rows that want so much of the output matrix among those to gather. */
+static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits what) {
+    for (int i = 0; i < n; i++)
+        if (rows[i].logits == what) {
+            r->out_of_row[i] = (int16_t)r->n_out;
+            r->image->out[r->n_out++] = i;
+        }
+}
+
+/* Rows to gather after the last layer: those with all logits first, those with their best one, then those that only want the
+ * post-norm feature. */
+static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
+    r->n_out = r->n_features = 0;
+    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
+    gather_wanting(r, rows, n, HN_LOGITS_ALL);
+    r->n_full = r->n_out;
+    gather_wanting(r, rows, n, HN_LOGITS_BEST);
+    r->n_logits = r->n_out;
+    for (int i = 0; i < n; i++) {
+        if (!rows[i].feature) continue;
+        r->feature_of_row[i] = (int16_t)r->n_features;
+        r->image->feature[r->n_features++] = i;
+        if (r->set.post_norm && rows[i].logits == HN_LOGITS_NONE) {
+            r->out_of_row[i] = (int16_t)r->n_out;
+            r->image->out[r->n_out++] = i;
+        }
+        r->image->normed[r->n_features - 1] = r->out_of_row[i];
+    }
+}
+
+/* Where a head's rows find their features, and which outputs are kept. */
+static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+    hn_row_image *im = r->image;
+    r->drafts = more->drafts;
+    r->n_kept = 0;
+    for (int i = 0; i < n; i++) {
+        assert(more->feature[i] >= 0 && more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
+        im->from[i] = more->feature[i];
+        if (more->output[i] < 0) continue;
+        assert(rows[i].logits != HN_LOGITS_NONE && more->output[i] < r->output_rows);
+        im->kept_row[r->n_kept] = r->m->arch.draft_head.norm_output ? r->out_of_row[i] : i;
+        im->kept_place[r->n_kept++] = more->output[i];
+    }
+}
+
+/* Sequence `seq` of the pass has the tables of cache_seq. */
+static void describe_tables(hn_runner *r, int seq, int cache_seq) {
+    for (int g = 0; g < r->n_groups; g++) {
+        int pages;
+        const int32_t *t = hn_cache_pages(r->cache, cache_seq, r->first_group + g, &pages);
+        memcpy(r->table[g] + (size_t)seq * (size_t)r->rows[g].page_stride, t, (size_t)pages * sizeof *t);
+    }
+}
+
+static void write_description(hn_runner *r) {
+    const hn_ops *o = &r->m->ops;
+    const hn_rows *rows = &r->rows[0];
+    o->write(o, r->image_buf, r->image, sizeof *r->image);
+    r->turned.n = rows->n;
+    for (int g = 0; g < r->n_groups; g++) {
+        r->rows[g].n = rows->n;
+        r->rows[g].n_seqs = rows->n_seqs;
+        r->rows[g].max_position = rows->max_position;
+        o->write(o, r->rows[g].page_table, r->table[g],
+                 (size_t)rows->n_seqs * (size_t)r->rows[g].page_stride * sizeof(int32_t));
+    }
+}
+
+hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_more *more, hunch_error *err) {
+    const hn_kept none = {0, NULL};
+    int first = 0, path = 0;
+    assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
+    r->rows[0].n = n;
+    r->rows[0].n_seqs = n_seqs;
+    r->rows[0].max_position = 0;
+    for (int s = 0; s < n_seqs; s++) {
+        int last = first;
+        while (last < n && rows[last].seq == s) last++;
+        assert(last > first);
+        const hn_kept *kept = more->kept ? &more->kept[s] : &none;
+        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, kept->n + last - first, err);
+        if (st) return st;
+        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), kept, path);
+        describe_tables(r, s, cache_seq[s]);
+        r->image->seq_first[s] = first;
+        first = last;
+    }
+    assert(first == n);
+    r->image->seq_first[n_seqs] = n;
+    describe_outputs(r, rows, n);
+    if (r->m->arch.draft_head.features > 0) describe_head(r, rows, n, more);
+    write_description(r);
+    return HUNCH_OK;
+}
