@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/drafter.h"
+#include "draft/draft_law.h"
 #include "draft/vocabulary_fit.h"
 #include "model/kv_groups.h"
 
@@ -39,7 +39,6 @@ typedef struct model_seq {
     int rows;       /* cache rows that hold committed text; in an open round all of it */
     int n_chain;    /* drafts of the open round; 0: none is open */
     int32_t *chain; /* [depth] their tokens */
-    float **q;      /* [depth] their laws, [target vocabulary] each, made when first needed */
 } model_seq;
 
 typedef struct model_state {
@@ -51,11 +50,10 @@ typedef struct model_state {
     int vocab;     /* the target's */
     float *logits; /* [vocab] where the draft model has fewer than that; else NULL */
     float *weight; /* [vocab] workspace */
-    double *drawn; /* [vocab] workspace of draws from a law, made when first needed */
+    hn_draft_laws laws; /* of drawn drafts, a place a level */
     int n_seqs;
     model_seq *seq;  /* [n_seqs] */
     int32_t *chains; /* what seq[].chain point into */
-    float **laws;    /* what seq[].q point into */
 } model_state;
 
 /* ---- open and close ------------------------------------------------------------------------------------------------ */
@@ -64,13 +62,11 @@ static void state_free(model_state *st) {
     if (!st) return;
     hn_runner_close(&st->runner);
     hn_model_close(&st->model);
-    for (int i = 0; st->laws && i < st->n_seqs * st->depth; i++) hn_free(st->laws[i]);
-    hn_free(st->laws);
+    hn_draft_laws_close(&st->laws);
     hn_free(st->chains);
     hn_free(st->seq);
     hn_free(st->logits);
     hn_free(st->weight);
-    hn_free(st->drawn);
     hn_free(st);
 }
 
@@ -82,18 +78,14 @@ static hunch_status tables_create(model_state *st, hunch_error *err) {
     const size_t n = (size_t)st->n_seqs, places = n * (size_t)st->depth, vocab = (size_t)st->vocab;
     st->seq = hn_zalloc(n, sizeof *st->seq);
     st->chains = hn_zalloc(places, sizeof *st->chains);
-    st->laws = hn_zalloc(places, sizeof *st->laws);
     st->weight = hn_zalloc(vocab, sizeof *st->weight);
     const bool fewer = st->model.arch.vocab < st->vocab;
     if (fewer) st->logits = hn_zalloc(vocab, sizeof *st->logits);
-    if (!st->seq || !st->chains || !st->laws || !st->weight || (fewer && !st->logits))
+    if (!st->seq || !st->chains || !st->weight || (fewer && !st->logits))
         return hn_fail_memory(err, "the tables of drafter 'model'",
-                              places * sizeof *st->laws + vocab * sizeof *st->weight);
-    for (int i = 0; i < st->n_seqs; i++) {
-        st->seq[i].chain = st->chains + (size_t)i * (size_t)st->depth;
-        st->seq[i].q = st->laws + (size_t)i * (size_t)st->depth;
-    }
-    return HUNCH_OK;
+                              places * sizeof *st->chains + vocab * sizeof *st->weight);
+    for (int i = 0; i < st->n_seqs; i++) st->seq[i].chain = st->chains + (size_t)i * (size_t)st->depth;
+    return hn_draft_laws_open(&st->laws, st->vocab, st->n_seqs, st->depth, err);
 }
 
 /* Before its weights are read: do the vocabularies fit? */
@@ -304,39 +296,14 @@ static bool draft_coupled(hn_drafter *d, hn_propose *p, int row, const float *lo
     return true;
 }
 
-/* Room for a law and for draws from it; false: no memory. */
-static bool law_room(model_state *st, float **q) {
-    if (!*q) *q = hn_alloc((size_t)st->vocab * sizeof **q);
-    if (!st->drawn) st->drawn = hn_alloc((size_t)st->vocab * sizeof *st->drawn);
-    return *q && st->drawn;
-}
-
-/* A token drawn from the request's law over the draft model's logits, with that law. The estimate is the law's largest
- * probability, not the drawn token's: what is pruned by it may depend on q, never on the draw. */
+/* A token drawn from the request's law over the draft model's logits, with that law. */
 static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h) {
     model_state *st = d->state;
     model_seq *s = &st->seq[p->seq];
-    float **q = &s->q[s->n_chain], most = 0;
-    hn_law law;
-    if (!law_room(st, q)) return false;
-    hn_sampler_law(p->sampler, logits, h, &law);
-    if (law.n < 1) return false;
-    memset(*q, 0, (size_t)st->vocab * sizeof **q);
-    for (int i = 0; i < law.n; i++) {
-        (*q)[law.id[i]] = law.weight[i];
-        st->drawn[i] = (double)law.weight[i];
-        if (law.weight[i] > most) most = law.weight[i];
-    }
-    const hn_random_key key = {.seed = p->sampler->params.seed,
-                               .position = (uint64_t)p->text.n - 1,
-                               .purpose = HN_PURPOSE_PROPOSAL,
-                               .drafter = (uint32_t)d->index,
-                               .number = (uint32_t)hn_tree_next_number(p->tree, d->index)};
-    const int at = hn_coins_draw(&p->sampler->coins, &key, law.id, st->drawn, law.n);
-    if (at < 0) return false;
-    const int32_t token = law.id[at];
-    if (hn_tree_add_drawn(p->tree, row, token, d->index, (float)((double)most / law.sum), *q, false) < 0) return false;
-    s->chain[s->n_chain++] = token;
+    int16_t child[HN_TREE_ROWS];
+    const hn_draft_law *law = hn_draft_law_make(&st->laws, p->seq, s->n_chain, p->sampler, logits, h);
+    if (!law || hn_draft_law_draw(&st->laws, law, p, d->index, row, 1, child) < 1) return false;
+    s->chain[s->n_chain++] = p->tree->token[child[0]];
     return true;
 }
 

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "draft/proposal_law.h"
+
 enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256 };
 
 typedef struct hn_candidate {
@@ -22,9 +24,9 @@ typedef struct hn_candidate {
     int16_t next;      /* next candidate of the same row in order of adding, -1 at the end */
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
-    /* The law it was drawn from as weights [vocab] >= 0 of any positive sum, or NULL: one-hot, not drawn. Candidates of
-     * one row by one drafter share q. Lies with the drafter until its next propose of level 0 for this sequence. */
-    const float *q;
+    /* The law it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Lies with the
+     * drafter until its next propose of level 0 for this sequence. */
+    const hn_proposal_law *q;
     bool without; /* drawn without replacement: earlier drawn siblings of the drafter were excluded */
 } hn_candidate;
 
@@ -46,7 +48,8 @@ void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate);
 /* The same for a token drawn from q. Room must be asked for before drawing: a drawn candidate may not be left out for
  * what it is (verification.md 11). */
-int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const float *q, bool without);
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_law *q,
+                      bool without);
 /* The number that the drafter's next candidate gets: what its proposal noise is keyed by (contract C3). */
 int32_t hn_tree_next_number(const hn_tree *t, int drafter);
 /* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always

@@ -41,20 +41,16 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 
 /* ---- one draft --------------------------------------------------------------------------------------------------------- */
 
-static double proposal_probability(const hn_candidate *c, int vocab) {
-    return c->q ? (double)c->q[c->token] / hn_weights_sum(c->q, vocab) : 1;
-}
-
 /* The tree's candidates but those that share another's row, parents first. */
-static hunch_status copy_tree(const hn_tree *t, int vocab, hunch_draft_result *out, hunch_error *err) {
+static hunch_status copy_tree(const hn_tree *t, hunch_draft_result *out, hunch_error *err) {
     out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
     if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
     out->root = t->token[0];
     out->n = t->n_rows - 1;
     for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
         const hn_candidate *k = &t->candidate[c];
-        out->node[k->child - 1] = (hunch_draft_node){k->token, k->row - 1, k->drafter, proposal_probability(k, vocab),
-                                                     (double)k->estimate};
+        const double q = k->q ? hn_proposal_probability(k->q, k->token) : 1;
+        out->node[k->child - 1] = (hunch_draft_node){k->token, k->row - 1, k->drafter, q, (double)k->estimate};
     }
     return HUNCH_OK;
 }
@@ -79,7 +75,7 @@ static hunch_status last_draft(hunch_session *s, hunch_draft_result *out, hunch_
         hn_draft_trees(s->engine, &s, 1);
     else
         hn_tree_reset(&s->tree, s->text[s->n_text - 1], 1);
-    return copy_tree(&s->tree, s->engine->model->target.arch.vocab, out, err);
+    return copy_tree(&s->tree, out, err);
 }
 
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,

@@ -87,9 +87,10 @@ static bool propose(world *w, int i, int d, int level) {
     }
     w->alive[i][d] = w->alive[i][d] && machine_uniform(&w->m) < a;
     const int32_t token = w->alive[i][d] ? truth(w, i, level + 1) : -1 - d - DRAFTERS * level;
-    static const float law[1] = {1};
+    static const float one[1] = {1};
+    static const hn_proposal_law law = {1, NULL, one};
     w->tip[i][d] = w->by_history && s->steps
-                       ? hn_tree_add_drawn(&w->tree[i], w->tip[i][d], token, d, estimate, law, false)
+                       ? hn_tree_add_drawn(&w->tree[i], w->tip[i][d], token, d, estimate, &law, false)
                        : hn_tree_add(&w->tree[i], w->tip[i][d], token, d, estimate);
     return w->tip[i][d] >= 0;
 }

@@ -91,6 +91,33 @@ static void test_traversal_without(void **state) {
     check_trees("traversal, without replacement", HN_RULE_TRAVERSAL, true);
 }
 
+/* Drafters that have some of the ids only: the target says others too, and with top-k it lacks some of theirs. */
+static void check_reduced(const char *what, hn_rule rule, const int *branch, const int *later, bool without, int vocab,
+                          int tokens) {
+    static const unsigned have[] = {1 << 1, 1 << 0 | 1 << 2, 1 << 1 | 1 << 3, 15};
+    for (int i = 0; i < 4; i++) {
+        toy_drafter first = {.without = without, .only = have[i]}, second = {.without = without, .only = have[(i + 1) % 4]};
+        for (int d = 0; d < 3; d++) first.branch[d] = branch[d], second.branch[d] = later[d];
+        check_all(what, rule, &first, &second, vocab, tokens);
+    }
+}
+
+static void test_reduced_vocabulary(void **state) {
+    (void)state;
+    static const int chain[] = {1, 1, 1}, pair[] = {1, 1, 0}, bush[] = {2, 2, 0}, wide[] = {3, 0, 0};
+    static const hn_rule any[] = {HN_RULE_MATCH, HN_RULE_RATIO, HN_RULE_BLOCK, HN_RULE_TRAVERSAL};
+    for (int i = 0; i < 4; i++) {
+        check_reduced("a chain of a reduced vocabulary", any[i], chain, pair, false, 3, 4);
+        check_reduced("a chain of a reduced vocabulary", any[i], pair, pair, false, 4, 3);
+    }
+    static const hn_rule trees[] = {HN_RULE_MATCH, HN_RULE_RATIO, HN_RULE_TRAVERSAL};
+    for (int i = 0; i < 3; i++)
+        for (int without = 0; without < 2; without++) {
+            check_reduced("a tree of a reduced vocabulary", trees[i], wide, bush, without, 3, 2);
+            check_reduced("a tree of a reduced vocabulary", trees[i], bush, wide, without, 4, 2);
+        }
+}
+
 static void test_points(void **state) {
     (void)state;
     const toy_drafter bush = {.branch = {2, 2, 1}, .one_hot = true}, all = {.branch = {4, 3}, .one_hot = true};
@@ -175,6 +202,7 @@ int main(void) {
         cmocka_unit_test(test_ratio_without),
         cmocka_unit_test(test_traversal_with),
         cmocka_unit_test(test_traversal_without),
+        cmocka_unit_test(test_reduced_vocabulary),
         cmocka_unit_test(test_points),
         cmocka_unit_test(test_xtc),
         cmocka_unit_test(test_counted),

@@ -163,7 +163,8 @@ static void test_lenience_takes_any_tree(void **state) {
     (void)state;
     rows r = {
         .p = {{.4, .3, .2, .1}, {.25, .25, .25, .25}, {.25, .25, .25, .25}, {.25, .25, .25, .25}, {.1, .2, .3, .4}}};
-    const float q[V] = {1, 1, 1, 5};
+    const float weight[V] = {1, 1, 1, 5};
+    const hn_proposal_law law = {V, NULL, weight}, *const q = &law;
     hunch_sampling p = warm;
     int accepted[2] = {0};
     for (uint64_t seed = 0; seed < 400; seed++)

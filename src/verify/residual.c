@@ -108,49 +108,49 @@ double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token) {
 
 /* ---- proposal laws ----------------------------------------------------------------------------------------------- */
 
-/* The tokens that were gone when c was drawn, in rising order. */
-static int drawn_before(const hn_tree *t, int c, int32_t *token) {
+/* Where in the law the tokens stand that were gone when c was drawn, rising. */
+static int drawn_before(const hn_tree *t, int c, int *at) {
+    const hn_proposal_law *q = t->candidate[c].q;
     int n = 0;
     for (int e = t->first[t->candidate[c].row]; e != c; e = t->candidate[e].next) {
-        if (t->candidate[e].q != t->candidate[c].q) continue;
+        const int where = t->candidate[e].q == q ? hn_proposal_find(q, t->candidate[e].token) : -1;
+        if (where < 0) continue;
         int i = n++;
-        for (; i > 0 && token[i - 1] > t->candidate[e].token; i--) token[i] = token[i - 1];
-        token[i] = t->candidate[e].token;
+        for (; i > 0 && at[i - 1] > where; i--) at[i] = at[i - 1];
+        at[i] = where;
     }
     return n;
 }
 
 /* Summed around the missing tokens, not subtracted from the whole: what is left may be very little. */
-static double sum_without(const float *q, int vocab, const int32_t *gone, int n) {
+static double sum_without(const hn_proposal_law *q, const int *gone, int n) {
     double sum = 0;
     int from = 0;
     for (int i = 0; i < n; i++) {
-        if (gone[i] > from) sum += hn_weights_sum(q + from, gone[i] - from);
+        if (gone[i] > from) sum += hn_weights_sum(q->weight + from, gone[i] - from);
         from = gone[i] + 1;
     }
-    return sum + hn_weights_sum(q + from, vocab - from);
+    return sum + hn_weights_sum(q->weight + from, q->n - from);
 }
 
 double hn_residual_q(const hn_walk *k, hn_residual *r, int c) {
     const hn_candidate *x = &k->t->candidate[c];
     assert(x->q && x->row == r->row && x->token >= 0 && x->token < k->w->vocab);
     if (x->without || r->q != x->q) {
-        int32_t gone[HN_TREE_CANDIDATES];
+        int gone[HN_TREE_CANDIDATES];
         const int n = x->without ? drawn_before(k->t, c, gone) : 0;
-        r->q_sum = sum_without(x->q, k->w->vocab, gone, n);
+        r->q_sum = sum_without(x->q, gone, n);
         r->q = x->q;
     }
-    return r->q_sum > 0 ? (double)x->q[x->token] / r->q_sum : 0;
+    return r->q_sum > 0 ? (double)hn_proposal_weight(x->q, x->token) / r->q_sum : 0;
 }
 
 /* ---- rejections -------------------------------------------------------------------------------------------------- */
 
-/* q of n tokens from index i on. */
-static const float *q_chunk(const hn_walk *k, const hn_residual *r, int i, int n, float room[CHUNK]) {
-    if (r->dense || !r->kept) return r->q + i;
-    const int32_t *id = k->w->id + r->at + i;
-    for (int j = 0; j < n; j++) room[j] = r->q[id[j]];
-    return room;
+/* q of n tokens from index i on; from: how far the law has been walked. */
+static const float *q_chunk(const hn_walk *k, const hn_residual *r, int i, int n, int *from, float room[CHUNK]) {
+    if (r->dense || !r->kept) return hn_proposal_range(r->q, from, i, n, room);
+    return hn_proposal_of(r->q, from, k->w->id + r->at + i, n, room);
 }
 
 /* Sum of (a p - b q)+, of all or up to where it is above 0; what is left of each into out, unless that is NULL. */
@@ -158,10 +158,11 @@ static double excess(const hn_walk *k, const hn_residual *r, double a, double b,
     const double of_p = a / r->p_sum, of_q = r->q_sum > 0 ? b / r->q_sum : 0;
     double sum = 0, p_room[CHUNK];
     float q_room[CHUNK];
+    int from = 0;
     for (int i = 0; i < r->n && (all || !(sum > 0)); i += CHUNK) {
         const int n = r->n - i < CHUNK ? r->n - i : CHUNK;
-        sum += k->v->sampler->lanes->excess(p_chunk(k, r, i, n, p_room), q_chunk(k, r, i, n, q_room), n, of_p, of_q,
-                                            out ? out + i : NULL);
+        sum += k->v->sampler->lanes->excess(p_chunk(k, r, i, n, p_room), q_chunk(k, r, i, n, &from, q_room), n, of_p,
+                                            of_q, out ? out + i : NULL);
     }
     return sum;
 }

@@ -179,20 +179,24 @@ static void test_extremes(void **state) {
 static void test_broken_laws(void **state) {
     (void)state;
     static const double p[] = {.5, .25, .25};
-    static const float laws[][3] = {{0, 0, 0}, {NAN, 1, 1}, {1, 1, 0}, {INFINITY, 1, 1}};
+    static const float weights[][3] = {{0, 0, 0}, {NAN, 1, 1}, {1, 1, 0}, {INFINITY, 1, 1}};
+    static const int32_t two[] = {0, 1}; /* not the drafted one */
+    const hn_proposal_law laws[] = {{3, NULL, weights[0]}, {3, NULL, weights[1]}, {3, NULL, weights[2]},
+                                    {3, NULL, weights[3]}, {2, NULL, weights[2]}, {2, two, weights[2]},
+                                    {0, two, weights[2]}};
     toy_model m = {.vocab = 3, .same = p};
     hn_sampler s;
     hn_verifier *w = NULL;
     assert_int_equal(hn_sampler_init(&s, &warm, 3, NULL), HUNCH_OK);
     assert_int_equal(hn_verifier_open(&w, 3, NULL), HUNCH_OK);
     for (int r = 0; r < 3; r++)
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 7; i++)
             for (uint64_t seed = 0; seed < 40; seed++) {
                 hn_tree t;
                 hn_verdict v;
                 toy_pass pass = {.m = &m, .t = &t, .n = TOY_PROMPT, .text = {1, 0, 2}};
                 hn_tree_reset(&t, 2, 8);
-                hn_tree_add_drawn(&t, 0, 2, 0, .5f, laws[i], false);
+                hn_tree_add_drawn(&t, 0, 2, 0, .5f, &laws[i], false);
                 s.params.seed = seed;
                 const hn_verification ver = toy_verification(&pass, drawn_rules[r], &s);
                 assert_int_equal(hn_verify_tree(w, &t, &ver, &v, NULL), HUNCH_OK);

@@ -107,6 +107,7 @@ typedef struct toy_drafter {
     toy_q kind;
     bool without, one_hot;
     const double *same; /* [vocab] this Q at every row */
+    unsigned only;      /* the ids that it has, a bit each: its laws list them. 0: all, and they do not */
     /* mistakes */
     bool merges;   /* a drawn token that was drawn before is no candidate again */
     bool denies;   /* drawn without replacement, but does not say so */
@@ -114,7 +115,12 @@ typedef struct toy_drafter {
     double warps;  /* draws from Q to this power, 0: from Q */
     double scale;  /* of the weights; 0: 1 */
     int drawn;     /* in this round */
-    float q[HN_TREE_ROWS][TOY_VOCAB];
+    float q[HN_TREE_ROWS][TOY_VOCAB]; /* by id */
+    struct {
+        hn_proposal_law law;
+        int32_t id[TOY_VOCAB];
+        float weight[TOY_VOCAB];
+    } listed[HN_TREE_ROWS];
 } toy_drafter;
 
 static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *p, int row, float *q) {
@@ -138,6 +144,22 @@ static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *
     }
 }
 
+/* The law of a row as its candidates carry it. */
+static inline void toy_list_law(toy_drafter *d, int row, int vocab) {
+    hn_proposal_law *q = &d->listed[row].law;
+    *q = (hn_proposal_law){vocab, NULL, d->q[row]};
+    if (!d->only) return;
+    *q = (hn_proposal_law){0, d->listed[row].id, d->listed[row].weight};
+    for (int i = 0; i < vocab; i++) {
+        if (!(d->only >> i & 1)) {
+            d->q[row][i] = 0;
+            continue;
+        }
+        d->listed[row].id[q->n] = i;
+        d->listed[row].weight[q->n++] = d->q[row][i];
+    }
+}
+
 /* One drawn candidate; left: what may still be drawn at the row. False: nothing can be. */
 static inline bool toy_draw_candidate(toy_drafter *d, hn_sampler *s, hn_tree *t, int row, int vocab, double *left,
                                       int root) {
@@ -154,7 +176,7 @@ static inline bool toy_draw_candidate(toy_drafter *d, hn_sampler *s, hn_tree *t,
     if (x < 0) return false;
     if (d->without) left[x] = 0;
     if ((double)d->q[row][x] / sum < d->prunes || (d->merges && hn_tree_child(t, row, x) >= 0)) return true;
-    return hn_tree_add_drawn(t, row, x, 0, .5f, d->q[row], d->without && !d->denies) >= 0;
+    return hn_tree_add_drawn(t, row, x, 0, .5f, &d->listed[row].law, d->without && !d->denies) >= 0;
 }
 
 /* The branch likeliest tokens; the second is proposed by another drafter too. */
@@ -177,6 +199,7 @@ static inline void toy_draft(toy_drafter *d, hn_sampler *s, toy_pass *p, hn_tree
         const int branch = d->branch[t->depth[row]], vocab = p->m->vocab;
         if (branch == 0) continue;
         toy_drafter_q(d, s, p, row, d->q[row]);
+        toy_list_law(d, row, vocab);
         double left[TOY_VOCAB];
         for (int i = 0; i < vocab; i++) left[i] = (double)d->q[row][i];
         if (d->one_hot)

@@ -43,7 +43,7 @@ typedef struct hn_residual {
     size_t at;
     int n;
     double p_sum, q_sum;
-    const float *q; /* the law that hn_residual_q looked at last, without what was drawn before */
+    const hn_proposal_law *q; /* what hn_residual_q looked at last, without what was drawn before */
 } hn_residual;
 
 /* The tokens before the one that a row decides. path: room for the row's own. */

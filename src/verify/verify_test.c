@@ -515,7 +515,8 @@ static void fits(const hn_tree *t, bool ratio, bool block, bool traversal) {
 
 static void test_fits(void **state) {
     (void)state;
-    const float q[V] = {1, 1, 1, 1}, other[V] = {1, 2, 3, 4};
+    const float flat[V] = {1, 1, 1, 1}, steep[V] = {1, 2, 3, 4};
+    const hn_proposal_law laws[] = {{V, NULL, flat}, {V, NULL, steep}}, *const q = &laws[0], *const other = &laws[1];
     hn_tree t;
     hn_tree_reset(&t, 0, 8);
     fits(&t, true, true, true);
@@ -584,7 +585,8 @@ static void test_provenance(void **state) {
 static void test_failures(void **state) {
     (void)state;
     const int32_t text[42] = {0};
-    const float q[V] = {1, 1, 1, 1}, good[V] = {0, 1, 2, 3};
+    const float flat[V] = {1, 1, 1, 1}, good[V] = {0, 1, 2, 3};
+    const hn_proposal_law law = {V, NULL, flat};
     float bad[V];
     for (int i = 0; i < V; i++) bad[i] = i % 2 ? NAN : -INFINITY;
     for (hn_rule rule = HN_RULE_GREEDY; rule <= HN_RULE_TOP_M; rule++) {
@@ -596,7 +598,7 @@ static void test_failures(void **state) {
         assert_int_equal(hn_sampler_init(&s, rule == HN_RULE_GREEDY ? &cold : &warm, V, NULL), HUNCH_OK);
         assert_int_equal(hn_verifier_open(&w, V, NULL), HUNCH_OK);
         hn_tree_reset(&t, 0, 8);
-        hn_tree_add_drawn(&t, 0, 1, 0, .5f, q, false);
+        hn_tree_add_drawn(&t, 0, 1, 0, .5f, &law, false);
         hn_verification ver = {.rule = rule,
                                .a = .5,
                                .b = .5,

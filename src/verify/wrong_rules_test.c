@@ -155,6 +155,58 @@ static void test_wrong_drafters(void **state) {
     }
 }
 
+/* ---- laws that list their ids ------------------------------------------------------------------------------------- */
+
+typedef enum misreading { WEIGHS_NOTHING, THE_NEIGHBOURS, BY_PLACE } misreading;
+
+/* Verifies the same tree with laws that are spelt out for all ids. */
+static hunch_status spelt_out(const hn_walk *k, misreading m) {
+    hn_tree t = *k->t;
+    hn_proposal_law law[HN_TREE_ROWS];
+    float weight[HN_TREE_ROWS][TOY_VOCAB];
+    hn_walk spelt = *k;
+    spelt.t = &t;
+    for (int row = 0; row < t.n_rows; row++) {
+        if (t.first[row] < 0) continue;
+        const hn_proposal_law *q = t.candidate[t.first[row]].q;
+        law[row] = (hn_proposal_law){k->w->vocab, NULL, weight[row]};
+        for (int i = 0, at = 0; i < k->w->vocab; i++) {
+            while (at < q->n && q->id[at] < i) at++;
+            const bool listed = at < q->n && q->id[at] == i;
+            weight[row][i] = listed || (m == THE_NEIGHBOURS && at < q->n) ? q->weight[at] : 0;
+            if (m == BY_PLACE) weight[row][i] = i < q->n ? q->weight[i] : 0;
+        }
+        for (int c = t.first[row]; c >= 0; c = t.candidate[c].next) t.candidate[c].q = &law[row];
+    }
+    return k->v->rule == HN_RULE_TRAVERSAL ? hn_verify_traversal(&spelt)
+           : k->v->rule == HN_RULE_BLOCK   ? hn_verify_block(&spelt)
+                                           : hn_verify_ratio(&spelt);
+}
+static hunch_status rule_spelt_out(const hn_walk *k) {
+    return spelt_out(k, WEIGHS_NOTHING);
+}
+static hunch_status rule_of_neighbours(const hn_walk *k) {
+    return spelt_out(k, THE_NEIGHBOURS);
+}
+static hunch_status rule_by_place(const hn_walk *k) {
+    return spelt_out(k, BY_PLACE);
+}
+
+static void test_wrong_ids(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const hn_rule rule = i < 2 ? HN_RULE_RATIO : i < 4 ? HN_RULE_TRAVERSAL : HN_RULE_BLOCK;
+        toy right = rule == HN_RULE_BLOCK ? chain_toy(rule, 3) : tree_toy(rule, i % 2), wrong;
+        right.first.only = right.second.only = 1 << 1 | 1 << 2;
+        wrong = right;
+        right.wrong = rule_spelt_out;
+        wrong.wrong = rule_of_neighbours;
+        refuse("a missing id that weighs what its neighbour does", &right, &wrong);
+        wrong.wrong = rule_by_place;
+        refuse("weights read by place, not by id", &right, &wrong);
+    }
+}
+
 /* ---- block ------------------------------------------------------------------------------------------------------- */
 
 /* Block verification from the formulas, all coins in rising order; `stops`: at the first failure. */
@@ -324,7 +376,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unsubtracted_residual), cmocka_unit_test(test_wrong_rows),
         cmocka_unit_test(test_wrong_drafters),        cmocka_unit_test(test_wrong_block),
-        cmocka_unit_test(test_wrong_traversal),       cmocka_unit_test(test_shared_noise),
+        cmocka_unit_test(test_wrong_traversal),       cmocka_unit_test(test_wrong_ids),
+        cmocka_unit_test(test_shared_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

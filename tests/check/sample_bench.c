@@ -25,6 +25,8 @@ enum { DRAFTED = 8, ROWS = DRAFTED + 1, PROMPT = 3 };
 typedef struct bench {
     int vocab, repeats;
     float *logits[ROWS], *flat[ROWS], *q[ROWS];
+    int32_t *id; /* of a law that lists them: every fifth */
+    hn_proposal_law law[ROWS];
     float **rows; /* of the case */
     int32_t best[ROWS];
     hn_sampler s;
@@ -108,9 +110,22 @@ static double best_us(bench *b, void (*work)(bench *b)) {
     return best * 1e6;
 }
 
+enum { ONE_HOT, WHOLE, LISTED, FIFTH = 5 };
+
+/* Takes the ids that the law lists out of the whole. */
+static void law_list(bench *b, int r, int32_t token) {
+    int n = 0;
+    for (int32_t i = 0; i < b->vocab; i++) {
+        if (i % FIFTH != 0 && i != token) continue;
+        b->id[r * b->vocab + n] = i;
+        b->q[r][n++] = b->q[r][i];
+    }
+    b->law[r] = (hn_proposal_law){n, b->id + r * b->vocab, b->q[r]};
+}
+
 /* A chain of the likeliest tokens. law: each row's own law times a factor stands as q, so that all are accepted; refused: q has all
  * of its weight elsewhere. */
-static void chain_make(bench *b, bool law, bool refused) {
+static void chain_make(bench *b, int law, bool refused) {
     hn_tree_reset(&b->tree, 3, HN_TREE_ROWS);
     for (int r = 0; r < DRAFTED; r++) {
         int32_t token = b->best[r];
@@ -119,8 +134,10 @@ static void chain_make(bench *b, bool law, bool refused) {
             token = argmax_plain(b->rows[r], b->vocab) == 0 ? 1 : 0;
             b->q[r][token] = 1e6f;
         }
+        b->law[r] = (hn_proposal_law){b->vocab, NULL, b->q[r]};
+        if (law == LISTED) law_list(b, r, token);
         if (law)
-            hn_tree_add_drawn(&b->tree, r, token, 0, .5f, b->q[r], false);
+            hn_tree_add_drawn(&b->tree, r, token, 0, .5f, &b->law[r], false);
         else
             hn_tree_add(&b->tree, r, token, 0, .5f);
     }
@@ -132,32 +149,38 @@ typedef struct bench_case {
     double per; /* the time is of so many */
     hunch_sampling p;
     hn_rule rule;
-    bool flat, hint, law, refused;
+    bool flat, hint;
+    int law;
+    bool refused;
 } bench_case;
 
 static const hunch_bias some_bias[] = {{5, 1}, {77, -2}};
 static const bench_case cases[] = {
-    {"greedy 8 rows, argmax known", verify_rows, 1, {.top_p = 1}, HN_RULE_GREEDY, false, true, false, false},
-    {"greedy 8 rows, from logits", verify_rows, 1, {.top_p = 1}, HN_RULE_GREEDY, false, false, false, false},
-    {"greedy draw, logit bias", draw_rows, 8, {.top_p = 1, .bias = some_bias, .n_bias = 2}, 0, false, true, false, false},
-    {"draw T=1", draw_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, true, false, false},
-    {"draw T=1, flat", draw_rows, 8, {.temperature = 1, .top_p = 1}, 0, true, true, false, false},
-    {"draw top-k 40", draw_rows, 8, {.temperature = 1, .top_k = 40, .top_p = 1}, 0, false, true, false, false},
-    {"draw top-k 1000", draw_rows, 8, {.temperature = 1, .top_k = 1000, .top_p = 1}, 0, false, true, false, false},
-    {"draw top-p .9", draw_rows, 8, {.temperature = 1, .top_p = .9}, 0, false, true, false, false},
-    {"draw top-p .9, flat", draw_rows, 8, {.temperature = 1, .top_p = .9}, 0, true, true, false, false},
-    {"draw min-p .05", draw_rows, 8, {.temperature = 1, .top_p = 1, .min_p = .05}, 0, false, true, false, false},
-    {"draw top-k 40 top-p .95", draw_rows, 8, {.temperature = 1, .top_k = 40, .top_p = .95}, 0, false, true, false, false},
-    {"draw top-n-sigma 2", draw_rows, 8, {.temperature = 1, .top_p = 1, .top_n_sigma = 2}, 0, false, true, false, false},
-    {"draw typical .9", draw_rows, 8, {.temperature = 1, .top_p = 1, .typical_p = .9}, 0, false, true, false, false},
-    {"draw xtc", draw_rows, 8, {.temperature = 1, .top_p = 1, .xtc_probability = 1, .xtc_threshold = .1}, 0, false, true, false, false},
-    {"draw T=1, frequency penalty", draw_rows, 8, {.temperature = 1, .top_p = 1, .frequency_penalty = .5}, 0, false, true, false, false},
-    {"law T=1", law_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, false, false, false},
-    {"ratio, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, true, false},
-    {"ratio, first refused", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, true, true},
-    {"ratio, top-k 40", verify_rows, 1, {.temperature = 1, .top_p = 1, .top_k = 40}, HN_RULE_RATIO, false, true, true, false},
-    {"block, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_BLOCK, false, true, true, false},
-    {"traversal, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_TRAVERSAL, false, true, true, false},
+    {"greedy 8 rows, argmax known", verify_rows, 1, {.top_p = 1}, HN_RULE_GREEDY, false, true, ONE_HOT, false},
+    {"greedy 8 rows, from logits", verify_rows, 1, {.top_p = 1}, HN_RULE_GREEDY, false, false, ONE_HOT, false},
+    {"greedy draw, logit bias", draw_rows, 8, {.top_p = 1, .bias = some_bias, .n_bias = 2}, 0, false, true, ONE_HOT, false},
+    {"draw T=1", draw_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, true, ONE_HOT, false},
+    {"draw T=1, flat", draw_rows, 8, {.temperature = 1, .top_p = 1}, 0, true, true, ONE_HOT, false},
+    {"draw top-k 40", draw_rows, 8, {.temperature = 1, .top_k = 40, .top_p = 1}, 0, false, true, ONE_HOT, false},
+    {"draw top-k 1000", draw_rows, 8, {.temperature = 1, .top_k = 1000, .top_p = 1}, 0, false, true, ONE_HOT, false},
+    {"draw top-p .9", draw_rows, 8, {.temperature = 1, .top_p = .9}, 0, false, true, ONE_HOT, false},
+    {"draw top-p .9, flat", draw_rows, 8, {.temperature = 1, .top_p = .9}, 0, true, true, ONE_HOT, false},
+    {"draw min-p .05", draw_rows, 8, {.temperature = 1, .top_p = 1, .min_p = .05}, 0, false, true, ONE_HOT, false},
+    {"draw top-k 40 top-p .95", draw_rows, 8, {.temperature = 1, .top_k = 40, .top_p = .95}, 0, false, true, ONE_HOT, false},
+    {"draw top-n-sigma 2", draw_rows, 8, {.temperature = 1, .top_p = 1, .top_n_sigma = 2}, 0, false, true, ONE_HOT, false},
+    {"draw typical .9", draw_rows, 8, {.temperature = 1, .top_p = 1, .typical_p = .9}, 0, false, true, ONE_HOT, false},
+    {"draw xtc", draw_rows, 8, {.temperature = 1, .top_p = 1, .xtc_probability = 1, .xtc_threshold = .1}, 0, false, true, ONE_HOT, false},
+    {"draw T=1, frequency penalty", draw_rows, 8, {.temperature = 1, .top_p = 1, .frequency_penalty = .5}, 0, false, true, ONE_HOT, false},
+    {"law T=1", law_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, false, ONE_HOT, false},
+    {"ratio, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, WHOLE, false},
+    {"ratio, first refused", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, WHOLE, true},
+    {"ratio, top-k 40", verify_rows, 1, {.temperature = 1, .top_p = 1, .top_k = 40}, HN_RULE_RATIO, false, true, WHOLE, false},
+    {"block, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_BLOCK, false, true, WHOLE, false},
+    {"traversal, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_TRAVERSAL, false, true, WHOLE, false},
+    {"ratio, 8 of 8, fifth of ids", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, LISTED, false},
+    {"ratio, refused, fifth of ids", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, LISTED, true},
+    {"ratio, refused, k 40, fifth", verify_rows, 1, {.temperature = 1, .top_p = 1, .top_k = 40}, HN_RULE_RATIO, false, true, LISTED, true},
+    {"ratio, refused, top-k 40", verify_rows, 1, {.temperature = 1, .top_p = 1, .top_k = 40}, HN_RULE_RATIO, false, true, WHOLE, true},
 };
 
 static double run_case(bench *b, const bench_case *c, hn_isa isa) {
@@ -184,6 +207,8 @@ int main(int argc, char **argv) {
         b.flat[r] = row_make(b.vocab, false);
         b.q[r] = row_make(b.vocab, false);
     }
+    b.id = malloc(ROWS * (size_t)b.vocab * sizeof *b.id);
+    if (!b.id) return 4;
     printf("%-28s", "us");
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) printf(" %10s", hn_isa_name(isa));
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -194,6 +219,7 @@ int main(int argc, char **argv) {
     }
     printf("\n");
     for (int r = 0; r < ROWS; r++) free(b.logits[r]), free(b.flat[r]), free(b.q[r]);
+    free(b.id);
     hn_verifier_close(&b.w);
     return b.sink == 12345; /* what was drawn is used */
 }

@@ -183,6 +183,7 @@ static struct {
     mistake mistake;
     int drawn; /* in this round */
     float q[HN_TREE_ROWS][1024];
+    hn_proposal_law law[HN_TREE_ROWS];
 } bush;
 
 /* Weights of the law's tokens behind a row. */
@@ -207,7 +208,8 @@ static int bush_draw(const hn_drafter *d, const hn_propose *p, int row, double *
     if (bush.without) weight[k] = 0;
     if (bush.mistake == MERGES && hn_tree_child(p->tree, row, ids[k]) >= 0) return 0;
     if (bush.mistake == PRUNES && bush.q[row][ids[k]] < .6f) return 0;
-    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, bush.q[row], bush.without && bush.mistake != DENIES);
+    bush.law[row] = (hn_proposal_law){(int)(sizeof bush.q[0] / sizeof bush.q[0][0]), NULL, bush.q[row]};
+    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, &bush.law[row], bush.without && bush.mistake != DENIES);
     return 1;
 }
 

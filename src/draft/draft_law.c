@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draft_law.c - laws that drafts are drawn from, and the draws. What verification makes of them: verify/residual.c. */
+#include "draft/draft_law.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+hunch_status hn_draft_laws_open(hn_draft_laws *l, int vocab, int seqs, int places, hunch_error *err) {
+    *l = (hn_draft_laws){.vocab = vocab, .places = places, .n = (size_t)seqs * (size_t)places};
+    l->law = hn_zalloc(l->n, sizeof *l->law);
+    return l->law ? HUNCH_OK : hn_fail_memory(err, "the laws of drafts", l->n * sizeof *l->law);
+}
+
+void hn_draft_laws_close(hn_draft_laws *l) {
+    for (size_t i = 0; l->law && i < l->n; i++) {
+        hn_free(l->law[i].id);
+        hn_free(l->law[i].weight);
+    }
+    hn_free(l->law);
+    hn_free(l->left);
+    *l = (hn_draft_laws){0};
+}
+
+/* Half a vocabulary with its ids takes as much room as the whole without, and the whole is looked up faster. */
+static bool make_dense(hn_draft_law *x, const hn_law *law, int vocab) {
+    const size_t n = (size_t)vocab;
+    if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight)) return false;
+    memset(x->weight, 0, n * sizeof *x->weight);
+    for (int i = 0; i < law->n; i++) x->weight[law->id[i]] = law->weight[i];
+    x->q = (hn_proposal_law){vocab, NULL, x->weight};
+    return true;
+}
+
+static bool make_sparse(hn_draft_law *x, const hn_law *law) {
+    const size_t n = (size_t)law->n;
+    if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight) ||
+        !hn_grow((void **)&x->id, &x->cap_id, n, sizeof *x->id))
+        return false;
+    memcpy(x->weight, law->weight, n * sizeof *x->weight);
+    memcpy(x->id, law->id, n * sizeof *x->id);
+    x->q = (hn_proposal_law){law->n, x->id, x->weight};
+    return true;
+}
+
+const hn_draft_law *hn_draft_law_make(hn_draft_laws *l, int seq, int place, hn_sampler *s, const float *logits,
+                                      const hn_history *h) {
+    hn_law law;
+    assert(place >= 0 && place < l->places && (size_t)(seq * l->places + place) < l->n);
+    hn_draft_law *x = &l->law[seq * l->places + place];
+    hn_sampler_law(s, logits, h, &law);
+    if (law.n < 1) return NULL;
+    x->sum = law.sum;
+    return (law.n > l->vocab / 2 ? make_dense(x, &law, l->vocab) : make_sparse(x, &law)) ? x : NULL;
+}
+
+/* ---- draws --------------------------------------------------------------------------------------------------------- */
+
+static int at_most(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* How many candidates with rows of their own the tree still takes. */
+static int room_of(const hn_propose *p) {
+    const hn_tree *t = p->tree;
+    return at_most(p->budget, at_most(t->max_rows - t->n_rows, HN_TREE_CANDIDATES - t->n_candidates));
+}
+
+/* The n largest weights, falling; 0 behind the last. */
+static void largest(const hn_proposal_law *q, int n, float most[HN_TREE_ROWS]) {
+    for (int i = 0; i < n; i++) most[i] = 0;
+    for (int i = 0; i < q->n; i++) {
+        if (!(q->weight[i] > most[n - 1])) continue;
+        int j = n - 1;
+        for (; j > 0 && most[j - 1] < q->weight[i]; j--) most[j] = most[j - 1];
+        most[j] = q->weight[i];
+    }
+}
+
+/* One token of what is left; -1: nothing is. */
+static int draw_one(const hn_draft_laws *l, const hn_proposal_law *q, const hn_propose *p, int drafter) {
+    const hn_random_key key = {.seed = p->sampler->params.seed,
+                               .position = (uint64_t)p->text.n - 1,
+                               .purpose = HN_PURPOSE_PROPOSAL,
+                               .drafter = (uint32_t)drafter,
+                               .number = (uint32_t)hn_tree_next_number(p->tree, drafter)};
+    return hn_coins_draw(&p->sampler->coins, &key, q->id, l->left, q->n);
+}
+
+int hn_draft_law_draw(hn_draft_laws *l, const hn_draft_law *law, const hn_propose *p, int drafter, int row, int n,
+                      int16_t child[HN_TREE_ROWS]) {
+    const hn_proposal_law *q = &law->q;
+    float most[HN_TREE_ROWS];
+    int drawn = 0;
+    n = at_most(n, room_of(p));
+    if (n < 1 || !hn_grow((void **)&l->left, &l->cap_left, (size_t)q->n, sizeof *l->left)) return 0;
+    largest(q, n, most);
+    for (int i = 0; i < q->n; i++) l->left[i] = (double)q->weight[i];
+    for (; drawn < n; drawn++) {
+        const int at = draw_one(l, q, p, drafter);
+        if (at < 0) break;
+        const int32_t token = q->id ? q->id[at] : at;
+        const int made = hn_tree_add_drawn(p->tree, row, token, drafter, (float)((double)most[drawn] / law->sum), q, n > 1);
+        assert(made >= 0);
+        child[drawn] = (int16_t)made;
+        l->left[at] = 0;
+    }
+    return drawn;
+}
