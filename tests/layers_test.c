@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers_test.c - the shape of the tree: includes point down only, names are unique, headers stand alone.
+/* layers_test.c - the shape of the tree: includes point down only, names are unique, headers stand alone and
+ * together.
  *
  * The order of the layers is that of docs/architecture.md. Reads the sources of the checkout that was built, found
  * beside tests/data.
@@ -183,17 +184,26 @@ static bool is_there(const char *compiler) {
     return system(command) == 0;
 }
 
+static bool header_is_public(const char *file) {
+    return has_suffix(file, ".h") && strncmp(file, "include/", 8) == 0;
+}
+
+/* Those of the layers that need nothing before them. */
+static bool header_is_internal(const char *file) {
+    if (strncmp(file, "src/", 4) != 0 || strncmp(file, "src/tools/", 10) == 0) return false;
+    if (strstr(file, "/x86/") || strstr(file, "/arm/")) return false; /* need the flags of their level */
+    if (has_suffix(file, "_tmpl.h")) return false;      /* bodies that a .c file gives types to */
+    if (has_suffix(file, "_for_tests.h")) return false; /* come after cmocka */
+    return has_suffix(file, ".h");
+}
+
 static void test_headers_stand_alone(void **state) {
     (void)state;
     if (!is_there("cc")) skip();
     int wrong = 0, seen = 0;
     for (int i = 0; i < n_files; i++) {
-        bool public = strncmp(files[i], "include/", 8) == 0;
-        bool internal = strncmp(files[i], "src/", 4) == 0 && strncmp(files[i], "src/tools/", 10) != 0;
-        if (strstr(files[i], "/x86/") || strstr(files[i], "/arm/")) continue; /* need the flags of their level */
-        if (has_suffix(files[i], "_tmpl.h")) continue; /* bodies that a .c file gives types to */
-        if (has_suffix(files[i], "_for_tests.h")) continue; /* come after cmocka */
-        if (!has_suffix(files[i], ".h") || !(public || internal)) continue;
+        const bool public = header_is_public(files[i]);
+        if (!public && !header_is_internal(files[i])) continue;
         seen++;
         if (!header_compiles(public ? "cc -x c -std=c11 -pedantic" : "cc -x c -std=gnu11", files[i])) {
             print_error("%s does not compile alone as C\n", files[i]);
@@ -208,12 +218,42 @@ static void test_headers_stand_alone(void **state) {
     assert_true(seen > 5);
 }
 
+/* One file that includes them all, forwards or backwards, then says `more`: does it compile? */
+static bool all_compile(bool backwards, const char *more, const char *errors) {
+    char command[4 * PATH_BYTES];
+    snprintf(command, sizeof command,
+             "cc -x c -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -D_GNU_SOURCE -I '%s/include' -I '%s/src' - %s",
+             root, root, errors);
+    FILE *f = popen(command, "w");
+    int seen = 0;
+    assert_non_null(f);
+    for (int i = 0; i < n_files; i++) {
+        const char *file = files[backwards ? n_files - 1 - i : i];
+        if (!header_is_public(file) && !header_is_internal(file)) continue;
+        fprintf(f, "#include \"%s/%s\"\n", root, file);
+        seen++;
+    }
+    fprintf(f, "%s\n", more);
+    assert_true(seen > 50);
+    return pclose(f) == 0;
+}
+
+/* Any two of them may be wanted in one file: no name means two things, and no macro changes another header. */
+static void test_headers_stand_together(void **state) {
+    (void)state;
+    if (!is_there("cc")) skip();
+    assert_true(all_compile(false, "", ""));
+    assert_true(all_compile(true, "", ""));
+    assert_false(all_compile(false, "typedef enum hn_tree { BIRCH } hn_tree;", "2> /dev/null"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_rules),
         cmocka_unit_test(test_arrows_point_down),
         cmocka_unit_test(test_names_are_unique),
         cmocka_unit_test(test_headers_stand_alone),
+        cmocka_unit_test(test_headers_stand_together),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

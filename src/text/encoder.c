@@ -228,7 +228,7 @@ hunch_status hn_encoder_piece(hn_encoder *e, const char *text, size_t len, bool 
     const hn_tokenizer *t = e->t;
     if (len == 0) return HUNCH_OK;
     if (t->pretok) return hn_pretok_split(t->pretok, e->pretok, text, len, first, put_word, e, err);
-    bool add = t->prefix == HN_PREFIX_EACH || (t->prefix == HN_PREFIX_FIRST && first);
+    bool add = t->prefix == HN_SPACE_PREFIX_EACH || (t->prefix == HN_SPACE_PREFIX_FIRST && first);
     if (add && t->prefix_unless_space && (text[0] == ' ' || hn_is_space_mark(text, len))) add = false;
     return t->spelling == HN_SPELL_MARKS ? encode_marked(e, text, len, add, err) : encode_word(e, text, len, err);
 }

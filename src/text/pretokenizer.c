@@ -20,7 +20,7 @@ typedef struct step {
     hn_scanner *scan; /* NULL: always the pattern */
     hn_split split;
     bool invert;
-    hn_prefix prefix;
+    hn_space_prefix prefix;
     bool whole;
 } step;
 
@@ -228,7 +228,7 @@ static hunch_status walk_metaspace(const walker *w, size_t level, const char *te
                                    hunch_error *err) {
     const step *s = &w->p->steps[level];
     bool starts = text[0] == ' ' || hn_is_space_mark(text, len);
-    bool add = !starts && (s->prefix == HN_PREFIX_EACH || (s->prefix == HN_PREFIX_FIRST && first));
+    bool add = !starts && (s->prefix == HN_SPACE_PREFIX_EACH || (s->prefix == HN_SPACE_PREFIX_FIRST && first));
     char *made = room(&w->w->made[level], HN_SPACE_MARK_BYTES * (len + 1));
     if (!made) return fail_room(len, err);
     size_t n = put_marks(made, text, len, add), from = 0;

@@ -29,14 +29,14 @@ typedef enum hn_split { /* what becomes of a match and of what lies between two 
 } hn_split;
 
 /* Where a space is added in front: nowhere, at the start of a text, at the start of each piece. */
-typedef enum hn_prefix { HN_PREFIX_NONE, HN_PREFIX_FIRST, HN_PREFIX_EACH } hn_prefix;
+typedef enum hn_space_prefix { HN_SPACE_PREFIX_NONE, HN_SPACE_PREFIX_FIRST, HN_SPACE_PREFIX_EACH } hn_space_prefix;
 
 typedef struct hn_pretok_step {
     hn_pretok_step_kind kind;
     const char *pattern; /* of a split */
     hn_split split;
     bool invert;      /* of a split: matches and what lies between them change places */
-    hn_prefix prefix; /* of Metaspace */
+    hn_space_prefix prefix; /* of Metaspace */
     bool whole;       /* of Metaspace: no cuts */
 } hn_pretok_step;
 

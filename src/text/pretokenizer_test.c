@@ -175,10 +175,10 @@ static void test_steps(void **state) {
                 "b|b|b|");
     const hn_pretok_step space[] = {{.pattern = ","}, {.kind = HN_PRETOK_SPACE}};
     check_steps(space, 2, "a, b", true, " a| ,| b|");
-    hn_pretok_step meta[] = {{.pattern = "\\."}, {.kind = HN_PRETOK_METASPACE, .prefix = HN_PREFIX_FIRST}};
+    hn_pretok_step meta[] = {{.pattern = "\\."}, {.kind = HN_PRETOK_METASPACE, .prefix = HN_SPACE_PREFIX_FIRST}};
     check_steps(meta, 2, "a.b  c", true, "▁a|.|b|▁|▁c|");
     check_steps(meta, 2, "a.b", false, "a|.|b|");
-    meta[1].prefix = HN_PREFIX_EACH;
+    meta[1].prefix = HN_SPACE_PREFIX_EACH;
     meta[1].whole = true;
     check_steps(meta, 2, "▁a.b c", true, "▁a|▁.|▁b▁c|");
     const hn_pretok_step letters[] = {{.kind = HN_PRETOK_LETTERS}, {.pattern = "\\p{N}"}}; /* in letters ½ is Â and ½ */

@@ -221,7 +221,7 @@ static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_err
     if (s == HUNCH_OK && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
     t->fuse_unknown = true;
     t->byte_fallback = has_all_bytes(t);
-    t->prefix = prefix && !merge_spaces ? HN_PREFIX_EACH : HN_PREFIX_NONE; /* merging puts one in front */
+    t->prefix = prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* merging puts one in front */
     t->drops = prefix || merge_spaces;
     return s;
 }

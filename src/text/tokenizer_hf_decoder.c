@@ -116,7 +116,7 @@ hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error 
     hunch_status s = HUNCH_OK;
     if (!json_is_object(thing)) { /* joins tokens by spaces; spaces in the tokens themselves are enough */
         t->spaced_out = t->spelling == HN_SPELL_PLAIN;
-        t->drops = t->prefix != HN_PREFIX_NONE;
+        t->drops = t->prefix != HN_SPACE_PREFIX_NONE;
         return HUNCH_OK;
     }
     for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, "decoders", i)); i++)

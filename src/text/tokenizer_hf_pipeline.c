@@ -210,9 +210,9 @@ static hunch_status read_metaspace(hn_hf_pipeline *p, const json_t *j, hunch_err
     if (p->byte_level) return hn_hf_refuse("behind ByteLevel, the pre-tokenizer", "Metaspace", err);
     hn_pretok_step step = {.kind = HN_PRETOK_METASPACE, .whole = json_is_false(json_object_get(j, "split"))};
     if (strcmp(scheme, "always") == 0)
-        step.prefix = HN_PREFIX_EACH;
+        step.prefix = HN_SPACE_PREFIX_EACH;
     else if (strcmp(scheme, "first") == 0)
-        step.prefix = HN_PREFIX_FIRST;
+        step.prefix = HN_SPACE_PREFIX_FIRST;
     else if (strcmp(scheme, "never") != 0)
         return hn_hf_refuse("Metaspace with the prepend_scheme", scheme, err);
     p->marks = true;
@@ -272,7 +272,7 @@ static bool take_short_way(hn_hf_pipeline *p, hn_tokenizer *t) {
         return true;
     }
     if (p->n_pre || p->n_normal != front + 1 || !is_space_to_mark(&p->normal[front])) return false;
-    t->prefix = front ? HN_PREFIX_EACH : HN_PREFIX_NONE;
+    t->prefix = front ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE;
     return true;
 }
 

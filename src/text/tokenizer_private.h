@@ -63,7 +63,7 @@ struct hn_tokenizer {
     uint32_t *loose;           /* characters that are no token but merge into one, rising; */
     size_t n_loose, cap_loose; /* their symbols are vocab, vocab + 1, … */
     bool inner_space[256];     /* marks: a token has a space behind a character that ends in this byte */
-    hn_prefix prefix;          /* marks, without a normalizer's help: where a space is added */
+    hn_space_prefix prefix;          /* marks, without a normalizer's help: where a space is added */
     bool prefix_unless_space;
     int drops;       /* leading spaces of a decoded text that are not part of it */
     bool spaced_out; /* decoding puts a space between tokens */
