@@ -6,6 +6,8 @@
  */
 #include "base/dtype.h"
 
+#include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -322,5 +324,55 @@ void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst) {
             blocks[t](p, dst);
         else
             *dst = scalar_at(t, p);
+    }
+}
+
+/* ---- the other way ------------------------------------------------------------------------------------------------ */
+
+static float largest(const float *x) {
+    float most = 0;
+    for (int i = 0; i < 32; i++)
+        if (fabsf(x[i]) > fabsf(most)) most = x[i];
+    return most;
+}
+
+static void put_half(unsigned char *to, float f) {
+    const uint16_t h = hn_f32_to_f16(f);
+    memcpy(to, &h, sizeof h);
+}
+
+static void quantise_q8_0(const float *x, unsigned char *to) {
+    const float d = fabsf(largest(x)) / 127, inverse = d != 0 ? 1 / d : 0;
+    put_half(to, d);
+    for (int i = 0; i < 32; i++) to[2 + i] = (unsigned char)(int8_t)roundf(x[i] * inverse);
+}
+
+/* The largest value gets the code that has no opposite. */
+static void quantise_q4_0(const float *x, unsigned char *to) {
+    const float d = largest(x) / -8, inverse = d != 0 ? 1 / d : 0;
+    put_half(to, d);
+    for (int i = 0; i < 16; i++) {
+        const int low = (int)(x[i] * inverse + 8.5f), high = (int)(x[i + 16] * inverse + 8.5f);
+        to[2 + i] = (unsigned char)((low < 15 ? low : 15) | (high < 15 ? high : 15) << 4);
+    }
+}
+
+void hn_quantise(hn_dtype t, const float *src, size_t n, void *dst) {
+    unsigned char *to = dst;
+    const size_t block = (size_t)hn_dtype_block(t), bytes = (size_t)hn_dtype_block_bytes(t);
+    for (size_t i = 0; i < n / block; i++, to += bytes) {
+        const float *x = src + i * block;
+        switch (t) {
+        case HN_F32: memcpy(to, x, sizeof *x); break;
+        case HN_F16: put_half(to, *x); break;
+        case HN_BF16: {
+            const uint16_t b = hn_f32_to_bf16(*x);
+            memcpy(to, &b, sizeof b);
+            break;
+        }
+        case HN_Q8_0: quantise_q8_0(x, to); break;
+        case HN_Q4_0: quantise_q4_0(x, to); break;
+        default: assert(false && "no such direction");
+        }
     }
 }

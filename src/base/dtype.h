@@ -53,4 +53,6 @@ float hn_mxfp4_scale(uint8_t e);  /* 2^(e-128), subnormal for 0 and 1; 255, a Na
 extern const int8_t hn_iq4_levels[16], hn_mxfp4_levels[16];
 /* n stored weights at src (n whole blocks) to f32, each computed as ggml does: every product and sum rounded to f32. */
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst);
+/* n floats to F32, BF16, F16, Q8_0 or Q4_0 at dst (n whole blocks), as ggml's reference does it. */
+void hn_quantise(hn_dtype t, const float *src, size_t n, void *dst);
 #endif

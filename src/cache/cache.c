@@ -42,10 +42,12 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         if (bytes > c->page_bytes) c->page_bytes = bytes;
     }
     c->page_bytes = (c->page_bytes + 4095) & ~(size_t)4095;
+    int step = c->group[0].page_rows;
     for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
         hn_cache_group *d = &c->group[g];
-        d->page_rows = HN_KEY_BLOCK;
+        d->page_rows = d->binds ? step : HN_KEY_BLOCK; /* a larger page would bind the target to its ends */
         while (d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
+        if (d->owner == 0 && d->page_rows > step) step = d->page_rows;
     }
     return HUNCH_OK;
 }

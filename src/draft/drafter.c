@@ -15,7 +15,8 @@
 static const char *const BY_ENGINE[] = {"none", "auto"};
 enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
 static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
-                                              &hn_drafter_model, &hn_drafter_forced};
+                                              &hn_drafter_model, &hn_drafter_forced, &hn_drafter_eagle,
+                                              &hn_drafter_hass,  &hn_drafter_eagle3};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */

@@ -46,6 +46,7 @@ hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds 
 /* What a drafter may know of the target at open. */
 typedef struct hn_target_info {
     const char *name; /* of the model, for messages; NULL: none */
+    const hn_model *model; /* lives longer than the drafter; NULL in tests without one */
     int vocab, hidden, layers, context;
     const hn_tokenizer *tokenizer; /* NULL: none */
     /* how it computes: a draft model joins its pool, level and cache type unless its spec says otherwise */
@@ -53,6 +54,7 @@ typedef struct hn_target_info {
     hn_isa isa;
     bool f32;
     hn_dtype kv;
+    int depth; /* levels to draft where a spec does not say, 0: the drafter's own choice */
 } hn_target_info;
 
 /* Committed text of a sequence. */
@@ -101,6 +103,8 @@ typedef struct hn_propose {
     hn_committed_text text;
     hn_tree *tree;             /* add candidates to rows of depth `level` */
     int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
+    int depth;                 /* levels that the tree may have */
+    bool chain;                /* one chain is wanted, whatever the drafter's trees are like (hunch_draft) */
     hn_sampler *sampler;       /* the request's law and coins, for drafters that have logits */
     /* How a token is chosen from logits. false: hn_sampler_draw behind the row's own path (greedy at temperature 0, else
      * coupled with the target's noise), candidates one-hot. true: drawn from a law q that goes with the candidate, keyed
@@ -113,6 +117,7 @@ typedef struct hn_propose {
 enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
+    bool has_logits;           /* estimates of candidates that were not drawn are softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
     bool has_law;              /* its candidates can carry q */
@@ -131,7 +136,8 @@ typedef struct hn_drafter_ops {
     hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
     /* The sequence's session fails with it; what failed is not ended. */
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-    /* A drafter that has it sees every committed row, so its engine does not start behind shared prefixes. */
+    /* Every row that is committed, of all sequences of a pass together, once. Rows that came with a prefix are not fed: who has
+     * rows of its own and needs them says so (hn_cache_group.binds), and what it has of them may be fed again. */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */
     /* One more level (0 = children of the root) of at most needs.max_depth. Returns how many candidates were added over all trees (one that
@@ -141,6 +147,8 @@ typedef struct hn_drafter_ops {
     /* Committed rows from there on are forgotten: of a session that is rewound. (No call of the API rewinds one yet.) */
     void (*drop)(hn_drafter *d, int seq, int rows);
     int (*valid_rows)(const hn_drafter *d, int seq); /* cache rows that hold the committed text; NULL: has none */
+    /* Before a text ends or loses its place: what its committed rows still wait for, so that they can be shared. */
+    void (*catch_up)(hn_drafter *d, int seq);
     void (*end)(hn_drafter *d, int seq);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */
     void (*forget)(hn_drafter *d);
@@ -167,4 +175,7 @@ extern const hn_drafter_ops hn_drafter_suffix;
 extern const hn_drafter_ops hn_drafter_prediction;
 extern const hn_drafter_ops hn_drafter_model;
 extern const hn_drafter_ops hn_drafter_forced;
+extern const hn_drafter_ops hn_drafter_eagle;
+extern const hn_drafter_ops hn_drafter_hass;
+extern const hn_drafter_ops hn_drafter_eagle3;
 #endif

@@ -27,6 +27,8 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
                               .text = {s[i]->text, (int)s[i]->n_text, (int)s[i]->n_prompt},
                               .tree = &s[i]->tree,
                               .budget = s[i]->tree.max_rows - s[i]->tree.n_rows,
+                              .depth = depth_limit(s[i]),
+                              .chain = s[i]->draft_chain,
                               .sampler = &s[i]->sampler,
                               .drawn = hn_rule_wants_law(s[i]->rule),
                               .on_logits = s[i]->on_draft ? show_logits : NULL,

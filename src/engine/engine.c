@@ -61,6 +61,7 @@ static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o
     enum { MOST = HN_MAX_OWNERS - 1 };
     const hn_model *m = &e->model->target;
     const hn_target_info info = {.name = m->arch.name,
+                                 .model = m,
                                  .vocab = m->arch.vocab,
                                  .hidden = m->arch.hidden,
                                  .layers = m->arch.layers,

@@ -95,10 +95,15 @@ struct hunch_session {
     hn_tree tree;
     int place;             /* among the sessions that draft in this round */
     int first_row, n_rows; /* in the pass */
+    hn_verdict verdict;
+    int first_committed, n_committed;  /* of its rows */
+    bool from_tree;                    /* else of a prompt */
+    int16_t committed[HN_TREE_ROWS];   /* rows of the tree */
     double draft_s;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
     /* hunch_draft: depth of the tree, drafts that are taken as accepted (-1: the verifier decides), who sees logits */
     int depth_cap, accept_cap;
+    bool draft_chain; /* of drafters that make trees one chain is wanted */
     void (*on_draft)(void *user, int level, const float *logits, int vocab);
     void *on_draft_user;
 };

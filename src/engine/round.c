@@ -91,30 +91,31 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     return HUNCH_OK;
 }
 
-/* Tells the drafters which rows were committed: n rows from position `first` on; path NULL: a prompt chunk, else the tree
- * rows they came from. */
-static hunch_status feed(hunch_session *s, int first, const int16_t *path, int n, hunch_error *err) {
-    hunch_engine *e = s->engine;
+/* Tells the drafters that read the target which rows of the pass were committed, of all its sessions together. Texts that ended
+ * are told too: their rows will be shared. */
+static void feed(hunch_engine *e, const batch *b) {
     hn_feed_row rows[HN_MAX_ROWS];
     hn_buf buffers[HN_MAX_FEATURES];
-    hn_features f = {.buffer = buffers};
-    if (!e->feeds || s->plain || !hn_session_running(s)) return HUNCH_OK;
-    f.n = hn_pass_features(e->runner, buffers, &f.ld);
-    for (int i = 0; i < n; i++) {
-        const int row = s->first_row + (path ? path[i] : i);
-        rows[i] = (hn_feed_row){s->id,
-                                first + i,
-                                s->text[first + i],
-                                s->text[first + i + 1],
-                                path ? path[i] : (int16_t)-1,
-                                hn_pass_feature_row(e->runner, row)};
+    int n = 0;
+    for (int k = 0; k < b->n_sessions; k++) {
+        const hunch_session *s = b->session[k];
+        if (s->plain || s->stats.finish == HUNCH_FINISH_FAILED) continue;
+        for (int i = 0; i < s->n_committed; i++) {
+            const int node = s->from_tree ? s->committed[i] : -1, at = s->first_committed + i;
+            rows[n++] = (hn_feed_row){s->id, at, s->text[at], s->text[at + 1], (int16_t)node,
+                                      hn_pass_feature_row(e->runner, s->first_row + (node < 0 ? i : node))};
+        }
     }
-    for (int d = 0; d < e->n_drafters; d++) {
-        hunch_status st =
-            e->drafter[d].ops->feed ? e->drafter[d].ops->feed(&e->drafter[d], rows, n, &f, err) : HUNCH_OK;
-        if (st) return st;
+    for (int d = 0; d < e->n_drafters && n > 0; d++) {
+        hn_drafter *to = &e->drafter[d];
+        hn_features f = {.buffer = buffers};
+        hunch_error why = {0};
+        if (!to->ops->feed) continue;
+        f.n = hn_pass_features(e->runner, &to->needs.features, buffers, &f.ld);
+        if (!to->ops->feed(to, rows, n, &f, &why)) continue;
+        for (int k = 0; k < b->n_sessions; k++)
+            if (!b->session[k]->plain) hn_session_fail(b->session[k], &why);
     }
-    return HUNCH_OK;
 }
 
 static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
@@ -178,56 +179,59 @@ static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->tree, v->path, v->n_accepted);
 }
 
-static hunch_status finish_tree(hunch_session *s, hn_runner *runner, int *accepted, hunch_error *err) {
-    hunch_engine *e = s->engine;
+/* Verifies, emits and commits: rows of the root and of every emitted token but the newest, whose row comes with the next
+ * tree. */
+static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
     tree_logits t = {runner, s->first_row};
-    const double start = hn_now();
-    hn_verdict v = {0};
+    hn_verdict *v = &s->verdict;
     hunch_status st;
     int kept;
     assert(hn_tree_valid(&s->tree) && hn_rule_fits(s->rule, &s->tree));
-    st = s->accept_cap >= 0 ? accept_drafts(s, &t, &v, err) : verify(s, &t, &v, err);
+    st = s->accept_cap >= 0 ? accept_drafts(s, &t, v, err) : verify(s, &t, v, err);
     if (st) return st;
     s->stats.rounds++;
     s->stats.drafted += (uint64_t)s->tree.n_candidates;
     s->stats.depth_drafted += (uint64_t)hn_tree_depth(&s->tree);
-    st = emit_verdict(s, &v, &t, &kept, err);
+    st = emit_verdict(s, v, &t, &kept, err);
     if (st) return st;
-    *accepted = kept < v.n_accepted ? kept : v.n_accepted;
-    /* Rows of the root and of every emitted token but the newest, whose row comes with the next tree. */
-    int16_t path[HN_TREE_ROWS] = {0};
-    memcpy(path + 1, v.path, (size_t)(kept - 1) * sizeof *path);
-    const int root = hn_cache_committed(e->cache, s->id, 0);
-    hn_cache_commit(e->cache, s->id, 0, path, kept);
-    st = feed(s, root, path, kept, err);
-    if (st) return st;
-    tell_drafters(s, &v, kept);
-    hn_session_publish(s);
-    s->stats.verify_s += hn_now() - start;
+    s->committed[0] = 0;
+    memcpy(s->committed + 1, v->path, (size_t)(kept - 1) * sizeof *v->path);
+    s->n_committed = kept;
+    s->from_tree = true;
+    hn_cache_commit(s->engine->cache, s->id, 0, s->committed, kept);
     return HUNCH_OK;
 }
 
-/* After the pass: commit, verify, emit. A session that fails ends alone. */
-static void settle(hunch_session *s, hn_runner *runner, double pass_s) {
-    hunch_error why = {0};
-    hunch_status st = HUNCH_OK;
+static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
     hn_cache *cache = s->engine->cache;
-    const int first = hn_cache_committed(cache, s->id, 0);
+    hn_cache_commit(cache, s->id, 0, NULL, s->n_rows);
+    s->n_committed = s->n_rows;
+    const size_t done = (size_t)(s->first_committed + s->n_rows);
+    if (s->stats.n_prefilled < s->n_prompt) s->stats.n_prefilled = done < s->n_prompt ? done : s->n_prompt;
+    return !prefilling(s) && hn_session_emitted(s) == 0 ? finish_prompt(s, runner, err) : HUNCH_OK;
+}
+
+/* What a pass says of one session. A session that fails ends alone. */
+static void read_pass(hunch_session *s, hn_runner *runner) {
+    hunch_error why = {0};
+    const double start = hn_now();
+    const bool prompt = prefilling(s);
+    s->first_committed = hn_cache_committed(s->engine->cache, s->id, 0);
+    s->n_committed = 0;
+    s->from_tree = false;
     s->stats.passes++;
-    if (prefilling(s)) {
-        hn_cache_commit(cache, s->id, 0, NULL, s->n_rows);
-        const size_t done = (size_t)(first + s->n_rows);
-        if (s->stats.n_prefilled < s->n_prompt)
-            s->stats.n_prefilled = done < s->n_prompt ? done : s->n_prompt;
-        if (!prefilling(s) && hn_session_emitted(s) == 0) st = finish_prompt(s, runner, &why);
-        if (!st) st = feed(s, first, NULL, s->n_rows, &why);
-        if (!st) hn_session_publish(s);
-    } else {
-        int accepted = 0;
-        st = finish_tree(s, runner, &accepted, &why);
-        if (!st) report_round(s, first, accepted, pass_s);
+    if (prompt ? read_prompt(s, runner, &why) : read_tree(s, runner, &why)) hn_session_fail(s, &why);
+    if (!prompt) s->stats.verify_s += hn_now() - start;
+}
+
+/* Drafters and index hear of it; a session that ended gives up its place. */
+static void settle(hunch_session *s, double pass_s) {
+    if (s->stats.finish != HUNCH_FINISH_FAILED) {
+        const int n = s->verdict.n_accepted, accepted = s->n_committed < n ? s->n_committed : n;
+        if (s->from_tree) tell_drafters(s, &s->verdict, s->n_committed);
+        hn_session_publish(s);
+        if (s->from_tree) report_round(s, s->first_committed, accepted, pass_s);
     }
-    if (st) hn_session_fail(s, &why);
     if (!hn_session_running(s)) hn_session_release(s);
 }
 
@@ -244,7 +248,9 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     hunch_status st = hn_pass_run(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, err);
     if (st) return st;
     const double pass_s = hn_now() - start;
-    for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], e->runner, pass_s);
+    for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
+    if (e->feeds) feed(e, b);
+    for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], pass_s);
     const double whole = hn_now() - start, per_row = whole / b->n_rows;
     if (e->controller && !b->prompts)
         hn_cost_pass(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions), whole);

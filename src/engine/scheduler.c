@@ -47,9 +47,9 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* Can rows come from the index? Not where drafters must see the target's features of every row. */
+/* Can rows come from the index? */
 static bool may_restore(const hunch_session *s) {
-    return s->engine->reuse && !s->engine->feeds && !s->plain;
+    return s->engine->reuse && !s->plain;
 }
 
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
@@ -89,10 +89,20 @@ void hn_session_publish(hunch_session *s) {
     hn_cache_publish(e->cache, s->id, s->text, valid);
 }
 
+/* Rows of drafters that wait are computed, so that a text that goes on from this one finds them. */
+static void catch_up(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    const hunch_finish how = s->stats.finish;
+    if (!may_restore(s) || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
+    for (int i = 0; i < e->n_drafters; i++)
+        if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], s->id);
+}
+
 void hn_session_release(hunch_session *s) {
     hunch_engine *e = s->engine;
     if (s->stats.waiting) queue_remove(s);
     if (s->id < 0) return;
+    catch_up(s);
     hn_session_publish(s);
     for (int i = 0; i < e->n_drafters && !s->plain; i++)
         if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);

@@ -227,11 +227,14 @@ static hunch_status path_walk(const hn_source *s, const json_t *at, const char *
 }
 
 static hunch_status config_walk(const hn_source *s, const char *key, const json_t **out, hunch_error *err) {
-    const json_t *config = s->documents[HN_HF_CONFIG], *text = json_object_get(config, "text_config");
+    /* of a model of several parts, of a draft head as speculators writes it, and as vLLM does */
+    static const char *const inner[] = {"text_config", "transformer_layer_config", "model"};
+    const json_t *config = s->documents[HN_HF_CONFIG];
     hunch_status status = HUNCH_OK;
     *out = NULL;
-    if (json_is_object(text))
-        status = path_walk(s, text, key, out, err);
+    for (size_t i = 0; i < sizeof inner / sizeof *inner && status == HUNCH_OK && *out == NULL; i++)
+        if (json_is_object(json_object_get(config, inner[i])))
+            status = path_walk(s, json_object_get(config, inner[i]), key, out, err);
     return status != HUNCH_OK || *out != NULL ? status : path_walk(s, config, key, out, err);
 }
 

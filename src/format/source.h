@@ -60,7 +60,8 @@ hunch_status hn_source_check(const hn_source *s, hunch_error *err);
 void hn_source_trim(hn_source *s);
 
 /* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); where a
- * model of several parts describes its language model in text_config, what that says comes first.
+ * model of several parts describes its language model in text_config, or a draft head its layers in
+ * transformer_layer_config or model, what that says comes first.
  * found: false if absent (then *out is untouched). A value of another type or out of range: HUNCH_REFUSED. */
 hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err);
 hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err);

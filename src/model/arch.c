@@ -94,6 +94,11 @@ void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128
         front = inside ? a->body : a->head;
         if (inside) p += sizeof model - 1;
     }
+    static const char layers[] = "layers.%d.";
+    if (a->first_layer && layer == 0 && !strncmp(p, layers, sizeof layers - 1)) {
+        snprintf(out, 128, "%s%s%s", front, a->first_layer, p + sizeof layers - 1);
+        return;
+    }
     const char *d = strstr(p, "%d");
     if (d)
         snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer, d + 2);

@@ -152,6 +152,7 @@ typedef struct hn_arch {
     bool norms_less_one;      /* norm weights are stored less 1 */
     const char *const *names; /* [HN_ROLES] */
     const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
+    const char *first_layer;  /* what they have instead of "layers.0."; NULL: nothing */
     const hn_dense *dense;    /* the family */
     hn_head_desc draft_head;  /* of a draft head */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
@@ -180,6 +181,9 @@ extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion write
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
+/* A folder's layers alone, all of one kind: sizes, heads, rotation; nothing of vocabularies. *usual: what each of them is, the
+ * biases and norms of the family aside. */
+hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hn_layer_desc *usual, hunch_error *err);
 /* Of a folder: sliding_window where use_sliding_window is on, else 0. */
 hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
 /* A key of a GGUF that lists the layers of which `is` holds: 1 or 0 for each. */

@@ -383,40 +383,60 @@ static hunch_status read_parts(hn_layer_desc *l, const hn_arch *a, hn_source *sr
     return st;
 }
 
+static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *family, dense_keys *k, hn_layer_desc *usual,
+                               hunch_error *err) {
+    hunch_status st = refuse_variants(src, family, err);
+    if (!st) st = read_keys(k, src, family, err);
+    if (st) return st;
+    a->layers = k->layers;
+    a->hidden = k->hidden;
+    a->context = k->context;
+    a->rope_dims = k->rope_dims;
+    a->norm_eps = (float)k->eps;
+    a->embed_scale = a->residual_scale = a->logit_scale = 1;
+    *usual = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION,
+                             .heads = k->heads,
+                             .kv_heads = k->kv_heads,
+                             .head_dim = k->head_dim,
+                             .attention_scale = 1.0f / sqrtf((float)k->head_dim),
+                             .qk_norm = family->qk_norm,
+                             .ffn = HN_FFN_SWIGLU,
+                             .ffn_width = k->ffn};
+    return HUNCH_OK;
+}
+
+static hunch_status layers_create(hn_arch *a, const hn_layer_desc *usual, hunch_error *err) {
+    a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
+    if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
+    for (int i = 0; i < a->layers; i++) a->layer[i] = *usual;
+    return HUNCH_OK;
+}
+
+hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hn_layer_desc *usual, hunch_error *err) {
+    dense_keys k = {0};
+    a->dense = family;
+    a->names = hf_names;
+    hunch_status st = read_stack(a, src, family, &k, usual, err);
+    if (!st) st = hn_rope_read(a, src, k.theta, err);
+    return st ? st : layers_create(a, usual, err);
+}
+
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {
     dense_keys k = {0};
+    hn_layer_desc usual;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     a->dense = family;
     a->names = gguf ? hn_dense_gguf_names : hf_names;
     if (!gguf) find_body(a, src);
-    hunch_status st = refuse_variants(src, family, err);
-    if (!st) st = read_keys(&k, src, family, err);
-    if (st) return st;
-    a->layers = k.layers;
-    a->hidden = k.hidden;
-    a->context = k.context;
-    a->rope_dims = k.rope_dims;
-    a->norm_eps = (float)k.eps;
-    a->embed_scale = a->residual_scale = a->logit_scale = 1;
-    hn_layer_desc usual = {.mixer = HN_MIXER_ATTENTION,
-                           .heads = k.heads,
-                           .kv_heads = k.kv_heads,
-                           .head_dim = k.head_dim,
-                           .attention_scale = 1.0f / sqrtf((float)k.head_dim),
-                           .qk_norm = family->qk_norm,
-                           .ffn = HN_FFN_SWIGLU,
-                           .ffn_width = k.ffn};
-    st = read_name(a, src, err);
+    hunch_status st = read_stack(a, src, family, &k, &usual, err);
+    if (!st) st = read_name(a, src, err);
     if (!st) st = read_vocab(a, src, family, err);
     if (!st) st = read_tied(a, src, family, err);
     if (!st) st = hn_rope_read(a, src, k.theta, err);
     if (!st) st = read_parts(&usual, a, src, family, err);
     if (!st && family->windowed) st = read_window(a, src, family, &usual.window, err);
-    if (st) return st;
-    a->layer = hn_zalloc((size_t)k.layers, sizeof *a->layer);
-    if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)k.layers * sizeof *a->layer);
-    for (int i = 0; i < k.layers; i++) a->layer[i] = usual;
-    if (!family->window_key) st = read_written_windows(a, src, err);
+    if (!st) st = layers_create(a, &usual, err);
+    if (!st && !family->window_key) st = read_written_windows(a, src, err);
     if (st) return st;
     return family->finish ? family->finish(a, src, err) : HUNCH_OK;
 }

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "model/weights.h"
 
-enum { PER_LAYER = 24, PER_MODEL = 3 };
+enum { PER_MODEL = 3 };
 
 static const hn_part whole = {0, 0};
 
@@ -55,7 +55,7 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
 }
 
 /* Matrices in the order of a pass. */
-static hunch_status plan_layer(hn_plan *p, int i, hunch_error *err) {
+hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
     l->heads.eps = p->m->arch.norm_eps;
     hunch_status st = plan_qkv(p, i, err);
@@ -63,6 +63,10 @@ static hunch_status plan_layer(hn_plan *p, int i, hunch_error *err) {
     if (!st) st = plan_gate_up(p, i, err);
     if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &l->down, err);
     return st ? st : plan_vectors(p, i, err);
+}
+
+void hn_plan_rotation(hn_plan *p) {
+    p->tables = hn_plan_room(p, 3 * (size_t)p->m->arch.rope_dims / 2 * sizeof(float));
 }
 
 static bool begins(const char *name, const char *with) {
@@ -84,7 +88,7 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
 
 static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool mapped, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    hunch_status st = hn_plan_begin(p, m, src, mapped, (size_t)a->layers * PER_LAYER + PER_MODEL, err);
+    hunch_status st = hn_plan_begin(p, m, src, mapped, (size_t)a->layers * HN_MOST_LAYER_TENSORS + PER_MODEL, err);
     if (st) return st;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
@@ -94,10 +98,10 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool map
         m->weight_bytes = 0;
         m->macs_per_row = 0;
     }
-    for (int i = 0; !st && i < a->layers; i++) st = plan_layer(p, i, err);
+    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
-    p->tables = hn_plan_room(p, 3 * (size_t)a->rope_dims / 2 * sizeof(float));
+    hn_plan_rotation(p);
     return st ? st : check_rest(p, err);
 }
 
@@ -130,7 +134,7 @@ static hunch_status load_rope(hn_model *m, const double *freq, float scale, size
     return HUNCH_OK;
 }
 
-static hunch_status load_ropes(hn_model *m, size_t off, hunch_error *err) {
+hunch_status hn_model_load_rotation(hn_model *m, size_t off, hunch_error *err) {
     const hn_arch *a = &m->arch;
     const size_t each = (size_t)a->rope_dims / 2 * sizeof(float);
     hunch_status st = load_rope(m, a->rope_freq, a->rope_scale, off, &m->rope, err);
@@ -142,7 +146,7 @@ const hn_rope *hn_model_rope(const hn_model *m, int max_context) {
     return m->arch.rope_long && max_context > m->arch.rope_original ? &m->rope_long : &m->rope;
 }
 
-static void choose_forms(hn_model *m) {
+void hn_model_choose_forms(hn_model *m) {
     const hn_ops *o = &m->ops;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
@@ -165,11 +169,11 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     st = hn_arch_read(&m->arch, src, err);
     if (!st) st = plan_model(&p, m, src, load->mapped, err);
     if (!st) st = hn_plan_load(&p, load, err);
-    if (!st) st = load_ropes(m, p.tables, err);
+    if (!st) st = hn_model_load_rotation(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         if (load->mapped) m->files = src;
-        choose_forms(m);
+        hn_model_choose_forms(m);
     }
     hn_plan_end(&p);
     if (st) hn_model_close(m);
@@ -178,6 +182,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
 
 void hn_model_close(hn_model *m) {
     if (m->weights) m->ops.mem_free(&m->ops, m->weights);
+    if (m->head.table) m->ops.mem_free(&m->ops, m->head.table);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);
     if (m->owns_pool) hn_pool_free(m->pool);

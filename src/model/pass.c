@@ -102,11 +102,11 @@ static size_t lay_out(hn_runner *r, int max_context) {
     r->out_norm = take_floats(&total, l->ldx);
     r->out_act = take_act(&total, &m->ops, a->hidden);
     r->logits = take_floats(&total, r->ld_logits);
-    r->best = (hn_top){.k = 1,
-                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS),
-                       .value = take_floats(&total, 1),
+    r->best = (hn_top){.k = r->best.k,
+                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
+                       .value = take_floats(&total, r->best.k),
                        .map = m->head.ids,
-                       .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, 1))};
+                       .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, r->best.k))};
     r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
     r->image_buf = take(&total, sizeof(hn_row_image));
     for (int g = 0; g < r->n_groups; g++)
@@ -174,7 +174,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
 }
 
 static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
-                                const hn_feature_set *set, int features, int outputs, hunch_error *err) {
+                                const hn_feature_set *set, const hn_head_stores *stores, hunch_error *err) {
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
@@ -182,8 +182,9 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->ops = &m->ops;
     r->cache = cache;
     r->rope = hn_model_rope(m, max_context);
-    r->store_rows = features;
-    r->output_rows = outputs;
+    r->store_rows = stores->features;
+    r->output_rows = stores->outputs;
+    r->best.k = stores->best;
     if (set) r->set = *set;
     for (int k = 0; k <= 256; k++)
         r->feature_slot[k] = k <= m->arch.layers && wants_boundary(&r->set, k) ? r->n_boundaries++ : -1;
@@ -201,13 +202,14 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err) {
     assert(m->arch.draft_head.features == 0);
-    return runner_open(out, m, cache, first_group, max_context, features, 0, 0, err);
+    const hn_head_stores none = {0, 0, 1};
+    return runner_open(out, m, cache, first_group, max_context, features, &none, err);
 }
 
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
-                                 int features, int outputs, hunch_error *err) {
-    assert(m->arch.draft_head.features > 0 && features > 0 && outputs > 0);
-    return runner_open(out, m, cache, first_group, max_context, NULL, features, outputs, err);
+                                 const hn_head_stores *stores, hunch_error *err) {
+    assert(m->arch.draft_head.features > 0 && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
+    return runner_open(out, m, cache, first_group, max_context, NULL, stores, err);
 }
 
 void hn_runner_call(hn_runner *r, const hn_ops *o) {
@@ -361,8 +363,14 @@ const float *hn_pass_logits(const hn_runner *r, int row) {
 }
 
 int32_t hn_pass_argmax(const hn_runner *r, int row) {
-    const int at = r->out_of_row[row];
+    const int at = r->out_of_row[row] * r->best.k;
     return r->host_value[at] > -INFINITY ? r->host_best[at] : -1;
+}
+
+const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
+    const int at = r->out_of_row[row] * r->best.k;
+    *values = r->host_value + at;
+    return r->host_best + at;
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
@@ -371,9 +379,15 @@ const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     return r->host_features + ((size_t)place * HN_MAX_ROWS + (size_t)r->feature_of_row[row]) * (size_t)r->lanes.ldx;
 }
 
-int hn_pass_features(const hn_runner *r, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
-    const int n = r->n_boundaries + (r->set.post_norm ? 1 : 0);
-    for (int i = 0; i < n; i++) buffers[i] = feature_block(r, i);
+int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
+    int n = 0;
+    for (int k = 0; k <= r->m->arch.layers && k <= 256; k++)
+        if (wants_boundary(wanted, k)) {
+            assert(r->feature_slot[k] >= 0);
+            buffers[n++] = feature_block(r, r->feature_slot[k]);
+        }
+    assert(r->set.post_norm || !wanted->post_norm);
+    if (wanted->post_norm) buffers[n++] = feature_block(r, r->n_boundaries);
     *ld = r->lanes.ldx;
     return n;
 }

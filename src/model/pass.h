@@ -65,19 +65,28 @@ typedef struct hn_pass_more {
 hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err);
 
-/* The runner of a draft head has a store of `features` rows of the target's states and one of `outputs` of its own. */
+/* What the runner of a draft head has beside. */
+typedef struct hn_head_stores {
+    int features; /* rows of the target's states */
+    int outputs;  /* rows of outputs of its own */
+    int best;     /* how many best outputs of a row hn_pass_best gives, 1..HN_MAX_TOP */
+} hn_head_stores;
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
-                                 int features, int outputs, hunch_error *err);
+                                 const hn_head_stores *stores, hunch_error *err);
 /* states[k]: f32 [.][ld], the k-th state of a feature. Row from[i] of each goes to place to[i] of the store, n <= HN_MAX_ROWS. */
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n);
 
 /* Of the last pass, until the next one. The row must have asked for it. */
 const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab]; NULL: it has its best one only */
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */
+/* The best outputs of a row, value descending, ties to the lower id: ids (of a reduced vocabulary the target's) and values,
+ * [stores.best] of a head's runner, else one. Rows with fewer numbers end in -1. */
+const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
-/* Where the features lie for those who read them on the device: one buffer each, f32 [rows][*ld], the wanted boundaries in
- * rising order, then post-norm. Returns how many; row i of the pass is row hn_pass_feature_row(i) of each. */
+/* Where features lie for those who read them on the device: of a part of those that the runner exports, one buffer each, f32
+ * [rows][*ld], the boundaries in rising order, then post-norm. Returns how many; row i of the pass is row
+ * hn_pass_feature_row(i) of each. */
 enum { HN_MAX_FEATURES = 258 };
-int hn_pass_features(const hn_runner *r, hn_buf buffers[HN_MAX_FEATURES], int *ld);
+int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld);
 int hn_pass_feature_row(const hn_runner *r, int row);
 #endif

@@ -9,6 +9,7 @@
  */
 #include "model/weights.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,18 +41,24 @@ size_t hn_plan_room(hn_plan *p, size_t bytes) {
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------- */
 
+/* A tensor by its name and shape. */
+static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64_t in, uint64_t out, hn_tensor **t,
+                                hunch_error *err) {
+    size_t row;
+    hunch_status st = hn_source_need(p->src, name, n_dims, in, out, t, err);
+    if (st) return st;
+    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, in, &row))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type",
+                       hn_source_path(p->src), name, (int)in, hn_dtype_name((*t)->dtype));
+    return HUNCH_OK;
+}
+
 /* dims: its shape. */
 static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t dims[2], hn_tensor **t, hunch_error *err) {
     char name[128];
-    size_t row;
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    hunch_status st = hn_source_need(p->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
-    if (st) return st;
-    if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, dims[0], &row))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: rows of %d %s, expected whole blocks of a weight type",
-                       hn_source_path(p->src), name, (int)dims[0], hn_dtype_name((*t)->dtype));
-    return HUNCH_OK;
+    return need_tensor(p, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
 }
 
 /* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format). */
@@ -64,6 +71,12 @@ static hunch_status find_factors(hn_plan *p, const hn_tensor *t, hn_tensor **fac
                           (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, factors, err);
 }
 
+static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
+    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = part.count, .times = times,
+                                     .more = more, .off = hn_plan_room(p, (size_t)part.count * sizeof(float))};
+    p->m->parameters += (uint64_t)part.count;
+}
+
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     const bool ends_branch = role == HN_ROLE_O_BIAS || role == HN_ROLE_DOWN_BIAS; /* what scales the product scales it too */
@@ -72,12 +85,16 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
     hunch_status st = find_tensor(p, role, layer, dims, &t, err);
     if (st) return st;
-    const int count = part.count ? part.count : (int)dims[0];
-    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = count,
-                                     .times = ends_branch ? a->residual_scale : 1, .more = hn_arch_vector_more(a, role),
-                                     .off = hn_plan_room(p, (size_t)count * sizeof(float))};
-    p->m->parameters += (uint64_t)count;
+    if (!part.count) part.count = (int)dims[0];
+    plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
     return HUNCH_OK;
+}
+
+hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = need_tensor(p, name, 1, (uint64_t)count, 1, &t, err);
+    if (!st) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
+    return st;
 }
 
 /* The place of a matrix's strips, or of a mapped one's factors. */
@@ -102,18 +119,24 @@ static hunch_status place_matrix(hn_plan *p, hn_placement *it, bool pair, hunch_
     return HUNCH_OK;
 }
 
-hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
-    uint64_t dims[2];
-    hn_tensor *t, *factors = NULL;
-    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
-    if (!st) st = find_factors(p, t, &factors, err);
+/* The type that a matrix is packed in: its own, or the plan's where its rows are whole blocks of that. */
+static hn_dtype packed_type(const hn_plan *p, const hn_tensor *t, int in) {
+    size_t row;
+    if (!p->convert || t->dtype > HN_BF16) return t->dtype;
+    return hn_dtype_row_bytes(p->as, (uint64_t)in, &row) ? p->as : HN_BF16;
+}
+
+static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
+    hn_tensor *factors = NULL;
+    hunch_status st = find_factors(p, t, &factors, err);
     if (!st && factors && part.first % HN_STRIP)
         st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d begins a matrix, expected a multiple of %d for %s",
                      hn_source_path(p->src), t->name, part.first, HN_STRIP, t->type_name);
     if (st) return st;
-    const int in = (int)dims[0], out = part.count ? part.count : (int)dims[1];
-    const size_t strip = p->m->ops.strip_bytes(t->dtype, in);
-    *w = (hn_weight){.dtype = t->dtype, .out = out, .in = in, .strip_stride = strip};
+    const int in = (int)t->dims[0], out = part.count;
+    const hn_dtype type = packed_type(p, t, in);
+    const size_t strip = p->m->ops.strip_bytes(type, in);
+    *w = (hn_weight){.dtype = type, .out = out, .in = in, .strip_stride = strip};
     p->item[p->n] = (hn_placement){.tensor = t, .weight = w, .first = part.first, .out = out, .factors = factors};
     st = place_matrix(p, &p->item[p->n], pair, err);
     if (st) return st;
@@ -127,6 +150,21 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     return HUNCH_OK;
 }
 
+hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
+    uint64_t dims[2];
+    hn_tensor *t;
+    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
+    if (st) return st;
+    if (!part.count) part.count = (int)dims[1];
+    return plan_matrix(p, t, part, pair, w, err);
+}
+
+hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
+    hn_tensor *t;
+    hunch_status st = need_tensor(p, name, 2, (uint64_t)in, (uint64_t)out, &t, err);
+    return st ? st : plan_matrix(p, t, (hn_part){0, out}, false, w, err);
+}
+
 /* ---- the load ------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_job {
@@ -135,8 +173,11 @@ typedef struct pack_job {
     const hn_tensor *tensor;
     const hn_weight *w;
     hn_stored from;      /* rows NULL */
-    unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them */
+    unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them; then, where that is another type, as floats */
+    size_t rank_bytes;   /* of each rank */
+    bool finite;         /* refuse what is not */
     atomic_int failed;   /* the rank that could not read, 1 more than its number; the first one tells why */
+    hunch_status status; /* its */
     hunch_error *err;
 } pack_job;
 
@@ -147,20 +188,56 @@ static hunch_status read_strip(const pack_job *j, int s, unsigned char *to, hunc
                           (size_t)n * j->from.row_bytes, to, err);
 }
 
+static hunch_status not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err) {
+    return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: a value is not finite", hn_source_path(src), t->name);
+}
+
+static bool all_finite(const float *f, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(f[i])) return false;
+    return true;
+}
+
+/* The rows of strip s, that lie as the file has them at `rows`, in the type that the matrix is packed in: *from,
+ * *row_bytes apart. There is room behind them for as many rows of floats and one more. */
+static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows, const unsigned char **from, size_t *row_bytes,
+                                  hunch_error *err) {
+    const int left = j->w->out - s * HN_STRIP, n = left < HN_STRIP ? left : HN_STRIP, in = j->w->in;
+    unsigned char *to = rows + (size_t)HN_STRIP * j->from.row_bytes;
+    float *f = (float *)(void *)(to + (size_t)HN_STRIP * (size_t)in * sizeof(float));
+    const bool same = j->w->dtype == j->tensor->dtype;
+    *from = rows;
+    *row_bytes = j->from.row_bytes;
+    if (same && !j->finite) return HUNCH_OK;
+    for (int i = 0; i < n; i++) {
+        hn_dequantise(j->tensor->dtype, rows + (size_t)i * j->from.row_bytes, (size_t)in, f);
+        if (j->finite && !all_finite(f, (size_t)in)) return not_finite(j->src, j->tensor, err);
+        if (same) continue;
+        hn_dtype_row_bytes(j->w->dtype, (uint64_t)in, row_bytes);
+        hn_quantise(j->w->dtype, f, (size_t)in, to + (size_t)i * *row_bytes);
+        *from = to;
+    }
+    return HUNCH_OK;
+}
+
 static void pack_matrix(void *arg, int rank, int ranks) {
     (void)ranks;
     pack_job *j = arg;
-    unsigned char *rows = j->rows + (size_t)rank * HN_STRIP * j->from.row_bytes;
+    unsigned char *rows = j->rows + (size_t)rank * j->rank_bytes;
     hn_claim c = hn_claim_begin(j->ops->pool, rank, hn_strips(j->w->out));
     for (int s; (s = hn_claim_next(&c)) >= 0;) {
         hunch_error why;
         int nobody = 0;
         if (atomic_load_explicit(&j->failed, memory_order_relaxed)) continue;
-        if (read_strip(j, s, rows, &why) != HUNCH_OK) {
-            if (atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1) && j->err) *j->err = why;
+        const unsigned char *from;
+        size_t row_bytes;
+        if (read_strip(j, s, rows, &why) || convert_strip(j, s, rows, &from, &row_bytes, &why)) {
+            if (!atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1)) continue;
+            j->status = why.status;
+            if (j->err) *j->err = why;
             continue;
         }
-        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, rows, j->from.row_bytes,
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
                            hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), 0,
                            hn_at(j->w->data, (size_t)s * j->w->strip_stride));
     }
@@ -168,13 +245,16 @@ static void pack_matrix(void *arg, int rank, int ranks) {
 }
 
 static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored *from, hunch_error *err) {
-    const size_t room = (size_t)hn_pool_threads(p->m->pool) * HN_STRIP * from->row_bytes;
-    pack_job j = {.ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .err = err};
+    const bool converted = it->weight->dtype != it->tensor->dtype;
+    const bool finite = p->finite && it->tensor->dtype <= HN_BF16;
+    const size_t floats = converted || finite ? (HN_STRIP + 1) * (size_t)it->weight->in * sizeof(float) : 0;
+    const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
+    pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
     hn_pool_run(p->m->pool, pack_matrix, &j);
     hn_free(j.rows);
-    return atomic_load(&j.failed) ? HUNCH_FAILED : HUNCH_OK;
+    return atomic_load(&j.failed) ? j.status : HUNCH_OK;
 }
 
 /* The tensor's first n values, as floats. To be freed with hn_free. */
@@ -195,6 +275,10 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
     hunch_status st = read_values(p->src, it->tensor, (size_t)it->tensor->dims[0], &f, err);
     if (st) return st;
     float *own = f + it->first;
+    if (p->finite && !all_finite(own, (size_t)it->out)) {
+        hn_free(f);
+        return not_finite(p->src, it->tensor, err);
+    }
     for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
     *it->vector = (hn_buf){p->m->weights, it->off};
     p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
@@ -211,7 +295,7 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     float *factors = NULL;
     hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
     if (st) return st;
-    hn_dtype_row_bytes(it->weight->dtype, (uint64_t)it->weight->in, &from.row_bytes);
+    hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
     if (p->mapped) {
         from.rows = (const char *)it->tensor->data + (size_t)it->first * from.row_bytes;
         if (factors) o->write(o, place, factors, n_factors * sizeof *factors);

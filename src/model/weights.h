@@ -20,6 +20,9 @@ typedef struct hn_plan {
     hn_model *m;
     hn_source *src;
     bool mapped; /* matrices stay in the file */
+    bool convert; /* matrices of floats are packed as `as`, or where their rows are not whole blocks of that, as BF16 */
+    hn_dtype as;
+    bool finite; /* matrices and vectors of floats are refused where a value is not finite */
     hn_placement *item; /* owned; room for all is made by hn_plan_begin */
     int n;
     size_t bytes;  /* of memory */
@@ -40,9 +43,19 @@ hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped,
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
+/* The same by name and shape, for what has no role. */
+hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
+hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
+/* model.c: all of a layer; room for the tables of the rotation (p->tables). */
+hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
+void hn_plan_rotation(hn_plan *p);
+enum { HN_MOST_LAYER_TENSORS = 24 };
 /* Room in the model's block for what is not in the file. Returns its place. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Takes the memory (m->weights) and brings everything planned there. On failure m->weights is the caller's to free. */
 hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err);
 void hn_plan_end(hn_plan *p); /* zeroed is fine */
+/* model.c, behind the load: the tables of the rotation; what the inputs of all matrices must hold. */
+hunch_status hn_model_load_rotation(hn_model *m, size_t tables, hunch_error *err);
+void hn_model_choose_forms(hn_model *m);
 #endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_drafter.h - what the drafters have in common whose head goes on from its own output, a token a level (EAGLE-1, -2, -3,
+ * HASS): options, the life of a sequence, chains and trees. A kind has a file of its own that says what its head is.
+ *
+ *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,force=A]
+ *
+ *   PATH      the head's folder or file
+ *   depth     levels a round                                                                        5
+ *   tree      chain; dynamic: EAGLE-2's, the likeliest paths; or a fixed shape (head_tree.h)        chain
+ *   topk      of a dynamic tree: nodes of a level whose successors are asked for, and how many      10
+ *   total     of a dynamic tree: nodes that are verified                                            59
+ *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
+ *   kv        type of the head's cache rows                                                         as the target's
+ *   force     the head runs, then its likeliest token is replaced by the right one with probability A, else by a wrong one: to
+ *             tell overhead from acceptance
+ */
+#ifndef HN_HEAD_DRAFTER_H
+#define HN_HEAD_DRAFTER_H
+#include "draft/drafter.h"
+#include "model/head.h"
+
+/* What a kind reads of the target. */
+typedef struct hn_head_taps {
+    int n;
+    int boundary[HN_MOST_HEAD_FEATURES]; /* layers whose entering state is read, or HN_FEATURE_POST_NORM */
+} hn_head_taps;
+
+/* Describes the head in a file: a is filled by hn_head_read, the rest of it is to be set. HUNCH_REFUSED: it is none of the kind,
+ * or does not fit the target. */
+typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
+                                         const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
+
+hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                                  hn_head_describe describe, hunch_error *err);
+hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
+hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
+hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
+int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
+int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
+void hn_head_drafter_catch_up(hn_drafter *d, int seq);
+void hn_head_drafter_end(hn_drafter *d, int seq);
+void hn_head_drafter_close(hn_drafter *d);
+
+#define HN_HEAD_DRAFTER_OPS                                                                                            \
+    .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
+    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
+    .end = hn_head_drafter_end, .close = hn_head_drafter_close
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_passes.c - see head_passes.h. */
+#include "draft/head_passes.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/kv_groups.h"
+
+enum { PLACES_A_SEQ = 8, NO_FEATURE = 0 };
+
+/* ---- open and close --------------------------------------------------------------------------------------------------- */
+
+/* Which of the fed buffers is which state: they come in rising order of boundaries. */
+static void read_order(hn_head_passes *h, const int *boundaries, int n) {
+    h->n_states = n;
+    for (int k = 0; k < n; k++) {
+        h->order[k] = 0;
+        if (boundaries[k] == HN_FEATURE_POST_NORM)
+            h->set.post_norm = true;
+        else
+            h->set.layers[boundaries[k] / 64] |= 1ull << (boundaries[k] % 64);
+        for (int i = 0; i < n; i++) h->order[k] += boundaries[i] >= 0 && boundaries[i] < boundaries[k];
+    }
+}
+
+static hunch_status create_lists(hn_head_passes *h, hunch_error *err) {
+    const size_t n = (size_t)h->n_seqs, room = (size_t)h->room;
+    h->seq = hn_zalloc(n, sizeof *h->seq);
+    h->lists = hn_zalloc(2 * n * room, sizeof *h->lists);
+    h->free_place = hn_zalloc(room, sizeof *h->free_place);
+    if (h->ids || h->model.arch.vocab != h->vocab) h->logits = hn_zalloc((size_t)h->vocab, sizeof *h->logits);
+    if (!h->seq || !h->lists || !h->free_place || (h->ids && !h->logits))
+        return hn_fail_memory(err, "the tables of a draft head", 2 * n * room * sizeof *h->lists);
+    for (size_t i = 0; i < n; i++) {
+        h->seq[i].token = h->lists + 2 * i * room;
+        h->seq[i].place = h->seq[i].token + room;
+    }
+    for (int p = h->room - 1; p > NO_FEATURE; p--) h->free_place[h->n_free++] = p;
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
+                                 int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
+    h->n_seqs = n_seqs;
+    h->width = width;
+    h->vocab = vocab;
+    h->room = 1 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs; /* a pass of rows beside one of each sequence */
+    if (ids) {
+        const size_t bytes = (size_t)h->model.arch.vocab * sizeof *ids;
+        h->ids = hn_alloc(bytes);
+        if (!h->ids) return hn_fail_memory(err, "draft tokens", bytes);
+        memcpy(h->ids, ids, bytes);
+    }
+    read_order(h, boundaries, n_states);
+    needs->features = h->set;
+    needs->n_groups = hn_kv_groups(&h->model.arch, kv, needs->group, NULL);
+    assert(needs->n_groups == 1);
+    needs->group[0].name = "draft head";
+    needs->group[0].tentative = HN_MOST_KEPT + HN_MAX_ROWS;
+    needs->group[0].binds = true;
+    hunch_status st = create_lists(h, err);
+    for (int i = 0; !st && h->logits && i < vocab; i++) h->logits[i] = -INFINITY;
+    return st;
+}
+
+hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
+                                   hunch_error *err) {
+    const hn_head_stores stores = {h->room, 2 * h->n_seqs * h->width, best};
+    h->cache = cache;
+    h->owner = owner;
+    return hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
+}
+
+void hn_head_passes_close(hn_head_passes *h) {
+    hn_runner_close(&h->runner);
+    hn_model_close(&h->model);
+    hn_free(h->ids);
+    hn_free(h->logits);
+    hn_free(h->free_place);
+    hn_free(h->lists);
+    hn_free(h->seq);
+    memset(h, 0, sizeof *h);
+}
+
+/* ---- rows that wait ------------------------------------------------------------------------------------------------- */
+
+static int rows_held(const hn_head_passes *h, int seq) {
+    return hn_cache_committed(h->cache, seq, h->owner);
+}
+
+static void wait_add(hn_head_seq *s, int32_t token, int place) {
+    s->token[s->n_waiting] = token;
+    s->place[s->n_waiting++] = place;
+}
+
+/* The first n rows do not wait any more. */
+static void wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
+    for (int i = 0; i < n; i++)
+        if (s->place[i] != NO_FEATURE) h->free_place[h->n_free++] = s->place[i];
+    s->n_waiting -= n;
+    memmove(s->token, s->token + n, (size_t)s->n_waiting * sizeof *s->token);
+    memmove(s->place, s->place + n, (size_t)s->n_waiting * sizeof *s->place);
+}
+
+static void lose(hn_head_passes *h, hn_head_seq *s) {
+    wait_drop(h, s, s->n_waiting);
+    s->lost = true;
+}
+
+void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
+    hn_head_seq *s = &h->seq[b->seq];
+    assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
+    s->lost = false;
+    s->n_kept = 0;
+    if (b->rows_restored == 0) wait_add(s, b->text.token[0], NO_FEATURE);
+}
+
+void hn_head_end(hn_head_passes *h, int seq) {
+    hn_head_seq *s = &h->seq[seq];
+    wait_drop(h, s, s->n_waiting);
+    s->n_kept = 0;
+}
+
+int hn_head_rows(const hn_head_passes *h, int seq) {
+    return rows_held(h, seq);
+}
+
+/* ---- passes over committed tokens -------------------------------------------------------------------------------------- */
+
+typedef struct batch {
+    int n_rows, n_seqs;
+    hn_row row[HN_MAX_ROWS];
+    int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
+    int node[HN_MAX_ROWS];                         /* that its last row is of, -1: none */
+} batch;
+
+static int next_output(hn_head_passes *h) {
+    return h->generation * h->n_seqs * h->width + h->n_outputs++;
+}
+
+/* Puts rows that wait into the pass: all but `leave` of them. node: that the last one is of, or -1. False: some did not fit. */
+static bool batch_add(hn_head_passes *h, batch *b, int seq, int leave, int node) {
+    hn_head_seq *s = &h->seq[seq];
+    const int missing = s->n_waiting - leave, room = HN_MAX_ROWS - b->n_rows, n = missing < room ? missing : room;
+    if (missing <= 0 || s->lost) return true;
+    if (n == 0) return false;
+    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text goes on without */
+        lose(h, s);
+        return true;
+    }
+    const bool last = n == missing && node >= 0;
+    for (int i = 0; i < n; i++) {
+        const int at = b->n_rows + i;
+        b->feature[at] = s->place[i];
+        b->output[at] = -1;
+        b->row[at] = (hn_row){.token = s->token[i], .seq = (int16_t)b->n_seqs, .parent = (int16_t)(i ? at - 1 : -1)};
+    }
+    b->n_rows += n;
+    if (last) {
+        b->row[b->n_rows - 1].logits = HN_LOGITS_ALL;
+        b->output[b->n_rows - 1] = next_output(h);
+    }
+    b->rows[b->n_seqs] = n;
+    b->node[b->n_seqs] = last ? node : -1;
+    b->cache_seq[b->n_seqs++] = seq;
+    return n == missing;
+}
+
+/* Evaluates and keeps the rows. */
+static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
+    const hn_pass_more more = {.feature = b->feature, .output = b->output};
+    if (b->n_rows == 0) return true;
+    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    for (int i = 0, row = -1; i < b->n_seqs; i++) {
+        hn_head_seq *s = &h->seq[b->cache_seq[i]];
+        row += b->rows[i];
+        if (!ran) {
+            lose(h, s);
+            continue;
+        }
+        hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
+        wait_drop(h, s, b->rows[i]);
+        if (b->node[i] < 0) continue;
+        node[b->node[i]].kept = -1;
+        node[b->node[i]].output = b->output[row];
+        take(ctx, b->node[i], row);
+    }
+    b->n_rows = b->n_seqs = 0;
+    return ran;
+}
+
+/* Makes room in the store: all that waits is evaluated, but the last row of each sequence, whose logits may be wanted. */
+static void drain(hn_head_passes *h) {
+    batch b;
+    b.n_rows = b.n_seqs = 0;
+    for (int seq = 0; seq < h->n_seqs; seq++)
+        while (!batch_add(h, &b, seq, 1, -1)) batch_run(h, &b, NULL, NULL, NULL);
+    batch_run(h, &b, NULL, NULL, NULL);
+}
+
+void hn_head_catch_up(hn_head_passes *h, int seq) {
+    batch b;
+    b.n_rows = b.n_seqs = 0;
+    while (!batch_add(h, &b, seq, 0, -1)) batch_run(h, &b, NULL, NULL, NULL);
+    batch_run(h, &b, NULL, NULL, NULL);
+}
+
+hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
+    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
+    hn_buf state[HN_MOST_HEAD_FEATURES];
+    int m = 0;
+    assert(n <= HN_MAX_ROWS && f->n >= 1);
+    if (h->n_free < n) drain(h);
+    for (int i = 0; i < n; i++) {
+        hn_head_seq *s = &h->seq[rows[i].seq];
+        const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + 1;
+        if (s->lost || slot < next) continue; /* it came with a prefix */
+        if (slot > next || h->n_free == 0) {
+            lose(h, s);
+            continue;
+        }
+        from[m] = rows[i].feature_row;
+        to[m] = h->free_place[--h->n_free];
+        wait_add(s, rows[i].next_token, to[m++]);
+    }
+    for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
+    if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
+    return HUNCH_OK;
+}
+
+/* ---- passes of a round --------------------------------------------------------------------------------------------------- */
+
+void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
+    batch b;
+    b.n_rows = b.n_seqs = 0;
+    h->generation ^= 1;
+    h->n_outputs = 0;
+    for (int i = 0; i < n; i++) {
+        hn_head_seq *s = &h->seq[node[i].seq];
+        s->n_kept = 0;
+        if (s->lost || s->n_waiting == 0 || rows_held(h, node[i].seq) + s->n_waiting != text_n[i]) continue;
+        while (!batch_add(h, &b, node[i].seq, 0, i)) batch_run(h, &b, node, take, ctx);
+    }
+    batch_run(h, &b, node, take, ctx);
+}
+
+/* Nodes [first, last) in one pass. */
+static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int last, hn_head_take take, void *ctx) {
+    hn_row row[HN_MAX_ROWS];
+    hn_kept kept[HN_MAX_ROWS];
+    int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], n_seqs = 0;
+    assert(first < last && last - first <= HN_MAX_ROWS);
+    for (int i = first; i < last; i++) {
+        const hn_head_seq *s = &h->seq[node[i].seq];
+        if (i == first || node[i].seq != node[i - 1].seq) {
+            kept[n_seqs] = (hn_kept){s->n_kept, s->kept_parent};
+            cache_seq[n_seqs++] = node[i].seq;
+        }
+        feature[i - first] = node[i].output;
+        output[i - first] = next_output(h);
+        row[i - first] = (hn_row){.token = node[i].token,
+                                  .seq = (int16_t)(n_seqs - 1),
+                                  .parent = node[i].kept < 0 ? (int16_t)-1 : hn_kept_parent(node[i].kept),
+                                  .logits = HN_LOGITS_ALL};
+    }
+    const hn_pass_more more = {kept, feature, output, true};
+    if (hn_pass_run_more(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    for (int i = first; i < last; i++) {
+        hn_head_seq *s = &h->seq[node[i].seq];
+        s->kept_parent[s->n_kept] = (int16_t)node[i].kept;
+        node[i].kept = s->n_kept++;
+        node[i].output = output[i - first];
+    }
+    for (int i = first; i < last; i++) take(ctx, i, i - first);
+}
+
+void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
+    h->generation ^= 1;
+    h->n_outputs = 0;
+    for (int first = 0; first < n; first += HN_MAX_ROWS)
+        level_pass(h, node, first, n - first < HN_MAX_ROWS ? n : first + HN_MAX_ROWS, take, ctx);
+}
+
+const float *hn_head_logits(hn_head_passes *h, int pass_row) {
+    const float *own = hn_pass_logits(h->runner, pass_row);
+    const int n = h->model.arch.vocab;
+    if (!h->logits) return own;
+    for (int i = 0; i < n; i++) h->logits[h->ids ? h->ids[i] : i] = own[i];
+    return h->logits;
+}

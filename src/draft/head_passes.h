@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_passes.h - the passes of a draft head that goes on from its own output (EAGLE, MTP): which rows it has, which wait, and
+ * the passes that make them. What is drafted from their logits is not decided here.
+ *
+ * A row of the head is a token and the target's feature of the token before it, and lies in the slot of its token: so a page
+ * depends on nothing but the tokens of its own slots and those before them, and can be shared. Slot 0 holds a row without a
+ * feature, which no other row sees.
+ *
+ *   slots:   0 .......... rows | waiting ............. | kept .........
+ *            committed rows    | their features are in | rows of drafts, of the head's own outputs;
+ *            of true features  | the store             | forgotten when the round is over
+ *
+ * feed stores the features of committed rows; they are evaluated with the next round's first level, or when the store is full,
+ * or when the text ends. So each committed token is evaluated once, from the target's feature (eagle.md 0: never from a
+ * prediction), and a head that nobody asks costs next to nothing.
+ */
+#ifndef HN_HEAD_PASSES_H
+#define HN_HEAD_PASSES_H
+#include "draft/drafter.h"
+#include "model/head.h"
+
+enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
+
+typedef struct hn_head_seq {
+    int n_waiting;
+    int32_t *token, *place; /* [room of the store] of rows that wait: the token, its feature's place in the store */
+    bool lost;              /* a row is missing: nothing is drafted before the next begin */
+    int n_kept;
+    int16_t kept_parent[HN_MOST_KEPT];
+} hn_head_seq;
+
+typedef struct hn_head_passes {
+    hn_model model;
+    hn_runner *runner;
+    hn_cache *cache;
+    int owner, n_seqs;
+    int width;          /* nodes of a sequence that a level may have */
+    hn_feature_set set; /* what the target is asked for */
+    int n_states;
+    int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of those that are fed */
+    int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
+    float *logits;      /* [vocab] of a row in the target's vocabulary, where that is another */
+    int vocab;          /* the target's */
+    int room;           /* places of the store; place 0 holds zeros */
+    int32_t *free_place;
+    int n_free;
+    int n_outputs, generation; /* outputs of this level; which half of them */
+    hn_head_seq *seq;
+    int32_t *lists;     /* what their lists point into */
+} hn_head_passes;
+
+/* A drafted token, or a root, whose successors are wanted. */
+typedef struct hn_head_node {
+    int seq;
+    int32_t token;
+    int kept;   /* out: its row among the kept ones; of its parent before; -1: the root */
+    int output; /* out: place of its output; of its parent's before */
+} hn_head_node;
+
+/* head.model is open. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
+ * features and group. */
+hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
+                                 int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
+hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
+                                   hunch_error *err);
+void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too */
+
+void hn_head_begin(hn_head_passes *h, const hn_begin *b);
+void hn_head_end(hn_head_passes *h, int seq);
+hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
+/* Evaluates all that waits of a sequence. */
+void hn_head_catch_up(hn_head_passes *h, int seq);
+int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
+
+/* Called for each node while its row's logits can be read. */
+typedef void (*hn_head_take)(void *ctx, int node, int pass_row);
+
+/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates what waits. A
+ * node whose sequence cannot be drafted for is not taken. */
+void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
+/* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
+void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+
+/* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
+const float *hn_head_logits(hn_head_passes *h, int pass_row);
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree_shape.c - trees of a fixed shape: the published ones by name, and those of a file (head_tree.h).
+ *
+ * A node is written as the ranks on its path: "021" is the second-best token behind the third-best behind the best. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "draft/head_tree.h"
+#include "format/json_text.h"
+
+enum { MOST_DEPTH = HN_TREE_ROWS - 1, MOST_RANK = 63, MOST_BYTES = 1 << 20 };
+
+/* Of Medusa's and EAGLE-1's releases (Apache-2.0): FasterDecoding/Medusa medusa_choices.py, SafeAILab/EAGLE choices.py. */
+static const struct {
+    const char *name, *paths;
+} published[] = {
+    {"mc_sim_7b_63",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 20 21 22 30 31 40 50 60 70 80 90 "
+     "000 001 002 003 004 005 006 007 008 009 010 011 012 020 021 030 040 050 060 070 100 101 200 0000 0001"},
+    {"vicuna_7b_stage2",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 20 21 30 31 40 50 60 70 000 001 002 003 "
+     "004 005 006 007 008 010 011 012 013 020 021 030 040 050 100 101 102 110 200 0000 0001 0002 0003 0010 "
+     "0020 0100"},
+    {"vicuna_7b_stage1_ablation",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 20 21 30 31 40 50 60 000 001 002 003 004 "
+     "005 006 007 008 009 010 011 012 013 020 021 030 040 050 100 101 102 110 200 300 0000 0001 0002 0003 0010 "
+     "0020 0100"},
+    {"vicuna_7b_stage1",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 20 21 22 23 30 31 32 40 41 50 51 "
+     "60 70 80 90 000 001 002 003 004 005 006 007 008 010 011 012 020 021 030 040 050 100 101 200 0000"},
+    {"vicuna_13b_stage2",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 20 21 30 40 50 000 001 002 003 004 005 006 "
+     "007 008 009 010 011 012 013 020 021 030 040 050 100 101 102 110 200 300 0000 0001 0002 0003 0010 0011 "
+     "0020 0100 1000"},
+    {"vicuna_13b_stage1",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 20 21 22 23 30 31 40 41 50 60 70 "
+     "80 000 001 002 003 004 005 006 007 008 009 010 011 012 013 020 021 030 040 050 100 101 110 200 0000"},
+    {"vicuna_33b_stage2",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 20 21 22 30 31 40 50 60 70 000 001 002 "
+     "003 004 005 006 007 008 009 010 011 012 013 020 021 030 040 050 100 101 102 110 200 0000 0001 0002 0010 "
+     "0100"},
+    {"vicuna_33b_stage1",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 20 21 22 23 24 30 31 32 40 41 "
+     "50 51 60 70 80 90 000 001 002 003 004 005 006 007 008 010 011 012 020 021 030 040 100 101 200"},
+    {"zephyr_stage2",
+     "0 1 2 3 4 5 6 7 8 9 00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 20 21 22 23 30 31 40 41 50 60 70 000 "
+     "001 002 003 004 005 006 007 008 009 010 011 012 013 020 021 030 040 050 100 101 110 200 0000 0001 0010"},
+    {"eagle_mc_sim_7b_63",
+     "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 0000 0001 0002 00000 00001"},
+};
+enum { N_PUBLISHED = sizeof published / sizeof *published };
+
+typedef struct path {
+    int n;
+    int16_t rank[MOST_DEPTH];
+} path;
+
+static int by_depth_then_rank(const void *a, const void *b) {
+    const path *x = a, *y = b;
+    if (x->n != y->n) return x->n < y->n ? -1 : 1;
+    for (int i = 0; i < x->n; i++)
+        if (x->rank[i] != y->rank[i]) return x->rank[i] < y->rank[i] ? -1 : 1;
+    return 0;
+}
+
+/* The node of a path's first n ranks; -1: the root; -2: none. */
+static int node_of(const path *all, int n_all, const path *p, int n) {
+    if (n == 0) return -1;
+    for (int i = 0; i < n_all; i++)
+        if (all[i].n == n && memcmp(all[i].rank, p->rank, (size_t)n * sizeof *p->rank) == 0) return i;
+    return -2;
+}
+
+static void measure(hn_shape *s) {
+    for (int i = 0; i < s->n; i++) {
+        int expanded = 0;
+        if (s->node[i].rank >= s->widest) s->widest = s->node[i].rank + 1;
+        s->depth = s->node[i].depth;
+        for (int k = 0; k < s->n; k++) {
+            bool has_child = false;
+            for (int c = 0; c < s->n; c++) has_child |= s->node[c].parent == k;
+            expanded += has_child && s->node[k].depth == s->node[i].depth;
+        }
+        if (expanded > s->most_expanded) s->most_expanded = expanded;
+    }
+}
+
+static hunch_status make_shape(hn_shape *s, path *all, int n, const char *name, hunch_error *err) {
+    qsort(all, (size_t)n, sizeof *all, by_depth_then_rank);
+    *s = (hn_shape){.n = n};
+    for (int i = 0; i < n; i++) {
+        const int parent = node_of(all, n, &all[i], all[i].n - 1);
+        if (parent == -2) return hn_fail(err, HUNCH_REFUSED, "tree %s: a path of %d ranks without its beginning", name, all[i].n);
+        if (i > 0 && by_depth_then_rank(&all[i - 1], &all[i]) == 0)
+            return hn_fail(err, HUNCH_REFUSED, "tree %s: a path of %d ranks is there twice", name, all[i].n);
+        s->node[i] = (hn_shape_node){(int16_t)parent, all[i].rank[all[i].n - 1], (int16_t)all[i].n};
+    }
+    measure(s);
+    return HUNCH_OK;
+}
+
+static int digit(char c) {
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+static hunch_status make_published(hn_shape *s, int which, hunch_error *err) {
+    path all[HN_TREE_ROWS - 1] = {{0}};
+    int n = 0;
+    for (const char *c = published[which].paths; *c; c++)
+        if (*c == ' ')
+            n++;
+        else
+            all[n].rank[all[n].n++] = (int16_t)digit(*c);
+    return make_shape(s, all, n + 1, published[which].name, err);
+}
+
+static bool read_path(const json_t *from, path *to) {
+    const size_t n = json_array_size(from);
+    if (!json_is_array(from) || n < 1 || n > MOST_DEPTH) return false;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *rank = json_array_get(from, i);
+        if (!json_is_integer(rank) || json_integer_value(rank) < 0 || json_integer_value(rank) > MOST_RANK) return false;
+        to->rank[to->n++] = (int16_t)json_integer_value(rank);
+    }
+    return true;
+}
+
+static hunch_status read_paths(hn_shape *s, const json_t *root, const char *file, hunch_error *err) {
+    const json_t *paths = json_is_object(root) ? json_object_get(root, "paths") : root;
+    const size_t n = json_array_size(paths);
+    path all[HN_TREE_ROWS - 1] = {{0}};
+    if (!json_is_array(paths) || n < 1 || n > HN_TREE_ROWS - 1)
+        return hn_fail(err, HUNCH_REFUSED, "%s: expected a list \"paths\" of 1 to %d paths", file, HN_TREE_ROWS - 1);
+    for (size_t i = 0; i < n; i++)
+        if (!read_path(json_array_get(paths, i), &all[i]))
+            return hn_fail(err, HUNCH_REFUSED, "%s: path %zu: expected a list of 1 to %d ranks, each 0 to %d", file, i,
+                           (int)MOST_DEPTH, (int)MOST_RANK);
+    return make_shape(s, all, (int)n, file, err);
+}
+
+static hunch_status fail_name(const char *name, hunch_error *err) {
+    char known[512] = "";
+    for (int i = 0; i < N_PUBLISHED; i++) {
+        if (i) strcat(known, ", ");
+        strcat(known, published[i].name);
+    }
+    return hn_fail(err, HUNCH_USAGE, "tree '%s': no such file, and no tree of that name: chain, dynamic, %s", name, known);
+}
+
+hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err) {
+    json_error_t where;
+    char *text = NULL;
+    size_t size, bytes = 0;
+    bool is_file;
+    for (int i = 0; i < N_PUBLISHED; i++)
+        if (!strcmp(published[i].name, name)) return make_published(s, i, err);
+    hunch_status st = hn_file_look(name, &is_file, err);
+    if (!st && !is_file) st = fail_name(name, err);
+    if (!st) st = hn_file_read(name, MOST_BYTES, &text, &size, err);
+    if (st) return st;
+    json_t *root = hn_json_parse(text, size, &bytes, &where);
+    hn_free(text);
+    if (!root) return hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", name, where.line, where.text);
+    st = read_paths(s, root, name, err);
+    json_decref(root);
+    return st;
+}

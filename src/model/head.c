@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.c - opening a draft head: its description from a folder, its tensors, what it borrows of the target. */
+#include "model/head.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/weights.h"
+
+enum { OWN_TENSORS = 8 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+
+/* ---- the description ------------------------------------------------------------------------------------------------ */
+
+static const hn_tensor *look(const hn_source *src, const hn_head_names *names, const char *what) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", names->front, what);
+    return hn_source_look(src, name);
+}
+
+static const hn_tensor *look_first(const hn_source *src, const hn_head_names *names, const char *what) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", names->first, what);
+    return look(src, names, name);
+}
+
+/* Biases and norms are what the file has. */
+static void read_parts(hn_layer_desc *l, const hn_source *src, const hn_head_names *names) {
+    l->qkv_bias = look_first(src, names, "self_attn.q_proj.bias");
+    l->o_bias = look_first(src, names, "self_attn.o_proj.bias");
+    l->qk_norm = look_first(src, names, "self_attn.q_norm.weight");
+    l->gate_up_bias = look_first(src, names, "mlp.gate_proj.bias");
+    l->down_bias = look_first(src, names, "mlp.down_proj.bias");
+    l->first = 1; /* slot 0 holds no pair of feature and token */
+}
+
+static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
+                                      hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    const hn_tensor *embedding = look(src, names, "embed_tokens.weight"), *output = hn_source_look(src, "lm_head.weight");
+    d->own_embedding = embedding;
+    d->own_output = output;
+    d->embeddings = target->vocab;
+    a->vocab = output && output->n_dims == 2 ? (int)output->dims[1] : target->vocab;
+    if (embedding && (embedding->n_dims != 2 || embedding->dims[1] < (uint64_t)target->vocab))
+        return hn_fail(err, HUNCH_REFUSED, "%s: an embedding of %llu tokens, expected the %d of the target", hn_source_path(src),
+                       embedding->n_dims == 2 ? (unsigned long long)embedding->dims[1] : 0, target->vocab);
+    if (embedding) d->embeddings = (int)embedding->dims[1];
+    if (a->vocab < 1 || a->vocab > target->vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected at most the %d of the target",
+                       hn_source_path(src), a->vocab, target->vocab);
+    if (a->hidden != target->hidden && (!embedding || !output))
+        return hn_fail(err, HUNCH_REFUSED, "%s: hidden size %d, and no %s of its own: expected the target's %d",
+                       hn_source_path(src), a->hidden, embedding ? "output" : "embedding", target->hidden);
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    static const hn_dense family = {.prefix = "head",
+                                    .theta = 10000,
+                                    .usual = {.context = 1 << 24, .eps = 1e-6}};
+    hn_layer_desc usual;
+    hunch_status st = hn_dense_read_layers(a, src, &family, &usual, err);
+    if (st) return st;
+    if (a->layers > MOST_LAYERS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
+                       MOST_LAYERS);
+    a->body = names->front;
+    a->head = "";
+    a->first_layer = names->first;
+    read_parts(&usual, src, names);
+    for (int i = 0; i < a->layers; i++) a->layer[i] = usual;
+    snprintf(a->architecture, sizeof a->architecture, "head");
+    return read_vocabularies(a, src, names, target, err);
+}
+
+/* ---- the reduced vocabulary ------------------------------------------------------------------------------------------ */
+
+static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, int vocab, hunch_error *err) {
+    unsigned char *seen = hn_zalloc((size_t)vocab, 1);
+    hunch_status st = seen ? HUNCH_OK : hn_fail_memory(err, "draft tokens", (size_t)vocab);
+    for (int i = 0; !st && i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= vocab)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, expected 0 to %d", hn_source_path(src), i,
+                         ids[i], vocab - 1);
+        else if (seen[ids[i]]++)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, as one before it is", hn_source_path(src), i,
+                         ids[i]);
+    }
+    hn_free(seen);
+    return st;
+}
+
+hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
+    char name[128];
+    *ids = NULL;
+    snprintf(name, sizeof name, "%sd2t", names->front);
+    hn_tensor *t = hn_source_take(src, name);
+    if (!t) t = hn_source_take(src, "d2t");
+    if (!t && n < vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor d2t that says which", hn_source_path(src), n,
+                       vocab);
+    if (!t) return HUNCH_OK;
+    int64_t *offset = hn_alloc((size_t)n * sizeof *offset);
+    int32_t *list = hn_alloc((size_t)n * sizeof *list);
+    hunch_status st = offset && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, offset, err)
+                                     : hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *offset);
+    for (int i = 0; !st && i < n; i++) list[i] = (int32_t)(i + offset[i]);
+    if (!st) st = check_ids(src, list, n, vocab, err);
+    hn_free(offset);
+    if (st) hn_free(list);
+    *ids = st ? NULL : list;
+    return st;
+}
+
+/* ---- weights --------------------------------------------------------------------------------------------------------- */
+
+static const char *named(const hn_arch *a, char out[128], const char *what) {
+    snprintf(out, 128, "%s%s", a->body, what);
+    return out;
+}
+
+static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    const hn_head_desc *d = &a->draft_head;
+    const int feature = d->features * d->feature_width;
+    char name[128];
+    hunch_status st = hn_plan_named_matrix(p, named(a, name, "fc.weight"), d->joint ? a->hidden + feature : feature, a->hidden,
+                                           &m->head.fc, err);
+    if (!st && d->fc_bias) st = hn_plan_named_vector(p, named(a, name, "fc.bias"), a->hidden, &m->head.fc_bias, err);
+    if (!st && d->norm_before_fc)
+        st = hn_plan_named_vector(p, named(a, name, "input_norm.weight"), feature, &m->head.feature_norm, err);
+    for (int k = 0; !st && d->fc_norms && k < d->features; k++) {
+        char part[32];
+        snprintf(part, sizeof part, "fc_norm.%d.weight", k);
+        st = hn_plan_named_vector(p, named(a, name, part), d->feature_width, &m->head.fc_norm[k], err);
+    }
+    if (st || a->layer[0].input != HN_INPUT_PAIR) return st;
+    char first[96];
+    snprintf(first, sizeof first, "%sinput_layernorm.weight", a->first_layer);
+    st = hn_plan_named_vector(p, named(a, name, first), a->hidden, &m->head.token_norm, err);
+    snprintf(first, sizeof first, "%shidden_norm.weight", a->first_layer);
+    return st ? st : hn_plan_named_vector(p, named(a, name, first), a->hidden, &m->head.stream_norm, err);
+}
+
+static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    char name[128];
+    hunch_status st = hn_plan_begin(p, m, src, false, (size_t)a->layers * HN_MOST_LAYER_TENSORS + OWN_TENSORS, err);
+    if (st) return st;
+    p->convert = load->convert;
+    p->as = load->weights;
+    p->finite = true;
+    m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
+    if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
+    if (a->draft_head.own_embedding)
+        st = hn_plan_named_matrix(p, named(a, name, "embed_tokens.weight"), a->hidden, a->draft_head.embeddings, &m->embedding,
+                                  err);
+    m->weight_bytes = 0; /* a pass reads a row of it */
+    m->macs_per_row = 0;
+    if (!st) st = plan_input(p, m, err);
+    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
+    if (!st && !a->draft_head.no_norm) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, (hn_part){0, 0}, &m->output_norm, err);
+    if (!st && a->draft_head.own_output) st = hn_plan_named_matrix(p, "lm_head.weight", a->hidden, a->vocab, &m->output, err);
+    hn_plan_rotation(p);
+    return st;
+}
+
+static void borrow(hn_model *m, const hn_model *target) {
+    if (!m->arch.draft_head.own_embedding) m->embedding = target->embedding;
+    if (m->arch.draft_head.own_output) return;
+    m->output = target->output;
+    m->arch.logit_scale = target->arch.logit_scale;
+    m->weight_bytes += m->ops.strip_bytes(m->output.dtype, m->output.in) * (size_t)((m->output.out + HN_STRIP - 1) / HN_STRIP);
+    m->files = target->files; /* where its rows may lie */
+}
+
+static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) {
+    const size_t bytes = (size_t)m->arch.vocab * sizeof *ids;
+    if (!ids) return HUNCH_OK;
+    hunch_status st = m->ops.mem_create(&m->ops, bytes, &m->head.table, err);
+    if (st) return st;
+    m->head.ids = (hn_buf){m->head.table, 0};
+    m->ops.write(&m->ops, m->head.ids, ids, bytes);
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
+                          hunch_error *err) {
+    const hn_model_load how = {.pool = load->target->pool};
+    hn_plan p = {0};
+    memset(m, 0, sizeof *m);
+    m->arch = *a;
+    m->pool = load->target->pool;
+    m->ops = load->target->ops;
+    hunch_status st = plan_head(&p, m, src, load, err);
+    if (!st) st = hn_plan_load(&p, &how, err);
+    if (!st) st = hn_model_load_rotation(m, p.tables, err);
+    if (!st) st = load_ids(m, ids, err);
+    if (!st) {
+        borrow(m, load->target);
+        hn_model_choose_forms(m);
+        m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
+    }
+    hn_plan_end(&p);
+    if (st) hn_model_close(m);
+    *a = (hn_arch){0};
+    return st;
+}

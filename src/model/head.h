@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.h - a draft head: a few layers that read a target's features, with weights of their own; what their file leaves out
+ * they borrow of the target. The drafter of a kind (draft/drafter_eagle.c, ...) says what its files are like; a pass is that
+ * of any model (pass.h). */
+#ifndef HN_HEAD_H
+#define HN_HEAD_H
+#include "model/model.h"
+
+/* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
+typedef struct hn_head_names {
+    const char *front, *first; /* "midlayer.", "layers.0." */
+} hn_head_names;
+
+/* Reads what a folder says of the head's layers, as Llama's or Qwen3's config does, into a zeroed description, and what its
+ * tensors show: biases, norms of q and k, the embedding, the output (with d2t as many as that has). target: whose vocabulary
+ * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+
+typedef struct hn_head_load {
+    const hn_model *target; /* must outlive the head, which borrows pool, embedding and output */
+    bool convert;           /* matrices of floats are packed as `weights` */
+    hn_dtype weights;
+} hn_head_load;
+
+/* a: taken over, also where this fails. ids: the target's token of each output [a->vocab], or NULL: the same. Errors as
+ * hn_model_open, and HUNCH_REFUSED for weights that are not finite. Ends with hn_model_close. */
+hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
+                          hunch_error *err);
+
+/* The target's token of each draft token, from d2t (offsets) of n draft tokens: *ids is the caller's (hn_free); NULL where the
+ * file has none. HUNCH_REFUSED: one is not in the vocabulary, or there twice. */
+hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
+#endif
