@@ -14,6 +14,7 @@
 #include "format/find_caches.h"
 #include "format/find_near.h"
 #include "format/json_text.h"
+#include "format/weights_file.h"
 
 enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN = 4 };
 
@@ -188,9 +189,8 @@ static hunch_status snapshot_find(finder *f, const char *repository, char **out)
 static hunch_status snapshot_take(finder *f, const char *folder) {
     snapshot s = {.f = f, .whole = true};
     size_t before = f->n;
-    bool weights = hn_folder_holds(folder, "config.json") && (hn_folder_holds(folder, "model.safetensors") ||
-                                                           hn_folder_holds(folder, "model.safetensors.index.json"));
-    if (weights && f->choice == NULL)
+    const bool described = hn_folder_holds(folder, "config.json") && f->choice == NULL;
+    if (described && hn_weights_usual(folder))
         return path_add(f, hn_strdup(folder));
     hunch_status status = hn_folder_each(folder, snapshot_entry, &s, f->err);
     s.whole = false;
@@ -199,11 +199,19 @@ static hunch_status snapshot_take(finder *f, const char *folder) {
     if (status == HUNCH_OK && f->n == before && f->choice != NULL)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: no GGUF file of that name in %s; there %s", f->name, folder,
                          s.seen[0] ? s.seen : "is none at all");
-    if (status == HUNCH_OK && f->n == before)
-        status = hn_fail(f->err, HUNCH_REFUSED,
-                         "%s: %s holds neither a GGUF file nor config.json with model.safetensors (fetched in part?)",
+    if (status != HUNCH_OK || f->n > before)
+        return status;
+    char *path = NULL; /* the only file, as a draft head has it */
+    status = described ? hn_weights_find(folder, &path, f->err) : HUNCH_REFUSED;
+    hn_free(path);
+    if (status == HUNCH_OK)
+        return path_add(f, hn_strdup(folder));
+    return status != HUNCH_REFUSED
+               ? status
+               : hn_fail(f->err, HUNCH_REFUSED,
+                         "%s: %s holds neither a GGUF file nor config.json with model.safetensors or pytorch_model.bin "
+                         "(fetched in part?)",
                          f->name, folder);
-    return status;
 }
 
 static hunch_status hf_take(finder *f, const hn_cached *entry) {
@@ -417,7 +425,8 @@ static bool is_name(const char *s) {
 
 /* Of a file that is there: a part of a folder is not the folder, and a folder of GGUF files is none of them. */
 static hunch_status whole_check(const char *path, hunch_error *err) {
-    static const char *const parts[] = {".safetensors", ".safetensors.index.json", "/config.json", "/tokenizer.json"};
+    static const char *const parts[] = {".safetensors", ".safetensors.index.json", "/pytorch_model.bin", ".bin.index.json",
+                                        ".pt",          ".pth",                     "/config.json",       "/tokenizer.json"};
     snapshot s = {.f = &(finder){.err = err, .choice = ""}, .whole = true};
     const char *slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) : 0;

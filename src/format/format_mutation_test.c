@@ -169,7 +169,31 @@ static void test_folder(void **state) {
     mutate(test_path("hf/b.safetensors"), test_path("hf"), ROUNDS);
 }
 
+static void checkpoint(const char *name) {
+    char from[600], to[100];
+    snprintf(from, sizeof from, "%s/checkpoints/%s", HUNCH_TEST_DATA, name);
+    snprintf(to, sizeof to, "hf-%s", name);
+    bytes b = test_file_read(from);
+    mkdir(test_path(to), 0777);
+    snprintf(to, sizeof to, "hf-%s/config.json", name);
+    test_file_write(test_path(to), "{\"number\": 7}", 13);
+    snprintf(to, sizeof to, "hf-%s/pytorch_model.bin", name);
+    const char *file = test_path(to);
+    test_file_write(file, b.at, b.size);
+    bytes_free(&b);
+    snprintf(to, sizeof to, "hf-%s", name);
+    mutate(file, test_path(to), ROUNDS);
+}
+
+static void test_checkpoints(void **state) {
+    (void)state;
+    checkpoint("small.pt");
+    checkpoint("training.pt");
+    checkpoint("stream.pt");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder),
+                                       cmocka_unit_test(test_checkpoints)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

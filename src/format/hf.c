@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf.c - a Hugging Face folder: config.json and its companions, and which safetensors files hold the weights.
+/* hf.c - a Hugging Face folder: config.json and its companions, and which files hold the weights.
  *
- * Either model.safetensors, or model.safetensors.index.json whose weight_map names a shard for each tensor. What a file
- * holds is read by safetensors.c.
+ * One file, or an index whose weight_map names a shard for each tensor: weights_file.h says what they are called. What a file
+ * holds is read by safetensors.c or torch.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "format/json_text.h"
 #include "format/source_private.h"
+#include "format/weights_file.h"
 
 static const struct {
     const char *name;
@@ -54,10 +55,11 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
 
 /* A shard lies in the folder itself: a name from the index must not lead elsewhere. */
 static bool shard_name_allowed(const char *name) {
-    static const char suffix[] = ".safetensors";
-    size_t len = strlen(name), tail = sizeof suffix - 1;
-    return len > tail && len <= 255 && strcmp(name + len - tail, suffix) == 0 && name[0] != '.' &&
-           strpbrk(name, "/\\") == NULL;
+    return hn_is_weights_file(name) && strlen(name) <= 255 && name[0] != '.' && strpbrk(name, "/\\") == NULL;
+}
+
+static hunch_status file_read(hn_source *s, const char *path, hunch_error *err) {
+    return hn_is_checkpoint(path) ? hn_torch_read(s, path, err) : hn_safetensors_read(s, path, err);
 }
 
 /* The distinct files of the weight map. Their values become indices into s->files once they are read. */
@@ -69,7 +71,7 @@ static hunch_status shards_list(const char *index_path, const json_t *weight_map
         if (name == NULL || !shard_name_allowed(name))
             return hn_fail(
                 err, HUNCH_REFUSED,
-                "%s: weight_map gives no usable file for %.200s; expected a .safetensors file in the same folder",
+                "%s: weight_map gives no usable file for %.200s; expected a .safetensors or .bin file in the same folder",
                 index_path, tensor);
         if (json_object_get(shards, name) != NULL)
             continue;
@@ -93,7 +95,7 @@ static hunch_status shards_read(hn_source *s, const char *folder, const char *in
         bool is_file;
         status = hn_file_look(path, &is_file, err);
         if (is_file)
-            status = hn_safetensors_read(s, path, err);
+            status = file_read(s, path, err);
         else if (status == HUNCH_OK)
             status = hn_fail(err, HUNCH_REFUSED, "%s: weight_map names %s, which is missing", index_path, path);
         hn_free(path);
@@ -139,41 +141,53 @@ static hunch_status index_read_shards(hn_source *s, const char *folder, const ch
     return status;
 }
 
-static hunch_status weights_read_index(hn_source *s, const char *folder, hunch_error *err) {
-    static const char name[] = "model.safetensors.index.json";
+static hunch_status weights_read_index(hn_source *s, const char *folder, const char *path, hunch_error *err) {
     json_t *index = NULL;
-    char *path = hn_path_join(folder, name);
-    if (path == NULL)
-        return hn_fail_memory(err, "a path", strlen(folder) + sizeof name + 1);
-    hunch_status status = document_read(s, folder, name, HF_MAX_INDEX, &index, err);
+    hunch_status status = document_read(s, folder, strrchr(path, '/') + 1, HF_MAX_INDEX, &index, err);
     if (status == HUNCH_OK && index == NULL)
-        status = hn_fail(err, HUNCH_REFUSED, "%s: neither model.safetensors nor %s is there; expected one of them",
-                         folder, name);
+        status = hn_fail(err, HUNCH_FAILED, "%s: no such file", path); /* it was there a moment ago */
     if (status == HUNCH_OK)
         status = index_read_shards(s, folder, path, index, err);
     json_decref(index);
+    return status;
+}
+
+static hunch_status weights_read(hn_source *s, const char *folder, hunch_error *err) {
+    char *path;
+    hunch_status status = hn_weights_find(folder, &path, err);
+    if (status == HUNCH_OK)
+        status = hn_is_weights_file(path) ? file_read(s, path, err) : weights_read_index(s, folder, path, err);
     hn_free(path);
     return status;
 }
 
-hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
-    for (int i = 0; i < HN_HF_DOCUMENTS; i++) {
-        hunch_status status =
-            document_read(s, folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
-        if (status != HUNCH_OK)
-            return status;
-    }
-    if (s->documents[HN_HF_CONFIG] == NULL)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
-    char *single = hn_path_join(folder, "model.safetensors");
-    if (single == NULL)
-        return hn_fail_memory(err, "a path", strlen(folder));
-    bool is_file;
-    hunch_status status = hn_file_look(single, &is_file, err);
-    if (status == HUNCH_OK)
-        status = is_file ? hn_safetensors_read(s, single, err) : weights_read_index(s, folder, err);
-    hn_free(single);
+static hunch_status documents_read(hn_source *s, const char *folder, hunch_error *err) {
+    hunch_status status = HUNCH_OK;
+    for (int i = 0; i < HN_HF_DOCUMENTS && status == HUNCH_OK; i++)
+        status = document_read(s, folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
     return status;
+}
+
+hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
+    hunch_status status = documents_read(s, folder, err);
+    if (status == HUNCH_OK && s->documents[HN_HF_CONFIG] == NULL)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
+    return status == HUNCH_OK ? weights_read(s, folder, err) : status;
+}
+
+hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err) {
+    hunch_status status = documents_read(s, folder, err);
+    return status == HUNCH_OK ? weights_read(s, folder, err) : status;
+}
+
+hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash != NULL ? hn_strndup(path, (size_t)(slash - path) + 1) : hn_strdup(".");
+    if (folder == NULL)
+        return hn_fail_memory(err, "a path", strlen(path));
+    hunch_status status = documents_read(s, folder, err);
+    hn_free(folder);
+    return status == HUNCH_OK ? file_read(s, path, err) : status;
 }
 
 /* ---- config.json ------------------------------------------------------------------------------------------------ */

@@ -234,7 +234,7 @@ static void test_wrong_folders(void **state) {
 static void test_wrong_index(void **state) {
     (void)state;
     static const char *const names[] = {
-        "../one.safetensors", "/etc/one.safetensors", "sub/one.safetensors", ".one.safetensors", "one.bin",
+        "../one.safetensors", "/etc/one.safetensors", "sub/one.safetensors", ".one.safetensors", "one.gguf",
         ".safetensors"};
     char text[200];
     folder_empty();

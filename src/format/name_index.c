@@ -6,6 +6,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
+
+bool hn_name_is_printable(const char *name, size_t len) {
+    if (hn_utf8_check(name, len) != len)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return false;
+    return true;
+}
 
 static int name_compare(const void *a, const void *b) {
     const hn_name *x = a, *y = b;

@@ -20,6 +20,9 @@ typedef struct hn_name_index {
 
 enum { HN_NO_NAME = -1 };
 
+/* Names are shown in messages and compared as C strings: no control characters, valid UTF-8. */
+bool hn_name_is_printable(const char *name, size_t len);
+
 /* name_of(items, i) gives the name of item i, which must outlive the index. False: no memory. */
 bool hn_name_index_init(hn_name_index *x, const void *items, size_t count, const char *(*name_of)(const void *items, size_t i));
 void hn_name_index_fini(hn_name_index *x);

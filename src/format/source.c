@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.c - opening a model whatever its format, tensors by name, typed metadata.
  *
- * The bytes are read by gguf.c, gguf_split.c, hf.c and safetensors.c; `hunch inspect` gets its JSON from describe.c.
+ * The bytes are read by gguf.c, gguf_split.c, hf.c, safetensors.c and torch.c; `hunch inspect` gets its JSON from describe.c.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "format/find.h"
+#include "format/weights_file.h"
 #include "format/source_private.h"
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
@@ -44,6 +44,20 @@ hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err)
     if (status != HUNCH_OK)
         return status;
     status = hn_is_folder(found) ? source_open(out, found, HN_SOURCE_HF, hn_hf_read, err)
+                                 : source_open(out, found, HN_SOURCE_GGUF, hn_gguf_read, err);
+    hn_free(found);
+    return status;
+}
+
+hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error *err) {
+    char *found;
+    *out = NULL;
+    if (hn_is_weights_file(path) && hn_is_file(path))
+        return source_open(out, path, HN_SOURCE_HF, hn_hf_read_file, err);
+    hunch_status status = hn_model_find(&found, path, err);
+    if (status != HUNCH_OK)
+        return status;
+    status = hn_is_folder(found) ? source_open(out, found, HN_SOURCE_HF, hn_hf_read_head, err)
                                  : source_open(out, found, HN_SOURCE_GGUF, hn_gguf_read, err);
     hn_free(found);
     return status;
@@ -109,19 +123,9 @@ hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file *
     return HUNCH_OK;
 }
 
-/* Names are shown in messages and compared as C strings: no control characters, valid UTF-8. */
-static bool name_is_printable(const char *name, size_t len) {
-    if (hn_utf8_check(name, len) != len)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            return false;
-    return true;
-}
-
 hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
                                   hunch_error *err) {
-    if (len == 0 || len > HN_MAX_NAME || !name_is_printable(name, len))
+    if (len == 0 || len > HN_MAX_NAME || !hn_name_is_printable(name, len))
         return hn_fail(
             err, HUNCH_REFUSED,
             "%s: the name of tensor %zu (%zu bytes) is empty, too long or not printable; expected 1 to %d bytes of UTF-8",
@@ -202,6 +206,11 @@ hn_tensor *hn_source_tensor(hn_source *s, size_t i) {
     return i < s->n_tensors ? &s->tensors[i] : NULL;
 }
 
+const hn_tensor *hn_source_look(const hn_source *s, const char *name) {
+    ptrdiff_t i = hn_name_index_find(&s->by_name, name);
+    return i < 0 ? NULL : &s->tensors[i];
+}
+
 hn_tensor *hn_source_take(hn_source *s, const char *name) {
     ptrdiff_t i = hn_name_index_find(&s->by_name, name);
     if (i < 0)
@@ -256,6 +265,52 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
 hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err) {
     const hn_source_file *f = &s->files[t->file];
     return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
+}
+
+static bool integer_type(const hn_tensor *t) {
+    return t->known && (t->dtype == HN_I64 || t->dtype == HN_I32 || t->dtype == HN_I16 || t->dtype == HN_I8 || t->dtype == HN_U8);
+}
+
+/* Element i of integers as they are stored. */
+static int64_t integer_at(hn_dtype type, const unsigned char *data, size_t i) {
+    int64_t i64;
+    int32_t i32;
+    int16_t i16;
+    switch (type) {
+    case HN_I64: memcpy(&i64, data + i * sizeof i64, sizeof i64); return i64;
+    case HN_I32: memcpy(&i32, data + i * sizeof i32, sizeof i32); return i32;
+    case HN_I16: memcpy(&i16, data + i * sizeof i16, sizeof i16); return i16;
+    case HN_I8: return (int8_t)data[i];
+    default: return data[i];
+    }
+}
+
+hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, size_t n, int64_t least, int64_t most,
+                                     int64_t *to, hunch_error *err) {
+    enum { PIECE = 4096 };
+    unsigned char piece[PIECE * sizeof *to];
+    char have[96];
+    if (!integer_type(t))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; expected integers or booleans", tensor_path(s, t),
+                       t->name, t->type_name);
+    if (!shape_equal(t, (uint64_t[2]){n, 1}, 1)) {
+        shape_text(have, sizeof have, t->dims, t->n_dims);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected [%zu]", tensor_path(s, t), t->name, have, n);
+    }
+    const size_t bytes = (size_t)hn_dtype_block_bytes(t->dtype);
+    for (size_t from = 0; from < n; from += PIECE) {
+        const size_t some = n - from < PIECE ? n - from : PIECE;
+        hunch_status status = hn_source_read(s, t, from * bytes, some * bytes, piece, err);
+        if (status != HUNCH_OK)
+            return status;
+        for (size_t i = 0; i < some; i++) {
+            to[from + i] = integer_at(t->dtype, piece, i);
+            if (to[from + i] < least || to[from + i] > most)
+                return hn_fail(err, HUNCH_REFUSED, "%s: element %zu of tensor %s is %" PRId64 "; expected %" PRId64 " to %" PRId64,
+                               tensor_path(s, t), from + i, t->name, to[from + i], least, most);
+        }
+    }
+    return HUNCH_OK;
 }
 
 hunch_status hn_source_check(const hn_source *s, hunch_error *err) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* source.h - one view of a model on disk, whatever its format: metadata by key, tensors by name (contract C6).
  *
- * GGUF files (gguf.c, gguf_split.c) and Hugging Face folders (config.json, safetensors; hf.c) open as an hn_source.
+ * GGUF files (gguf.c, gguf_split.c) and Hugging Face folders (config.json and safetensors or PyTorch's checkpoints; hf.c)
+ * open as an hn_source.
  * Nothing here knows an architecture: src/model maps the names. Every tensor is marked when somebody takes it, so that
  * the unused ones can be reported.
  */
@@ -18,7 +19,7 @@ enum { HN_MAX_DIMS = 4 };
 typedef struct hn_tensor {
     const char *name;           /* as in the file */
     uint32_t ggml_type;         /* GGUF: the number in the file */
-    char type_name[32];         /* as the format calls it, for messages: "Q4_K", "F8_E4M3", "type 99" */
+    char type_name[32];         /* for messages, as the format calls it, a checkpoint's as safetensors: "Q4_K", "BOOL", "type 99" */
     bool known;                 /* dtype is valid (a type that we read) */
     hn_dtype dtype;
     int n_dims;
@@ -35,6 +36,9 @@ typedef struct hn_source hn_source;
 /* Opens a .gguf file (the first of its parts, if it is split) or a folder, by its path or by name (find.h). Errors as
  * hunch_model_open. */
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
+/* A draft head: as above, and a folder may lack config.json (then every metadata key is absent); or one file of weights
+ * (weights_file.h) by its path, with the config.json beside it, if there is one. */
+hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
 void hn_source_close(hn_source **s);
@@ -43,6 +47,8 @@ hn_source_kind hn_source_get_kind(const hn_source *s);
 const char *hn_source_path(const hn_source *s);
 size_t hn_source_tensor_count(const hn_source *s);
 hn_tensor *hn_source_tensor(hn_source *s, size_t i);
+/* By exact name, unmarked: whether it is there, and of which shape. NULL if absent. */
+const hn_tensor *hn_source_look(const hn_source *s, const char *name);
 /* By exact name; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
 /* As take, but absent, of another shape or of a type that no kernel multiplies by (from HN_WEIGHT_TYPES on) is
@@ -53,6 +59,10 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
 /* Copies bytes [off, off + bytes) of a tensor's data from the file. Any thread. HUNCH_FAILED: it cannot be read, or was cut
  * short meanwhile. */
 hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
+/* Reads a vector of n integers or booleans (0 and 1). HUNCH_REFUSED, naming the tensor: of another type or shape, or an element
+ * below least or above most. */
+hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, size_t n, int64_t least, int64_t most,
+                                     int64_t *to, hunch_error *err);
 /* HUNCH_FAILED naming the file where one of them was written to or cut short since the source was opened. A file that another
  * took the name of stays the one that was opened. */
 hunch_status hn_source_check(const hn_source *s, hunch_error *err);

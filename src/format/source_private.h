@@ -84,8 +84,11 @@ struct hn_source {
 /* The readers fill an empty source; whatever they leave behind on error is freed by hn_source_close. */
 hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err); /* with the other parts, if it is split */
 hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err); /* this file alone */
-hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);
+hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);      /* a model */
+hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err); /* config.json may be absent */
+hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err);   /* one file of a head's weights */
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
+hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);       /* the same */
 
 /* For the readers. */
 /* *file: until the next file is added. */

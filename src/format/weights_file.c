@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weights_file.c - see weights_file.h. */
+#include "format/weights_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "format/find_caches.h"
+
+bool hn_is_checkpoint(const char *name) {
+    return hn_ends_with(name, ".bin") || hn_ends_with(name, ".pt") || hn_ends_with(name, ".pth");
+}
+
+bool hn_is_weights_file(const char *name) {
+    return hn_is_checkpoint(name) || hn_ends_with(name, ".safetensors");
+}
+
+/* Files of weights in a folder. */
+typedef struct lone {
+    char *path;     /* the first */
+    char seen[300]; /* their names */
+    size_t n;
+    hunch_error *err;
+} lone;
+
+static hunch_status lone_add(void *user, const char *folder, const char *name) {
+    lone *l = user;
+    if (!hn_is_weights_file(name) ||
+        strstr(name, "-of-") != NULL) /* a shard without its index is a part of something */
+        return HUNCH_OK;
+    char *path = hn_path_join(folder, name);
+    if (path == NULL) return hn_fail_memory(l->err, "a path", strlen(folder));
+    bool is_file;
+    hunch_status status = hn_file_look(path, &is_file, l->err);
+    if (is_file) {
+        const size_t at = strlen(l->seen);
+        snprintf(l->seen + at, sizeof l->seen - at, "%s%s", at > 0 ? ", " : "", name);
+        l->n++;
+    }
+    if (is_file && l->path == NULL)
+        l->path = path;
+    else
+        hn_free(path);
+    return status;
+}
+
+static hunch_status lone_find(const char *folder, char **path, hunch_error *err) {
+    lone l = {.err = err};
+    hunch_status status = hn_folder_each(folder, lone_add, &l, err);
+    if (status == HUNCH_OK && l.n == 0)
+        status =
+            hn_fail(err, HUNCH_REFUSED,
+                    "%s: neither model.safetensors nor model.safetensors.index.json is there, nor pytorch_model.bin; "
+                    "expected one of them",
+                    folder);
+    if (status == HUNCH_OK && l.n > 1)
+        status = hn_fail(err, HUNCH_REFUSED,
+                         "%s: none of its files of weights has a usual name: %s; expected one of them alone, or "
+                         "the path of one",
+                         folder, l.seen);
+    if (status == HUNCH_OK)
+        *path = l.path;
+    else
+        hn_free(l.path);
+    return status;
+}
+
+static const char *const usual[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                    "pytorch_model.bin.index.json"};
+enum { N_USUAL = sizeof usual / sizeof *usual };
+
+bool hn_weights_usual(const char *folder) {
+    for (size_t i = 0; i < N_USUAL; i++)
+        if (hn_folder_holds(folder, usual[i])) return true;
+    return false;
+}
+
+hunch_status hn_weights_find(const char *folder, char **path, hunch_error *err) {
+    *path = NULL;
+    for (size_t i = 0; i < N_USUAL; i++) {
+        char *at = hn_path_join(folder, usual[i]);
+        if (at == NULL) return hn_fail_memory(err, "a path", strlen(folder) + strlen(usual[i]) + 2);
+        bool is_file;
+        hunch_status status = hn_file_look(at, &is_file, err);
+        if (status == HUNCH_OK && is_file) {
+            *path = at;
+            return HUNCH_OK;
+        }
+        hn_free(at);
+        if (status != HUNCH_OK) return status;
+    }
+    return lone_find(folder, path, err);
+}
