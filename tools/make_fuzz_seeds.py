@@ -254,6 +254,36 @@ def safetensors(head, n):
     return struct.pack("<Q", len(head)) + head + bytes(n)
 
 
+def pickle_text(s):
+    return b"U" + bytes([len(s)]) + s.encode()
+
+
+def pickle_tensor(name, storage, key, n, shape, strides, offset=0):
+    def numbers(values):
+        return b"(" + b"".join(b"K" + bytes([v]) for v in values) + b"t"
+    return (pickle_text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n((" + pickle_text("storage") + b"ctorch\n" +
+            storage.encode() + b"\n" + pickle_text(key) + pickle_text("cpu") + b"K" + bytes([n]) + b"tQK" + bytes([offset]) +
+            numbers(shape) + numbers(strides) + b"\x89ccollections\nOrderedDict\n)RtR")
+
+
+def checkpoints():
+    """Whole files, and pickles that fuzz_pickle puts an archive around: storages "0" and "1" of 24 bytes."""
+    folder = os.path.join(DATA, "checkpoints")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            yield name, f.read()
+    matrix = pickle_tensor("w", "FloatStorage", "0", 6, (2, 3), (3, 1))
+    several = (pickle_tensor("tied", "FloatStorage", "0", 6, (3,), (1,), 3) + pickle_tensor("d2t", "LongStorage", "1", 3, (3,), (1,)) +
+               pickle_tensor("t2d", "BoolStorage", "1", 24, (1, 24), (24, 1)))
+    yield "tensors", b"W\x80\x02}(" + matrix + several + b"u."
+    yield "nested", b"W\x80\x02}(" + pickle_text("lr") + b"G?\xb9\x99\x99\x99\x99\x99\x9a" + pickle_text("state_dict") + \
+        b"ccollections\nOrderedDict\n)R(" + several + b"u}" + pickle_text("_metadata") + b"Nsbu."
+    yield "memo", b"W\x80\x02}q\x00(" + pickle_text("l") + b"]q\x01(K\x01J\xff\xff\xff\xff\x8a\x02\x00\x80Nh\x01e" + matrix + \
+        pickle_text("t") + b"K\x01\x88\x86\x85r\x00\x01\x00\x00j\x00\x01\x00\x00\x86" + pickle_text("self") + b"h\x00u."
+    yield "frames", b"W\x80\x04\x95\x20\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01w\x94\x8c\x05torch\x8c\x04bool\x93" + matrix + b"u."
+    yield "evil", b"W\x80\x02cos\nsystem\n(X\x09\x00\x00\x00touch rantR."
+
+
 TEMPLATES = {
     "chatml": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m.content + '<|im_end|>' + '\\n' }}"
               "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
@@ -295,6 +325,8 @@ def main(out):
          enumerate([("BF16", 2), ("F16", 2), ("F8_E4M3", 1), ("F8_E5M2", 1), ("BOOL", 1), ("F64", 8), ("C64", 8)])]),
         200))
     put("safetensors", "empty", safetensors({}, 0))
+    for name, data in checkpoints():
+        put("pickle", name, data)
     for name, parts in folders():
         put("folder", name, *parts)
     for name, doc in tokenizer_jsons().items():

@@ -241,6 +241,8 @@ static void test_calls_of_wrong_arguments(void **state) {
     REFUSED(TENSOR(STORAGE "K\0K\6\x85K\1K\1\x86\x89}"), form); /* strides of another rank */
     REFUSED(TENSOR(STORAGE "K\0N\x85K\1\x85\x89}"), form);
     REFUSED(TENSOR(STORAGE "K\0\x88\x85K\1\x85\x89}"), form); /* a size that is true */
+    REFUSED(TENSOR(STORAGE "K\0\x8a\1\xff\x85K\1\x85\x89}"), form); /* -1 */
+    REFUSED(TENSOR(STORAGE "K\0J\xff\xff\xff\xff\x85K\1\x85\x89}"), form);
     REFUSED(TENSOR("(tQK\0K\6\x85K\1\x85\x89}"), storage);
     REFUSED(TENSOR("(U\6modulectorch\nFloatStorage\nU\1"
                    "0U\3cpuK\6tQK\0K\6\x85K\1\x85\x89}"),
