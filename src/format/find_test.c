@@ -71,6 +71,16 @@ static int caches_make(void **state) {
     linked("org--many-GGUF", "Many-F16.gguf", "g4");
     linked("org--many-GGUF", "Q6_K/Many-Q6_K-00001-of-00002.gguf", "g5");
     linked("org--many-GGUF", "Q6_K/Many-Q6_K-00002-of-00002.gguf", "g6");
+    file("hf/models--org--torch/refs/main", HASH);
+    linked("org--torch", "config.json", "c1");
+    linked("org--torch", "pytorch_model.bin", "w1");
+    file("hf/models--org--head/refs/main", HASH);
+    linked("org--head", "config.json", "c1");
+    linked("org--head", "medusa_lm_head.pt", "w1");
+    file("hf/models--org--heads/refs/main", HASH);
+    linked("org--heads", "config.json", "c1");
+    linked("org--heads", "one.pt", "w1");
+    linked("org--heads", "two.pt", "w1");
     file("hf/models--org--part/refs/main", HASH);
     file("hf/models--org--part/snapshots/" HASH "/config.json", "{}");
     file("hf/models--org--lost/refs/main", OTHER);
@@ -136,6 +146,9 @@ static void test_hugging_face(void **state) {
     found("org/many-GGUF:Many-BF16.gguf", "hf/models--org--many-GGUF/snapshots/" HASH "/Many-BF16.gguf");
     found("org/many-GGUF:Q6_K", "hf/models--org--many-GGUF/snapshots/" HASH "/Q6_K/Many-Q6_K-00001-of-00002.gguf");
     found("old", "hf/models--old/snapshots/" HASH "/old.gguf");
+    found("org/torch", "hf/models--org--torch/snapshots/" HASH);
+    found("org/head", "hf/models--org--head/snapshots/" HASH);
+    refused("org/heads", "neither a GGUF file nor config.json with model.safetensors or pytorch_model.bin");
     refused("org/many-GGUF", "several models have this name");
     refused("org/many-GGUF", "Many-Q8_0.gguf, ");
     refused("org/many-GGUF", "Many-Q6_K-00001-of-00002.gguf");
