@@ -12,12 +12,12 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 /* ---- lists --------------------------------------------------------------------------------------------------- */
 
 typedef struct list {
-    char items[400][120];
+    char items[400][600]; /* some name files of the checkout, wherever that lies */
     int n;
 } list;
 
 static void list_add(list *l, const char *text, size_t len) {
-    assert_true(l->n < 400 && len < 120);
+    assert_true(l->n < 400 && len < sizeof l->items[0]);
     memcpy(l->items[l->n], text, len);
     l->items[l->n++][len] = 0;
 }
@@ -224,7 +224,7 @@ static void test_examples_run(void **state) {
 /* ---- drafters -------------------------------------------------------------------------------------------------- */
 
 static const char *spec_of(const char *kind, const char *rest) {
-    static char spec[200];
+    static char spec[600];
     const bool model = strncmp(kind, "model", 5) == 0;
     snprintf(spec, sizeof spec, "%s%s%s", model ? "model:" : kind, model ? STORIES : "", rest);
     return spec;
@@ -232,7 +232,7 @@ static const char *spec_of(const char *kind, const char *rest) {
 
 /* Every key that the library knows is listed, and no other; of keys with words every word opens. */
 static void keys_check(const char *kind) {
-    char words[210];
+    char words[610];
     result r = command("draft", "-m", STORIES, "-p", "Once", "--draft", spec_of(kind, ",bogusbogus=1"));
     assert_int_equal(r.code, 2);
     list known = list_in(r.err, "it knows "), listed = {.n = 0};

@@ -298,7 +298,7 @@ static bool shown_command(const char *at, char out[4000], const char **end) {
         size_t i = 0, k = sizeof stand_in / sizeof *stand_in;
         while (!quoted && i < k && !text_starts(at, stand_in[i].is)) i++;
         if (!quoted && i < k) {
-            n += (size_t)sprintf(out + n, "%s", stand_in[i].used);
+            n += (size_t)sprintf(out + n, "'%s'", stand_in[i].used); /* a checkout may lie below any name */
             at += strlen(stand_in[i].is) - 1;
             continue;
         }
@@ -440,7 +440,7 @@ static void test_json(void **state) {
         const char *args[17] = {NULL}, *section = strstr(text, run[i][0]), *key;
         int n = 0;
         for (int k = 1; k < 16 && run[i][k]; k++) args[n++] = run[i][k];
-        if (strcmp(args[n - 1], "-o") == 0) args[n++] = path_of("made.gguf");
+        if (strcmp(args[n - 1], "-o") == 0) unlink(args[n++] = path_of("made.gguf"));
         args[n++] = "--json";
         assert_non_null(section);
         const char *next = strstr(section + 4, "\n##"), *end = next ? next : section + strlen(section);
