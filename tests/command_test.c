@@ -599,6 +599,29 @@ static void test_logits_to_a_device(void **state) {
     assert_true(S_ISLNK(st.st_mode));
 }
 
+/* One that is too small for a text is raised, which is said, and changes nothing of the text. */
+static void test_pool_rows(void **state) {
+    (void)state;
+    static const char says[] = "--pool-rows 1 is taken as 512";
+    result plain = command("run", STORIES, "Once upon a time", "-n", "12", "--temperature", "0");
+    result raised = command("run", STORIES, "Once upon a time", "-n", "12", "--temperature", "0", "--pool-rows", "1");
+    result quiet = command("run", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "1", "-q");
+    result enough = command("run", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "512");
+    result many = command("compare", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "1", "--context", "64", "--draft", "ngram");
+    assert_string_equal(plain.out, raised.out);
+    assert_non_null(strstr(raised.err, says));
+    assert_null(strstr(quiet.err, "--pool-rows"));
+    assert_null(strstr(enough.err, "--pool-rows"));
+    const char *first = strstr(many.err, "--pool-rows 1 is taken as 64");
+    assert_non_null(first); /* of two engines, once */
+    assert_null(strstr(first + 1, "--pool-rows"));
+    result_free(&plain);
+    result_free(&raised);
+    result_free(&quiet);
+    result_free(&enough);
+    result_free(&many);
+}
+
 static void test_logits_unwritable(void **state) {
     (void)state;
     refused(1, "/proc/nowhere/x.npy", "logits", "-m", STORIES, "-p", "a", "-o", "/proc/nowhere/x.npy");
@@ -675,6 +698,7 @@ int main(void) {
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_logits_to_a_device), cmocka_unit_test(test_logits_unwritable),
         cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_pool_rows),
         cmocka_unit_test(test_convert),
     };
     unsetenv("NO_COLOR");

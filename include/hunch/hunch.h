@@ -232,7 +232,8 @@ typedef struct hunch_engine_options {
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
                                   times the context, or parallel times where memory has no more. With fewer, sessions
-                                  wait or are preempted and recomputed: their text stays the same */
+                                  wait or are preempted and recomputed: their text stays the same. Fewer than
+                                  hunch_engine_context mean so many: one sequence always fits */
     bool no_prefix_reuse;      /* false: a prompt that begins like an earlier text starts behind the shared pages */
 } hunch_engine_options;
 
@@ -241,6 +242,7 @@ void hunch_engine_options_defaults(hunch_engine_options *o);
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err);
 /* Running sessions are cancelled. Of a session of a closed engine nothing may be called but hunch_session_close. */
 void hunch_engine_close(hunch_engine **e);
+int hunch_engine_context(const hunch_engine *e);                        /* rows a sequence may hold */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
 /* Empties what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs

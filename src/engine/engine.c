@@ -216,6 +216,10 @@ hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err) {
     return hn_fail(err, HUNCH_USAGE, "the engine is in the middle of a call: expected its callback to return first");
 }
 
+int hunch_engine_context(const hunch_engine *e) {
+    return e->context;
+}
+
 int hunch_engine_drafters(const hunch_engine *e) {
     return e->n_drafters;
 }

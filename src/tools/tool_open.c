@@ -127,6 +127,17 @@ hunch_lossy tool_lossy(const tool_options *o) {
     return (hunch_lossy){HUNCH_LOSSLESS, 0, 0};
 }
 
+/* A pool holds one text of a whole context at least. Said once, however many engines open. */
+static void pool_note(const hunch_engine *e, const tool_options *o) {
+    static bool said;
+    const int least = hunch_engine_context(e);
+    if (o->pool_rows == TOOL_UNSET || o->pool_rows >= least || said || tool_quiet)
+        return;
+    tool_message("--pool-rows %d is taken as %d: one text of the whole context always fits (a smaller --context needs fewer)",
+                 o->pool_rows, least);
+    said = true;
+}
+
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel) {
     hunch_engine_options eo;
@@ -149,7 +160,10 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
         eo.pool_rows = o->pool_rows;
     eo.no_prefix_reuse = o->no_prefix_reuse;
     hunch_error err = {0};
-    return hunch_engine_open(out, m, &eo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
+    if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    pool_note(*out, o);
+    return 0;
 }
 
 /* Below 2^53, so that readers of JSON that keep numbers as doubles can pass it back. */
