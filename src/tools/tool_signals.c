@@ -104,6 +104,7 @@ void tool_signals_begin(void) {
     struct sigaction page = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO}, alarm = {.sa_handler = on_time};
     reset_colour = tool_colors(TOOL_COLOR_AUTO, stdout);
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of a write, seen by tool_done */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not become so large */
     sigaction(SIGBUS, &page, NULL);
     sigaction(SIGALRM, &alarm, NULL);
     end_by(SIGINT, on_end);
