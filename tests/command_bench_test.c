@@ -261,7 +261,7 @@ static void test_requests(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    refused(2, "one of --json and --csv", "bench", "-m", STORIES, "--json", "--csv");
+    refused(2, "one of --json, --csv and --svg", "bench", "-m", STORIES, "--json", "--csv");
     refused(2, "no pass", "bench", "-m", STORIES, "--contexts", "5000");
     refused(2, "give one", "bench", "-m", STORIES, "--profile", "--requests");
     refused(2, "leave it out", "bench", "-m", "it", "--machine");

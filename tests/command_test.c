@@ -660,8 +660,8 @@ static void test_convert(void **state) {
     assert_string_equal(text_of(a, "text"), text_of(b, "text"));
     json_decref(a);
     json_decref(b);
-    refused(3, "/proc/nowhere", "convert", "-m", "/proc/nowhere", "-o", converted);
-    refused(2, "folder", "convert", "-m", STORIES, "-o", converted);
+    refused(3, "/proc/nowhere", "convert", "-m", "/proc/nowhere", "-o", converted, "--force");
+    refused(2, "folder", "convert", "-m", STORIES, "-o", converted, "--force");
     refused(2, "-o", "convert", "-m", STORIES_HF);
 }
 

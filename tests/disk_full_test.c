@@ -30,7 +30,7 @@ static void check_refused(const char *const *args, int code, const char *says) {
 
 /* All that writes a file that somebody named. */
 static void check_all(const char *says) {
-    const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", made, NULL};
+    const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", made, "--force", NULL};
     const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once upon a time there was a little girl", "-o", made, NULL};
     const char *const draft[] = {"draft", "-m", STORIES, "--draft", "model:" STORIES, "-p", "Once upon", "-o", made, NULL};
     const char *const *const all[] = {convert, logits, draft};

@@ -233,6 +233,32 @@ static void test_convert(void **state) {
     }
 }
 
+/* ---- which files ----------------------------------------------------------------------------------------------------------- */
+
+static void file_take(void *digest, const char *file) {
+    digest_add(digest, file, strlen(file));
+}
+
+static void use_take(void *digest, const char *file, hunch_file_use use) {
+    digest_add(digest, file, strlen(file));
+    digest_add(digest, &use, sizeof use);
+}
+
+static hunch_status files_life(const void *what, uint64_t *digest, hunch_error *err) {
+    const hunch_status st = hunch_model_files(what, file_take, digest, err);
+    return st ? st : hunch_draft_files("cache:/a,dynamic=/b,save=/c", use_take, digest, err);
+}
+
+static void test_files(void **state) {
+    (void)state;
+    static const char *const names[] = {"models/stories260K/hf", "models/stories260K/stories260K.f32.gguf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = data_path(names[i]);
+        faults_break_both(path, files_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2); /* heads are let go for speed alone */
+        faults_break_both(path, files_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+    }
+}
+
 /* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status meter_life(const void *what, uint64_t *digest, hunch_error *err) {
@@ -259,6 +285,6 @@ int main(void) {
         cmocka_unit_test(test_parts),    cmocka_unit_test(test_folder_with_tokenizer),
         cmocka_unit_test(test_text),     cmocka_unit_test(test_template),
         cmocka_unit_test(test_text_only), cmocka_unit_test(test_inspect),
-        cmocka_unit_test(test_convert),  cmocka_unit_test(test_meter)};
+        cmocka_unit_test(test_convert), cmocka_unit_test(test_files),  cmocka_unit_test(test_meter)};
     return cmocka_run_group_tests(tests, faults_setup, faults_teardown);
 }

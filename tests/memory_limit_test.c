@@ -15,7 +15,7 @@ static const char *const jobs[][16] = {
     {"inspect", STORIES_HF, "--json"},
     {"tokenize", "-m", STORIES_HF, "-p", "Once upon a time", "--json"},
     {"score", "-m", STORIES, "-p", "Once upon a time there was", "--json"},
-    {"convert", "-m", STORIES_HF, "-o", NULL, "--json"},
+    {"convert", "-m", STORIES_HF, "--force", "-o", NULL, "--json"},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 

@@ -6,7 +6,7 @@
 
 /* What writes a file that somebody named; -o is its last argument. */
 static const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once", "-o", NULL};
-static const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", NULL};
+static const char *const convert[] = {"convert", "-m", STORIES_HF, "--force", "-o", NULL};
 static const struct {
     const char *const *args;
     const char *magic;

@@ -89,6 +89,16 @@ const char *hunch_nearest(const char *word, const char *const *names, size_t n);
  * HUNCH_FAILED (a folder, links that lead nowhere), HUNCH_NO_MEMORY. */
 hunch_status hunch_file_place(const char *path, char **place, hunch_error *err);
 
+/* For programs that write files: what they must not write over. Names are valid during the call; compare what they lead to, not how
+ * they are spelt. Of a model the files that hunch_model_open reads: the parts of a split GGUF file; of a folder its weights, JSON
+ * and chat template. Errors: as hunch_model_open. */
+hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
+typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MODEL } hunch_file_use; /* MODEL: for hunch_model_files */
+/* What a drafter's SPEC names. A file that it begins with and writes again (cache,dynamic=F,save=F) is only written. Errors:
+ * HUNCH_USAGE, HUNCH_NO_MEMORY. */
+hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
+                               hunch_error *err);
+
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {
@@ -430,7 +440,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
  * a tensor is read. path: as of hunch_model_open. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
 /* Writes a Hugging Face folder as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
- * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. */
+ * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. A file that is there
+ * is replaced, one of the folder's own too: hunch_model_files says which those are. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, saying how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/plain_locale.h"
@@ -222,4 +223,31 @@ void hn_drafter_close(hn_drafter *d) {
     if (d->ops) d->ops->close(d);
     hn_free(d->name);
     memset(d, 0, sizeof *d);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+typedef void (*file_taker)(void *user, const char *file, hunch_file_use use);
+
+static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_error *err) {
+    const hn_drafter_ops *ops = NULL;
+    hunch_status st = kind_find(s, &ops, err);
+    if (st) return st;
+    const char *read = ops->reads ? spec_value(s, ops->reads) : NULL, *written = ops->writes ? spec_value(s, ops->writes) : NULL;
+    if (s->path) each(user, s->path, ops->path_is_model ? HUNCH_FILE_MODEL : HUNCH_FILE_READ);
+    if (written) each(user, written, HUNCH_FILE_WRITTEN);
+    /* one that it goes on with loses nothing: what it held is in what is written */
+    if (read && !(written && hn_same_file(read, written))) each(user, read, HUNCH_FILE_READ);
+    return HUNCH_OK;
+}
+
+hunch_status hn_drafter_files(const char *spec, file_taker each, void *user, hunch_error *err) {
+    hn_spec s;
+    for (int i = 0; i < N_BY_ENGINE; i++)
+        if (!strcmp(BY_ENGINE[i], spec)) return HUNCH_OK;
+    hunch_status st = hn_spec_parse(&s, spec, err);
+    if (st) return st;
+    st = spec_files(&s, each, user, err);
+    hn_spec_fini(&s);
+    return st;
 }

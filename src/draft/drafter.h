@@ -129,6 +129,10 @@ typedef struct hn_needs {      /* what open asks the engine for */
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
+    /* What it does with files: PATH is a model or a file that is read; the keys whose values are files that it reads and writes
+     * (NULL: none). */
+    bool path_is_model;
+    const char *reads, *writes;
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
@@ -163,6 +167,10 @@ struct hn_drafter {
     char *name;    /* the spec's text */
     hn_needs needs;
 };
+
+/* See hunch_draft_files. Opens nothing. */
+hunch_status hn_drafter_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
+                              hunch_error *err);
 
 /* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE listing those there are. */
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,

@@ -404,6 +404,7 @@ static int model_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 const hn_drafter_ops hn_drafter_model = {
     .name = "model",
+    .path_is_model = true,
     .open = model_open,
     .attach = model_attach,
     .begin = model_begin,

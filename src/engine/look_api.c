@@ -169,6 +169,19 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     return st;
 }
 
+hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+    hn_source *src;
+    hunch_status st = hn_source_open(&src, path, err);
+    if (!st) st = hn_source_files(src, each, user, err);
+    hn_source_close(&src);
+    return st;
+}
+
+hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
+                               hunch_error *err) {
+    return hn_drafter_files(spec, each, user, err);
+}
+
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
     return hn_convert(folder, out_path, err);
 }

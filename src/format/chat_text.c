@@ -30,7 +30,7 @@ static const json_t *listed(const json_t *said, hn_chat_use use) {
 }
 
 static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text, size_t *len, hunch_error *err) {
-    char *path = hn_path_join(hn_source_path(s), "chat_template.jinja");
+    char *path = hn_path_join(hn_source_path(s), HN_CHAT_FILE);
     if (!path) return hn_fail_memory(err, "a path", strlen(hn_source_path(s)));
     bool file;
     hunch_status st = hn_file_look(path, &file, err);

@@ -190,6 +190,24 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     return status == HUNCH_OK ? file_read(s, path, err) : status;
 }
 
+hunch_status hn_hf_files(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+    const char *names[HN_HF_DOCUMENTS + 3] = {"model.safetensors.index.json", "pytorch_model.bin.index.json", HN_CHAT_FILE};
+    hunch_status status = HUNCH_OK;
+    for (int i = 0; i < HN_HF_DOCUMENTS; i++)
+        names[i + 3] = HF_DOCUMENTS[i].name;
+    for (size_t i = 0; i < sizeof names / sizeof *names && status == HUNCH_OK; i++) {
+        char *path = hn_path_join(folder, names[i]);
+        if (path == NULL)
+            return hn_fail_memory(err, "a path", strlen(folder) + strlen(names[i]) + 2);
+        bool is_file;
+        status = hn_file_look(path, &is_file, err);
+        if (is_file)
+            each(user, path);
+        hn_free(path);
+    }
+    return status;
+}
+
 /* ---- config.json ------------------------------------------------------------------------------------------------ */
 
 const json_t *hn_source_json(const hn_source *s, const char *file_name) {

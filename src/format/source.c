@@ -188,6 +188,12 @@ hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
+hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+    for (size_t i = 0; i < s->n_files; i++)
+        each(user, s->files[i].path);
+    return s->kind == HN_SOURCE_HF ? hn_hf_files(s->path, each, user, err) : HUNCH_OK;
+}
+
 /* ---- tensors ------------------------------------------------------------------------------------------------ */
 
 hn_source_kind hn_source_get_kind(const hn_source *s) {

@@ -43,6 +43,10 @@ hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error 
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
 void hn_source_close(hn_source **s);
 
+/* Calls each for every file that the model is made of: the mapped ones, and what lies beside them in a folder that is read for a
+ * model (JSON, index, chat template). HUNCH_FAILED: it cannot be known whether one is there. */
+hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user, hunch_error *err);
+
 hn_source_kind hn_source_get_kind(const hn_source *s);
 const char *hn_source_path(const hn_source *s);
 size_t hn_source_tensor_count(const hn_source *s);
@@ -98,6 +102,7 @@ const json_t *hn_source_config(const hn_source *s, const char *path);
 typedef enum hn_chat_use { HN_CHAT_DEFAULT, HN_CHAT_TOOLS } hn_chat_use;
 #define HN_CHAT_KEY "tokenizer.chat_template"
 #define HN_CHAT_TOOLS_KEY "tokenizer.chat_template.tool_use"
+#define HN_CHAT_FILE "chat_template.jinja" /* of a folder */
 hunch_status hn_source_chat_template(const hn_source *s, hn_chat_use use, char **text, size_t *len, hunch_error *err);
 
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */

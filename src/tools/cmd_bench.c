@@ -12,10 +12,12 @@
 
 static int wrong_flags(const bench *b) {
     const tool_options *o = &b->o;
-    const bool json = o->json_to && !o->json_to[1] && *o->json_to == '-';
-    const bool csv = o->csv_to && !o->csv_to[1] && *o->csv_to == '-';
-    if (json && csv)
-        return tool_usage("bench: give one of --json and --csv on standard output, or --json=FILE");
+    const char *const to[] = {o->json_to, o->csv_to, o->svg};
+    int standard = 0;
+    for (int i = 0; i < 3; i++)
+        standard += to[i] && tool_is_standard(to[i]);
+    if (standard > 1)
+        return tool_usage("bench: give one of --json, --csv and --svg on standard output, or --json=FILE");
     if (o->machine + o->profile + o->requests > 1)
         return tool_usage("bench: --machine, --profile and --requests are different measurements: give one");
     if (o->svg && (o->machine || o->profile || o->requests))

@@ -165,6 +165,8 @@ static int look_run(look *l) {
         return tool_failed(&err);
     if (l->logits && (code = logits_write(l)))
         return code;
+    if (l->logits && tool_is_standard(l->o.output)) /* they alone */
+        return HUNCH_OK;
     return l->o.json ? result_json(&l->result) : result_print(l);
 }
 

@@ -208,7 +208,7 @@ static void bench_csv(const bench *b, FILE *f) {
 /* ---- where to ---------------------------------------------------------------------------------------------------- */
 
 static bool is_stdout(const char *to) {
-    return to && strcmp(to, "-") == 0;
+    return to && tool_is_standard(to);
 }
 
 static int json_file(const bench *b, const char *path) {
@@ -261,7 +261,7 @@ int bench_files(const bench *b) {
         return code ? code : tool_print_json(bench_json(b));
     if (is_stdout(b->o.csv_to))
         bench_csv(b, stdout);
-    else
+    else if (!is_stdout(b->o.svg))
         return bench_table(b);
     return tool_done(HUNCH_OK);
 }

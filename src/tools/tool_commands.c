@@ -96,7 +96,8 @@ const tool_command tool_commands[] = {
      {{"Perplexity of a file.", "hunch score model.gguf -f article.txt"}},
      tool_score},
     {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored", "FOLDER -o FILE.gguf",
-     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all.", {"FOLDER"},
+     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all; one that was there before is "
+     "replaced with --force alone.", {"FOLDER"},
      {{"One file of a folder.", "hunch convert folder -o out.gguf"}},
      tool_convert},
     {TOOL_HELP, "help", "about hunch, a command or a topic", "[COMMAND | TOPIC]",

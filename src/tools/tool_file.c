@@ -15,14 +15,25 @@ static int file_failed(const tool_file *f, int error) {
 
 int tool_file_place(char **place, char **partial, const char *path) {
     hunch_error err = {0};
-    *partial = NULL;
-    if (hunch_file_place(path, place, &err) != HUNCH_OK)
+    const bool standard = tool_is_standard(path);
+    *partial = *place = NULL;
+    if (!standard && hunch_file_place(path, place, &err) != HUNCH_OK)
         return tool_failed(&err);
-    const char *name = *place ? *place : path;
-    *partial = tool_alloc(strlen(name) + sizeof ".partial", 1);
-    sprintf(*partial, "%s%s", name, *place ? ".partial" : "");
+    const char *name = *place ? *place : standard ? "standard output" : path;
+    *partial = tool_alloc(strlen(name) + sizeof TOOL_PARTIAL, 1);
+    sprintf(*partial, "%s%s", name, *place ? TOOL_PARTIAL : "");
     tool_signals_remove(*place ? *partial : NULL);
     return 0;
+}
+
+/* Standard output has a descriptor of its own: a socket cannot be opened by name. */
+static FILE *standard_open(void) {
+    fflush(stdout);
+    const int fd = dup(STDOUT_FILENO);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (!f && fd >= 0)
+        close(fd);
+    return f;
 }
 
 int tool_file_begin(tool_file *f, const char *path) {
@@ -32,7 +43,7 @@ int tool_file_begin(tool_file *f, const char *path) {
         return code;
     if (f->place)
         unlink(f->partial); /* of an earlier process; a link there would lead to somebody's file */
-    f->file = fopen(f->partial, f->place ? "wbx" : "ab");
+    f->file = tool_is_standard(path) ? standard_open() : fopen(f->partial, f->place ? "wbx" : "ab");
     struct stat old;
     if (f->file && f->place && stat(f->place, &old) == 0)
         fchmod(fileno(f->file), old.st_mode & 0777); /* who may read it stays */

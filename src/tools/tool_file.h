@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_file.h - files that a command writes: they are FILE.partial until they are whole, FILE being what links lead to. Devices,
- * pipes and what is open already are written as they are: a file that took their name would be in their place. */
+ * pipes and what is open already are written as they are: a file that took their name would be in their place. "-" is standard
+ * output. */
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
 #include "tool_output.h"
+
+#define TOOL_PARTIAL ".partial"
 
 typedef struct tool_file {
     FILE *file;

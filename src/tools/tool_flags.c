@@ -48,7 +48,8 @@ const tool_flag tool_flags[] = {
     {"--template-arg", NULL, TOOL_TEXTS, AT(template_args), GENERATES, READ, 0, 0, NULL, "K=V", "a variable of the chat template, such as enable_thinking=false; V is JSON, else a text (repeatable)"},
     {"--tools", NULL, TOOL_TEXT, AT(chat_tools_file), GENERATES, READ, 0, 0, NULL, "FILE", "tools that the template tells the model of: a JSON array, in OpenAI's shape as a rule"},
     {"--system", NULL, TOOL_TEXT, AT(system), TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the system message of the conversation"},
-    {"--output", "-o", TOOL_TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, OUTPUT | TOOL_BASIC, 0, 0, NULL, "FILE", "the file to write"},
+    {"--output", "-o", TOOL_TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, OUTPUT | TOOL_BASIC, 0, 0, NULL, "FILE", "the file to write; - is standard output"},
+    {"--force", NULL, TOOL_SWITCH, AT(force), TOOL_CONVERT, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "replace a file that is there"},
     {"-n", NULL, TOOL_INT, AT(n), GENERATES, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
     {"--ignore-eos", NULL, TOOL_SWITCH, AT(ignore_eos), GENERATES, ANSWER, 0, 0, NULL, NULL, "do not stop at the end-of-sequence token"},
     {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT", "end the text before TEXT (repeatable)"},
@@ -127,6 +128,10 @@ const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command) 
             return f;
     }
     return NULL;
+}
+
+bool tool_flag_writes(const tool_flag *f) {
+    return f->value && strstr(f->value, "FILE") && (f->group & ~(unsigned)TOOL_BASIC) == OUTPUT;
 }
 
 const char *tool_flag_near(const char *name, unsigned command) {

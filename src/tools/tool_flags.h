@@ -35,7 +35,8 @@ typedef struct tool_flag {
     unsigned group;             /* index in tool_groups, | TOOL_BASIC */
     double min, max;            /* of numbers */
     const char *const *choices; /* TOOL_CHOICE: accepted words, then NULL; "default" is what no flag means, and no word */
-    /* What the value is called: FILE and MODEL are paths, SPEC a drafter, LEVEL an instruction level; NULL: it takes none. */
+    /* What the value is called: MODEL, FOLDER and FILE are paths (read, or of the group Output written: tool_guard.h), SPEC a
+     * drafter, LEVEL an instruction level; NULL: it takes none. */
     const char *value, *help;
 } tool_flag;
 
@@ -46,6 +47,7 @@ extern const char *const tool_kv_names[], *const tool_verify_names[]; /* in the 
 
 /* The flag that the first len bytes of name are, NULL: this command has none of that name. */
 const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command);
+bool tool_flag_writes(const tool_flag *f);                             /* is its value a file that is written? */
 const char *tool_flag_near(const char *name, unsigned command); /* the nearest name, NULL: none is near */
 /* "a, b or c" of the words of a choice. Returns out. */
 char *tool_choices_text(const tool_flag *f, char *out, size_t size);

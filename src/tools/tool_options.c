@@ -4,6 +4,7 @@
 #include "tool_options.h"
 
 #include "tool_flags.h"
+#include "tool_guard.h"
 #include "tool_help.h"
 
 #include <inttypes.h>
@@ -260,6 +261,8 @@ static int contradictions(const tool_options *o, const tool_command *c) {
                                                : NULL;
     if (code < 0 && o->raw && shaped)
         code = tool_usage("%s: --raw uses no template and contradicts %s", c->name, shaped);
+    if (code < 0 && o->output && tool_is_standard(o->output) && o->json)
+        code = tool_usage("%s: -o - and --json would both write to standard output: give one", c->name);
     return code;
 }
 
@@ -275,11 +278,14 @@ static int arguments_parse(tool_options *o, const tool_command *c, int argc, cha
         }
     }
     int code = arguments_place(o, c, &w);
-    return code < 0 ? contradictions(o, c) : code;
+    if (code < 0)
+        code = contradictions(o, c);
+    return code < 0 ? tool_guard(o, c) : code;
 }
 
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv) {
     options_clear(o);
+    o->command = command;
     int code = arguments_parse(o, tool_command_find(command), argc, argv);
     if (code >= 0)
         tool_options_fini(o);

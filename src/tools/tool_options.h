@@ -35,16 +35,17 @@ typedef struct tool_options {
     tool_ints rows, contexts;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse, machine, profile,
-        requests, quick, quiet, list;
+        requests, quick, quiet, list, force;
     int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
     double lossy_typical[2];
+    unsigned command; /* whose they are */
 } tool_options;
 
-/* Parses argv[1..] and refuses flags that contradict each other. Returns -1 to go on, else the exit code at which the
+/* Parses argv[1..] and refuses flags that contradict each other, and a file to write that is one to read (tool_guard.h). Returns -1 to go on, else the exit code at which the
  * command ends: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);
 void tool_options_fini(tool_options *o);

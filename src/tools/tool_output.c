@@ -93,6 +93,10 @@ void *tool_grow(void *p, size_t *cap, size_t need, size_t size) {
 
 static int write_error; /* errno of the first flush that failed */
 
+bool tool_is_standard(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
 bool tool_flush(void) {
     if (fflush(stdout) != 0 && !write_error)
         write_error = errno;

@@ -35,6 +35,7 @@ void *tool_json_alloc(size_t size);
 
 /* ---- standard output ---- */
 
+bool tool_is_standard(const char *path); /* "-": standard input or output, whatever a file is called */
 bool tool_flush(void); /* what was written so far; false once standard output has failed */
 /* Flushes standard output. `code` if all was written, else HUNCH_FAILED with a message (none for a closed pipe). */
 int tool_done(int code);

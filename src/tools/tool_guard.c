@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_guard.c - see tool_guard.h. Files are told apart by device and inode; only regular ones can be lost. */
+#include "tool_guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tool_file.h"
+#include "tool_flags.h"
+#include "tool_open.h"
+
+typedef struct identity {
+    bool known;
+    dev_t device;
+    ino_t node;
+} identity;
+
+typedef struct written {
+    const char *flag;
+    char *path, *place;    /* place: path with its links followed; NULL: written as it is */
+    identity file, partial, folder; /* file, partial: unknown where there is none */
+} written;
+
+typedef struct guard {
+    const tool_options *o;
+    const tool_command *c;
+    tool_method method; /* all drafters that are named */
+    written *items;
+    size_t n, cap;
+    const char *reader; /* whose files are being looked at */
+    int code;           /* -1: no clash so far */
+} guard;
+
+static identity identity_of(const char *path, mode_t kind) {
+    struct stat st;
+    if (stat(path, &st) != 0 || (st.st_mode & S_IFMT) != kind)
+        return (identity){0};
+    return (identity){true, st.st_dev, st.st_ino};
+}
+
+static bool same(identity a, identity b) {
+    return a.known && b.known && a.device == b.device && a.node == b.node;
+}
+
+/* ---- what is written --------------------------------------------------------------------------------------------- */
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Where a file can lie: what keeps it from being written there is said by whoever opens it. */
+static void places_find(written *w) {
+    w->file = identity_of(w->path, S_IFREG);
+    if (hunch_file_place(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
+        return;
+    char *name = tool_alloc(strlen(w->place) + sizeof TOOL_PARTIAL, 1);
+    strcat(strcpy(name, w->place), TOOL_PARTIAL);
+    w->partial = identity_of(name, S_IFREG);
+    strcpy(name, w->place);
+    name[base_of(name) - name] = 0;
+    w->folder = identity_of(*name ? name : ".", S_IFDIR);
+    free(name);
+}
+
+static bool same_place(const written *a, const written *b) {
+    if (!a->place || !b->place)
+        return false;
+    if (a->file.known || b->file.known)
+        return same(a->file, b->file);
+    return same(a->folder, b->folder) && strcmp(base_of(a->place), base_of(b->place)) == 0;
+}
+
+static void written_add(guard *g, const char *flag, const char *path) {
+    g->items = tool_grow(g->items, &g->cap, g->n + 1, sizeof *g->items);
+    written *w = &g->items[g->n++];
+    const char *name = tool_is_standard(path) ? "/dev/stdout" : path;
+    *w = (written){.flag = flag, .path = strcpy(tool_alloc(strlen(name) + 1, 1), name)};
+    places_find(w);
+    for (written *other = g->items; other < w && g->code < 0; other++)
+        if (same_place(other, w))
+            g->code = tool_usage("%s: %s %s and %s %s are one file: expected two", g->c->name, other->flag, other->path,
+                                 w->flag, w->path);
+}
+
+static void spec_written(void *user, const char *file, hunch_file_use use) {
+    if (use == HUNCH_FILE_WRITTEN)
+        written_add(user, "--draft: save", file);
+}
+
+/* ---- what is read ------------------------------------------------------------------------------------------------ */
+
+static void read_check(void *user, const char *file) {
+    guard *g = user;
+    const identity id = identity_of(tool_is_standard(file) ? "/dev/stdin" : file, S_IFREG);
+    for (const written *w = g->items; w < g->items + g->n && g->code < 0; w++) {
+        const bool partial = same(id, w->partial);
+        if (partial || same(id, w->file))
+            g->code = tool_usage("%s: %s %s%s would be written over a file that the command reads (%s): expected another",
+                                 g->c->name, w->flag, w->path, partial ? ", " TOOL_PARTIAL " at first," : "", g->reader);
+    }
+}
+
+static void taken(guard *g, hunch_status status, const hunch_error *err) {
+    if (status != HUNCH_OK && g->code < 0)
+        g->code = tool_failed(err);
+}
+
+static void model_check(guard *g, const char *model) {
+    hunch_error err = {0};
+    taken(g, hunch_model_files(model, read_check, g, &err), &err);
+}
+
+static void spec_read(void *user, const char *file, hunch_file_use use) {
+    if (use == HUNCH_FILE_READ)
+        read_check(user, file);
+    else if (use == HUNCH_FILE_MODEL)
+        model_check(user, file);
+}
+
+static bool is_called(const tool_flag *f, const char *value) {
+    return f->value && strcmp(f->value, value) == 0;
+}
+
+/* As most say it. */
+static const char *flag_text(const tool_flag *f) {
+    return f->alias && strlen(f->alias) == 2 ? f->alias : f->name;
+}
+
+/* Is standard input the prompt? */
+static bool input_is_read(const guard *g) {
+    const tool_options *o = g->o;
+    if (g->c->bit == TOOL_CHAT || (o->prompt && tool_is_standard(o->prompt)))
+        return true;
+    return tool_flag_find("--prompt", strlen("--prompt"), g->c->bit) && !o->prompt && !o->file && !o->tokens_file;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+typedef void (*flag_taker)(guard *g, const tool_flag *f, const char *value);
+
+static void flags_each(guard *g, flag_taker take) {
+    for (const tool_flag *f = tool_flags; f < tool_flags + tool_n_flags && g->code < 0; f++) {
+        const bool text = (f->kind == TOOL_TEXT || f->kind == TOOL_PLACE) && (f->commands & g->c->bit);
+        const char *value = text ? *(const char *const *)(const void *)((const char *)g->o + f->at) : NULL;
+        if (value)
+            take(g, f, value);
+    }
+}
+
+static void specs_each(guard *g, void (*each)(void *user, const char *file, hunch_file_use use)) {
+    hunch_error err = {0};
+    for (int i = 0; i < g->method.n_drafts && g->code < 0; i++)
+        taken(g, hunch_draft_files(g->method.drafts[i], each, g, &err), &err);
+}
+
+static void flag_written(guard *g, const tool_flag *f, const char *value) {
+    if (tool_flag_writes(f))
+        written_add(g, flag_text(f), value);
+}
+
+static void flag_read(guard *g, const tool_flag *f, const char *value) {
+    g->reader = flag_text(f);
+    if (is_called(f, "MODEL") || is_called(f, "FOLDER"))
+        model_check(g, value);
+    else if (is_called(f, "FILE") && !tool_flag_writes(f))
+        read_check(g, value);
+}
+
+/* What is not there yet is none of the files that are read: heads of models are looked at only where something may be lost. */
+static bool may_clash(const guard *g) {
+    for (const written *w = g->items; w < g->items + g->n; w++)
+        if (w->file.known || w->partial.known)
+            return true;
+    return false;
+}
+
+static void all_read(guard *g) {
+    flags_each(g, flag_read);
+    g->reader = "--draft";
+    specs_each(g, spec_read);
+    g->reader = "standard input";
+    if (input_is_read(g))
+        read_check(g, "-");
+}
+
+int tool_guard(const tool_options *o, const tool_command *c) {
+    guard g = {.o = o, .c = c, .code = -1};
+    if (o->drafts.n)
+        tool_method_init(&g.method, o->drafts.items, o->drafts.n);
+    flags_each(&g, flag_written);
+    specs_each(&g, spec_written);
+    if (g.code < 0 && may_clash(&g))
+        all_read(&g);
+    for (written *w = g.items; w < g.items + g.n; w++) {
+        free(w->path);
+        hunch_free(w->place);
+    }
+    free(g.items);
+    tool_method_fini(&g.method);
+    return g.code;
+}
