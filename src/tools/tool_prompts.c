@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool_open.h"
@@ -48,29 +49,54 @@ static int file_failed(const char *path, int error) {
     return HUNCH_FAILED;
 }
 
-int tool_file_read(const char *path, char **data, size_t *len) {
-    bool standard = strcmp(path, "-") == 0;
+static bool holds_rows(const char *path, const char *text);
+
+/* -1 to go on with so many bytes; *most grows where they are rows, of which each is a text of its own. An endless input (a device,
+ * a pipe) would take all memory before anything else could be said of it. */
+static int amount_check(const char *path, const char *begin, size_t len, size_t *most) {
+    if (len > *most && *most < TOOL_MOST_FILE && holds_rows(path, begin))
+        *most = TOOL_MOST_FILE;
+    if (len <= *most)
+        return -1;
+    const char *name = tool_is_standard(path) ? "standard input" : path;
+    if (*most < TOOL_MOST_FILE)
+        return tool_usage("%s: more than %zu MiB, a text that no context holds: cut it, or read it in windows with hunch score", name,
+                          *most >> 20);
+    return tool_usage("%s: more than %zu MiB, expected no more in one file: give it in parts", name, *most >> 20);
+}
+
+static int file_read(const char *path, size_t most, char **data, size_t *len) {
+    bool standard = tool_is_standard(path);
     FILE *f = standard ? stdin : fopen(path, "rb");
     if (!f)
         return file_failed(path, errno);
     char *buffer = NULL;
-    size_t cap = 0, n = 0, got;
-    do {
+    size_t cap = 0, n = 0, got = 1;
+    struct stat st;
+    int code = -1;
+    if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > TOOL_MOST_FILE) /* known before it is read */
+        code = amount_check(path, "", (size_t)st.st_size, &most);
+    while (got > 0 && code < 0) {
         buffer = tool_grow(buffer, &cap, n + 65536 + 1, 1);
         got = fread(buffer + n, 1, 65536, f);
         n += got;
-    } while (got > 0);
+        buffer[n] = 0;
+        code = amount_check(path, buffer, n, &most);
+    }
     int error = ferror(f) ? errno : 0;
     if (!standard)
         fclose(f);
-    if (error) {
+    if (error || code >= 0) {
         free(buffer);
-        return file_failed(path, error);
+        return error ? file_failed(path, error) : code;
     }
-    buffer[n] = 0;
     *data = buffer;
     *len = n;
     return 0;
+}
+
+int tool_file_read(const char *path, char **data, size_t *len) {
+    return file_read(path, TOOL_MOST_FILE, data, len);
 }
 
 int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out) {
@@ -243,7 +269,7 @@ static bool holds_rows(const char *path, const char *text) {
 /* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
 static int source_choose(const tool_options *o, const char **file) {
     int given = (o->prompt != NULL) + (o->file != NULL) + (o->tokens_file != NULL);
-    *file = o->file ? o->file : o->prompt && strcmp(o->prompt, "-") == 0 ? "-" : NULL;
+    *file = o->file ? o->file : o->prompt && tool_is_standard(o->prompt) ? "-" : NULL;
     if (given > 1)
         return tool_usage("several prompts: give one of TEXT (-p), -f FILE and --prompt-tokens FILE");
     if (given == 1)
@@ -266,8 +292,9 @@ int tool_text_read(tool_prompt *p, const tool_options *o) {
     if (o->tokens_file)
         return tool_tokens_read(o->tokens_file, &p->ids, &p->n_ids);
     if (p->path) {
-        code = tool_file_read(p->path, &p->text, &p->len);
-        if (strcmp(p->path, "-") == 0)
+        const bool in_windows = o->command & (TOOL_SCORE | TOOL_TOKENIZE); /* of any length */
+        code = file_read(p->path, in_windows ? TOOL_MOST_FILE : TOOL_MOST_TEXT, &p->text, &p->len);
+        if (tool_is_standard(p->path))
             p->path = "standard input";
         if (!code && p->len == 0 && !o->file && !o->prompt)
             code = tool_usage("no prompt: standard input is empty; give TEXT, -f FILE or --prompt-tokens FILE");

@@ -31,7 +31,11 @@ typedef struct tool_prompts {
     size_t n, cap;
 } tool_prompts;
 
-/* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED. */
+/* Bytes of a text that one context shall hold, far above any that does; and of any file that is read whole. */
+enum { TOOL_MOST_TEXT = 64 << 20, TOOL_MOST_FILE = 1 << 30 };
+
+/* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED; more than
+ * TOOL_MOST_FILE: HUNCH_USAGE. */
 int tool_file_read(const char *path, char **data, size_t *len);
 /* The JSON of a file, read with these flags of jansson. Not JSON: HUNCH_USAGE, with the line and `wrong`. */
 int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out);
