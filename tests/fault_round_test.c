@@ -57,6 +57,7 @@ static hunch_request request_of(const scene *s, int i) {
     r.prediction = prediction;
     r.n_prediction = sizeof prediction / sizeof *prediction;
     r.logprobs = s->rich;
+    r.top_logprobs = s->rich ? 5 : 0;
     r.stop = s->rich ? stops : NULL;
     r.n_stop = s->rich ? 2 : 0;
     return r;

@@ -43,6 +43,7 @@ static hunch_status whole_life(const char *path, bool mapped, hunch_error *err) 
         r.prediction = prompt;
         r.n_prediction = sizeof prompt / sizeof *prompt;
         r.logprobs = true;
+        r.top_logprobs = 3;
         r.sampling.repetition_penalty = 1.2;
         r.stop = stops;
         r.n_stop = strstr(path, "gguf") ? 1 : 0; /* the folder has no tokenizer */

@@ -317,6 +317,13 @@ typedef struct hunch_output {
     hunch_finish finish;       /* HUNCH_RUNNING, or how the session has ended: then this is the last call */
 } hunch_output;
 
+/* A token, and the natural log of its probability under softmax(logits) before any processing. */
+typedef struct hunch_logprob {
+    hunch_token token;
+    float logprob;
+} hunch_logprob;
+enum { HUNCH_MOST_TOP_LOGPROBS = 100 };
+
 struct hunch_round_report;
 typedef struct hunch_request {
     const hunch_token *prompt; /* copied; at least one token */
@@ -329,6 +336,7 @@ typedef struct hunch_request {
     const hunch_token *prediction; /* what the caller expects the answer to be like, for `prediction` drafters; copied */
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */
+    int top_logprobs;          /* keep those of so many likeliest tokens in the place of each, too (and `logprobs`); 0: none */
     /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
@@ -397,6 +405,8 @@ typedef struct hunch_session_state {
     uint64_t n_restored;        /* prompt rows that a shared prefix gave; of n_prefilled */
     uint64_t preempted;         /* times its rows were given up and computed again */
     const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless asked for */
+    const hunch_logprob *top_logprobs; /* [n_tokens][n_top_logprobs], likeliest first, equal ones by their ids; NULL likewise */
+    int n_top_logprobs;         /* as asked for, but at most the vocabulary */
     hunch_lossy lossy;          /* the rule that made it, if not lossless */
     hunch_verify verify;        /* the rule that verified: greedy, match, ratio, block or traversal */
     double prefill_s, decode_s; /* share of wall time of the rounds that held it */

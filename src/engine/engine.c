@@ -245,6 +245,7 @@ hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_e
     plain.on_logits = NULL;
     plain.on_round = NULL;
     plain.logprobs = false;
+    plain.top_logprobs = 0;
     hunch_status st = hn_session_create(&o, e, &plain, err);
     if (st) return st;
     o->plain = true;

@@ -80,8 +80,10 @@ struct hunch_session {
     size_t n_text, n_prompt, cap_text;
     int16_t *provenance; /* of emitted tokens */
     float *logprob;      /* the same; NULL: not asked for */
-    size_t cap_provenance, cap_logprob, max_new;
+    hunch_logprob *top;  /* n_top a token, likewise */
+    size_t cap_provenance, cap_logprob, cap_top, max_new;
     bool logprobs;
+    int n_top;
     int32_t *oracle, *prediction; /* what drafters are told when the sequence begins, owned */
     int n_oracle, n_prediction;
     /* what a reader sees */

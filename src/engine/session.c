@@ -29,6 +29,8 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     if (r->n_prompt > (size_t)e->context)
         return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt,
                        e->context);
+    if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
+        return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
     if (r->n_prediction > MOST_PREDICTED)
         return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
                        MOST_PREDICTED);
@@ -90,7 +92,8 @@ static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, c
 static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch_error *err) {
     hunch_engine *e = s->engine;
     s->ignore_eos = r->ignore_eos;
-    s->logprobs = r->logprobs;
+    s->logprobs = r->logprobs || r->top_logprobs > 0;
+    s->n_top = r->top_logprobs < e->model->target.arch.vocab ? r->top_logprobs : e->model->target.arch.vocab;
     s->on_logits = r->on_logits;
     s->on_logits_user = r->on_logits_user;
     s->on_round = r->on_round;
@@ -155,6 +158,7 @@ void hn_session_destroy(hunch_session *s) {
     hn_free(s->text);
     hn_free(s->provenance);
     hn_free(s->logprob);
+    hn_free(s->top);
     hn_free(s->oracle);
     hn_free(s->prediction);
     hn_free(s->out);
@@ -204,21 +208,32 @@ static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hu
     return HUNCH_OK;
 }
 
+/* Room for one more token. */
+static hunch_status emit_reserve(hunch_session *s, size_t n, hunch_error *err) {
+    const size_t n_top = (size_t)s->n_top;
+    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
+        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance) ||
+        (s->logprobs && !hn_grow((void **)&s->logprob, &s->cap_logprob, n + 1, sizeof *s->logprob)) ||
+        (n_top && !hn_grow((void **)&s->top, &s->cap_top, (n + 1) * n_top, sizeof *s->top)))
+        return hn_fail_memory(err, "text", (s->n_text + 1) * (sizeof *s->text + n_top * sizeof *s->top));
+    return HUNCH_OK;
+}
+
 hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended,
                              hunch_error *err) {
     const hn_tokenizer *t = s->engine->model->tokenizer;
     const size_t n = hn_session_emitted(s);
-    if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
-        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance) ||
-        (s->logprobs && !hn_grow((void **)&s->logprob, &s->cap_logprob, n + 1, sizeof *s->logprob)))
-        return hn_fail_memory(err, "text", (s->n_text + 1) * sizeof *s->text);
+    const int vocab = s->engine->model->target.arch.vocab;
+    hunch_status st = emit_reserve(s, n, err);
+    if (st) return st;
     s->text[s->n_text++] = token;
     s->provenance[n] = (int16_t)provenance;
-    if (s->logprobs) s->logprob[n] = (float)hn_logprob(logits, s->engine->model->target.arch.vocab, token);
-    if (s->on_logits) s->on_logits(s->on_logits_user, n, logits, s->engine->model->target.arch.vocab);
+    if (s->logprobs) s->logprob[n] = (float)hn_logprob(logits, vocab, token);
+    if (s->n_top) hn_logprob_top(logits, vocab, s->top + n * (size_t)s->n_top, s->n_top);
+    if (s->on_logits) s->on_logits(s->on_logits_user, n, logits, vocab);
     bool stopped = t && !s->ignore_eos && hn_tokenizer_is_end(t, token);
     if (t && !stopped) {
-        hunch_status st = emit_text(s, token, &stopped, err);
+        st = emit_text(s, token, &stopped, err);
         if (st) return st;
     }
     if (stopped)
@@ -257,6 +272,8 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     state->tokens = s->text + s->n_prompt;
     state->provenance = s->provenance;
     state->logprobs = s->logprob;
+    state->top_logprobs = s->top;
+    state->n_top_logprobs = s->n_top;
     state->n_tokens = hn_session_emitted(s);
     state->text = s->engine->model->tokenizer ? (s->out ? s->out : "") : NULL;
     state->text_len = s->shown;

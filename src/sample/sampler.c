@@ -241,12 +241,38 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
     return last;
 }
 
-double hn_logprob(const float *logits, int vocab, int32_t token) {
+/* What turns logits into log-probabilities. False: nothing is drawable. */
+static bool softmax_of(const float *logits, int vocab, float *max, double *log_sum) {
     const hn_lanes *lanes = hn_lanes_best();
     const int32_t best = lanes->argmax(logits, vocab);
-    if (best < 0) return NAN;
-    const float max = logits[best], l = logits[token];
-    const double sum = lanes->weigh(logits, vocab, max, 1);
+    if (best < 0) return false;
+    *max = logits[best];
+    *log_sum = log(lanes->weigh(logits, vocab, *max, 1));
+    return true;
+}
+
+static double logprob_of(float l, float max, double log_sum) {
     if (!(l > -INFINITY)) return -INFINITY;
-    return (l == max ? 0 : (double)l - (double)max) - log(sum); /* max may be +inf */
+    return (l == max ? 0 : (double)l - (double)max) - log_sum; /* max may be +inf */
+}
+
+double hn_logprob(const float *logits, int vocab, int32_t token) {
+    float max;
+    double log_sum;
+    return softmax_of(logits, vocab, &max, &log_sum) ? logprob_of(logits[token], max, log_sum) : NAN;
+}
+
+void hn_logprob_top(const float *logits, int vocab, hunch_logprob *top, int n) {
+    int found = 0;
+    for (int32_t i = 0; i < vocab; i++) {
+        const float l = isnan(logits[i]) ? -INFINITY : logits[i];
+        if (found == n && !(l > top[n - 1].logprob)) continue;
+        int at = found < n ? found++ : n - 1;
+        for (; at > 0 && l > top[at - 1].logprob; at--) top[at] = top[at - 1];
+        top[at] = (hunch_logprob){i, l};
+    }
+    float max;
+    double log_sum;
+    const bool is = softmax_of(logits, vocab, &max, &log_sum);
+    for (int i = 0; i < n; i++) top[i].logprob = is ? (float)logprob_of(top[i].logprob, max, log_sum) : NAN;
 }

@@ -89,4 +89,6 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u);
 /* Natural log of softmax(logits)[token], before any processing: what is reported as a log-probability. -inf for a token
  * of logit -inf; NaN if nothing is drawable. */
 double hn_logprob(const float *logits, int vocab, int32_t token);
+/* Those of the n likeliest tokens, n at most vocab: likeliest first, equal ones by their ids. */
+void hn_logprob_top(const float *logits, int vocab, hunch_logprob *top, int n);
 #endif

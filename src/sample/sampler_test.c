@@ -470,6 +470,34 @@ static void test_logprob(void **state) {
     assert_true(hn_logprob(infinite, 3, 1) == -INFINITY);
 }
 
+/* Ones drawn from few values, so that many are equal; against sorting them all. */
+static void test_logprob_top(void **state) {
+    (void)state;
+    static float l[700];
+    uint64_t seed = 4;
+    for (int round = 0; round < 60; round++) {
+        const int vocab = 1 + below(&seed, 700), n = 1 + below(&seed, vocab < 30 ? vocab : 30);
+        hunch_logprob top[30];
+        bool taken[700] = {false};
+        for (int i = 0; i < vocab; i++) l[i] = below(&seed, 9) == 0 ? -INFINITY : (float)below(&seed, round % 2 ? 5 : 100000) / 3;
+        l[below(&seed, vocab)] = 1;
+        hn_logprob_top(l, vocab, top, n);
+        for (int k = 0; k < n; k++) {
+            int best = -1;
+            for (int i = 0; i < vocab; i++)
+                if (!taken[i] && (best < 0 || l[i] > l[best])) best = i;
+            taken[best] = true;
+            assert_int_equal(top[k].token, best);
+            assert_true(top[k].logprob == (float)hn_logprob(l, vocab, best));
+        }
+    }
+    hunch_logprob two[2];
+    hn_logprob_top((const float[]){NAN, -3}, 2, two, 2);
+    assert_true(two[0].token == 1 && two[0].logprob == 0 && two[1].token == 0 && two[1].logprob == -INFINITY);
+    hn_logprob_top((const float[]){NAN, -INFINITY}, 2, two, 2);
+    assert_true(isnan(two[0].logprob) && isnan(two[1].logprob));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draw_is_the_race), cmocka_unit_test(test_large_vocabulary),
@@ -478,7 +506,7 @@ int main(void) {
         cmocka_unit_test(test_ties),            
         cmocka_unit_test(test_odd_logits),       cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_padding),          cmocka_unit_test(test_looks), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_logprob),
+        cmocka_unit_test(test_logprob),          cmocka_unit_test(test_logprob_top),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
