@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tool_commands.h"
+#include "tool_foreign.h"
 #include "tool_help.h"
 #include "tool_output.h"
 
@@ -19,7 +20,10 @@ static bool is_model(const char *name) {
 }
 
 static int unknown_command(const char *name) {
-    const char *near = tool_command_near(name, false);
+    const tool_foreign *other = tool_foreign_command(name);
+    if (other && !other->ours)
+        return tool_usage("hunch has no %s: %s", name, other->note);
+    const char *near = other ? other->ours : tool_command_near(name, false);
     if (near)
         return tool_usage("unknown command %s, did you mean %s?", name, near);
     if (name[0] == '-')

@@ -4,6 +4,7 @@
 #include "tool_options.h"
 
 #include "tool_flags.h"
+#include "tool_foreign.h"
 #include "tool_guard.h"
 #include "tool_help.h"
 
@@ -15,6 +16,11 @@
 /* ---- values -------------------------------------------------------------------------------------------------- */
 
 static int unknown_flag(const char *flag, const tool_command *c) {
+    const tool_foreign *other = tool_foreign_flag(flag);
+    if (other && !other->ours)
+        return tool_usage("%s: there is no %s: %s", c->name, flag, other->note);
+    if (other && tool_flag_find(other->ours, strlen(other->ours), c->bit))
+        return tool_usage("%s: unknown flag %s, did you mean %s?", c->name, flag, other->ours);
     const char *near = tool_flag_near(flag, c->bit);
     if (near)
         return tool_usage("%s: unknown flag %s, did you mean %s?", c->name, flag, near);
