@@ -131,6 +131,28 @@ static void test_bar(void **state) {
     free(t.text);
 }
 
+/* The same of a file's rows, whose answers go to another. */
+static void test_bar_of_rows(void **state) {
+    (void)state;
+    enum { ROWS = 20000 };
+    char *rows = malloc(ROWS * 40), *to = rows, *text;
+    for (int i = 0; i < ROWS; i++)
+        to += sprintf(to, "{\"prompt\": \"Once upon %d\"}\n", i);
+    const char *file = text_write("rows.jsonl", rows), *out = path_of("rows.out");
+    terminal t = terminal_of(90, NULL, "run", "-m", STORIES, "-f", file, "-n", "40", "--json-lines", "--parallel", "4", "-o", out);
+    free(rows);
+    terminal_await(&t, 0, "of 20000 answers");
+    terminal_await(&t, 0, "left");
+    kill(t.child, SIGINT);
+    assert_int_equal(terminal_end(&t), 130);
+    assert_non_null(strstr(t.text, "of 20000 rows were done, --resume answers the rest"));
+    assert_true(bars_check(t.text, 90) >= 1);
+    text = file_read(out, &t.len);
+    assert_true(t.len > 0 && text[t.len - 1] == '\n');
+    free(text);
+    free(t.text);
+}
+
 /* Ctrl-C where nobody waits for it: a text that is scored. The key, not a signal. */
 static void test_bar_interrupted(void **state) {
     (void)state;
@@ -321,7 +343,7 @@ static void test_nearest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bar),    cmocka_unit_test(test_bar_interrupted),       cmocka_unit_test(test_no_bar),
+        cmocka_unit_test(test_bar), cmocka_unit_test(test_bar_of_rows),    cmocka_unit_test(test_bar_interrupted),       cmocka_unit_test(test_no_bar),
         cmocka_unit_test(test_colors), cmocka_unit_test(test_colors_end_with_lines), cmocka_unit_test(test_no_prompt),
         cmocka_unit_test(test_help_fits), cmocka_unit_test(test_nearest),
     };

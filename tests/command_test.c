@@ -18,7 +18,7 @@ static void test_usage_errors(void **state) {
     refused(3, "here", "run", "here", "hello");
     refused(2, "--temperature", "run", "--temperature");
     refused(2, "-n 3000000000 is not a whole number from 1 to 2147483647", "run", "-n", "3000000000");
-    refused(2, "from 0 to 9223372036854775807", "run", "--seed", "9223372036854775808");
+    refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
     refused(2, "from 1 to 64", "run", "--parallel", "65");
     refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed", "9223372036854775806",
@@ -177,7 +177,8 @@ static void test_prompt_files(void **state) {
         {"x.txt", "\n{\"id\": \"prompt\", \"prompt\" : \"a\"},\n", "x.txt:2"},
         {"x.txt", "[{\"prompt\": \"a\"}]\n", "x.txt:1"},
         {"x.txt", "[\n  {\"messages\": []}\n]\n", "x.txt:1"},
-        {"x.txt", "{\n  \"tokens\": [1]\n}\n", "x.txt:1"},
+        {"x.txt", "{\n  \"tokens\": [1],\n}\n", "x.txt:1"},
+        {"x.txt", "[\n  {\"role\": \"user\", \"content\": \"a\"},\n]\n", "x.txt:1"},
         {"x.JSONL", "Once\n", "x.JSONL:1"},
         {"x.txt", "{\"prompt\": \"a\"}\n{\"prompt\": \"\"}\n", "x.txt:2: the prompt is empty"},
         {"x.txt", "\xEF\xBB\xBF{\"prompt\": \"a\"}\n{\"prompt\": 5}\n", "x.txt:2"},

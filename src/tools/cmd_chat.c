@@ -116,7 +116,8 @@ static int turn_report(chat *c, const hunch_session_state *st) {
     message_add(c, "assistant", st->text, st->text_len);
     if (c->o.json_lines) {
         tool_result result = {
-            .engine = c->engine, .load_s = c->load_s, .seed = c->request.sampling.seed, .logprobs = c->o.logprobs};
+            .engine = c->engine, .load_s = c->load_s, .seed = c->request.sampling.seed, .model = c->model,
+            .logprobs = c->o.logprobs};
         code = tool_print_json(tool_result_json(&result, st));
     } else {
         printf("%s\n", tool_style(c->color, '0'));
@@ -314,25 +315,11 @@ static int context_of(const tool_options *o, int model_context) {
     return o->context != TOOL_UNSET ? o->context : model_context < LARGEST ? model_context : LARGEST;
 }
 
-/* Parameters that no turn could be answered with end the command before the first one. */
-static int request_try(const chat *c) {
-    static const hunch_token any[] = {0};
-    hunch_request probe = c->request;
-    hunch_session *s = NULL;
-    hunch_error err = {0};
-    probe.prompt = any;
-    probe.n_prompt = 1;
-    probe.max_tokens = 1;
-    hunch_status status = hunch_session_open(&s, c->engine, &probe, &err);
-    hunch_session_close(&s);
-    return status == HUNCH_OK ? 0 : tool_failed(&err);
-}
-
 static int chat_open(chat *c) {
     int code = tool_template_open(&c->template, &c->o);
     if (code)
         return code;
-    if (c->o.logprobs && !c->o.json_lines)
+    if (c->o.logprobs != TOOL_UNSET && !c->o.json_lines)
         return tool_usage("--logprobs needs --json-lines");
     if (c->o.system && tool_utf8_valid(c->o.system, strlen(c->o.system)) < strlen(c->o.system))
         return tool_usage("--system is not valid UTF-8");
@@ -349,7 +336,7 @@ static int chat_open(chat *c) {
     if ((code = tool_engine_open(&c->engine, c->model, &c->o, &c->method, c->context, 1)))
         return code;
     tool_request_init(&c->request, c->model, &c->o, 0);
-    if ((code = request_try(c)))
+    if ((code = tool_request_try(c->engine, &c->request)))
         return code;
     return tool_interrupts_repeat() ? 0 : HUNCH_FAILED;
 }

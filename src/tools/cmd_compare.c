@@ -16,6 +16,7 @@
 #include "tool_commands.h"
 #include "tool_compare.h"
 #include "tool_render.h"
+#include "tool_row_keys.h"
 
 enum { DEFAULT_TOKENS = 200, DEFAULT_REPEATS = 32 };
 
@@ -45,6 +46,13 @@ static int prompts_open(tool_comparison *c) {
     return code;
 }
 
+/* Tokens of a prompt's answer at most. A row may say that there is no limit; here there is. */
+static int tokens_of(const tool_prompt *p, int max_tokens) {
+    hunch_request r = {.max_tokens = max_tokens};
+    tool_row_request(&r, p);
+    return r.max_tokens > 0 ? r.max_tokens : max_tokens;
+}
+
 /* Rows that the longest answer needs, so that many engines do not each plan for the model's whole context. */
 static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     enum { SPARE = 64 }; /* a draft may look beyond the last token */
@@ -57,7 +65,11 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     if (longest->n_ids > most)
         return tool_usage("%sa prompt of %zu tokens is longer than the context of %zu",
                           tool_prompt_where(longest, where, sizeof where), longest->n_ids, most);
-    size_t need = longest->n_ids + (size_t)max_tokens + SPARE;
+    size_t need = 0;
+    for (size_t i = 0; i < c->prompts.n; i++) {
+        const size_t rows = c->prompts.items[i].n_ids + (size_t)tokens_of(&c->prompts.items[i], max_tokens) + SPARE;
+        need = rows > need ? rows : need;
+    }
     *out = (int)(c->o.context != TOOL_UNSET || need > most ? most : need);
     return 0;
 }
@@ -175,10 +187,8 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
     for (int i = 0; i < n; i++) {
         const tool_prompt *p = &c->prompts.items[first + (size_t)i];
         b.requests[i] = *base;
-        b.requests[i].prompt = p->ids;
-        b.requests[i].n_prompt = p->n_ids;
-        b.requests[i].prediction = p->prediction_ids;
-        b.requests[i].n_prediction = p->n_prediction;
+        tool_row_request(&b.requests[i], p);
+        b.requests[i].max_tokens = tokens_of(p, base->max_tokens);
     }
     for (; !code && !batch_settled(c, &b); b.repeat++)
         code = batch_once(c, &b);

@@ -234,7 +234,7 @@ static void argument_answer(query *q, const tool_command *c, int at) {
 }
 
 static bool takes_next(const tool_flag *f) {
-    return f && f->kind != TOOL_SWITCH && f->kind != TOOL_PLACE;
+    return f && tool_flag_needs_value(f);
 }
 
 /* words[0] is the command, words[n - 1] what is being written. */

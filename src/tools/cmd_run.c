@@ -3,14 +3,18 @@
  * with a summary; or, with --json, gives one object that holds everything that happened.
  *
  * Samples beyond one run as a window over their numbers: twice as many sessions are open as may run at once (the rest
- * wait in the engine, so that a place that becomes free is taken at once), and they are reported in order. */
+ * wait in the engine, so that a place that becomes free is taken at once), and they are reported in order. The rows of a
+ * file are tool_answers.c's. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "tool_answers.h"
 #include "tool_commands.h"
 #include "tool_open.h"
 #include "tool_render.h"
 #include "tool_result.h"
+#include "tool_row_keys.h"
 
 enum { DEFAULT_TOKENS = 512 };
 
@@ -25,6 +29,8 @@ typedef struct run {
     hunch_request request;
     double load_s;
     bool json, color;
+    bool by_row; /* an object a row of a file */
+    tool_answers answers;
     tool_stream stream;
 } run;
 
@@ -54,6 +60,7 @@ static int sample_open(run *r, window *w) {
 
 static int sample_report(run *r, const hunch_session_state *st, const tool_why *why, uint64_t seed) {
     tool_result result = {.engine = r->engine,
+                          .model = r->model,
                           .load_s = r->load_s,
                           .seed = seed,
                           .logprobs = r->o.logprobs,
@@ -128,22 +135,53 @@ static int samples_run(run *r, int parallel) {
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
+/* What flags and prompts say together. */
+static int flags_check(const run *r) {
+    const tool_options *o = &r->o;
+    const char *from = o->file ? o->file : "standard input";
+    if (r->prompts.n == 0)
+        return tool_usage("%s: no prompt in it", from);
+    if (o->samples > 1 && !o->json_lines)
+        return tool_usage("--samples needs --json-lines");
+    if (r->prompts.n > 1 && (!o->json_lines || o->samples > 1))
+        return tool_usage("%s holds %zu prompts: %s", from, r->prompts.n,
+                          o->samples > 1 ? "--samples takes one" : "--json-lines answers them all, hunch compare measures them");
+    if (o->samples > 1 && o->seed > INT64_MAX - (o->samples - 1))
+        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, o->seed, o->samples,
+                          INT64_MAX);
+    if (o->logprobs != TOOL_UNSET && !r->json)
+        return tool_usage("--logprobs needs --json or --json-lines");
+    if (o->output && (!o->json_lines || o->samples > 1))
+        return tool_usage("-o takes the objects of --json-lines%s", o->samples > 1 ? ", but not --samples" : "");
+    if (o->resume && (!o->output || strcmp(o->output, "-") == 0))
+        return tool_usage("--resume needs -o FILE, where the answers are");
+    return 0;
+}
+
+static int system_check(const run *r) {
+    const char *system = r->o.system;
+    if (system && tool_utf8_valid(system, strlen(system)) < strlen(system))
+        return tool_usage("--system is not valid UTF-8");
+    if (system && r->o.raw)
+        return tool_usage("--raw uses no template and contradicts --system");
+    for (size_t i = 0; system && i < r->prompts.n; i++)
+        if (!r->prompts.items[i].text && !r->prompts.items[i].messages) {
+            char where[1100];
+            return tool_usage("%stoken ids are taken as they are, and contradict --system",
+                              tool_prompt_where(&r->prompts.items[i], where, sizeof where));
+        }
+    return 0;
+}
+
 static int inputs_read(run *r) {
     int code = tool_prompts_read(&r->prompts, &r->o);
-    if (code)
-        return code;
-    if (r->prompts.n != 1)
-        return tool_usage("%s holds %zu prompts, run takes one: see hunch compare",
-                          r->o.file ? r->o.file : "standard input", r->prompts.n);
-    if (r->o.samples > 1 && !r->o.json_lines)
-        return tool_usage("--samples needs --json-lines");
-    if (r->o.samples > 1 && r->o.seed > INT64_MAX - (r->o.samples - 1))
-        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, r->o.seed,
-                          r->o.samples, INT64_MAX);
     r->json = r->o.json || r->o.json_lines;
-    if (r->o.logprobs && !r->json)
-        return tool_usage("--logprobs needs --json or --json-lines");
-    return tool_template_open(&r->template, &r->o);
+    if (code || (code = flags_check(r)) || (code = system_check(r)) || (code = tool_template_open(&r->template, &r->o)))
+        return code;
+    r->template.system = r->o.system;
+    r->by_row = r->o.json_lines && r->o.samples <= 1 && (r->prompts.rows || r->o.output);
+    r->answers = (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .default_n = DEFAULT_TOKENS};
+    return r->by_row ? tool_answers_open(&r->answers) : 0;
 }
 
 static int model_open(run *r) {
@@ -153,23 +191,32 @@ static int model_open(run *r) {
     hunch_model_get_info(r->model, &r->info);
     if (r->o.stops.n && !r->info.has_tokenizer)
         return tool_usage("the model has no tokenizer: --stop cannot be used");
+    if (r->o.system && !tool_template_used(&r->template, r->model))
+        return tool_usage("--system: the model has no chat template, and no --chat-template-file was given");
     code = tool_template_check(&r->template, r->model);
-    return code ? code : tool_prompt_ids(&r->prompts.items[0], r->model, &r->template);
+    return code || r->by_row ? code : tool_prompt_ids(&r->prompts.items[0], r->model, &r->template);
+}
+
+static int rows_run(run *r, int parallel) {
+    r->answers.model = r->model;
+    r->answers.engine = r->engine;
+    r->answers.load_s = r->load_s;
+    r->answers.parallel = parallel;
+    return tool_answers_run(&r->answers);
 }
 
 static int run_command(run *r) {
     int parallel = r->o.parallel == TOOL_UNSET ? 1 : r->o.parallel, code = inputs_read(r);
-    if (code || (code = model_open(r)))
+    if (code || (r->by_row && r->answers.left == 0) || (code = model_open(r)))
         return code;
     tool_method_init(&r->method, r->o.drafts.items, r->o.drafts.n);
     if ((code = tool_engine_open(&r->engine, r->model, &r->o, &r->method, 0, parallel)))
         return code;
+    if (r->by_row)
+        return rows_run(r, parallel);
     const tool_prompt *p = &r->prompts.items[0];
     tool_request_init(&r->request, r->model, &r->o, DEFAULT_TOKENS);
-    r->request.prompt = p->ids;
-    r->request.n_prompt = p->n_ids;
-    r->request.prediction = p->prediction_ids;
-    r->request.n_prediction = p->n_prediction;
+    tool_row_request(&r->request, p);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .thinks = p->thinks};
     return samples_run(r, parallel);
@@ -186,6 +233,7 @@ int tool_run(int argc, char **argv) {
     tool_ends_fini(&r.stream.ends);
     tool_method_fini(&r.method);
     tool_template_fini(&r.template);
+    tool_answers_fini(&r.answers);
     tool_prompts_fini(&r.prompts);
     tool_options_fini(&r.o);
     return code;

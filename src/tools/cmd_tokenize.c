@@ -60,7 +60,7 @@ static int row_flags(const json_t *row) {
            (json_is_true(add) ? HUNCH_TEXT_ADD_SPECIAL : 0);
 }
 
-static int row_tokenize(void *model, const json_t *row, const char *path, int line) {
+static int row_tokenize(void *model, json_t *row, const char *path, int line) {
     const json_t *text = json_object_get(row, "text");
     return json_is_string(text)
                ? text_tokenize(model, json_string_value(text), json_string_length(text), row_flags(row), true)

@@ -7,20 +7,28 @@
 #include "hunch/hunch.h"
 
 const tool_command tool_commands[] = {
-    {TOOL_RUN, "run", "answers one prompt, and says how fast and where each token came from",
+    {TOOL_RUN, "run", "answers a prompt, or each of a file, and says how fast and where each token came from",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--draft SPEC]... [FLAG...]",
      "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and --tokens "
      "it is read from standard input, where that is no terminal.\n\n"
-     "A FILE is a text (one newline at its end is dropped) or one line of JSON with \"prompt\", or \"messages\" and perhaps "
-     "\"tools\", or \"tokens\"; \"prediction\" is the text that a `prediction` drafter expects. A FILE is taken for JSON where "
-     "its name ends in .jsonl, its first line is an object, or it begins with one that has such a key. Sampling is the model's own "
-     "unless flags say otherwise, else temperature 0.\n\n"
+     "A FILE is a text (one newline at its end is dropped) or JSON: an object with \"prompt\", or \"messages\" and perhaps "
+     "\"tools\", or \"tokens\"; or a bare array of messages. \"prediction\" is the text that a `prediction` drafter expects; "
+     "\"max_tokens\", \"temperature\", \"top_p\", \"top_k\", \"min_p\", \"seed\", \"stop\" and the penalties are the flags of these "
+     "names, and go before them. A FILE is taken for JSON where it is one such value, its name ends in .jsonl, its first line is "
+     "an object, or it begins with one that has such a key. Sampling is the model's own unless row or flags say otherwise, else "
+     "temperature 0.\n\n"
+     "With --json-lines a FILE may have many rows, one a line: each is answered, --parallel at once, as an object with its \"id\" "
+     "(the number of its line where it has none), in the order in which they are done. A row that cannot be answered is an "
+     "object {\"id\", \"error\"}; the others go on, and the exit code is 1. -o takes them to a file, where each is whole as soon "
+     "as it is there; --resume goes on with one that was ended.\n\n"
      "On a terminal every token has the colour of the drafter that proposed it, and the last lines say which is whose.",
      {"MODEL", "TEXT"},
      {{"Ask a question; the drafts are automatic.", "hunch run model.gguf \"Why is the sky blue?\""},
       {"Summarise a file; its own words make good drafts.", "hunch run model.gguf -f article.txt -n 200 --draft ngram"},
       {"Three answers with seeds 7, 8 and 9, as JSON.",
        "hunch run model.gguf \"Tell a story.\" --temperature 0.8 --seed 7 --samples 3 --json-lines"},
+      {"Answer all prompts of a file; said again, it goes on where it was ended.",
+       "hunch run model.gguf -f prompts.jsonl --json-lines --parallel 4 -o answers.jsonl --resume"},
       {"See what the controller weighed in every round.", "hunch run model.gguf \"Count to twenty.\" --why"}},
      tool_run},
     {TOOL_CHAT, "chat", "a conversation, line by line; Ctrl-C stops an answer",
@@ -35,7 +43,7 @@ const tool_command tool_commands[] = {
     {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
      "MODEL [TEXT | -f PROMPTS | --tokens FILE] [--draft SPEC]... [FLAG...]",
      "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the prompt a row "
-     "may hold \"messages\" (and \"tools\") or \"tokens\". A file is taken for JSON lines where its name ends in .jsonl, its "
+     "may hold \"messages\" (and \"tools\") or \"tokens\", and settings as for run. A file is taken for JSON lines where its name ends in .jsonl, its "
      "first line is an object, or it begins with one that has such a key. Each --draft is one method; A+B is one method of two drafters. Plain "
      "and drafted generation take turns every 16 tokens.\n\n"
      "ratio is plain decode time / drafted decode time over the same tokens, without prefill; its interval is a 90 % bootstrap "

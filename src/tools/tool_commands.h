@@ -31,7 +31,7 @@ typedef struct tool_example {
     const char *what, *line;
 } tool_example;
 
-enum { TOOL_MOST_EXAMPLES = 4, TOOL_MOST_ARGUMENTS = 2 };
+enum { TOOL_MOST_EXAMPLES = 5, TOOL_MOST_ARGUMENTS = 2 };
 
 typedef struct tool_command {
     unsigned bit; /* one of the above */

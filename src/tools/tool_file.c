@@ -69,6 +69,23 @@ void tool_file_write(tool_file *f, const void *data, size_t size) {
         f->error = errno ? errno : EIO;
 }
 
+int tool_file_settle(tool_file *f) {
+    if (fflush(f->file) != 0 && !f->error)
+        f->error = errno;
+    if (!f->error && f->place && rename(f->partial, f->place) != 0)
+        f->error = errno;
+    if (f->error)
+        return file_failed(f, f->error);
+    if (f->place) {
+        tool_signals_remove(NULL);
+        free(f->partial);
+        f->partial = strcpy(tool_alloc(strlen(f->place) + 1, 1), f->place);
+        hunch_free(f->place);
+        f->place = NULL;
+    }
+    return 0;
+}
+
 int tool_file_end(tool_file *f, int code) {
     bool opened = f->file != NULL;
     if (opened && fclose(f->file) != 0 && !f->error)

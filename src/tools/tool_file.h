@@ -26,6 +26,9 @@ int tool_file_begin(tool_file *f, const char *path);
 int tool_file_check(const char *path);
 /* After a failure nothing more is written; tool_file_end reports it. */
 void tool_file_write(tool_file *f, const void *data, size_t size);
+/* The file takes its name now; what is written from here on is there as it comes, and stays. 0, or an exit code after a
+ * message. */
+int tool_file_settle(tool_file *f);
 /* code 0: the file takes its name; else it is removed. Returns code, or HUNCH_FAILED after a message. */
 int tool_file_end(tool_file *f, int code);
 

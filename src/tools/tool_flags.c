@@ -2,7 +2,9 @@
 /* tool_flags.c - see tool_flags.h: the table, and looking things up in it. */
 #include "tool_flags.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,10 +49,13 @@ const tool_flag tool_flags[] = {
     {"--chat-template-file", NULL, TOOL_TEXT, AT(chat_template_file), GENERATES, READ, 0, 0, NULL, "FILE", "a chat template instead of the model's own"},
     {"--template-arg", NULL, TOOL_TEXTS, AT(template_args), GENERATES, READ, 0, 0, NULL, "K=V", "a variable of the chat template, such as enable_thinking=false; V is JSON, else a text (repeatable)"},
     {"--tools", NULL, TOOL_TEXT, AT(chat_tools_file), GENERATES, READ, 0, 0, NULL, "FILE", "tools that the template tells the model of: a JSON array, in OpenAI's shape as a rule"},
-    {"--system", NULL, TOOL_TEXT, AT(system), TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the system message of the conversation"},
+    {"--system", NULL, TOOL_TEXT, AT(system), TOOL_RUN | TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the system message of the conversation"},
     {"--output", "-o", TOOL_TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, OUTPUT | TOOL_BASIC, 0, 0, NULL, "FILE", "the file to write; - is standard output"},
+    {"--output", "-o", TOOL_TEXT, AT(output), TOOL_RUN, OUTPUT, 0, 0, NULL, "FILE", "the objects of --json-lines to a file, each as soon as it is there"},
+    {"--resume", NULL, TOOL_SWITCH, AT(resume), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL, "keep the answers that -o FILE has, and answer the other rows: those that failed, too"},
     {"--force", NULL, TOOL_SWITCH, AT(force), TOOL_CONVERT, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "replace a file that is there"},
-    {"-n", NULL, TOOL_INT, AT(n), GENERATES, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens (run 512, compare 200, chat: what the context holds)"},
+    {"-n", NULL, TOOL_LIMIT, AT(n), TOOL_RUN | TOOL_CHAT, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens; -1: what the context holds (default: run 512, chat -1)"},
+    {"-n", NULL, TOOL_INT, AT(n), TOOL_COMPARE, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens, default 200"},
     {"--ignore-eos", NULL, TOOL_SWITCH, AT(ignore_eos), GENERATES, ANSWER, 0, 0, NULL, NULL, "do not stop at the end-of-sequence token"},
     {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT", "end the text before TEXT (repeatable)"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC", "what drafts, such as none, ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default auto"},
@@ -75,8 +80,8 @@ const tool_flag tool_flags[] = {
     {"--dry-range", NULL, TOOL_INT, AT(dry_range), SAMPLED, PENALTIES, 0, INT_MAX, NULL, "N", "tokens that DRY looks back; 0, the default: all"},
     {"--dry-breaker", NULL, TOOL_TEXTS, AT(breakers), SAMPLED, PENALTIES, 0, 0, NULL, "TEXT", "tokens that hold TEXT end a repetition (repeatable); default: newline, colon, quote, asterisk"},
     {"--logit-bias", NULL, TOOL_BIASES, AT(biases), SAMPLED, PENALTIES, 0, 0, NULL, "ID=BIAS", "adds BIAS to a token's logit; -inf forbids it (repeatable)"},
-    {"--seed", NULL, TOOL_INT64, AT(seed), SAMPLED, SAMPLING | TOOL_BASIC, 0, 9223372036854775807.0, NULL, "S", "of the random streams; default: random, and reported"},
-    {"--logprobs", NULL, TOOL_SWITCH, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, 0, NULL, NULL, "the target's log-probability of every token (with --json or --json-lines)"},
+    {"--seed", NULL, TOOL_INT64, AT(seed), SAMPLED, SAMPLING | TOOL_BASIC, -1, 9223372036854775807.0, NULL, "S", "of the random streams; -1, the default: random, and reported"},
+    {"--logprobs", NULL, TOOL_COUNT, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, HUNCH_MOST_TOP_LOGPROBS, NULL, "[=N]", "the target's log-probability of every token, and the N likeliest in its place (with --json or --json-lines)"},
     {"--why", NULL, TOOL_SWITCH, AT(why), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL, "what the controller considered and chose, a line a round"},
     {"--samples", NULL, TOOL_INT, AT(samples), TOOL_RUN, ANSWER, 1, INT_MAX, NULL, "N", "N answers with seeds S, S+1, ... (with --json-lines)"},
     {"--cold", NULL, TOOL_SWITCH, AT(cold), TOOL_COMPARE, MEASURING, 0, 0, NULL, NULL, "empty what drafters learned before each prompt"},
@@ -145,6 +150,38 @@ const char *tool_flag_near(const char *name, unsigned command) {
             names[n++] = tool_flags[i].alias;
     }
     return hunch_nearest(name, names, n);
+}
+
+bool tool_flag_needs_value(const tool_flag *f) {
+    return f->kind != TOOL_SWITCH && f->kind != TOOL_PLACE && f->kind != TOOL_COUNT;
+}
+
+static bool is_above(const tool_flag *f) {
+    return f->kind == TOOL_ABOVE || f->kind == TOOL_PAIR;
+}
+
+bool tool_in_range(const tool_flag *f, double x) {
+    return (is_above(f) ? x > f->min : x >= f->min) && x <= f->max;
+}
+
+/* The end of a flag's range. The largest int64_t is no double: the table's is one more. */
+static const char *limit_text(double limit, char text[32]) {
+    if (limit >= (double)INT64_MAX)
+        snprintf(text, 32, "%" PRId64, INT64_MAX);
+    else
+        snprintf(text, 32, limit == floor(limit) ? "%.0f" : "%g", limit);
+    return text;
+}
+
+char *tool_range_text(const tool_flag *f, char *out, size_t size) {
+    const char *what = f->kind == TOOL_INTS                                            ? "a list of whole numbers"
+                       : f->kind == TOOL_PAIR                                          ? "two numbers A,B"
+                       : f->kind == TOOL_REAL || f->kind == TOOL_ABOVE ? "a number"
+                                                                                       : "a whole number";
+    char least[32], most[32];
+    snprintf(out, size, "%s %s %s%s %s%s", what, is_above(f) ? "above" : "from", limit_text(f->min, least),
+             is_above(f) ? " and at most" : " to", limit_text(f->max, most), f->kind == TOOL_LIMIT ? ", or -1 for no limit" : "");
+    return out;
 }
 
 /* The words that can be said: behind "default", where the list begins with it. */

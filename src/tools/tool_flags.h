@@ -9,12 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What its value is. PLACE: --flag for standard output, "-", or --flag=FILE. ABOVE, PAIR: min itself is too small. */
+/* What its value is. PLACE: --flag for standard output, "-", or --flag=FILE. COUNT: --flag for 0, or --flag=N. LIMIT: -1 is none,
+ * kept as 0. ABOVE, PAIR: min itself is too small. */
 enum tool_kind {
     TOOL_SWITCH,
     TOOL_TEXT,
     TOOL_PLACE,
+    TOOL_COUNT,
     TOOL_INT,
+    TOOL_LIMIT,
     TOOL_INT64,
     TOOL_REAL,
     TOOL_ABOVE,
@@ -49,6 +52,10 @@ extern const char *const tool_kv_names[], *const tool_verify_names[]; /* in the 
 const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command);
 bool tool_flag_writes(const tool_flag *f);                             /* is its value a file that is written? */
 const char *tool_flag_near(const char *name, unsigned command); /* the nearest name, NULL: none is near */
+bool tool_flag_needs_value(const tool_flag *f); /* it may not stand alone */
+bool tool_in_range(const tool_flag *f, double x);
+/* "a number above 0 and at most 1": what the value of a flag of numbers must be. Returns out. */
+char *tool_range_text(const tool_flag *f, char *out, size_t size);
 /* "a, b or c" of the words of a choice. Returns out. */
 char *tool_choices_text(const tool_flag *f, char *out, size_t size);
 const char *tool_choice_near(const tool_flag *f, const char *word);

@@ -22,7 +22,7 @@ static void flag_left(const tool_flag *f, char name[80], char value[40]) {
     const bool shorter = f->alias && f->alias[1] != '-';
     snprintf(name, 80, "%s%s%s", shorter ? f->alias : f->name, f->alias ? ", " : "",
              !f->alias ? "" : shorter ? f->name : f->alias);
-    snprintf(value, 40, "%s%s", f->value && f->kind != TOOL_PLACE ? " " : "", f->value ? f->value : "");
+    snprintf(value, 40, "%s%s", f->value && tool_flag_needs_value(f) ? " " : "", f->value ? f->value : "");
 }
 
 static bool flag_shown(const tool_flag *f, const tool_command *c, unsigned group, bool basic) {

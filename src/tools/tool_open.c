@@ -167,7 +167,7 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
 }
 
 /* Below 2^53, so that readers of JSON that keep numbers as doubles can pass it back. */
-static uint64_t random_seed(void) {
+uint64_t tool_random_seed(void) {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
         seed = (uint64_t)(tool_now() * 1e9);
@@ -209,7 +209,7 @@ void tool_sampling_set(hunch_sampling *s, const tool_options *o) {
         s->bias = o->biases.items;
         s->n_bias = o->biases.n;
     }
-    s->seed = o->seed == TOOL_UNSET ? random_seed() : (uint64_t)o->seed;
+    s->seed = o->seed == TOOL_UNSET ? tool_random_seed() : (uint64_t)o->seed;
 }
 
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n) {
@@ -218,6 +218,22 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     r->ignore_eos = o->ignore_eos;
     r->stop = o->stops.items;
     r->n_stop = o->stops.n;
-    r->logprobs = o->logprobs;
+    r->logprobs = o->logprobs != TOOL_UNSET;
+    r->top_logprobs = r->logprobs ? o->logprobs : 0;
     tool_sampling_set(&r->sampling, o);
+}
+
+int tool_request_try(hunch_engine *e, const hunch_request *r) {
+    static const hunch_token any[] = {0};
+    hunch_request probe = *r;
+    hunch_session *s = NULL;
+    hunch_error err = {0};
+    probe.prompt = any;
+    probe.n_prompt = 1;
+    probe.prediction = NULL;
+    probe.n_prediction = 0;
+    probe.max_tokens = 1;
+    hunch_status status = hunch_session_open(&s, e, &probe, &err);
+    hunch_session_close(&s);
+    return status == HUNCH_OK ? 0 : tool_failed(&err);
 }

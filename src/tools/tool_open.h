@@ -30,10 +30,13 @@ hunch_lossy tool_lossy(const tool_options *o);
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel);
 
+uint64_t tool_random_seed(void);
 /* What the flags say of sampling, over what stands there. Without --seed a random one is drawn. Lists belong to o. */
 void tool_sampling_set(hunch_sampling *s, const tool_options *o);
 /* Sampling and limits from flags over the model's defaults; the prompt is left to the caller. default_n 0: as many as
  * the context holds. Stop strings belong to o. */
 void tool_request_init(hunch_request *r, const hunch_model *m, const tool_options *o, int default_n);
+/* Whether any prompt could be answered so; if not, that is known before the first one. */
+int tool_request_try(hunch_engine *e, const hunch_request *r);
 
 #endif

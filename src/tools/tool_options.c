@@ -8,7 +8,6 @@
 #include "tool_guard.h"
 #include "tool_help.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +26,9 @@ static int unknown_flag(const char *flag, const tool_command *c) {
     return tool_usage("%s: unknown flag %s, see hunch %s --help", c->name, flag, c->name);
 }
 
-/* The end of a flag's range. The largest int64_t is no double: the table's is one more. */
-static const char *limit_text(double limit, char text[32]) {
-    if (limit >= (double)INT64_MAX)
-        snprintf(text, 32, "%" PRId64, INT64_MAX);
-    else
-        snprintf(text, 32, limit == floor(limit) ? "%.0f" : "%g", limit);
-    return text;
-}
-
 static int bad_number(const tool_command *c, const tool_flag *o, const char *name, const char *s) {
-    static const char *const what[] = {[TOOL_INT] = "a whole number", [TOOL_INT64] = "a whole number", [TOOL_REAL] = "a number",
-                                       [TOOL_ABOVE] = "a number", [TOOL_PAIR] = "two numbers A,B",
-                                       [TOOL_INTS] = "a list of whole numbers"};
-    bool above = o->kind == TOOL_ABOVE || o->kind == TOOL_PAIR;
-    char least[32], most[32];
-    return tool_usage("%s: %s %s is not %s %s %s%s %s", c->name, name, s, what[o->kind], above ? "above" : "from",
-                      limit_text(o->min, least), above ? " and at most" : " to", limit_text(o->max, most));
+    char range[160];
+    return tool_usage("%s: %s %s is not %s", c->name, name, s, tool_range_text(o, range, sizeof range));
 }
 
 static int set_ints(const tool_command *c, const tool_flag *o, const char *name, const char *s, tool_ints *list) {
@@ -86,25 +71,22 @@ static int set_choice(const tool_command *c, const tool_flag *o, const char *nam
                 : tool_usage("%s: %s %s is unknown: expected %s", c->name, name, s, words);
 }
 
-static bool in_range(const tool_flag *o, double x) {
-    return (o->kind == TOOL_ABOVE || o->kind == TOOL_PAIR ? x > o->min : x >= o->min) && x <= o->max;
-}
-
 static int set_integer(const tool_command *c, const tool_flag *o, const char *name, const char *s, void *at) {
     int64_t v;
-    if (!tool_parse_int64(s, &v) || v < (int64_t)o->min || (o->kind == TOOL_INT && v > (int64_t)o->max))
+    const bool whole = tool_parse_int64(s, &v), none = whole && o->kind == TOOL_LIMIT && v == -1;
+    if (!none && (!whole || v < (int64_t)o->min || (o->kind != TOOL_INT64 && v > (int64_t)o->max)))
         return bad_number(c, o, name, s);
-    if (o->kind == TOOL_INT)
-        *(int *)at = (int)v;
-    else
+    if (o->kind == TOOL_INT64)
         *(int64_t *)at = v;
+    else
+        *(int *)at = none ? 0 : (int)v;
     return -1;
 }
 
 static int set_real(const tool_command *c, const tool_flag *o, const char *name, const char *s, double *at) {
     double r[2] = {0};
     bool pair = o->kind == TOOL_PAIR;
-    if (!(pair ? tool_parse_pair(s, r) : tool_parse_real(s, r)) || !in_range(o, r[0]) || (pair && !in_range(o, r[1])))
+    if (!(pair ? tool_parse_pair(s, r) : tool_parse_real(s, r)) || !tool_in_range(o, r[0]) || (pair && !tool_in_range(o, r[1])))
         return bad_number(c, o, name, s);
     at[0] = r[0];
     if (pair)
@@ -122,7 +104,9 @@ static int set_value(const tool_command *c, const tool_flag *o, const char *name
     case TOOL_PLACE:
         *(const char **)at = s;
         return -1;
+    case TOOL_COUNT:
     case TOOL_INT:
+    case TOOL_LIMIT:
     case TOOL_INT64:
         return set_integer(c, o, name, s, at);
     case TOOL_REAL:
@@ -148,7 +132,9 @@ static void options_clear(tool_options *o) {
     for (int i = 0; i < tool_n_flags; i++) {
         void *at = (char *)o + tool_flags[i].at;
         switch (tool_flags[i].kind) {
+        case TOOL_COUNT:
         case TOOL_INT:
+        case TOOL_LIMIT:
         case TOOL_CHOICE:
             *(int *)at = TOOL_UNSET;
             break;
@@ -221,6 +207,8 @@ static int parse_one(tool_options *o, const tool_command *c, int argc, char **ar
         return tool_usage("%s: %s takes no value", c->name, name);
     if (found->kind == TOOL_PLACE && !value)
         value = "-";
+    if (found->kind == TOOL_COUNT && !value)
+        value = "0";
     if (found->kind != TOOL_SWITCH && !value) {
         if (*i + 1 >= argc)
             return tool_usage("%s: %s needs a value, %s: %s", c->name, name, found->value, found->help);

@@ -25,7 +25,7 @@ typedef struct tool_biases {
     int n;
 } tool_biases;
 
-enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL */
+enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
 
 typedef struct tool_options {
     const char *model, *prompt, *file, *tokens_file, *output, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
@@ -34,9 +34,9 @@ typedef struct tool_options {
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
-    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, logprobs, why, no_prefix_reuse, machine, profile,
+    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, resume, why, no_prefix_reuse, machine, profile,
         requests, quick, quiet, list, force;
-    int n, top_k, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
+    int n, top_k, logprobs, threads, context, kv, precision, verify, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,

@@ -7,11 +7,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool_open.h"
+#include "tool_rows.h"
 
 /* ---- files --------------------------------------------------------------------------------------------------- */
 
@@ -49,12 +49,10 @@ static int file_failed(const char *path, int error) {
     return HUNCH_FAILED;
 }
 
-static bool holds_rows(const char *path, const char *text);
-
 /* -1 to go on with so many bytes; *most grows where they are rows, of which each is a text of its own. An endless input (a device,
  * a pipe) would take all memory before anything else could be said of it. */
 static int amount_check(const char *path, const char *begin, size_t len, size_t *most) {
-    if (len > *most && *most < TOOL_MOST_FILE && holds_rows(path, begin))
+    if (len > *most && *most < TOOL_MOST_FILE && tool_rows_begin(path, begin))
         *most = TOOL_MOST_FILE;
     if (len <= *most)
         return -1;
@@ -134,8 +132,7 @@ int tool_rows_each(const char *data, size_t len, size_t flags, const char *path,
     return code;
 }
 
-/* ids of a JSON array; `where` names it in messages. */
-static int ids_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
+int tool_tokens_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
     if (!json_is_array(list))
         return tool_usage("%s: expected a JSON array of token ids", where);
     size_t count = json_array_size(list);
@@ -161,14 +158,14 @@ int tool_tokens_read(const char *path, hunch_token **ids, size_t *n) {
     int code = tool_json_read(path, JSON_DECODE_ANY, "expected a JSON array of token ids", &list);
     if (code)
         return code;
-    code = ids_from_json(list, path, ids, n);
+    code = tool_tokens_from_json(list, path, ids, n);
     json_decref(list);
     return code;
 }
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 
-static tool_prompt *prompt_add(tool_prompts *p) {
+tool_prompt *tool_prompt_add(tool_prompts *p) {
     p->items = tool_grow(p->items, &p->cap, p->n + 1, sizeof *p->items);
     p->items[p->n] = (tool_prompt){.group = tool_alloc(1, 1)};
     return &p->items[p->n++];
@@ -177,93 +174,6 @@ static tool_prompt *prompt_add(tool_prompts *p) {
 static char *bytes_copy(const char *s, size_t len) {
     char *copy = tool_alloc(len + 1, 1);
     return memcpy(copy, s, len);
-}
-
-/* A row is an object with "prompt", "messages" or "tokens"; other keys are ignored. */
-static bool row_is_prompt(const json_t *row) {
-    return json_is_string(json_object_get(row, "prompt")) || json_is_array(json_object_get(row, "messages")) ||
-           json_is_array(json_object_get(row, "tokens"));
-}
-
-/* Messages are the template's to judge; that they are objects is ours. */
-static int conversation_take(tool_prompt *to, const json_t *row, const char *path, int line) {
-    json_t *messages = json_object_get(row, "messages"), *tools = json_object_get(row, "tools");
-    size_t i;
-    const json_t *message;
-    json_array_foreach(messages, i, message)
-        if (!json_is_object(message))
-            return tool_usage("%s:%d: message %zu is not an object", path, line, i);
-    if (tools && !json_is_array(tools))
-        return tool_usage("%s:%d: \"tools\" is not an array", path, line);
-    to->messages = json_incref(messages);
-    to->tools = json_incref(tools);
-    return 0;
-}
-
-static int row_add(void *prompts, const json_t *row, const char *path, int line) {
-    tool_prompts *p = prompts;
-    if (!row_is_prompt(row))
-        return tool_usage("%s:%d: expected an object with \"prompt\" (text), \"messages\" or \"tokens\" (ids), one a line%s",
-                          path, line, p->n ? "" : "; a prompt that is JSON itself is given by -p");
-    tool_prompt *to = prompt_add(p);
-    to->path = path;
-    to->line = line;
-    json_t *id = json_object_get(row, "id");
-    to->id = json_is_string(id) || json_is_integer(id) ? json_incref(id) : json_integer((json_int_t)p->n);
-    const json_t *group = json_object_get(row, "group"), *text = json_object_get(row, "prompt"),
-                 *prediction = json_object_get(row, "prediction");
-    if (prediction && !json_is_string(prediction))
-        return tool_usage("%s:%d: \"prediction\" is not a text", path, line);
-    if (prediction) {
-        to->prediction_len = json_string_length(prediction);
-        to->prediction = bytes_copy(json_string_value(prediction), to->prediction_len);
-    }
-    if (json_is_string(group)) {
-        free(to->group);
-        to->group = bytes_copy(json_string_value(group), json_string_length(group));
-    }
-    if (json_is_string(text)) {
-        to->len = json_string_length(text);
-        to->text = bytes_copy(json_string_value(text), to->len);
-        return 0;
-    }
-    if (json_is_array(json_object_get(row, "messages")))
-        return conversation_take(to, row, path, line);
-    char where[1100];
-    snprintf(where, sizeof where, "%.1000s:%d", path, line);
-    return ids_from_json(json_object_get(row, "tokens"), where, &to->ids, &to->n_ids);
-}
-
-/* Whether what stands there begins with the line of an object one of whose keys says what a prompt is. */
-static bool names_prompt(const char *at) {
-    static const char *const keys[] = {"\"prompt\"", "\"messages\"", "\"tokens\""};
-    const char *end = at + strcspn(at, "\n");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        for (const char *key = at; (key = strstr(key, keys[i])) && key < end;) {
-            key += strlen(keys[i]);
-            if (key[strspn(key, " \t")] == ':')
-                return true;
-        }
-    return false;
-}
-
-/* JSON lines, or what was meant as such and is refused with its line rather than taken for a text: by the name of the file;
- * by a first line that is an object; or one that is an object only nearly, spread over lines, or in an array. Other texts may
- * begin with a brace, as code does. */
-static bool holds_rows(const char *path, const char *text) {
-    static const char blank[] = " \t\r\n";
-    const char *dot = strrchr(path, '.');
-    if (dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0))
-        return true;
-    text += strspn(text, blank);
-    json_t *row = json_loadb(text, strcspn(text, "\n"), JSON_ALLOW_NUL, NULL);
-    bool is = json_is_object(row);
-    json_decref(row);
-    if (is)
-        return true;
-    if (*text == '[')
-        text += 1 + strspn(text + 1, blank);
-    return *text == '{' && names_prompt(text + 1 + strspn(text + 1, blank));
 }
 
 /* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
@@ -319,8 +229,7 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         one.len -= mark;
         memmove(one.text, one.text + mark, one.len + 1);
     }
-    if (from_file && holds_rows(one.path, one.text)) {
-        code = tool_rows_each(one.text, one.len, JSON_ALLOW_NUL, one.path, row_add, p);
+    if (from_file && (code = tool_rows_read(p, one.text, one.len, one.path)) >= 0) {
         tool_prompt_fini(&one);
         return code;
     }
@@ -329,7 +238,7 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         one.text[--one.len] = 0;
     one.id = json_integer(1);
     one.group = tool_alloc(1, 1);
-    free(prompt_add(p)->group);
+    free(tool_prompt_add(p)->group);
     p->items[0] = one;
     return 0;
 }
@@ -343,10 +252,24 @@ const char *tool_prompt_where(const tool_prompt *p, char *out, size_t size) {
     return out;
 }
 
+void tool_prompt_ids_drop(tool_prompt *p) {
+    const bool given = !p->text && !p->messages;
+    if (!given) {
+        free(p->ids);
+        p->ids = NULL;
+        p->n_ids = 0;
+    }
+    free(p->prediction_ids);
+    p->prediction_ids = NULL;
+    p->n_prediction = 0;
+}
+
 void tool_prompt_fini(tool_prompt *p) {
     json_decref(p->id);
     json_decref(p->messages);
     json_decref(p->tools);
+    json_decref(p->settings);
+    free(p->stops);
     free(p->group);
     free(p->text);
     free(p->ids);
@@ -359,5 +282,6 @@ void tool_prompts_fini(tool_prompts *p) {
     for (size_t i = 0; i < p->n; i++)
         tool_prompt_fini(&p->items[i]);
     free(p->items);
+    json_decref(p->unknown);
     *p = (tool_prompts){0};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_render.c - see tool_render.h. */
 #include "tool_render.h"
+#include "tool_rows.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -35,11 +36,9 @@ static int tools_read(json_t *args, const char *path) {
     int code = tool_json_read(path, 0, "not JSON", &tools);
     if (code)
         return code;
-    if (!json_is_array(tools))
-        code = tool_usage("%s: expected a JSON array of tools", path);
-    else if (json_object_get(args, "tools"))
+    if ((code = tool_tools_check(tools, path)) == 0 && json_object_get(args, "tools"))
         code = tool_usage("--tools and --template-arg tools: give one of them");
-    else
+    else if (!code && json_array_size(tools)) /* an empty list is none */
         json_object_set(args, "tools", tools);
     json_decref(tools);
     return code;
@@ -60,7 +59,8 @@ int tool_template_open(tool_template *t, const tool_options *o) {
     int code = t->path ? tool_template_file_read(t->path, &t->text) : 0;
     for (int i = 0; i < o->template_args.n && !code; i++)
         code = arg_set(t->args, o->template_args.items[i]);
-    return code || !o->chat_tools_file ? code : tools_read(t->args, o->chat_tools_file);
+    t->tools = o->chat_tools_file;
+    return code || !t->tools ? code : tools_read(t->args, t->tools);
 }
 
 void tool_template_fini(tool_template *t) {
@@ -75,12 +75,7 @@ bool tool_template_used(const tool_template *t, const hunch_model *m) {
     return !t->raw && (t->text || info.has_chat_template);
 }
 
-int tool_template_check(const tool_template *t, const hunch_model *m) {
-    if (json_object_size(t->args) && !tool_template_used(t, m))
-        return tool_usage("%s: the model has no chat template, and no --chat-template-file was given",
-                          json_object_get(t->args, "tools") ? "--tools" : "--template-arg");
-    return 0;
-}
+#define NO_TOOLS "the chat template has no place for tools, so the model would not hear of them"
 
 /* ---- text to ids --------------------------------------------------------------------------------------------- */
 
@@ -123,12 +118,12 @@ static bool opens_think(const char *text, size_t len) {
     return len >= sizeof tag - 1 && memcmp(text + len - (sizeof tag - 1), tag, sizeof tag - 1) == 0;
 }
 
-/* tools: of this conversation alone, instead of --tools; NULL: none. */
-static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
-                           json_t *tools, hunch_error *err) {
+/* What the template makes of messages, to be freed with hunch_free. tools NULL: none, whatever t says. */
+static int text_of(char **text, size_t *len, const tool_template *t, const hunch_model *m, json_t *messages, json_t *tools,
+                   hunch_error *err) {
     json_t *vars = json_copy(t->args);
-    char *dump = NULL, *text = NULL;
-    size_t len;
+    char *dump = NULL;
+    json_object_del(vars, "tools");
     if (vars && json_object_set(vars, "messages", messages) == 0 &&
         (!tools || json_object_set(vars, "tools", tools) == 0))
         dump = json_dumps(vars, 0);
@@ -136,16 +131,57 @@ static int template_render(tool_rendered *out, const tool_template *t, const hun
     if (!dump)
         return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
     hunch_error why = {0};
-    int code = (int)hunch_chat_render_with(m, t->text, dump, &text, &len, &why);
-    if (code == 0) {
-        out->thinks = opens_think(text, len);
-        code = ids_of(out, m, text, len, true, err);
-    } else {
+    const int code = (int)hunch_chat_render_with(m, t->text, dump, text, len, &why);
+    if (code)
         fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
-    }
-    hunch_free(text);
     free(dump);
     return code;
+}
+
+/* Whether the template says something else where there are tools: it may have no place for them, and the model would
+ * never hear of them. One that needs them to say anything does. */
+static bool tells_tools(const char *text, size_t len, const tool_template *t, const hunch_model *m, json_t *messages) {
+    hunch_error ignored;
+    char *without = NULL;
+    size_t n = 0;
+    const bool same = text_of(&without, &n, t, m, messages, NULL, &ignored) == 0 && n == len && memcmp(without, text, len) == 0;
+    hunch_free(without);
+    return !same;
+}
+
+/* tools: of this conversation alone, instead of those of t; NULL: none. */
+static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
+                           json_t *tools, hunch_error *err) {
+    char *text = NULL;
+    size_t len;
+    int code = text_of(&text, &len, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
+    if (!code && tools && !tells_tools(text, len, t, m, messages))
+        code = fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
+    if (!code) {
+        out->thinks = opens_think(text, len);
+        code = ids_of(out, m, text, len, true, err);
+    }
+    hunch_free(text);
+    return code;
+}
+
+/* A template that refuses this conversation says nothing of what it does with others. */
+static int tools_check(const tool_template *t, const hunch_model *m) {
+    hunch_error ignored;
+    char *text = NULL;
+    size_t len;
+    json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "a"), *tools = json_object_get(t->args, "tools");
+    const bool told = text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || tells_tools(text, len, t, m, messages);
+    hunch_free(text);
+    json_decref(messages);
+    return told ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
+}
+
+int tool_template_check(const tool_template *t, const hunch_model *m) {
+    if (json_object_size(t->args) && !tool_template_used(t, m))
+        return tool_usage("%s: the model has no chat template, and no --chat-template-file was given",
+                          json_object_get(t->args, "tools") ? "--tools" : "--template-arg");
+    return t->tools && json_object_get(t->args, "tools") ? tools_check(t, m) : 0;
 }
 
 static int contents_join(tool_rendered *out, const hunch_model *m, const json_t *messages, hunch_error *err) {
@@ -178,26 +214,30 @@ int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 
-static int message_render(tool_rendered *out, const tool_prompt *p, const hunch_model *m, const tool_template *t,
-                          hunch_error *err) {
-    json_t *messages = json_pack("[{s:s,s:o}]", "role", "user", "content", json_stringn(p->text, p->len));
-    if (!messages)
-        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
-    int code = messages_render(out, t, m, messages, err);
-    json_decref(messages);
-    return code;
+/* A conversation that has no system message of its own gets that of --system. */
+static void system_insert(json_t *messages, const tool_template *t) {
+    const json_t *role = json_object_get(json_array_get(messages, 0), "role");
+    const char *first = json_is_string(role) ? json_string_value(role) : "";
+    if (t->system && strcmp(first, "system") != 0 && strcmp(first, "developer") != 0)
+        json_array_insert_new(messages, 0, json_pack("{s:s,s:s}", "role", "system", "content", t->system));
 }
 
-/* The conversation of a row. */
+/* The conversation of a row, or the one message that its text is. */
 static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
+    json_t *messages = p->messages ? json_copy(p->messages)
+                                   : json_pack("[{s:s,s:o}]", "role", "user", "content", json_stringn(p->text, p->len));
     tool_rendered r = {0};
     int code;
+    if (!messages)
+        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
+    system_insert(messages, t);
     if (tool_template_used(t, m))
-        code = template_render(&r, t, m, p->messages, p->tools, err);
+        code = template_render(&r, t, m, messages, p->tools, err);
     else if (p->tools)
         code = fail(err, HUNCH_USAGE, "\"tools\": there is no chat template that would tell the model of them");
     else
-        code = contents_join(&r, m, p->messages, err);
+        code = contents_join(&r, m, messages, err);
+    json_decref(messages);
     p->ids = r.ids;
     p->n_ids = r.n;
     p->thinks = r.thinks;
@@ -210,11 +250,12 @@ static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t
     size_t valid = tool_utf8_valid(p->text, p->len);
     if (valid < p->len)
         return fail(err, HUNCH_USAGE, "the prompt is not valid UTF-8 at byte %zu", valid);
+    if (t)
+        return conversation_ids(p, m, t, err);
     tool_rendered r = {0};
-    int code = t ? message_render(&r, p, m, t, err) : ids_of(&r, m, p->text, p->len, false, err);
+    int code = ids_of(&r, m, p->text, p->len, false, err);
     p->ids = r.ids;
     p->n_ids = r.n;
-    p->thinks = r.thinks;
     return code;
 }
 
@@ -229,7 +270,7 @@ static int prediction_ids(tool_prompt *p, const hunch_model *m, hunch_error *err
     return 0;
 }
 
-static int prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
+int tool_prompt_render(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
     if ((p->text || p->messages) && !info.has_tokenizer)
@@ -243,7 +284,7 @@ static int prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template 
 int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t) {
     hunch_error err = {0};
     char where[1100];
-    int code = prompt_ids(p, m, t, &err);
+    int code = tool_prompt_render(p, m, t, &err);
     if (code)
         tool_message("%s%s", tool_prompt_where(p, where, sizeof where), err.message);
     return code;

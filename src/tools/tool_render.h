@@ -13,6 +13,8 @@ typedef struct tool_template {
     const char *path; /* --chat-template-file; NULL: the model's own */
     char *text;       /* of that file */
     json_t *args;     /* object of --template-arg and --tools */
+    const char *tools;  /* the file of --tools; NULL: none */
+    const char *system; /* said before every prompt that is not of ids; NULL: nothing */
 } tool_template;
 
 /* The text of a template, to be freed with free; one that holds a zero byte, which would cut it, is wrong usage. */
@@ -21,7 +23,7 @@ int tool_template_file_read(const char *path, char **text);
 int tool_template_open(tool_template *t, const tool_options *o);
 void tool_template_fini(tool_template *t);
 bool tool_template_used(const tool_template *t, const hunch_model *m);
-/* Arguments for a template that is not there are wrong usage. */
+/* Arguments for a template that is not there, and tools for one that has no place for them, are wrong usage. */
 int tool_template_check(const tool_template *t, const hunch_model *m);
 
 /* A conversation as ids, to be freed with free. */
@@ -36,5 +38,7 @@ int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch
 /* Fills the ids of text and prediction. t NULL: text as it is (and no row has messages); else it is the one message of a
  * conversation. BOS is added iff the tokenizer says so. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */
 int tool_prompt_ids(tool_prompt *p, const hunch_model *m, const tool_template *t);
+/* The same, with the message in err. */
+int tool_prompt_render(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err);
 
 #endif

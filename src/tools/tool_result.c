@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "tool_flags.h"
+#include "tool_options.h"
 
 /* ---- rounds -------------------------------------------------------------------------------------------------- */
 
@@ -118,9 +119,29 @@ json_t *tool_lossy_json(const hunch_lossy *lossy) {
 
 static json_t *logprobs_json(const hunch_session_state *st) {
     json_t *list = json_array();
-    for (size_t i = 0; st->logprobs && i < st->n_tokens; i++)
+    for (size_t i = 0; i < st->n_tokens; i++)
         json_array_append_new(list, tool_json_real(st->logprobs[i]));
     return list;
+}
+
+static json_t *piece_json(const hunch_model *m, hunch_token id) {
+    const char *bytes;
+    size_t len;
+    return hunch_token_piece(m, id, &bytes, &len, NULL, NULL) == HUNCH_OK ? tool_json_piece(bytes, len) : json_null();
+}
+
+/* One list a token, of the likeliest in its place. */
+static json_t *top_json(const hunch_model *m, const hunch_session_state *st) {
+    json_t *all = json_array();
+    for (size_t i = 0; i < st->n_tokens; i++) {
+        json_t *list = json_array();
+        const hunch_logprob *top = st->top_logprobs + i * (size_t)st->n_top_logprobs;
+        for (int k = 0; k < st->n_top_logprobs; k++)
+            json_array_append_new(list, json_pack("{s:i,s:o,s:o}", "token", (int)top[k].token, "piece",
+                                                  piece_json(m, top[k].token), "logprob", tool_json_real(top[k].logprob)));
+        json_array_append_new(all, list);
+    }
+    return all;
 }
 
 static json_t *drafters_json(const hunch_engine *e) {
@@ -152,8 +173,10 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         return NULL;
     json_object_set_new(out, "timing", timing_json(r, st));
     json_object_set_new(out, "peak_rss_mib", tool_json_real(tool_peak_mib()));
-    if (r->logprobs)
+    if (r->logprobs != TOOL_UNSET)
         json_object_set_new(out, "logprobs", logprobs_json(st));
+    if (r->logprobs > 0)
+        json_object_set_new(out, "top_logprobs", top_json(r->model, st));
     if (r->why)
         json_object_set_new(out, "why", tool_why_json(r->why));
     return out;

@@ -25,10 +25,11 @@ int tool_rounds_step(tool_rounds *r);
 /* What a report needs beside the session's state. */
 typedef struct tool_result {
     const hunch_engine *engine;
+    const hunch_model *model;
     double load_s;
     uint64_t seed;
     const tool_why *why; /* NULL: not asked for */
-    bool logprobs;
+    int logprobs;        /* as tool_options has it */
 } tool_result;
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */
 /* Several lines on standard error. */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_answers_file.c - see tool_answers_file.h. */
+#include "tool_answers_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+char *tool_answers_key(const json_t *id) {
+    return json_dumps(id, JSON_ENCODE_ANY);
+}
+
+/* ---- what is there ------------------------------------------------------------------------------------------- */
+
+typedef struct scan {
+    const char *path;
+    const json_t *ids; /* the first reading: which rows have an answer */
+    bool *answered;
+    tool_file *to; /* the second: the answers again; NULL in the first */
+    bool torn;     /* the last line is the beginning of one */
+} scan;
+
+static bool is_line_of_ours(const json_t *row) {
+    const json_t *id = json_object_get(row, "id");
+    return (json_is_string(id) || json_is_integer(id)) &&
+           (json_is_string(json_object_get(row, "finish")) || json_is_string(json_object_get(row, "error")));
+}
+
+static void answer_take(const scan *s, const json_t *row, const char *line, size_t len) {
+    if (s->to) {
+        tool_file_write(s->to, line, len);
+        if (line[len - 1] != '\n')
+            tool_file_write(s->to, "\n", 1);
+        return;
+    }
+    char *key = tool_answers_key(json_object_get(row, "id"));
+    const json_t *at = json_object_get(s->ids, key);
+    if (at)
+        s->answered[json_integer_value(at)] = true;
+    free(key);
+}
+
+/* The last line of a process that was ended in the middle of it has no line break, and is left out. Any other that is
+ * not ours says that the whole file is not. */
+static int line_take(scan *s, const char *line, size_t len, int number) {
+    if (strspn(line, " \t\r\n") == len)
+        return 0;
+    json_t *row = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+    const bool ours = is_line_of_ours(row);
+    if (ours && !json_object_get(row, "error"))
+        answer_take(s, row, line, len);
+    json_decref(row);
+    if (ours || line[len - 1] != '\n')
+        return 0;
+    return tool_usage("%s:%d: not an answer, so --resume leaves the file alone: expected an object with \"id\", and "
+                      "\"finish\" or \"error\"",
+                      s->path, number);
+}
+
+static int file_scan(scan *s) {
+    FILE *f = fopen(s->path, "rb");
+    if (!f && errno == ENOENT)
+        return 0;
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n = 0;
+    int code = 0, number = 0;
+    while (f && !code && (n = getline(&line, &cap, f)) > 0)
+        code = line_take(s, line, (size_t)n, ++number);
+    if (!code && (!f || ferror(f))) {
+        tool_message("%s: %s", s->path, strerror(errno));
+        code = HUNCH_FAILED;
+    }
+    if (f)
+        fclose(f);
+    free(line);
+    return code;
+}
+
+int tool_answers_file_check(tool_answers_file *f, const json_t *ids, bool *answered) {
+    struct stat st;
+    if (!f->path)
+        return 0;
+    if (f->resume && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
+        return tool_usage("%s is not a file: --resume cannot read what was answered", f->path);
+    const int code = tool_file_check(f->path);
+    scan s = {.path = f->path, .ids = ids, .answered = answered};
+    return code || !f->resume ? code : file_scan(&s);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------- */
+
+/* What is resumed is written anew without what failed and what is torn, and takes its own place when that is done. */
+static int file_begin(tool_answers_file *f) {
+    int code = tool_file_begin(&f->file, f->path);
+    f->begun = true;
+    if (code || !f->resume)
+        return code;
+    scan s = {.path = f->path, .to = &f->file};
+    return (code = file_scan(&s)) ? code : tool_file_settle(&f->file);
+}
+
+int tool_answers_file_write(tool_answers_file *f, json_t *value) {
+    if (!f->path || !value)
+        return tool_print_json(value);
+    int code = f->begun ? 0 : file_begin(f);
+    char *line = code ? NULL : json_dumps(value, JSON_REAL_PRECISION(10));
+    json_decref(value);
+    if (!line)
+        return code ? code : HUNCH_NO_MEMORY;
+    tool_interrupts_hold(); /* whole or not at all */
+    tool_file_write(&f->file, line, strlen(line));
+    tool_file_write(&f->file, "\n", 1);
+    code = tool_file_settle(&f->file);
+    tool_interrupts_resume();
+    free(line);
+    return code;
+}
+
+int tool_answers_file_end(tool_answers_file *f, int code) {
+    const bool begun = f->begun;
+    f->begun = false;
+    return begun ? tool_file_end(&f->file, code) : code;
+}

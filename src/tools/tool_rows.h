@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_rows.h - prompts that are JSON: objects with "prompt", "messages" or "tokens", and bare arrays of messages. One
+ * a line, or one that is the whole file, over as many lines as it likes. What else a row may say: tool_row_keys.h. */
+#ifndef HN_TOOL_ROWS_H
+#define HN_TOOL_ROWS_H
+
+#include "tool_prompts.h"
+
+/* Prompts of a file that holds rows: 0, or the exit code after a message. -1: it is a text. */
+int tool_rows_read(tool_prompts *p, const char *text, size_t len, const char *path);
+/* Does a file of this name that begins so hold rows? */
+bool tool_rows_begin(const char *path, const char *text);
+/* Whether it is a list of tools as OpenAI has them: HUNCH_USAGE after a message that begins with `where`. */
+int tool_tools_check(const json_t *tools, const char *where);
+
+#endif
