@@ -356,6 +356,33 @@ static void test_wrong_tensors(void **state) {
     assert_refused(&b, "not printable");
 }
 
+/* Matrices side by side: [inputs, outputs, how many]. */
+static void test_shapes_of_three(void **state) {
+    (void)state;
+    static const uint64_t right[] = {32, 2, 3, 1}, flat[] = {32, 6}, turned[] = {32, 3, 2}, more[] = {32, 2, 3, 2};
+    hunch_error err = {0};
+    hn_tensor *t = NULL;
+    bytes b = {0};
+    head(&b, 3, 1, 0);
+    bytes_text(&b, "experts"), bytes_number(&b, 3, 4);
+    for (int i = 0; i < 3; i++) bytes_number(&b, right[i], 8);
+    bytes_number(&b, 2, 4), bytes_number(&b, 0, 8); /* Q4_0 */
+    data(&b, 6 * 18);
+    hn_source *s = assert_opens(&b);
+    assert_int_equal(hn_source_need_shape(s, "experts", 3, right, &t, &err), HUNCH_OK);
+    assert_int_equal(t->n_dims, 3);
+    assert_int_equal(hn_source_need_shape(s, "experts", 4, right, &t, &err), HUNCH_OK);
+    assert_int_equal(hn_source_need_shape(s, "experts", 3, turned, &t, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "tensor experts has shape [32, 2, 3]; expected [32, 3, 2]"));
+    assert_null(t);
+    assert_int_equal(hn_source_need_shape(s, "experts", 4, more, &t, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "expected [32, 2, 3, 2]"));
+    assert_int_equal(hn_source_need_shape(s, "experts", 2, flat, &t, &err), HUNCH_REFUSED);
+    assert_int_equal(hn_source_need(s, "experts", 2, 32, 6, &t, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "tensor experts has shape [32, 2, 3]; expected [32, 6]"));
+    hn_source_close(&s);
+}
+
 static void assert_not_run(hn_source *s, const char *name, const char *type) {
     hunch_error err = {0};
     hn_tensor *t = NULL;
@@ -540,6 +567,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type),
         cmocka_unit_test(test_tensors_by_name),
+        cmocka_unit_test(test_shapes_of_three),
         cmocka_unit_test(test_tiny_model),
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_wrong_headers),

@@ -3,6 +3,7 @@
  *
  * The bytes are read by gguf.c, gguf_split.c, hf.c, safetensors.c and torch.c; `hunch inspect` gets its JSON from describe.c.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -242,10 +243,10 @@ static bool shape_equal(const hn_tensor *t, const uint64_t *dims, int n_dims) {
     return true;
 }
 
-hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
-                            hunch_error *err) {
-    const uint64_t dims[2] = {dim0, dim1};
+hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, const uint64_t *dims, hn_tensor **out,
+                                  hunch_error *err) {
     char want[96], have[96];
+    assert(n_dims >= 1 && n_dims <= HN_MAX_DIMS);
     shape_text(want, sizeof want, dims, n_dims);
     *out = NULL;
     hn_tensor *t = hn_source_take(s, name);
@@ -266,6 +267,13 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
     }
     *out = t;
     return HUNCH_OK;
+}
+
+hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
+                            hunch_error *err) {
+    const uint64_t dims[2] = {dim0, dim1};
+    assert(n_dims <= 2);
+    return hn_source_need_shape(s, name, n_dims, dims, out, err);
 }
 
 hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err) {

@@ -56,8 +56,11 @@ const hn_tensor *hn_source_look(const hn_source *s, const char *name);
 /* By exact name; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
 /* As take, but absent, of another shape or of a type that no kernel multiplies by (from HN_WEIGHT_TYPES on) is
- * HUNCH_REFUSED, naming the tensor and what was expected. n_dims 1 or 2; dims in ggml order; trailing dims of 1 do not
- * count. */
+ * HUNCH_REFUSED, naming the tensor and what was expected. dims in ggml order, 1 to HN_MAX_DIMS of them; trailing dims of 1 do
+ * not count. */
+hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, const uint64_t *dims, hn_tensor **out,
+                                  hunch_error *err);
+/* The same for n_dims 1, a vector, or 2, a matrix. */
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
 /* Copies bytes [off, off + bytes) of a tensor's data from the file. Any thread. HUNCH_FAILED: it cannot be read, or was cut
