@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "ops/profile.h"
 
 enum { ROWS = 700, SEQS = 3, WIDEST = 512 };
 static int vocab; /* of the model in use: WIDEST at most */
@@ -231,6 +232,11 @@ static void test_measuring(void **state) {
             hunch_work w;
             hunch_engine_work(e, 1, 1, contexts[i], &w);
             assert_true(w.kv_bytes == 2.0 * (double)hunch_model_kv_elements(m, contexts[i] + 1));
+            hunch_phase p[HUNCH_PHASES];
+            must(hunch_measure_profile(e, 8, contexts[i], p, NULL, err));
+            hunch_engine_work(e, 8, 8, contexts[i], &w);
+            assert_string_equal(p[HN_PHASE_ATTENTION].name, "attention");
+            assert_true(p[HN_PHASE_ATTENTION].bytes == w.kv_bytes);
             must(hunch_measure_commit(e, 8, 3, contexts[i], 2, seconds, err));
             assert_int_equal(hn_cache_committed(e->cache, 1, 0), contexts[i]);
             assert_true(hn_cache_valid(e->cache));

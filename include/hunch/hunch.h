@@ -160,7 +160,8 @@ typedef struct hunch_model_info {
     const char *unused;      /* names of the first of them, "a, b, ..."; owned by the model */
 } hunch_model_info;
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
-/* Numbers of K and V that a row behind `rows` others reads, over all layers: of a layer with a window at most its window. */
+/* Numbers of K and V that the last of `rows` rows of a text reads, over all layers: of a layer with a window at most its
+ * window. */
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
 
 /* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "ops/kv.h"
+#include "model/kv_groups.h"
 #include "ops/machine.h"
 #include "ops/pack.h"
 #include "ops/profile.h"
@@ -157,20 +157,14 @@ static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_w
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
     const hn_model *m = &e->model->target;
     const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
-    *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes)};
-    double *attention = e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32;
+    const hn_kv_work kv = hn_model_kv_work(&m->arch, e->kv, context, rows);
+    *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes), .kv_bytes = kv.bytes};
+    *(e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
     add_matrix(&m->ops, &m->output, logits, out);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_layer *l = &m->layer[i];
-        const hn_layer_desc *d = &m->arch.layer[i];
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
-        const int most = d->window ? d->window + rows - 1 : context + rows, read = context + rows < most ? context + rows : most;
-        out->kv_bytes += 2.0 * d->kv_heads * (double)hn_kv_bytes(e->kv, d->head_dim, read);
-        for (int r = 1; r <= rows; r++) {
-            const int seen = d->window && d->window < context + r ? d->window : context + r;
-            *attention += 2.0 * d->heads * d->head_dim * seen;
-        }
     }
 }
 

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "format/find_caches.h"
 #include "format/json_text.h"
+#include "model/kv_groups.h"
 #include "text/build_info.h"
 
 const char *hunch_version(void) {
@@ -182,14 +183,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
 }
 
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
-    const hn_arch *a = &m->target.arch;
-    uint64_t kv = 0;
-    for (int i = 0; i < a->layers; i++) {
-        const hn_layer_desc *d = &a->layer[i];
-        const int seen = d->window && d->window < rows ? d->window : rows;
-        kv += 2 * (uint64_t)d->kv_heads * (uint64_t)d->head_dim * (uint64_t)(seen > 0 ? seen : 0);
-    }
-    return kv;
+    return rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------------ */

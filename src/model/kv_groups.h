@@ -5,6 +5,7 @@
 #define HN_KV_GROUPS_H
 #include "cache/cache.h"
 #include "model/arch.h"
+#include "ops/ops.h"
 
 enum { HN_MODEL_GROUPS = 4 }; /* of one model */
 
@@ -16,4 +17,13 @@ typedef struct hn_layer_place {
 /* Fills in name, layers, kv_heads, head_dim, type and window of the model's groups; full ones come first. place: [layers],
  * NULL: not asked for. Returns how many groups there are, 0: more than HN_MODEL_GROUPS. */
 int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_GROUPS], hn_layer_place *place);
+
+/* How attention weighs what a layer's rows see. */
+hn_attention_how hn_layer_how(const hn_layer_desc *d);
+/* What the attention of all layers reads and computes for a chain of n rows behind `committed` ones of a sequence. */
+typedef struct hn_kv_work {
+    uint64_t elements; /* numbers of K and V */
+    double bytes, macs;
+} hn_kv_work;
+hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int n);
 #endif

@@ -69,7 +69,37 @@ static void test_too_many_kinds(void **state) {
     assert_int_equal(hn_kv_groups(&b, HN_F16, g, NULL), 0);
 }
 
+/* Held against counting, position by position, who sees it. */
+static void test_work(void **state) {
+    (void)state;
+    static const int committed[] = {0, 1, 9, 10, 11, 300}, rows[] = {1, 2, 30}, firsts[] = {0, 1, 5};
+    for (int f = 0; f < 3; f++)
+        for (int c = 0; c < 6; c++)
+            for (int r = 0; r < 3; r++) {
+                hn_layer_desc layer[MOST];
+                const hn_arch a = made_of("AaxNd", layer);
+                const int end = committed[c] + rows[r];
+                double elements = 0, macs = 0;
+                for (int i = 0; i < a.layers; i++) {
+                    layer[i].first = firsts[f];
+                    const double width = 2.0 * layer[i].head_dim;
+                    for (int at = 0; at < end; at++) {
+                        int seen = 0;
+                        for (int row = committed[c] > at ? committed[c] : at; row < end; row++)
+                            seen += (!layer[i].window || row - at < layer[i].window) && (row < firsts[f] || at >= firsts[f]);
+                        elements += seen > 0 ? width * layer[i].kv_heads : 0;
+                        macs += width * layer[i].heads * seen;
+                    }
+                }
+                const hn_kv_work w = hn_model_kv_work(&a, HN_F32, committed[c], rows[r]);
+                assert_true((double)w.elements == elements);
+                assert_true(w.bytes == 4 * elements && w.macs == macs);
+                assert_true(hn_model_kv_work(&a, HN_Q8_0, committed[c], rows[r]).bytes == (double)w.elements * (1 + 4. / 32));
+            }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_too_many_kinds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_too_many_kinds),
+                                       cmocka_unit_test(test_work)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

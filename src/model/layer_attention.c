@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_attention.c - grouped-query attention over the paged cache. */
+#include "model/kv_groups.h"
 #include "model/layers.h"
 
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
@@ -26,7 +27,7 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     hn_rope rope = d->local ? m->rope_local : m->rope;
     if (d->no_rope) rope.dims = 0; /* only stores */
     o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    const hn_attention_how how = {.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first};
+    const hn_attention_how how = hn_layer_how(d);
     const bool scaled = m->arch.residual_scale != 1;
     o->attention(ex, rows, kv, &how, q, s->ldqkv, s->attended, s->ldattended, s->mixed, scaled ? 0 : l->o_forms, s->scratch);
     if (scaled) {

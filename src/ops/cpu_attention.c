@@ -263,8 +263,7 @@ static void tile_block(const call *c, tile *t) {
 static bool sees(const call *c, int row, int block, int *lo, int *hi) {
     int position = hn_host_i32(c->rows->position)[row], base = block * HN_KEY_BLOCK;
     *hi = position + 1 - base < HN_KEY_BLOCK ? position + 1 - base : HN_KEY_BLOCK;
-    *lo = c->how->window > 0 && position - c->how->window + 1 > base ? position - c->how->window + 1 - base : 0;
-    if (position >= c->how->first) *lo = most(*lo, c->how->first - base);
+    *lo = most(hn_kv_seen_from(c->how, position) - base, 0);
     return *lo < *hi;
 }
 
@@ -322,7 +321,7 @@ static void seq_blocks(const call *c, int seq, int *first, int *last) {
         min = position[row] < min ? position[row] : min;
         max = position[row] > max ? position[row] : max;
     }
-    *first = c->how->window > 0 && min - c->how->window + 1 > 0 ? (min - c->how->window + 1) / HN_KEY_BLOCK : 0;
+    *first = hn_kv_seen_from(c->how, min) / HN_KEY_BLOCK;
     *last = max / HN_KEY_BLOCK;
 }
 

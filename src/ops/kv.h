@@ -30,6 +30,32 @@ static inline size_t hn_kv_bytes(hn_dtype t, int dim, int rows) {
     return count * hn_kv_element_bytes(t) + (t == HN_Q8_0 ? count / HN_KV_SCALED * sizeof(float) : 0);
 }
 
+/* ---- what attention reads, and counts: the one place that says so ----------------------------------------------- */
+
+/* The first position that a row at `position` sees. */
+static inline int hn_kv_seen_from(const hn_attention_how *how, int position) {
+    const int from = how->window > 0 && position >= how->window ? position - how->window + 1 : 0;
+    return position >= how->first && how->first > from ? how->first : from;
+}
+/* Positions of a sequence that n rows behind `committed` ones read, each once for all rows and heads. */
+static inline int hn_kv_read(const hn_attention_how *how, int committed, int n) {
+    return committed + n - hn_kv_seen_from(how, committed);
+}
+/* Numbers of K and V in so many positions of a layer; their bytes. */
+static inline uint64_t hn_kv_elements(const hn_kv *kv, int positions) {
+    return (uint64_t)kv->kv_heads * (uint64_t)(kv->head_dim + kv->v_dim) * (uint64_t)positions;
+}
+static inline double hn_kv_read_bytes(const hn_kv *kv, int positions) {
+    return (double)kv->kv_heads *
+           (double)(hn_kv_bytes(kv->type, kv->head_dim, positions) + hn_kv_bytes(kv->type, kv->v_dim, positions));
+}
+/* Multiply-accumulates of a row at `position`. */
+static inline double hn_kv_macs(const hn_kv *kv, const hn_attention_how *how, int position) {
+    return (double)how->heads * (kv->head_dim + kv->v_dim) * (position + 1 - hn_kv_seen_from(how, position));
+}
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
 /* K, or V, of one head and position: `count` pieces of `size` bytes at `at`, `step` bytes apart; of Q8_0 also `scales` f32.
  * Places count from the start of the page. */
 typedef struct hn_kv_row {

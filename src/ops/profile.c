@@ -97,22 +97,15 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     span_end(&s);
 }
 
-/* Positions that a pass reads of each sequence's keys, once for all its rows and heads; and what its rows see, one by one. */
+/* What a pass reads of each sequence's keys and values, and what its rows see, one by one. */
 static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
     const int32_t *position = o->view(o, rows->position);
     if (!first || !committed || !position) return;
-    const int window = how->window;
-    for (int i = 0; i < rows->n_seqs; i++) {
-        const int n = first[i + 1] - first[i], all = committed[i] + n, most = window ? window + n - 1 : all;
-        const int read = all < most ? all : most;
-        s->to->bytes += (double)kv->kv_heads * (double)(hn_kv_bytes(kv->type, kv->head_dim, read) + hn_kv_bytes(kv->type, kv->v_dim, read));
-    }
-    for (int i = 0; i < rows->n; i++) {
-        const int seen = position[i] + 1;
-        s->to->macs += (double)how->heads * (kv->head_dim + kv->v_dim) * (window && seen > window ? window : seen);
-    }
+    for (int i = 0; i < rows->n_seqs; i++)
+        s->to->bytes += hn_kv_read_bytes(kv, hn_kv_read(how, committed[i], first[i + 1] - first[i]));
+    for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, position[i]);
 }
 
 static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
