@@ -141,9 +141,10 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     hn_runner_call(e->runner, NULL);
     hn_profile_take(p, sum);
     hn_profile_close(&p);
-    for (int i = 0; i < HN_PHASES; i++)
-        phases[i] = (hunch_phase){hn_phase_name((hn_phase)i), sum[i].calls, sum[i].seconds,
-                                  sum[i].waited, sum[i].bytes, sum[i].macs};
+    for (int i = 0; i < HN_PHASES; i++) { /* what has no name of its own comes last */
+        const hn_phase at = (hn_phase)((i + 1) % HN_PHASES);
+        phases[i] = (hunch_phase){hn_phase_name(at), sum[at].calls, sum[at].seconds, sum[at].waited, sum[at].bytes, sum[at].macs};
+    }
     if (pass_s) *pass_s = seconds;
     return st;
 }

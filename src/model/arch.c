@@ -88,7 +88,7 @@ void hn_arch_fini(hn_arch *a) {
 
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
     static const char model[] = "model.";
-    const char *p = a->names[role], *front = "";
+    const char *p = hn_role_name(role, a->form), *front = "";
     if (a->body) {
         const bool inside = !strncmp(p, model, sizeof model - 1);
         front = inside ? a->body : a->head;
@@ -104,79 +104,4 @@ void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128
         snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer, d + 2);
     else
         snprintf(out, 128, "%s%s", front, p);
-}
-
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
-
-bool hn_role_is_vector(hn_role role) {
-    return role == HN_ROLE_OUTPUT_NORM || role == HN_ROLE_ATTN_NORM || role == HN_ROLE_FFN_NORM ||
-           (role > HN_ROLE_DOWN && role < HN_ROLE_QKV);
-}
-
-bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
-    const hn_layer_desc *l = &a->layer[layer];
-    switch (role) {
-    case HN_ROLE_OUTPUT: return !a->tied;
-    case HN_ROLE_OUTPUT_NORM: return !a->draft_head.no_norm;
-    case HN_ROLE_ATTN_NORM: return l->input == HN_INPUT_NORMED;
-    case HN_ROLE_Q:
-    case HN_ROLE_K:
-    case HN_ROLE_V: return !l->fused_qkv;
-    case HN_ROLE_QKV: return l->fused_qkv;
-    case HN_ROLE_GATE:
-    case HN_ROLE_UP: return !l->fused_gate_up;
-    case HN_ROLE_GATE_UP: return l->fused_gate_up;
-    case HN_ROLE_Q_BIAS:
-    case HN_ROLE_K_BIAS:
-    case HN_ROLE_V_BIAS: return l->qkv_bias && !l->fused_qkv;
-    case HN_ROLE_QKV_BIAS: return l->qkv_bias && l->fused_qkv;
-    case HN_ROLE_O_BIAS: return l->o_bias;
-    case HN_ROLE_GATE_BIAS:
-    case HN_ROLE_UP_BIAS: return l->gate_up_bias;
-    case HN_ROLE_DOWN_BIAS: return l->down_bias;
-    case HN_ROLE_Q_NORM:
-    case HN_ROLE_K_NORM: return l->qk_norm;
-    case HN_ROLE_FFN_NORM: return !l->post_norms;
-    case HN_ROLE_PRE_FFN_NORM:
-    case HN_ROLE_POST_ATTN_NORM:
-    case HN_ROLE_POST_FFN_NORM: return l->post_norms;
-    default: return true;
-    }
-}
-
-float hn_arch_vector_more(const hn_arch *a, hn_role role) {
-    const bool bias = role >= HN_ROLE_Q_BIAS && role <= HN_ROLE_DOWN_BIAS;
-    return a->norms_less_one && !bias ? 1 : 0;
-}
-
-void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
-    const hn_layer_desc *l = &a->layer[layer];
-    const uint64_t hidden = (uint64_t)a->hidden, head = (uint64_t)l->head_dim, q = (uint64_t)l->heads * head,
-                   kv = (uint64_t)l->kv_heads * head, ffn = (uint64_t)l->ffn_width;
-    const uint64_t read = l->input == HN_INPUT_PAIR ? 2 * hidden : hidden;
-    uint64_t in = hidden, out = 1;
-    switch (role) {
-    case HN_ROLE_EMBEDDING:
-    case HN_ROLE_OUTPUT: out = (uint64_t)a->vocab; break;
-    case HN_ROLE_Q: in = read, out = q; break;
-    case HN_ROLE_K:
-    case HN_ROLE_V: in = read, out = kv; break;
-    case HN_ROLE_QKV: in = read, out = q + 2 * kv; break;
-    case HN_ROLE_O: in = q, out = hidden; break;
-    case HN_ROLE_GATE:
-    case HN_ROLE_UP: out = ffn; break;
-    case HN_ROLE_GATE_UP: out = 2 * ffn; break;
-    case HN_ROLE_DOWN: in = ffn, out = hidden; break;
-    case HN_ROLE_Q_BIAS: in = q; break;
-    case HN_ROLE_K_BIAS:
-    case HN_ROLE_V_BIAS: in = kv; break;
-    case HN_ROLE_QKV_BIAS: in = q + 2 * kv; break;
-    case HN_ROLE_GATE_BIAS:
-    case HN_ROLE_UP_BIAS: in = ffn; break;
-    case HN_ROLE_Q_NORM:
-    case HN_ROLE_K_NORM: in = head; break;
-    default: break; /* norms and biases of the stream */
-    }
-    dims[0] = in;
-    dims[1] = out;
 }

@@ -5,6 +5,7 @@
 #define HN_ARCH_H
 #include "format/gguf_writer.h"
 #include "format/source.h"
+#include "ops/ops.h"
 
 /* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
 typedef enum hn_mixer { HN_MIXER_ATTENTION } hn_mixer; /* latent attention, gated delta net: later kinds */
@@ -36,7 +37,7 @@ typedef struct hn_layer_desc {
     bool gate_up_bias, down_bias;
 } hn_layer_desc;
 
-/* Tensors by the part they play. In name patterns %d is the layer. */
+/* Tensors by the part they play; all that is known of each stands in the table of roles.c. */
 typedef enum hn_role {
     HN_ROLE_EMBEDDING,
     HN_ROLE_OUTPUT_NORM,
@@ -150,7 +151,7 @@ typedef struct hn_arch {
     double local_theta; /* of rope_local */
     double *rope_local; /* of layers marked local; NULL: there are none */
     bool norms_less_one;      /* norm weights are stored less 1 */
-    const char *const *names; /* [HN_ROLES] */
+    hn_source_kind form;      /* of the file that it was read from: which names its tensors have */
     const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
     const char *first_layer;  /* what they have instead of "layers.0."; NULL: nothing */
     const hn_dense *dense;    /* the family */
@@ -167,7 +168,12 @@ void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
-bool hn_role_is_vector(hn_role role); /* norms and biases */
+/* Of every model (roles.c). */
+const char *hn_role_name(hn_role role, hn_source_kind form); /* %d in it is the layer */
+bool hn_role_is_vector(hn_role role);                        /* norms and biases */
+bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
+bool hn_role_ends_branch(hn_role role);                      /* a bias of what is added to the stream */
+hn_phase hn_role_phase(hn_role role);                        /* what a matrix's product is for */
 
 /* One architecture. Reads into a zeroed description. */
 typedef struct hn_family {
@@ -176,7 +182,6 @@ typedef struct hn_family {
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
     hn_family_granite, hn_family_gemma3, hn_family_phi3;
-extern const char *const hn_dense_gguf_names[HN_ROLES]; /* what conversion writes */
 
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);

@@ -1,68 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_dense.c - what the dense families share: RMSNorm, grouped-query attention with RoPE, SwiGLU, and the names of keys and
- * tensors. What sets one apart stands in its own file (arch_llama.c, arch_qwen.c). */
+/* arch_dense.c - what the dense families share: RMSNorm, grouped-query attention with RoPE, SwiGLU, and the names of keys.
+ * Their tensors: roles.c. What sets one apart stands in its own file (arch_llama.c, arch_qwen.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/arch.h"
-
-const char *const hn_dense_gguf_names[HN_ROLES] = {[HN_ROLE_EMBEDDING] = "token_embd.weight",
-                                                   [HN_ROLE_OUTPUT_NORM] = "output_norm.weight",
-                                                   [HN_ROLE_OUTPUT] = "output.weight",
-                                                   [HN_ROLE_ATTN_NORM] = "blk.%d.attn_norm.weight",
-                                                   [HN_ROLE_Q] = "blk.%d.attn_q.weight",
-                                                   [HN_ROLE_K] = "blk.%d.attn_k.weight",
-                                                   [HN_ROLE_V] = "blk.%d.attn_v.weight",
-                                                   [HN_ROLE_O] = "blk.%d.attn_output.weight",
-                                                   [HN_ROLE_FFN_NORM] = "blk.%d.ffn_norm.weight",
-                                                   [HN_ROLE_GATE] = "blk.%d.ffn_gate.weight",
-                                                   [HN_ROLE_UP] = "blk.%d.ffn_up.weight",
-                                                   [HN_ROLE_DOWN] = "blk.%d.ffn_down.weight",
-                                                   [HN_ROLE_Q_BIAS] = "blk.%d.attn_q.bias",
-                                                   [HN_ROLE_K_BIAS] = "blk.%d.attn_k.bias",
-                                                   [HN_ROLE_V_BIAS] = "blk.%d.attn_v.bias",
-                                                   [HN_ROLE_QKV_BIAS] = "blk.%d.attn_qkv.bias",
-                                                   [HN_ROLE_O_BIAS] = "blk.%d.attn_output.bias",
-                                                   [HN_ROLE_GATE_BIAS] = "blk.%d.ffn_gate.bias",
-                                                   [HN_ROLE_UP_BIAS] = "blk.%d.ffn_up.bias",
-                                                   [HN_ROLE_DOWN_BIAS] = "blk.%d.ffn_down.bias",
-                                                   [HN_ROLE_Q_NORM] = "blk.%d.attn_q_norm.weight",
-                                                   [HN_ROLE_K_NORM] = "blk.%d.attn_k_norm.weight",
-                                                   [HN_ROLE_PRE_FFN_NORM] = "blk.%d.ffn_norm.weight",
-                                                   [HN_ROLE_POST_ATTN_NORM] = "blk.%d.post_attention_norm.weight",
-                                                   [HN_ROLE_POST_FFN_NORM] = "blk.%d.post_ffw_norm.weight",
-                                                   [HN_ROLE_QKV] = "blk.%d.attn_qkv.weight",
-                                                   [HN_ROLE_GATE_UP] = "blk.%d.ffn_up.weight"};
-
-static const char *const hf_names[HN_ROLES] = {
-    [HN_ROLE_EMBEDDING] = "model.embed_tokens.weight",
-    [HN_ROLE_OUTPUT_NORM] = "model.norm.weight",
-    [HN_ROLE_OUTPUT] = "lm_head.weight",
-    [HN_ROLE_ATTN_NORM] = "model.layers.%d.input_layernorm.weight",
-    [HN_ROLE_Q] = "model.layers.%d.self_attn.q_proj.weight",
-    [HN_ROLE_K] = "model.layers.%d.self_attn.k_proj.weight",
-    [HN_ROLE_V] = "model.layers.%d.self_attn.v_proj.weight",
-    [HN_ROLE_O] = "model.layers.%d.self_attn.o_proj.weight",
-    [HN_ROLE_FFN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
-    [HN_ROLE_GATE] = "model.layers.%d.mlp.gate_proj.weight",
-    [HN_ROLE_UP] = "model.layers.%d.mlp.up_proj.weight",
-    [HN_ROLE_DOWN] = "model.layers.%d.mlp.down_proj.weight",
-    [HN_ROLE_Q_BIAS] = "model.layers.%d.self_attn.q_proj.bias",
-    [HN_ROLE_K_BIAS] = "model.layers.%d.self_attn.k_proj.bias",
-    [HN_ROLE_V_BIAS] = "model.layers.%d.self_attn.v_proj.bias",
-    [HN_ROLE_O_BIAS] = "model.layers.%d.self_attn.o_proj.bias",
-    [HN_ROLE_GATE_BIAS] = "model.layers.%d.mlp.gate_proj.bias",
-    [HN_ROLE_UP_BIAS] = "model.layers.%d.mlp.up_proj.bias",
-    [HN_ROLE_DOWN_BIAS] = "model.layers.%d.mlp.down_proj.bias",
-    [HN_ROLE_Q_NORM] = "model.layers.%d.self_attn.q_norm.weight",
-    [HN_ROLE_K_NORM] = "model.layers.%d.self_attn.k_norm.weight",
-    [HN_ROLE_PRE_FFN_NORM] = "model.layers.%d.pre_feedforward_layernorm.weight",
-    [HN_ROLE_POST_ATTN_NORM] = "model.layers.%d.post_attention_layernorm.weight",
-    [HN_ROLE_POST_FFN_NORM] = "model.layers.%d.post_feedforward_layernorm.weight",
-    [HN_ROLE_QKV] = "model.layers.%d.self_attn.qkv_proj.weight",
-    [HN_ROLE_GATE_UP] = "model.layers.%d.mlp.gate_up_proj.weight"};
 
 typedef struct dense_keys {
     int layers, hidden, ffn, heads, kv_heads, head_dim, context, vocab, rope_dims;
@@ -426,7 +370,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     hn_layer_desc usual;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     a->dense = family;
-    a->names = gguf ? hn_dense_gguf_names : hf_names;
+    a->form = hn_source_get_kind(src);
     if (!gguf) find_body(a, src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
     if (!st) st = read_name(a, src, err);

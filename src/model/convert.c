@@ -219,7 +219,7 @@ static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor 
 
 static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.names = hn_dense_gguf_names};
+    const hn_arch named = {.form = HN_SOURCE_GGUF};
     uint64_t dims[2];
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
@@ -347,12 +347,12 @@ static hunch_status role_write(conversion *c, hn_role role, int layer) {
 /* The tensors in the file's order, declared or written. */
 static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversion *c, hn_role role, int layer)) {
     hunch_status status = HUNCH_OK;
-    for (int role = 0; role < HN_ROLE_ATTN_NORM && status == HUNCH_OK; role++)
-        if (hn_arch_has(&c->arch, (hn_role)role, 0))
+    for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
+        if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
             status = visit(c, (hn_role)role, 0);
     for (int layer = 0; layer < c->arch.layers; layer++)
-        for (int role = HN_ROLE_ATTN_NORM; role < HN_ROLES && status == HUNCH_OK; role++)
-            if (hn_arch_has(&c->arch, (hn_role)role, layer))
+        for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
+            if (hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, layer))
                 status = visit(c, (hn_role)role, layer);
     return status;
 }

@@ -14,16 +14,18 @@ static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
     const hn_layer_desc *d = &p->m->arch.layer[i];
     hn_layer *l = &p->m->layer[i];
     const int q = d->heads * d->head_dim, kv = d->kv_heads * d->head_dim;
+    static const hn_role own[] = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V},
+                         own_bias[] = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS};
     const hn_part fused[] = {{0, q}, {q, kv}, {q + kv, kv}};
     hn_weight *const w[] = {&l->q, &l->k, &l->v};
     hn_buf *const bias[] = {&l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
     hunch_status st = HUNCH_OK;
     for (int j = 0; !st && j < 3; j++)
         st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, fused[j], false, w[j], err)
-                          : hn_plan_matrix(p, (hn_role)(HN_ROLE_Q + j), i, whole, false, w[j], err);
+                          : hn_plan_matrix(p, own[j], i, whole, false, w[j], err);
     for (int j = 0; !st && j < 3; j++)
         st = d->fused_qkv ? hn_plan_vector(p, HN_ROLE_QKV_BIAS, i, fused[j], bias[j], err)
-                          : hn_plan_vector(p, (hn_role)(HN_ROLE_Q_BIAS + j), i, whole, bias[j], err);
+                          : hn_plan_vector(p, own_bias[j], i, whole, bias[j], err);
     return st;
 }
 

@@ -79,7 +79,7 @@ static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, flo
 
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
-    const bool ends_branch = role == HN_ROLE_O_BIAS || role == HN_ROLE_DOWN_BIAS; /* what scales the product scales it too */
+    const bool ends_branch = hn_role_ends_branch(role); /* what scales the product scales it too */
     uint64_t dims[2];
     hn_tensor *t;
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
@@ -140,6 +140,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     p->item[p->n] = (hn_placement){.tensor = t, .weight = w, .first = part.first, .out = out, .factors = factors};
     st = place_matrix(p, &p->item[p->n], pair, err);
     if (st) return st;
+    w->phase = hn_role_phase(role);
     p->n++;
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, (uint64_t)in, &row);

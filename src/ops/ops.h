@@ -49,6 +49,21 @@ enum {
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
+/* What the operations of a pass are for: how a profile (profile.h) tells them apart. */
+typedef enum hn_phase {
+    HN_PHASE_OTHER,
+    HN_PHASE_EMBED,
+    HN_PHASE_NORM, /* norms, and rows brought into the form that a product reads */
+    HN_PHASE_QKV,
+    HN_PHASE_ROPE, /* rotation, biases and norms of heads, storing keys and values */
+    HN_PHASE_ATTENTION,
+    HN_PHASE_O,
+    HN_PHASE_GATE_UP,
+    HN_PHASE_DOWN,
+    HN_PHASE_OUTPUT, /* logits, and the best of them */
+    HN_PHASES
+} hn_phase;
+
 /* A matrix as its file stores it, in memory of the host (of a mapped file, as a rule). */
 typedef struct hn_stored {
     const void *rows;     /* row 0 of the matrix, at any alignment; NULL: it is not there */
@@ -71,6 +86,7 @@ typedef struct hn_weight {
     hn_buf data;         /* first strip */
     size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
     hn_stored stored;    /* rows NULL: packed, at data */
+    hn_phase phase;      /* what its products are for */
 } hn_weight;
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,6 @@ typedef struct note {
 
 typedef struct rank_notes {
     _Alignas(64) note phase[HN_PHASES];
-    hn_phase next_product; /* what a product of one matrix is for */
 } rank_notes;
 
 struct hn_profile {
@@ -31,7 +30,6 @@ struct hn_profile {
 
 typedef struct span {
     hn_exec ex; /* of the inner table */
-    rank_notes *notes;
     note *to;
     int64_t begun, waited;
 } span;
@@ -42,8 +40,7 @@ static const hn_profile *profile_of(const hn_exec *ex) {
 
 static span span_begin(const hn_exec *ex, hn_phase phase) {
     const hn_profile *p = profile_of(ex);
-    rank_notes *notes = &p->rank[ex->rank];
-    span s = {.ex = {p->inner, ex->rank, ex->ranks}, .notes = notes, .to = &notes->phase[phase]};
+    span s = {.ex = {p->inner, ex->rank, ex->ranks}, .to = &p->rank[ex->rank].phase[phase]};
     s.to->calls++;
     s.waited = hn_pool_waited(p->inner->pool, ex->rank);
     s.begun = hn_now_ns();
@@ -63,9 +60,7 @@ static void note_product(const span *s, int n, const hn_weight *w) {
 }
 
 static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
-    const hn_phase one = profile_of(ex)->rank[ex->rank].next_product;
-    const span s = span_begin(ex, n_outs == 3 ? HN_PHASE_QKV : n_outs == 2 ? HN_PHASE_GATE_UP : one);
-    if (n_outs == 1) s.notes->next_product = HN_PHASE_OUTPUT;
+    const span s = span_begin(ex, outs[0].w->phase);
     for (int i = 0; i < n_outs; i++) note_product(&s, n, outs[i].w);
     s.ex.ops->linear(&s.ex, n, a, outs, n_outs, add);
     span_end(&s);
@@ -74,7 +69,6 @@ static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
 static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y,
                        int forms) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
-    s.notes->next_product = HN_PHASE_DOWN;
     note_product(&s, n, gate);
     note_product(&s, n, up);
     s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, forms);
@@ -84,7 +78,6 @@ static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate
 static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 float scale, hn_act y, int forms) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
-    s.notes->next_product = HN_PHASE_DOWN;
     s.ex.ops->glu(&s.ex, n, act, gate, gate_bias, up, up_bias, ld, scale, y, forms);
     span_end(&s);
 }
@@ -111,7 +104,6 @@ static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, 
 static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
-    s.notes->next_product = HN_PHASE_O;
     note_attention(&s, rows, kv, how);
     s.ex.ops->attention(&s.ex, rows, kv, how, q, ldq, out, ldo, a, forms, scratch);
     span_end(&s);
@@ -121,7 +113,6 @@ static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
 
 static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
     const span s = span_begin(ex, HN_PHASE_EMBED);
-    s.notes->next_product = HN_PHASE_OUTPUT;
     s.ex.ops->embed(&s.ex, rows, table, scale, x, ldx);
     span_end(&s);
 }
@@ -242,8 +233,8 @@ const hn_ops *hn_profile_ops(const hn_profile *p) {
 }
 
 const char *hn_phase_name(hn_phase phase) {
-    static const char *const names[HN_PHASES] = {"embed", "norm", "qkv",  "rope",   "attention", "o",
-                                                 "gate up", "down", "output", "other"};
+    static const char *const names[HN_PHASES] = {"other", "embed", "norm", "qkv", "rope", "attention",
+                                                 "o", "gate up", "down", "output"};
     return names[phase];
 }
 

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile.h - where the time of a pass goes: a table of operations that notes how long each takes and hands on to another.
  *
- * Only who calls through it pays for it. What a product is for (hn_phase) is told from its neighbours: the first product of
- * one matrix behind attention is `o`, behind the activation of a feed-forward layer `down`, else the output. */
+ * Only who calls through it pays for it. What a product is for (hn_phase) its matrix says. */
 #ifndef HN_PROFILE_H
 #define HN_PROFILE_H
 #include "ops/ops.h"
-
-typedef enum hn_phase {
-    HN_PHASE_EMBED,
-    HN_PHASE_NORM, /* norms, and rows brought into the form that a product reads */
-    HN_PHASE_QKV,
-    HN_PHASE_ROPE, /* rotation, biases and norms of heads, storing keys and values */
-    HN_PHASE_ATTENTION,
-    HN_PHASE_O,
-    HN_PHASE_GATE_UP,
-    HN_PHASE_DOWN,
-    HN_PHASE_OUTPUT, /* logits, and the best of them */
-    HN_PHASE_OTHER,
-    HN_PHASES
-} hn_phase;
 
 typedef struct hn_phase_sum {
     int calls;

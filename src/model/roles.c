@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* roles.c - the tensors of the dense families, a row each: names, what it is, shape, what it is for, and when a layer has
+ * it. Everything that is asked of a role is read from this table. */
+#include "model/arch.h"
+
+#include <string.h>
+
+/* ---- widths and conditions --------------------------------------------------------------------------------------- */
+
+typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, KEYS, ALL_HEADS, FFN, BOTH_FFN } width;
+
+/* READ: what the products of a layer's attention read. */
+static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
+    const int hidden = a->hidden, q = l->heads * l->head_dim, kv = l->kv_heads * l->head_dim;
+    switch (w) {
+    case ONE: return 1;
+    case HIDDEN: return (uint64_t)hidden;
+    case READ: return (uint64_t)(l->input == HN_INPUT_PAIR ? 2 * hidden : hidden);
+    case VOCAB: return (uint64_t)a->vocab;
+    case HEAD: return (uint64_t)l->head_dim;
+    case QUERIES: return (uint64_t)q;
+    case KEYS: return (uint64_t)kv;
+    case ALL_HEADS: return (uint64_t)q + 2 * (uint64_t)kv;
+    case FFN: return (uint64_t)l->ffn_width;
+    case BOTH_FFN: return 2 * (uint64_t)l->ffn_width;
+    }
+    return 0;
+}
+
+enum { /* what a description may say */
+    TIED = 1 << 0,
+    NO_NORM = 1 << 1, /* before the output */
+    NORMED = 1 << 2,  /* the layer reads the norm of the stream */
+    QKV_FUSED = 1 << 3,
+    QKV_BIAS = 1 << 4,
+    QK_NORM = 1 << 5,
+    O_BIAS = 1 << 6,
+    POST_NORMS = 1 << 7,
+    FFN_FUSED = 1 << 8,
+    FFN_BIAS = 1 << 9, /* of gate and up */
+    DOWN_BIAS = 1 << 10
+};
+
+static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
+    return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
+           (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
+           (l->qk_norm ? QK_NORM : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
+           (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) | (l->down_bias ? DOWN_BIAS : 0u);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------------- */
+
+typedef enum kind { MATRIX, NORM, BIAS } kind;
+
+typedef struct role_row {
+    const char *name[2]; /* of a GGUF, of a folder; %d is the layer */
+    kind kind;
+    width in, out;       /* a vector's length is `in` */
+    hn_phase phase;      /* of a matrix's product */
+    unsigned with, without; /* what the description must and must not say */
+} role_row;
+
+#define BLK(part) "blk.%d." part
+#define LAYER(part) "model.layers.%d." part
+static const role_row table[HN_ROLES] = {
+    [HN_ROLE_EMBEDDING] = {{"token_embd.weight", "model.embed_tokens.weight"},
+        MATRIX, HIDDEN, VOCAB, HN_PHASE_EMBED, 0, 0},
+    [HN_ROLE_OUTPUT_NORM] = {{"output_norm.weight", "model.norm.weight"},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, 0, NO_NORM},
+    [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, MATRIX, HIDDEN, VOCAB, HN_PHASE_OUTPUT, 0, TIED},
+
+    [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, NORMED, 0},
+    [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
+        MATRIX, READ, QUERIES, HN_PHASE_QKV, 0, QKV_FUSED},
+    [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED},
+    [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED},
+    [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
+        MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, QKV_FUSED, 0},
+    [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
+        BIAS, QUERIES, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+    [HN_ROLE_K_BIAS] = {{BLK("attn_k.bias"), LAYER("self_attn.k_proj.bias")},
+        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+    [HN_ROLE_V_BIAS] = {{BLK("attn_v.bias"), LAYER("self_attn.v_proj.bias")},
+        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+    [HN_ROLE_QKV_BIAS] = {{BLK("attn_qkv.bias"), LAYER("self_attn.qkv_proj.bias")},
+        BIAS, ALL_HEADS, ONE, HN_PHASE_OTHER, QKV_BIAS | QKV_FUSED, 0},
+    [HN_ROLE_Q_NORM] = {{BLK("attn_q_norm.weight"), LAYER("self_attn.q_norm.weight")},
+        NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
+    [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
+        NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
+    [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
+        MATRIX, QUERIES, HIDDEN, HN_PHASE_O, 0, 0},
+    [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
+        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, O_BIAS, 0},
+    [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
+
+    [HN_ROLE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("post_attention_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, 0, POST_NORMS},
+    [HN_ROLE_PRE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("pre_feedforward_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
+    [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED},
+    [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED},
+    [HN_ROLE_GATE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.gate_up_proj.weight")},
+        MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, FFN_FUSED, 0},
+    [HN_ROLE_GATE_BIAS] = {{BLK("ffn_gate.bias"), LAYER("mlp.gate_proj.bias")},
+        BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, 0},
+    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, 0},
+    [HN_ROLE_DOWN] = {{BLK("ffn_down.weight"), LAYER("mlp.down_proj.weight")},
+        MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, 0, 0},
+    [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
+        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, 0},
+    [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0}};
+
+/* ---- questions ------------------------------------------------------------------------------------------------------ */
+
+const char *hn_role_name(hn_role role, hn_source_kind form) {
+    _Static_assert(HN_SOURCE_GGUF == 0 && HN_SOURCE_HF == 1, "columns of names");
+    return table[role].name[form];
+}
+
+bool hn_role_is_vector(hn_role role) {
+    return table[role].kind != MATRIX;
+}
+
+bool hn_role_of_layer(hn_role role) {
+    return strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
+}
+
+hn_phase hn_role_phase(hn_role role) {
+    return table[role].phase;
+}
+
+bool hn_role_ends_branch(hn_role role) {
+    const role_row *r = &table[role];
+    return r->kind == BIAS && r->in == HIDDEN;
+}
+
+bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
+    const unsigned said = said_of(a, &a->layer[layer]);
+    return (said & table[role].with) == table[role].with && (said & table[role].without) == 0;
+}
+
+float hn_arch_vector_more(const hn_arch *a, hn_role role) {
+    return a->norms_less_one && table[role].kind == NORM ? 1 : 0;
+}
+
+void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {
+    dims[0] = width_of(a, &a->layer[layer], table[role].in);
+    dims[1] = width_of(a, &a->layer[layer], table[role].out);
+}

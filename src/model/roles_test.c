@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* roles_test.c - the table of tensors is sound for every description: all have names in both kinds of files, none that two
+ * tensors of one model share; a matrix is there in one form, with biases and norms of its width. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "model/arch.h"
+
+enum { FLAGS = 11 };
+
+/* A layer and a model that say what the bits of `said` are set for. */
+static hn_arch described(unsigned said, hn_layer_desc *l) {
+    *l = (hn_layer_desc){.heads = 6, .kv_heads = 3, .head_dim = 10, .ffn_width = 70,
+                         .fused_qkv = said & 1, .qkv_bias = said & 2, .qk_norm = said & 4, .o_bias = said & 8,
+                         .post_norms = said & 16, .fused_gate_up = said & 32, .gate_up_bias = said & 64,
+                         .down_bias = said & 128, .input = said & 256 ? HN_INPUT_PAIR : HN_INPUT_NORMED};
+    return (hn_arch){.layers = 1, .layer = l, .hidden = 50, .vocab = 900, .tied = said & 512,
+                     .draft_head.no_norm = said & 1024};
+}
+
+static uint64_t length(const hn_arch *a, hn_role matrix_or_vector) {
+    uint64_t dims[2];
+    hn_arch_tensor_shape(a, matrix_or_vector, 0, dims);
+    if (hn_role_is_vector(matrix_or_vector)) assert_int_equal(dims[1], 1);
+    return hn_role_is_vector(matrix_or_vector) ? dims[0] : dims[1];
+}
+
+static void check_names(const hn_arch *a) {
+    for (int form = HN_SOURCE_GGUF; form <= HN_SOURCE_HF; form++)
+        for (int i = 0; i < HN_ROLES; i++) {
+            const char *name = hn_role_name((hn_role)i, (hn_source_kind)form);
+            assert_non_null(name);
+            assert_int_equal(strstr(name, "%d") != NULL, hn_role_of_layer((hn_role)i));
+            for (int j = 0; j < i; j++)
+                if (hn_arch_has(a, (hn_role)i, 0) && hn_arch_has(a, (hn_role)j, 0))
+                    assert_string_not_equal(name, hn_role_name((hn_role)j, (hn_source_kind)form));
+        }
+}
+
+/* Either the one, or all of the others. */
+static void check_forms(const hn_arch *a, hn_role one, const hn_role *parts, int n, bool there) {
+    uint64_t sum = 0, whole[2], part[2];
+    hn_arch_tensor_shape(a, one, 0, whole);
+    for (int i = 0; i < n; i++) {
+        hn_arch_tensor_shape(a, parts[i], 0, part);
+        if (!hn_role_is_vector(one)) assert_int_equal(part[0], whole[0]);
+        sum += length(a, parts[i]);
+        assert_int_equal(hn_arch_has(a, parts[i], 0), there && !hn_arch_has(a, one, 0));
+    }
+    assert_int_equal(length(a, one), sum);
+}
+
+static void check_matrices(const hn_arch *a, const hn_layer_desc *l) {
+    static const hn_role qkv[] = {HN_ROLE_Q, HN_ROLE_K, HN_ROLE_V}, gate_up[] = {HN_ROLE_GATE, HN_ROLE_UP},
+                         biases[] = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS};
+    static const hn_role bias_of[][2] = {{HN_ROLE_Q_BIAS, HN_ROLE_Q},       {HN_ROLE_K_BIAS, HN_ROLE_K},
+                                         {HN_ROLE_V_BIAS, HN_ROLE_V},       {HN_ROLE_QKV_BIAS, HN_ROLE_QKV},
+                                         {HN_ROLE_O_BIAS, HN_ROLE_O},       {HN_ROLE_GATE_BIAS, HN_ROLE_GATE},
+                                         {HN_ROLE_UP_BIAS, HN_ROLE_UP},     {HN_ROLE_DOWN_BIAS, HN_ROLE_DOWN}};
+    check_forms(a, HN_ROLE_QKV, qkv, 3, true);
+    check_forms(a, HN_ROLE_QKV_BIAS, biases, 3, l->qkv_bias);
+    check_forms(a, HN_ROLE_GATE_UP, gate_up, 2, true);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_QKV, 0), l->fused_qkv);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_QKV_BIAS, 0), l->fused_qkv && l->qkv_bias);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_GATE_UP, 0), l->fused_gate_up);
+    for (size_t i = 0; i < sizeof bias_of / sizeof *bias_of; i++) {
+        assert_int_equal(length(a, bias_of[i][0]), length(a, bias_of[i][1]));
+        const bool ends = bias_of[i][1] == HN_ROLE_O || bias_of[i][1] == HN_ROLE_DOWN;
+        assert_int_equal(hn_role_ends_branch(bias_of[i][0]), ends);
+    }
+    uint64_t q[2], o[2], down[2];
+    hn_arch_tensor_shape(a, HN_ROLE_Q, 0, q);
+    hn_arch_tensor_shape(a, HN_ROLE_O, 0, o);
+    hn_arch_tensor_shape(a, HN_ROLE_DOWN, 0, down);
+    assert_true(q[0] == (l->input == HN_INPUT_PAIR ? 100 : 50) && q[1] == 60 && o[0] == 60 && o[1] == 50);
+    assert_true(down[0] == 70 && down[1] == 50 && length(a, HN_ROLE_OUTPUT) == 900);
+}
+
+/* One norm before each half; and what is added to norms that are stored less 1 is added to norms alone. */
+static void check_norms(hn_arch *a, const hn_layer_desc *l) {
+    static const hn_role behind[] = {HN_ROLE_POST_ATTN_NORM, HN_ROLE_POST_FFN_NORM, HN_ROLE_PRE_FFN_NORM};
+    for (int i = 0; i < 3; i++) assert_int_equal(hn_arch_has(a, behind[i], 0), l->post_norms);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_FFN_NORM, 0), !l->post_norms);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_ATTN_NORM, 0), l->input == HN_INPUT_NORMED);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_Q_NORM, 0), l->qk_norm);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT_NORM, 0), !a->draft_head.no_norm);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT, 0), !a->tied);
+    assert_true(length(a, HN_ROLE_K_NORM) == 10 && length(a, HN_ROLE_PRE_FFN_NORM) == 50);
+    for (int less = 0; less < 2; less++) {
+        a->norms_less_one = less;
+        for (int i = 0; i < HN_ROLES; i++) {
+            const bool bias = strstr(hn_role_name((hn_role)i, HN_SOURCE_GGUF), ".bias") != NULL;
+            if (hn_role_is_vector((hn_role)i))
+                assert_true(hn_arch_vector_more(a, (hn_role)i) == (less && !bias ? 1.f : 0.f));
+            else
+                assert_true(hn_role_phase((hn_role)i) != HN_PHASE_OTHER);
+        }
+    }
+}
+
+static void test_every_description(void **state) {
+    (void)state;
+    for (unsigned said = 0; said < 1u << FLAGS; said++) {
+        hn_layer_desc l;
+        hn_arch a = described(said, &l);
+        check_names(&a);
+        check_matrices(&a, &l);
+        check_norms(&a, &l);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_description)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
