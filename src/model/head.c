@@ -161,7 +161,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st && !a->draft_head.no_norm) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, (hn_part){0, 0}, &m->output_norm, err);
-    if (!st && a->draft_head.own_output) st = hn_plan_named_matrix(p, "lm_head.weight", a->hidden, a->vocab, &m->output, err);
+    if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
     return st;
 }

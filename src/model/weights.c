@@ -140,7 +140,6 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     p->item[p->n] = (hn_placement){.tensor = t, .weight = w, .first = part.first, .out = out, .factors = factors};
     st = place_matrix(p, &p->item[p->n], pair, err);
     if (st) return st;
-    w->phase = hn_role_phase(role);
     p->n++;
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, (uint64_t)in, &row);
@@ -157,7 +156,9 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     hunch_status st = find_tensor(p, role, layer, dims, &t, err);
     if (st) return st;
     if (!part.count) part.count = (int)dims[1];
-    return plan_matrix(p, t, part, pair, w, err);
+    st = plan_matrix(p, t, part, pair, w, err);
+    w->phase = hn_role_phase(role);
+    return st;
 }
 
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
