@@ -34,12 +34,13 @@ static void test_babyllama(void **state) {
     check_levels("models/babyllama105/babyllama105.q8_0.gguf", HUNCH_PRECISION_F32, HUNCH_KV_F32, HN_F32, true);
 }
 
-/* Biases, norms of heads, windows, layers without rotation, two rotations, scales, fused matrices, FP8. */
+/* Biases, norms of heads, windows, layers without rotation, two rotations, scales, caps, fused matrices, FP8. */
 static void test_families(void **state) {
     static const char *const families[] = {"gemma3_text-local", "granite-bias",    "granite-mults", "llama-bias",
                                            "llama-gqa",         "mistral-sliding", "phi3-fused",    "phi3-longrope",
                                            "qwen2-bias",        "qwen2-window",    "qwen3-dense",   "qwen3-fp8",
-                                           "qwen3-yarn",        "smollm3-nope",    "smollm3-window"};
+                                           "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
+                                           "gemma3_text-cap"};
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         char name[100];

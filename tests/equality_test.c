@@ -174,6 +174,7 @@ static void test_families(void **state) {
     check_model("goldens/granite-mults", 512, HUNCH_KV_BF16, true);
     check_model("goldens/gemma3_text-local", 512, HUNCH_KV_BF16, true);
     check_model("goldens/gemma3_text-local", 512, HUNCH_KV_Q8_0, true);
+    check_model("goldens/gemma3_text-cap", 256, HUNCH_KV_BF16, true);
     check_model("goldens/phi3-fused", 512, HUNCH_KV_BF16, true);
     check_model("goldens/granite-bias", 256, HUNCH_KV_BF16, true);
     check_model("goldens/qwen3-yarn", 256, HUNCH_KV_Q8_0, true);

@@ -14,9 +14,9 @@
 #include "fixture.h"
 #include "model/reduced_output.h"
 
-/* Tied and not, with and without scaled logits, of quantised, float and 16-bit weights. */
+/* Tied and not, with and without scaled and with capped logits, of quantised, float and 16-bit weights. */
 static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
-                                     "goldens/llama-tied", "goldens/granite-mults"};
+                                     "goldens/llama-tied", "goldens/granite-mults", "goldens/gemma3_text-cap"};
 enum { MODELS = sizeof models / sizeof *models, ROWS = 24, MESSAGE = 1000 };
 
 static uint64_t rng = 7;
@@ -177,8 +177,11 @@ static void chosen_rank(void *arg, int rank, int ranks) {
     const hn_exec ex = {o, rank, ranks};
     const int vocab = c->m->arch.vocab;
     o->quantise(&ex, INPUTS, c->x, c->m->arch.hidden, c->act, c->m->output_forms);
-    o->linear(&ex, INPUTS, c->act, &(hn_linear_out){&c->m->output, c->logits, vocab}, 1, false);
-    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, 1, (hn_buf){NULL, 0}, 0, 0, &c->top);
+    const float cap = c->m->arch.logit_cap;
+    hn_top whole = c->top;
+    whole.map = (hn_buf){NULL, 0};
+    o->linear_top(&ex, INPUTS, c->act, &c->m->output, 1, cap, c->logits, vocab, INPUTS, &whole);
+    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, 1, cap, (hn_buf){NULL, 0}, 0, 0, &c->top);
 }
 
 static hn_buf room(const hn_model *m, size_t bytes) {

@@ -103,6 +103,7 @@ typedef struct hn_dense {
     bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
     bool window_key;     /* programs know a GGUF's key for windows; else it counts beside a list of the layers only */
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
+    bool logit_cap;      /* final_logit_softcapping caps the logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
     bool tied;           /* the usual tie_word_embeddings of a folder */
     struct {
@@ -139,6 +140,7 @@ typedef struct hn_arch {
     int layers, hidden, vocab, context;
     float norm_eps, embed_scale;
     float residual_scale, logit_scale; /* of what each branch adds to the stream; of the logits */
+    float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
     bool tied;            /* the output matrix is the embedding */
     hn_layer_desc *layer; /* [layers] */
     int rope_dims;

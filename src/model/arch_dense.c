@@ -49,6 +49,7 @@ static hunch_status refuse_flags(const hn_source *src, const hn_dense *f, hunch_
 static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hunch_error *err) {
     static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"},
                              *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    const int n_caps = f->logit_cap ? 1 : 2;
     hn_dense_key_buf key;
     hunch_status st = HUNCH_OK;
     for (int i = 0; i < 3; i++) {
@@ -59,7 +60,7 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
             return hn_fail(err, HUNCH_REFUSED, "%s: %d experts a layer: only dense %s models are read",
                            hn_source_path(src), n, f->prefix);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < n_caps; i++) {
         double cap = 0;
         st = hn_key_real(src, hn_dense_key_of(&key, f, caps[i], caps[i], 0, 1e9, 0), &cap, err);
         if (st) return st;

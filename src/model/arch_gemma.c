@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_gemma.c - Gemma 3 (text, alone or in a folder with vision): a dense block with norms behind both branches as well as
  * before them, norms of heads, GeGLU, embeddings scaled by the root of the width; most layers see a window and rotate with a
- * base of their own, every sixth sees everything. Norm weights lie less 1 in a folder, whole in a GGUF. */
+ * base of their own, every sixth sees everything; logits may be capped. Norm weights lie less 1 in a folder, whole in a GGUF. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/arch.h"
 
+#define CAP "gemma3.final_logit_softcapping"
 enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
 
 /* Layers but every period-th are local. */
@@ -71,18 +72,21 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
                  scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};
+    const hn_key most = {CAP, "final_logit_softcapping", 0, 1e9, 0};
     hn_key factor = {"gemma3.attention.scale", NULL, 1e-6, 1e6, 0};
-    double width = 0, scale = 0;
+    double width = 0, scale = 0, cap = 0;
     int rows = 0;
     hunch_status st = hn_key_int(src, &window, &rows, err);
     if (!st) st = hn_key_real(src, &scalar, &width, err);
     if (!st) factor.dflt = 1 / sqrt(width);
     if (!st) st = hn_key_real(src, &factor, &scale, err);
+    if (!st) st = hn_key_real(src, &most, &cap, err);
     if (!st) st = mark_local(a, src, rows, err);
     if (!st) st = read_local_base(a, src, err);
     if (!st) st = make_local_rope(a, err);
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
+    a->logit_cap = (float)cap;
     a->norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         a->layer[i].post_norms = true;
@@ -103,6 +107,7 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
         st = hn_gguf_put_f32(w, "gemma3.attention.scale", scale, err);
     if (!st && a->local_theta != USUAL_LOCAL_BASE)
         st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)a->local_theta, err);
+    if (!st && a->logit_cap > 0) st = hn_gguf_put_f32(w, CAP, a->logit_cap, err);
     return st;
 }
 
@@ -112,6 +117,7 @@ static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                     .qk_norm = true,
                                     .window_key = true,
                                     .no_rope_count = true,
+                                    .logit_cap = true,
                                     .theta = 1e6,
                                     .tied = true,
                                     .usual = {8, 4, 256, 131072, 1e-6},

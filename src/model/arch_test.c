@@ -45,8 +45,9 @@ static void test_refused(void **state) {
         {"gemma3_text-local", "\"gelu_pytorch_tanh\"", "\"gelu\"", "gelu_pytorch_tanh"},
         {"gemma3_text-local", "\"head_dim\": 32", "\"head_dim\": 32, \"use_bidirectional_attention\": true",
          "use_bidirectional_attention"},
-        {"gemma3_text-local", "\"head_dim\": 32", "\"head_dim\": 32, \"final_logit_softcapping\": 30.0",
+        {"gemma3_text-cap", "\"final_logit_softcapping\": 5.0", "\"final_logit_softcapping\": -5.0",
          "final_logit_softcapping"},
+        {"qwen3-dense", "\"attention_bias\": false", "\"final_logit_softcapping\": 30.0", "final_logit_softcapping"},
         {"gemma3_text-local", "\"head_dim\": 32", "\"head_dim\": 32, \"attn_logit_softcapping\": 50.0",
          "attn_logit_softcapping"},
         {"gemma3_text-local", "\"sliding_window\": 16", "\"sliding_window\": null", "sliding_window"},
@@ -113,6 +114,12 @@ static void test_spellings(void **state) {
         "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
         "\"sliding_attention\", \"full_attention\"]");
     for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].local, i != 0 && i != 5);
+    hn_arch_fini(&a);
+    a = read_as("gemma3_text-cap", "5.0", "2.5");
+    assert_true(a.logit_cap == 2.5f);
+    hn_arch_fini(&a);
+    a = read_as("gemma3_text-cap", "5.0", "null");
+    assert_true(a.logit_cap == 0);
     hn_arch_fini(&a);
     a = read_as("mistral-sliding", "\"sliding_window\": 16", "\"sliding_window\": null");
     assert_int_equal(a.layer[0].window, 0);

@@ -171,6 +171,7 @@ static void borrow(hn_model *m, const hn_model *target) {
     if (m->arch.draft_head.own_output) return;
     m->output = target->output;
     m->arch.logit_scale = target->arch.logit_scale;
+    m->arch.logit_cap = target->arch.logit_cap;
     m->weight_bytes += m->ops.strip_bytes(m->output.dtype, m->output.in) * (size_t)((m->output.out + HN_STRIP - 1) / HN_STRIP);
     m->files = target->files; /* where its rows may lie */
 }

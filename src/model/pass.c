@@ -299,7 +299,8 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);
     if (m->arch.draft_head.features > 0) keep_outputs(ex, r);
     if (r->n_logits == 0) return;
-    o->linear_top(ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, r->logits, r->ld_logits, r->n_full, &r->best);
+    o->linear_top(ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, m->arch.logit_cap, r->logits, r->ld_logits,
+                  r->n_full, &r->best);
 }
 
 static void forward(void *arg, int rank, int ranks) {

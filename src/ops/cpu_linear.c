@@ -207,9 +207,9 @@ static void see_strip(const hn_ops *o, const seen *s, const float *c, int first,
     }
 }
 
-/* Strips [s, end): scaled, seen, and of the first n_written rows written. */
-static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, int n_written, const seen *top,
-                    const int32_t *map, int s, int end) {
+/* Strips [s, end): scaled, capped, seen, and of the first n_written rows written. */
+static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, float cap, int n_written,
+                    const seen *top, const int32_t *map, int s, int end) {
     const hn_ops *o = ex->ops;
     _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
     hn_strips_job j = {.n = top->n, .c = c};
@@ -220,6 +220,7 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
         for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
         fn(&j);
         if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
+        if (cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, cap);
         for (int i = 0; i < j.strips; i++) {
             const float *strip = c + i * j.n * HN_STRIP;
             const int first = (s + i) * HN_STRIP, cols = columns(out->w, s + i);
@@ -244,8 +245,8 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
     }
 }
 
-void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
-                       const hn_top *top) {
+void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
+                       int n_written, const hn_top *top) {
     assert(n >= 1 && n <= HN_MAX_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
     const hn_linear_out out = {w, y, ldy};
     const seen mine = seen_of(top, n, ex->rank);
@@ -257,7 +258,7 @@ void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
-        run_top(ex, &a, &out, scale, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
+        run_top(ex, &a, &out, scale, cap, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
                 first + s.unit < strips ? first + s.unit : strips);
     }
     hn_barrier(ex->ops->pool, ex->rank);

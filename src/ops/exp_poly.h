@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exp_poly.h - the constants of hn_exp and GELU, shared by their scalar and vector forms, which agree bit for bit:
  *   x clamped to [LO, HI]; k = rint(x * LOG2E); r = fma(k, -LN2_LO, fma(k, -LN2_HI, x));
- *   p = Horner in r of P4..P0, each step an fma; result (1 + fma(p, r * r, r)) * 2^k.
+ *   p = Horner in r of P4..P0, each step an fma; q = fma(p, r * r, r); result (1 + q) * 2^k.
  * P: Chebyshev fit of (e^r - 1 - r) / r^2 on +-ln(2)/2, relative error of the whole 1.1e-8 before rounding.
  *   0.5 x (1 + tanh(t)) = x / (1 + e^(-2t)), t = sqrt(2 / pi) (x + 0.044715 x^3):
- *   x / (1 + exp(GELU_T * fma(GELU_CUBE * x * x, x, x))), left to right. */
+ *   x / (1 + exp(GELU_T * fma(GELU_CUBE * x * x, x, x))), left to right.
+ *   tanh(t) = m / (m + 2), m = e^(2t) - 1 = fma(q, 2^k, 2^k - 1) of x = 2t: exact to a few ulp near 0 too. */
 #ifndef HN_EXP_POLY_H
 #define HN_EXP_POLY_H
 #define HN_EXP_LO (-87.0f)

@@ -221,9 +221,10 @@ struct hn_ops {
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
     /* y = silu(gate a) * (up a), in `forms`. gate and up have equal shapes. */
     void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
-    /* Of y = scale * (W a) the best of each row, and all of the first n_written rows: f32 [n_written][ldy]. */
-    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy, int n_written,
-                       const hn_top *top);
+    /* Of y = scale * (W a), and cap * tanh(y / cap) of it where cap is not 0, the best of each row, and all of the first
+     * n_written rows: f32 [n_written][ldy]. Capped values may tie where others do not: the best are those of y as it is written. */
+    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
+                       int n_written, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
     /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
      * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */

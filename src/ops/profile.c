@@ -82,11 +82,11 @@ static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_b
     span_end(&s);
 }
 
-static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, hn_buf y, int ldy,
-                       int n_written, const hn_top *top) {
+static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y,
+                       int ldy, int n_written, const hn_top *top) {
     const span s = span_begin(ex, HN_PHASE_OUTPUT);
     note_product(&s, n, w);
-    s.ex.ops->linear_top(&s.ex, n, a, w, scale, y, ldy, n_written, top);
+    s.ex.ops->linear_top(&s.ex, n, a, w, scale, cap, y, ldy, n_written, top);
     span_end(&s);
 }
 

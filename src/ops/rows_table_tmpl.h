@@ -6,6 +6,7 @@ void ROWS_TABLE(struct hn_kernels *k) {
     k->normalise = normalise;
     k->add = add;
     k->geglu = geglu;
+    k->softcap = softcap;
     k->quantise = quantise;
     k->round_bf16 = round_bf16;
     k->rope = rope;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_extras_test.c - what only some families add to a layer: GeGLU, biases and norms of heads, norms behind branches,
+/* check_extras_test.c - what only some families add: GeGLU, soft caps, biases and norms of heads, norms behind branches,
  * a scaled residual. The kernels at every level against ref, bit for bit; ref against double arithmetic; the operations
  * against plain loops, with any number of threads. */
 #include "check.h"
@@ -29,9 +29,32 @@ static void one_level(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 4; i++) check_free(&b[i]);
 }
 
+/* cap * tanh(x / cap) of numbers from tiny ones to those far beyond the cap; what is no number stays none. */
+static void one_cap(const struct hn_kernels *k, const char *name) {
+    const int n = check_int(1, 100);
+    const enum check_kind kind = check_any_kind();
+    const float cap = check_int(0, 1) ? 30.0f : 0.7f;
+    check_buf b[3];
+    float *x[3];
+    for (int i = 0; i < 3; i++) x[i] = check_guarded(&b[i], n);
+    check_fill(x[0], n, kind);
+    for (int i = 0; i < n && kind == USUAL; i++) x[0][i] *= (float)exp(check_int(-12, 6));
+    memcpy(x[1], x[0], (size_t)n * sizeof(float));
+    memcpy(x[2], x[0], (size_t)n * sizeof(float));
+    check_ref()->softcap(x[1], n, cap);
+    k->softcap(x[2], n, cap);
+    check_same_row(x[2], x[1], n, name, 2);
+    for (int i = 0; i < n; i++) {
+        const double want = (double)cap * tanh((double)x[0][i] / (double)cap);
+        assert_true(isnan(want) ? isnan(x[1][i]) : fabs(x[1][i] - want) <= 1e-6 * fabs(want) + 1e-30);
+    }
+    for (int i = 0; i < 3; i++) check_free(&b[i]);
+}
+
 static void kernels_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int round = 0; round < 100; round++) one_level(hn_kernels_get(isa), hn_isa_name(isa));
+        for (int round = 0; round < 100; round++) one_cap(hn_kernels_get(isa), hn_isa_name(isa));
     }
 }
 
@@ -40,6 +63,9 @@ static void edges_test(void **state HN_UNUSED) {
     float gate[5] = {30, -30, INFINITY, NAN, 0}, up[5] = {2, 2, 2, 2, 2};
     check_ref()->geglu(gate, up, 5);
     assert_true(gate[0] == 60 && fabsf(gate[1]) < 1e-30f && gate[2] == INFINITY && isnan(gate[3]) && gate[4] == 0);
+    float x[5] = {INFINITY, -INFINITY, NAN, 0, 1e30f};
+    check_ref()->softcap(x, 5, 30);
+    assert_true(x[0] == 30 && x[1] == -30 && isnan(x[2]) && x[3] == 0 && x[4] == 30);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */

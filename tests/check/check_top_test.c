@@ -13,7 +13,7 @@ typedef struct work {
     hn_buf x, y, all;
     hn_top top;
     int n, n_written, ldy;
-    float scale;
+    float scale, cap;
 } work;
 
 static void work_rank(void *arg, int rank, int ranks) {
@@ -24,7 +24,7 @@ static void work_rank(void *arg, int rank, int ranks) {
     o->quantise(&ex, k->n, k->x, k->w.in, k->act, o->act_forms(o, k->w.dtype));
     o->linear(&ex, k->n, k->act, &all, 1, false);
     if (k->scale != 1) o->scale(&ex, k->n, k->all, k->ldy, k->w.out, k->scale);
-    o->linear_top(&ex, k->n, k->act, &k->w, k->scale, k->y, k->ldy, k->n_written, &k->top);
+    o->linear_top(&ex, k->n, k->act, &k->w, k->scale, k->cap, k->y, k->ldy, k->n_written, &k->top);
 }
 
 static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in) {
@@ -62,6 +62,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     const hn_ops *o = &k.c.o;
     k.n_written = check_int(0, 2) ? check_int(0, k.n) : 0;
     k.scale = check_int(0, 1) ? 1 : 0.125f;
+    k.cap = check_int(0, 1) ? 0 : 0.5f; /* small: many that differ tie at +-0.5 */
     k.w = weight_create(o, t, out, in);
     k.act = (hn_act){check_mem(o, o->act_bytes(in, k.n)), in, k.n};
     k.x = check_mem(o, (size_t)(k.n * in) * sizeof(float));
@@ -114,6 +115,7 @@ static void one_product(hn_isa isa, hn_dtype t, bool f32) {
     float *before = hn_alloc((size_t)(k.n * k.ldy) * sizeof *before);
     memcpy(before, hn_host(k.y), (size_t)(k.n * k.ldy) * sizeof *before);
     hn_pool_run(k.c.pool, work_rank, &k);
+    for (int r = 0; r < k.n && k.cap > 0; r++) check_ref()->softcap(hn_host_f32(k.all) + r * k.ldy, k.w.out, k.cap);
     for (int r = 0; r < k.n; r++) {
         const float *y = hn_host_f32(k.y) + r * k.ldy;
         check_row(&k, r);

@@ -171,7 +171,7 @@ static void pass(void *arg, int rank, int ranks) {
     double t = clock_s(b);
     if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->rope, b->cs);
     for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
-    b->o.linear_top(&ex, b->n, b->act, &b->head, 1, b->logits, VOCAB, b->greedy ? 0 : b->n, &b->best);
+    b->o.linear_top(&ex, b->n, b->act, &b->head, 1, 0, b->logits, VOCAB, b->greedy ? 0 : b->n, &b->best);
     mark(b, rank, 3, &t);
 }
 

@@ -238,7 +238,8 @@ static void test_transformers(void **state) {
                                           "goldens/qwen3-dense",     "goldens/smollm3-nope", "goldens/granite-mults",
                                           "goldens/gemma3_text-local", "goldens/phi3-fused", "goldens/mistral-sliding",
                                           "goldens/llama-bias", "goldens/granite-bias", "goldens/qwen3-yarn", "goldens/phi3-longrope",
-                                          "goldens/qwen2-window", "goldens/smollm3-window", "goldens/qwen3-fp8"};
+                                          "goldens/qwen2-window", "goldens/smollm3-window", "goldens/qwen3-fp8",
+                                          "goldens/gemma3_text-cap"};
     for (int n = levels(isa), i = 0; i < n; i++)
         for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
             check_golden(folders[f], isa[i], false);

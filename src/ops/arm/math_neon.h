@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_neon.h - hn_exp, sums over lanes and loads of a few lanes, 4 at a time. Included by files compiled for an ARM level
+/* math_neon.h - hn_exp, tanh, sums over lanes and loads of a few lanes, 4 at a time. Included by files compiled for an ARM level
  * only. */
 #ifndef HN_MATH_NEON_H
 #define HN_MATH_NEON_H
@@ -10,7 +10,8 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-HN_INLINE float32x4_t hn_exp_neon(float32x4_t x) {
+/* e^x = (1 + what this returns) * *power. */
+HN_INLINE float32x4_t hn_exp_parts_neon(float32x4_t x, float32x4_t *power) {
     /* NaN stays NaN to the end; as an integer it is 0 */
     x = vminq_f32(vmaxq_f32(x, vdupq_n_f32(HN_EXP_LO)), vdupq_n_f32(HN_EXP_HI));
     const float32x4_t k = vrndnq_f32(vmulq_f32(x, vdupq_n_f32(HN_EXP_LOG2E)));
@@ -20,9 +21,19 @@ HN_INLINE float32x4_t hn_exp_neon(float32x4_t x) {
     p = vfmaq_f32(vdupq_n_f32(HN_EXP_P2), p, r);
     p = vfmaq_f32(vdupq_n_f32(HN_EXP_P1), p, r);
     p = vfmaq_f32(vdupq_n_f32(HN_EXP_P0), p, r);
-    p = vaddq_f32(vdupq_n_f32(1.0f), vfmaq_f32(r, p, vmulq_f32(r, r)));
-    const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(k), vdupq_n_s32(127)), 23);
-    return vmulq_f32(p, vreinterpretq_f32_s32(power));
+    *power = vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(k), vdupq_n_s32(127)), 23));
+    return vfmaq_f32(r, p, vmulq_f32(r, r));
+}
+
+HN_INLINE float32x4_t hn_exp_neon(float32x4_t x) {
+    float32x4_t power, q = hn_exp_parts_neon(x, &power);
+    return vmulq_f32(vaddq_f32(vdupq_n_f32(1.0f), q), power);
+}
+
+HN_INLINE float32x4_t hn_tanh_neon(float32x4_t t) {
+    float32x4_t power, q = hn_exp_parts_neon(vaddq_f32(t, t), &power);
+    const float32x4_t m = vfmaq_f32(vsubq_f32(power, vdupq_n_f32(1.0f)), q, power);
+    return vdivq_f32(m, vaddq_f32(m, vdupq_n_f32(2.0f)));
 }
 
 /* 16 lanes of a sum: the tree of ref/norm.c, halves are added, 8, 4, 2, 1. */

@@ -45,6 +45,14 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void softcap(float *x, int count, float cap) {
+    const float32x4_t c = vdupq_n_f32(cap);
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t t = vdivq_f32(hn_load_neon(x + i, count - i), c);
+        hn_store_neon(x + i, count - i, vmulq_f32(c, hn_tanh_neon(t)));
+    }
+}
+
 /* 32 values. Where the scale is not a number or zero, all codes are zero: what is not finite times 0 is a NaN, and a NaN
  * as an integer 0. */
 static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, int b) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding, comparison,
- * exp.
+ * exp, soft caps.
  *
  * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
  * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
@@ -12,8 +12,8 @@
 #include "ops/kernels.h"
 #include "ops/ref/bf16_step.h"
 
-float hn_exp(float x) {
-    if (isnan(x)) return x;
+/* e^x = (1 + what this returns) * *power; x is a number. */
+static float exp_parts(float x, float *power) {
     x = x < HN_EXP_LO ? HN_EXP_LO : x > HN_EXP_HI ? HN_EXP_HI : x;
     float k = rintf(x * HN_EXP_LOG2E);
     float r = fmaf(k, -HN_EXP_LN2_LO, fmaf(k, -HN_EXP_LN2_HI, x));
@@ -21,8 +21,15 @@ float hn_exp(float x) {
     p = fmaf(p, r, HN_EXP_P2);
     p = fmaf(p, r, HN_EXP_P1);
     p = fmaf(p, r, HN_EXP_P0);
-    union { uint32_t u; float f; } power = {(uint32_t)((int)k + 127) << 23};
-    return (1.0f + fmaf(p, r * r, r)) * power.f;
+    union { uint32_t u; float f; } two_to_k = {(uint32_t)((int)k + 127) << 23};
+    *power = two_to_k.f;
+    return fmaf(p, r * r, r);
+}
+
+float hn_exp(float x) {
+    if (isnan(x)) return x;
+    float power, q = exp_parts(x, &power);
+    return (1.0f + q) * power;
 }
 
 static float sum_squares(const float *x, int in) {
@@ -50,6 +57,15 @@ static float gelu(float x) {
 
 static void geglu(float *gate, const float *up, int count) {
     for (int i = 0; i < count; i++) gate[i] = gelu(gate[i]) * up[i];
+}
+
+static void softcap(float *x, int count, float cap) {
+    for (int i = 0; i < count; i++) {
+        if (isnan(x[i])) continue;
+        const float t = x[i] / cap;
+        float power, q = exp_parts(t + t, &power), m = fmaf(q, power, power - 1.0f);
+        x[i] = cap * (m / (m + 2.0f));
+    }
 }
 
 /* One block of up to 32 values. Blocks whose largest magnitude is below 2^-100 count as zero (so 127 / amax is finite);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_avx2.h - hn_exp, rounding to bf16, sums over lanes and loads of a few lanes, 8 at a time. Included by files compiled for that
+/* math_avx2.h - hn_exp, tanh, rounding to bf16, sums over lanes and loads of a few lanes, 8 at a time. Included by files compiled for that
  * level only. */
 #ifndef HN_MATH_AVX2_H
 #define HN_MATH_AVX2_H
@@ -8,7 +8,8 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-HN_INLINE __m256 hn_exp_avx2(__m256 x) {
+/* e^x = (1 + what this returns) * *power. */
+HN_INLINE __m256 hn_exp_parts_avx2(__m256 x, __m256 *power) {
     /* min and max give their second operand for NaN, which so stays NaN to the end */
     x = _mm256_min_ps(_mm256_set1_ps(HN_EXP_HI), _mm256_max_ps(_mm256_set1_ps(HN_EXP_LO), x));
     const __m256 k = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)),
@@ -19,9 +20,19 @@ HN_INLINE __m256 hn_exp_avx2(__m256 x) {
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P2));
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P1));
     p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(HN_EXP_P0));
-    p = _mm256_add_ps(_mm256_set1_ps(1.0f), _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r));
-    const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23);
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(power));
+    *power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23));
+    return _mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r);
+}
+
+HN_INLINE __m256 hn_exp_avx2(__m256 x) {
+    __m256 power, q = hn_exp_parts_avx2(x, &power);
+    return _mm256_mul_ps(_mm256_add_ps(_mm256_set1_ps(1.0f), q), power);
+}
+
+HN_INLINE __m256 hn_tanh_avx2(__m256 t) {
+    __m256 power, q = hn_exp_parts_avx2(_mm256_add_ps(t, t), &power);
+    const __m256 m = _mm256_fmadd_ps(q, power, _mm256_sub_ps(power, _mm256_set1_ps(1.0f)));
+    return _mm256_div_ps(m, _mm256_add_ps(m, _mm256_set1_ps(2.0f)));
 }
 
 /* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* math_avx512.h - hn_exp, rounding to bf16, and sums over lanes, 16 at a time. Included by files compiled for that level only. */
+/* math_avx512.h - hn_exp, tanh, rounding to bf16, and sums over lanes, 16 at a time. Included by files compiled for that level only. */
 #ifndef HN_MATH_AVX512_H
 #define HN_MATH_AVX512_H
 #include <immintrin.h>
@@ -7,7 +7,8 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-HN_INLINE __m512 hn_exp_avx512(__m512 x) {
+/* e^x = (1 + what this returns) * 2^*k_out. */
+HN_INLINE __m512 hn_exp_parts_avx512(__m512 x, __m512 *k_out) {
     /* min and max give their second operand for NaN, which so stays NaN to the end */
     x = _mm512_min_ps(_mm512_set1_ps(HN_EXP_HI), _mm512_max_ps(_mm512_set1_ps(HN_EXP_LO), x));
     const __m512 k = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)),
@@ -18,8 +19,20 @@ HN_INLINE __m512 hn_exp_avx512(__m512 x) {
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P2));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P1));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(HN_EXP_P0));
-    p = _mm512_add_ps(_mm512_set1_ps(1.0f), _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r));
-    return _mm512_scalef_ps(p, k);
+    *k_out = k;
+    return _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r);
+}
+
+HN_INLINE __m512 hn_exp_avx512(__m512 x) {
+    __m512 k, q = hn_exp_parts_avx512(x, &k);
+    return _mm512_scalef_ps(_mm512_add_ps(_mm512_set1_ps(1.0f), q), k);
+}
+
+HN_INLINE __m512 hn_tanh_avx512(__m512 t) {
+    __m512 k, q = hn_exp_parts_avx512(_mm512_add_ps(t, t), &k);
+    const __m512 one = _mm512_set1_ps(1.0f), power = _mm512_scalef_ps(one, k);
+    const __m512 m = _mm512_fmadd_ps(q, power, _mm512_sub_ps(power, one));
+    return _mm512_div_ps(m, _mm512_add_ps(m, _mm512_set1_ps(2.0f)));
 }
 
 /* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */

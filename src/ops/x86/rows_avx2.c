@@ -49,6 +49,14 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void softcap(float *x, int count, float cap) {
+    const __m256 c = _mm256_set1_ps(cap);
+    for (int i = 0; i < count; i += 8) {
+        const __m256 t = _mm256_div_ps(hn_load_avx2(x + i, count - i), c);
+        hn_store_avx2(x + i, count - i, _mm256_mul_ps(c, hn_tanh_avx2(t)));
+    }
+}
+
 HN_INLINE uint32_t max_u32(__m256i v) {
     __m128i a = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     a = _mm_max_epu32(a, _mm_shuffle_epi32(a, 0x4e));

@@ -154,5 +154,14 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void softcap(float *x, int count, float cap) {
+    const __m512 c = _mm512_set1_ps(cap);
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 t = _mm512_div_ps(_mm512_maskz_loadu_ps(lanes, x + i), c);
+        _mm512_mask_storeu_ps(x + i, lanes, _mm512_mul_ps(c, hn_tanh_avx512(t)));
+    }
+}
+
 #define ROWS_TABLE hn_kernels_avx512_rows
 #include "ops/rows_table_tmpl.h"
