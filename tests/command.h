@@ -242,7 +242,8 @@ static inline void run_shape(const json_t *j) {
     assert_int_equal(by_position, accepted);
     const json_t *t = get(j, "timing");
     assert_true(real_of(t, "load_s") > 0 && real_of(t, "prefill_s") > 0 && real_of(t, "decode_s") >= 0);
-    near(real_of(t, "prefill_tok_s"), (double)int_of(j, "prompt_tokens") / real_of(t, "prefill_s"), 1e-6);
+    near(real_of(t, "prefill_tok_s"), (double)(int_of(j, "prompt_tokens") - int_of(j, "prefix_rows")) / real_of(t, "prefill_s"),
+         1e-6);
     assert_true(real_of(j, "peak_rss_mib") > 1);
     assert_true(json_is_null(get(j, "lossy")));
     assert_true(int_of(j, "prefix_rows") >= 0 && int_of(j, "prefix_rows") < int_of(j, "prompt_tokens"));
@@ -266,7 +267,10 @@ static inline void method_shape(const json_t *m, size_t prompts) {
         near(ratios[i], real_of(p, "tok_s") / real_of(p, "plain_tok_s"), 1e-6);
         const json_t *ci = get(p, "ci");
         double low = json_number_value(json_array_get(ci, 0)), high = json_number_value(json_array_get(ci, 1));
-        assert_true(low > 0 && low <= high && low <= ratios[i] * 1.0000001 && high >= ratios[i] * 0.9999999);
+        if (int_of(p, "tokens") * int_of(p, "repeats") <= 4 * 16) /* too few slices for an interval */
+            assert_true(json_is_null(ci));
+        else
+            assert_true(low > 0 && low <= high && low <= ratios[i] * 1.0000001 && high >= ratios[i] * 0.9999999);
         assert_true(json_is_true(get(p, "identical")));
         assert_true(real_of(p, "tau") >= 1);
     }

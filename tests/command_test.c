@@ -3,6 +3,8 @@
  * figures agree with each other and with the golden data. What the engine computes is tested elsewhere. */
 #include "command.h"
 
+#include <ctype.h>
+
 /* ---- usage --------------------------------------------------------------------------------------------------- */
 
 static void test_usage_errors(void **state) {
@@ -442,6 +444,40 @@ static void test_run_interrupted(void **state) {
     free(text);
 }
 
+/* Ctrl-C while the prompt is read: its speed is of what was read. */
+static void test_run_interrupted_in_the_prompt(void **state) {
+    (void)state;
+    enum { PROMPT = 4000 };
+    json_t *ids = json_array();
+    for (int i = 0; i < PROMPT; i++)
+        json_array_append_new(ids, json_integer(i % 200));
+    const char *file = json_write("long.json", ids);
+    json_decref(ids);
+    const char *const args[] = {"run", "-m", NO_TOKENIZER, "--tokens", file, "--json", "--isa", "ref", "--chunk", "1", NULL};
+    char out[300], err[300];
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(err, sizeof err, "%s/err", folder);
+    bool met = false; /* between the first row and the last: which moment that is differs between machines */
+    for (useconds_t after = 100000; !met && after < 3000000; after += after / 2) {
+        test_file_write(out, "", 0);
+        pid_t child = command_start(args, out, err);
+        usleep(after);
+        kill(child, SIGINT);
+        if (child_wait(child) != 130)
+            continue;
+        char *text = file_read(out, NULL);
+        json_t *j = json_loads(text, 0, NULL);
+        if (j && json_array_size(get(j, "tokens")) == 0 && !json_is_null(get(get(j, "timing"), "prefill_tok_s"))) {
+            const double read = real_of(get(j, "timing"), "prefill_tok_s") * real_of(get(j, "timing"), "prefill_s");
+            assert_true(read > 0.5 && read < PROMPT - 0.5);
+            met = true;
+        }
+        json_decref(j);
+        free(text);
+    }
+    assert_true(met);
+}
+
 static void test_full_output(void **state) {
     (void)state;
     const char *const args[] = {"run", "-m", STORIES, "-p", "Once", "-n", "5", "--json", NULL};
@@ -491,6 +527,14 @@ static void test_compare_parallel(void **state) {
     json_decref(j);
 }
 
+/* "1.20 - 1.40" */
+static bool has_interval(const char *table) {
+    const char *at = table;
+    while ((at = strstr(at + 1, " - ")) && !isdigit((unsigned char)at[-1]))
+        continue;
+    return at;
+}
+
 static void test_compare_table(void **state) {
     (void)state;
     result r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--show", "--color", "never");
@@ -499,6 +543,10 @@ static void test_compare_table(void **state) {
     assert_non_null(strstr(r.out, "plain against auto"));
     assert_non_null(strstr(r.out, "identical 1 of 1"));
     assert_null(strchr(r.out, 27));
+    assert_false(has_interval(r.out)); /* three slices have none */
+    result_free(&r);
+    r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "90", "--ignore-eos", "--color", "never");
+    assert_true(has_interval(r.out));
     result_free(&r);
     refused(2, "empty", "compare", "-m", STORIES, "-f", text_write("none.txt", "{\"id\":1,\"prompt\":\"\"}\n"));
     refused(2, "bad.jsonl:2", "compare", "-m", STORIES, "-f",
@@ -690,6 +738,7 @@ int main(void) {
         cmocka_unit_test(test_run_plain_output),
         cmocka_unit_test(test_run_without_tokenizer),
         cmocka_unit_test(test_run_interrupted),
+        cmocka_unit_test(test_run_interrupted_in_the_prompt),
         cmocka_unit_test(test_full_output),
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compare_parallel),

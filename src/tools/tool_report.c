@@ -69,6 +69,13 @@ static void figure(int width, int digits, double x) {
         printf(" %*s", width, "-");
 }
 
+static void interval(double low, double high) {
+    if (isfinite(low) && isfinite(high))
+        printf(" %6.2f - %4.2f", low, high);
+    else
+        printf(" %13s", "-");
+}
+
 /* A word in `width` columns, cut with care for UTF-8 continuation bytes. */
 static void word(int width, const char *s) {
     int columns = 0;
@@ -98,9 +105,7 @@ static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_
     fputs(ratio_style(color, d->low, d->high), stdout);
     figure(7, 2, d->ratio);
     fputs(tool_style(color, '0'), stdout);
-    figure(6, 2, d->low);
-    fputs(" -", stdout);
-    figure(4, 2, d->high);
+    interval(d->low, d->high);
     figure(6, 2, tool_duel_tau(d));
     if (c->repeats > 1)
         printf(" %5d", d->repeats);

@@ -82,6 +82,11 @@ static double per_second(double n, double seconds) {
     return seconds > 0 && n > 0 ? n / seconds : NAN;
 }
 
+/* Of what was read: neither what an interrupt left nor what a shared prefix gave. */
+static double prefill_speed(const hunch_session_state *st) {
+    return per_second((double)st->n_prefilled - (double)st->n_restored, st->prefill_s);
+}
+
 double tool_decode_speed(const hunch_session_state *st) {
     double speed = per_second((double)st->n_tokens - 1, st->decode_s);
     return isfinite(speed) ? speed : 0;
@@ -101,7 +106,7 @@ static json_t *counts_json(const uint64_t *count, int n) {
 static json_t *timing_json(const tool_result *r, const hunch_session_state *st) {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
                      tool_json_real(st->prefill_s), "decode_s", tool_json_real(st->decode_s), "prefill_tok_s",
-                     tool_json_real(per_second((double)st->n_prompt, st->prefill_s)), "decode_tok_s",
+                     tool_json_real(prefill_speed(st)), "decode_tok_s",
                      tool_json_real(per_second((double)st->n_tokens - 1, st->decode_s)), "draft_s",
                      tool_json_real(st->draft_s), "verify_s", tool_json_real(st->verify_s));
 }
@@ -212,10 +217,13 @@ void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bo
 
 void tool_result_summary(const tool_result *r, const hunch_session_state *st, bool color) {
     char note[200];
-    fprintf(stderr, "\n%zu tokens, %.1f tokens/s · prompt %zu tokens, %.1f tokens/s", st->n_tokens,
-            tool_decode_speed(st), st->n_prompt, st->prefill_s > 0 ? (double)st->n_prompt / st->prefill_s : 0);
+    const double read = prefill_speed(st);
+    fprintf(stderr, "\n%zu tokens, %.1f tokens/s · prompt %zu tokens", st->n_tokens, tool_decode_speed(st), st->n_prompt);
     if (st->n_restored)
         fprintf(stderr, ", %llu of them shared", (unsigned long long)st->n_restored);
+    if (st->n_prefilled < st->n_prompt)
+        fprintf(stderr, ", %zu of them read", st->n_prefilled);
+    fprintf(stderr, ", %.1f tokens/s", isfinite(read) ? read : 0);
     fprintf(stderr, " · loaded in %.2f s\n", r->load_s);
     if (st->rounds)
         fprintf(stderr, "acceptance length %.2f over %llu rounds · drafted %llu, accepted %llu\n", tool_tau(st),

@@ -64,7 +64,10 @@ static uint64_t next_random(uint64_t *s) { /* xorshift64* */
 }
 
 void tool_pairs_interval(const tool_pairs *p, double *low, double *high) {
-    enum { DRAWS = 2000 };
+    enum { DRAWS = 2000, FEWEST = 5 };
+    *low = *high = NAN;
+    if (p->n < FEWEST)
+        return;
     double *ratio = tool_alloc(DRAWS, sizeof *ratio);
     uint64_t state = 0x9E3779B97F4A7C15u;
     for (int d = 0; d < DRAWS; d++) {
@@ -76,8 +79,8 @@ void tool_pairs_interval(const tool_pairs *p, double *low, double *high) {
         }
         ratio[d] = drafted > 0 ? plain / drafted : NAN;
     }
-    *low = p->n ? tool_quantile(ratio, DRAWS, 0.05) : NAN;
-    *high = p->n ? tool_quantile(ratio, DRAWS, 0.95) : NAN;
+    *low = tool_quantile(ratio, DRAWS, 0.05);
+    *high = tool_quantile(ratio, DRAWS, 0.95);
     free(ratio);
 }
 

@@ -24,7 +24,7 @@ typedef struct tool_pairs {
 void tool_pairs_add(tool_pairs *p, double plain, double drafted);
 void tool_pairs_fini(tool_pairs *p);
 /* 90 % interval of sum(plain)/sum(drafted): pairs are drawn with replacement, 2,000 times, by a fixed stream. NAN both
- * for n = 0. */
+ * below five pairs: so few say nothing of how they spread. */
 void tool_pairs_interval(const tool_pairs *p, double *low, double *high);
 
 /* When a session had how many tokens: points (tokens, seconds), both ascending; only differences of seconds count. */
