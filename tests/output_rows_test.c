@@ -155,6 +155,7 @@ static void test_no_numbers(void **state) {
     failure(e, &r, shown);
     assert_string_equal(silent, shown);
     assert_non_null(strstr(silent, "every logit is NaN"));
+    assert_non_null(strstr(silent, "stories260K.f32.gguf: ")); /* of which model */
     hunch_engine_close(&e);
     hunch_model_close(&m);
 }

@@ -18,6 +18,7 @@
 
 struct hunch_model {
     hn_model target;
+    char *path;                /* its file or folder, for messages */
     hn_source *mapped;         /* the files that hold its matrices; NULL: they are in memory */
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */

@@ -129,6 +129,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
+    if (!st && !(m->path = hn_strdup(hn_source_path(src)))) st = hn_fail_memory(err, "a path", 0);
     if (!st && load.mapped && !m->text_only) {
         hn_source_trim(src);
         m->mapped = src;
@@ -151,6 +152,7 @@ void hunch_model_close(hunch_model **mp) {
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
+    hn_free(m->path);
     hn_free(m->chat_refused);
     hn_free(m->chat_tools_refused);
     hn_free(m->chat_bos);

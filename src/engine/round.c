@@ -126,7 +126,9 @@ static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v
                                  .sampler = &s->sampler,
                                  .committed = {s->text, (int)s->n_text, (int)s->n_prompt, NULL, 0},
                                  .rows = {logits_of, greedy_of, (void *)t}};
-    return hn_verify_tree(e->verifier, &s->tree, &how, v, err);
+    const hunch_status st = hn_verify_tree(e->verifier, &s->tree, &how, v, err);
+    if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* logits that are no numbers */
+    return st;
 }
 
 /* hunch_draft: the first drafts of the tree's first path, as if they had been right. */
@@ -141,7 +143,9 @@ static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, 
     }
     v->next_row = (int16_t)row;
     v->next = greedy_of((void *)t, row);
-    return v->next >= 0 ? HUNCH_OK : hn_fail(err, HUNCH_FAILED, "no token behind the drafts: every logit is NaN or -inf");
+    return v->next >= 0 ? HUNCH_OK
+                        : hn_fail(err, HUNCH_FAILED, "%s: no token behind the drafts: every logit is NaN or -inf",
+                                  s->engine->model->path);
 }
 
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {

@@ -275,6 +275,12 @@ const json_t *hn_source_config(const hn_source *s, const char *path) {
     return s->kind == HN_SOURCE_HF && config_walk(s, path, &at, NULL) == HUNCH_OK ? at : NULL;
 }
 
+bool hn_source_is_null(const hn_source *s, const char *key) {
+    const json_t *config = s->documents[HN_HF_CONFIG], *text = json_object_get(config, "text_config");
+    return s->kind == HN_SOURCE_HF && hn_source_config(s, key) == NULL &&
+           (json_is_null(json_object_get(text, key)) || json_is_null(json_object_get(config, key)));
+}
+
 hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err) {
     const json_t *at;
     *found = false;

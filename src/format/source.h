@@ -100,6 +100,8 @@ const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "con
 
 /* HF: what stands at a dotted path of config.json, found as metadata is (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);
+/* Is this key of config.json there, and null, where it counts as absent? */
+bool hn_source_is_null(const hn_source *s, const char *key);
 
 /* The model's chat template for a use, as text: *text is the caller's (hn_free), NULL where there is none. */
 typedef enum hn_chat_use { HN_CHAT_DEFAULT, HN_CHAT_TOOLS } hn_chat_use;

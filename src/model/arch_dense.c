@@ -45,6 +45,17 @@ static hunch_status refuse_flags(const hn_source *src, const hn_dense *f, hunch_
     return HUNCH_OK;
 }
 
+/* A null is as good as no key where a model may do without; of these it is a mistake. */
+static hunch_status refuse_nulls(const hn_source *src, hunch_error *err) {
+    static const char *const keys[] = {"vocab_size",          "hidden_size",         "intermediate_size",
+                                       "num_hidden_layers",   "num_attention_heads", "max_position_embeddings",
+                                       "tie_word_embeddings", "rms_norm_eps",        "hidden_act"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (hn_source_is_null(src, keys[i]))
+            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s is null, expected a value", hn_source_path(src), keys[i]);
+    return HUNCH_OK;
+}
+
 /* What these files may say and nobody here does. */
 static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hunch_error *err) {
     static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"},
@@ -69,7 +80,8 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
                            cap, f->prefix);
     }
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
-    st = refuse_flags(src, f, err);
+    st = refuse_nulls(src, err);
+    if (!st) st = refuse_flags(src, f, err);
     if (st) return st;
     const char *key_name = f->activation_key ? f->activation_key : "hidden_act",
                *wanted = f->activation ? f->activation : "silu", *act = wanted;

@@ -72,6 +72,12 @@ static void test_refused(void **state) {
         {"llama-gqa", "\"hidden_size\": 64", "\"hidden_size\": 65", "vocabulary"},
         {"llama-gqa", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": -1", "rms_norm_eps"},
         {"llama-gqa", "\"vocab_size\": 512", "\"vocab_size\": 511", "vocabulary of 511"},
+        {"llama-gqa", "\"vocab_size\": 512", "\"vocab_size\": null", "config.json: vocab_size is null"},
+        {"gemma3_text-local", "\"num_attention_heads\": 4", "\"num_attention_heads\": null",
+         "config.json: num_attention_heads is null"},
+        {"gemma3_text-local", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": null",
+         "config.json: tie_word_embeddings is null"},
+        {"llama-gqa", "\"vocab_size\": 512", "\"vocab_size\": 512, \"text_config\": {\"vocab_size\": \"512\"}", "a string"},
         {"llama-gqa", "\"llama\"", "\"mixtral\"", "unknown architecture \"mixtral\""},
         {"llama-gqa", "\"model_type\"", "\"other\"", "model_type is missing"},
     };

@@ -5,9 +5,76 @@
  * tokens (tokenizer_hf_vocab.c), and a post-processor, of which only the tokens around a text are read, here. So are the
  * tokens that begin and end texts, which the other files name.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "text/tokenizer_hf.h"
+
+/* ---- what kind of value a key has ---- */
+
+/* What is read of an object; other keys may be anything, and any may be null. What a key alone may not be, its reader says. */
+typedef struct kind_of_key {
+    const char *key;
+    unsigned kinds; /* bits 1 << json_type */
+    const char *words;
+} kind_of_key;
+
+#define IS(type) (1u << JSON_##type)
+#define AN_ARRAY IS(ARRAY), "an array"
+#define AN_OBJECT IS(OBJECT), "an object"
+#define A_STRING IS(STRING), "a string"
+#define A_NUMBER IS(INTEGER) | IS(REAL), "a number"
+#define A_BOOL IS(TRUE) | IS(FALSE), "true or false"
+#define A_TEMPLATE IS(STRING) | IS(ARRAY), "a string or an array of them"
+#define A_TOKEN IS(STRING) | IS(OBJECT), "a token's text, or an object with it"
+
+static hunch_status check_kinds(const json_t *object, const char *where, const kind_of_key *k, hunch_error *err) {
+    for (; k->key; k++) {
+        const json_t *value = json_object_get(object, k->key);
+        if (value && !json_is_null(value) && !(k->kinds >> json_typeof(value) & 1))
+            return hn_fail(err, HUNCH_REFUSED, "%s%s: expected %s", where, k->key, k->words);
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status check_added_kinds(const json_t *added, hunch_error *err) {
+    static const kind_of_key keys[] = {{"special", A_BOOL}, {"lstrip", A_BOOL},     {"rstrip", A_BOOL}, {"single_word", A_BOOL},
+                                       {"content", A_STRING}, {"normalized", A_BOOL}, {0}};
+    size_t i;
+    json_t *token;
+    json_array_foreach(added, i, token) {
+        char where[64];
+        snprintf(where, sizeof where, HN_HF_FILE "added_tokens[%zu].", i);
+        hunch_status s = check_kinds(token, where, keys, err);
+        if (s != HUNCH_OK) return s;
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hunch_error *err) {
+    static const kind_of_key top[] = {{"added_tokens", AN_ARRAY}, {"model", AN_OBJECT},          {"normalizer", AN_OBJECT},
+                                      {"decoder", AN_OBJECT},     {"pre_tokenizer", AN_OBJECT}, {"post_processor", AN_OBJECT},
+                                      {0}};
+    static const kind_of_key model[] = {{"type", A_STRING},
+                                        {"unk_token", A_STRING},
+                                        {"byte_fallback", A_BOOL},
+                                        {"fuse_unk", A_BOOL},
+                                        {"ignore_merges", A_BOOL},
+                                        {"dropout", A_NUMBER},
+                                        {"continuing_subword_prefix", A_STRING},
+                                        {"end_of_word_suffix", A_STRING},
+                                        {0}};
+    static const kind_of_key settings[] = {
+        {"bos_token", A_TOKEN},    {"eos_token", A_TOKEN},          {"add_bos_token", A_BOOL},
+        {"add_eos_token", A_BOOL}, {"chat_template", A_TEMPLATE}, {0}};
+    static const kind_of_key decoder[] = {{"decoders", AN_ARRAY}, {0}}, post[] = {{"processors", AN_ARRAY}, {0}};
+    hunch_status s = check_kinds(doc, HN_HF_FILE, top, err);
+    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "model"), HN_HF_FILE "model.", model, err);
+    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "decoder"), HN_HF_FILE "decoder.", decoder, err);
+    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "post_processor"), HN_HF_FILE "post_processor.", post, err);
+    if (s == HUNCH_OK) s = check_added_kinds(json_object_get(doc, "added_tokens"), err);
+    return s == HUNCH_OK ? check_kinds(config, "tokenizer_config.json: ", settings, err) : s;
+}
 
 /* ---- which tokens begin and end ---- */
 
@@ -140,7 +207,9 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
     hn_hf_pipeline p;
     *found = doc != NULL;
     if (!doc) return HUNCH_OK;
-    hunch_status s = hn_hf_pipeline_read(&p, t, doc, err);
+    hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"), err);
+    if (s != HUNCH_OK) return s;
+    s = hn_hf_pipeline_read(&p, t, doc, err);
     if (s == HUNCH_OK) s = hn_hf_read_model(t, &p, doc, err);
     hn_hf_pipeline_fini(&p);
     if (s == HUNCH_OK) s = hn_hf_read_decoder(t, doc, err);

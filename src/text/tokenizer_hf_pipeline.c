@@ -145,10 +145,11 @@ typedef hunch_status step_fn(hn_hf_pipeline *p, const json_t *part, hunch_error 
 /* Sequences may hold Sequences. */
 static hunch_status read_steps(hn_hf_pipeline *p, const json_t *thing, const char *members, step_fn *read, int depth,
                                hunch_error *err) {
-    const json_t *part;
+    const json_t *part, *list = json_object_get(thing, members);
     hunch_status s = HUNCH_OK;
     if (thing && !json_is_null(thing) && !json_is_object(thing))
         return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "a member of %s is not an object", members);
+    if (list && !json_is_array(list)) return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "%s: expected an array", members);
     for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, members, i)); i++) {
         if (strcmp(hn_hf_string(part, "type"), "Sequence") != 0)
             s = read(p, part, err);

@@ -554,7 +554,7 @@ static void test_hostile_json(void **state) {
     static const char *const cases[][2] = {
         {"{}", "model of type \"\""},
         {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " BYTE_LEVEL "}", "\"BertNormalizer\" is not supported"},
-        {"{\"normalizer\": [], " BYTE_LEVEL "}", "normalizers is not an object"},
+        {"{\"normalizer\": [], " BYTE_LEVEL "}", "normalizer: expected an object"},
         {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [7]}, " BYTE_LEVEL "}", "normalizer \"\""},
         {"{\"normalizer\": {\"type\": \"Precompiled\"}, " BYTE_LEVEL "}", "precompiled_charsmap: expected a string"},
         {"{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAA\"}, " BYTE_LEVEL "}",
@@ -604,6 +604,21 @@ static void test_hostile_json(void **state) {
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "{}") "}", "model.merges"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[[\"a\"]]") "}", "model.merges[0]"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[\"a b\"]") "}", "model.merges[0]"},
+        {"{" BYTE_LEVEL ", \"added_tokens\": -1," BPE("{\"a\": 0}", "[]") "}", "tokenizer.json: added_tokens: expected an array"},
+        {"{" BYTE_LEVEL ", \"added_tokens\": true," BPE("{\"a\": 0}", "[]") "}", "tokenizer.json: added_tokens: expected an array"},
+        {"{" BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\", \"special\": 1}]," BPE("{\"a\": 0}", "[]") "}",
+         "added_tokens[0].special: expected true or false"},
+        {"{" BYTE_LEVEL ", \"normalizer\": []," BPE("{\"a\": 0}", "[]") "}", "normalizer: expected an object"},
+        {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": 7}, " BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}",
+         "normalizers: expected an array"},
+        {"{" BYTE_LEVEL ", \"decoder\": 3," BPE("{\"a\": 0}", "[]") "}", "decoder: expected an object"},
+        {"{" BYTE_LEVEL ", \"decoder\": {\"type\": \"Sequence\", \"decoders\": {}}," BPE("{\"a\": 0}", "[]") "}",
+         "decoder.decoders: expected an array"},
+        {"{" BYTE_LEVEL ", \"post_processor\": \"x\"," BPE("{\"a\": 0}", "[]") "}", "post_processor: expected an object"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"byte_fallback\": \"yes\", \"vocab\": {}, \"merges\": []}}",
+         "model.byte_fallback: expected true or false"},
+        {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"unk_token\": 0, \"vocab\": {}, \"merges\": []}}",
+         "model.unk_token: expected a string"},
         {"{" BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1}]," BPE("{\"a\": 0}", "[]") "}", "added_tokens[0]"},
         {"{" BYTE_LEVEL ", \"added_tokens\": [{\"id\": 0, \"content\": \"b\"}]," BPE("{\"a\": 0}", "[]") "}",
          "two tokens"},
@@ -621,6 +636,9 @@ static void test_hostile_json(void **state) {
         open_folder("{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "{}", "{\"eos_token_id\": \"x\"}", &t, &e),
         HUNCH_REFUSED);
     assert_non_null(strstr(e.message, "eos_token_id"));
+    assert_int_equal(open_folder("{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "{\"add_bos_token\": \"true\"}", "{}", &t, &e),
+                     HUNCH_REFUSED);
+    assert_non_null(strstr(e.message, "tokenizer_config.json: add_bos_token: expected true or false"));
 }
 
 /* ---- memory ---- */
