@@ -328,6 +328,16 @@ static bool shown_runs(const char *file, const char *shown) {
     return false;
 }
 
+/* What was just run: an example of `hunch draft` shows a tree, with its legend. */
+static bool shown_drafts(const char *file, const char *shown) {
+    if (!text_starts(shown, "hunch draft")) return true;
+    char *out = file_read(path_of("out.txt"), NULL);
+    const bool drafted = strstr(out, "└─ ") && strstr(out, " %") && strstr(out, "\n%  how sure");
+    if (!drafted) print_error("%s: nothing is drafted by: %s\n", file, shown);
+    free(out);
+    return drafted;
+}
+
 /* README: "The commands, flags and files that the documents name exist, and the commands run." */
 static void test_commands(void **state) {
     (void)state;
@@ -344,7 +354,7 @@ static void test_commands(void **state) {
             const char *at = line + (text_starts(line, "$ ") ? 2 : 0);
             if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench")) continue;
             if (!shown_command(at, shown, &end)) continue;
-            wrong += !shown_runs(text_file[i], shown);
+            wrong += !shown_runs(text_file[i], shown) || !shown_drafts(text_file[i], shown);
             ran++;
         }
         free(text);
@@ -354,6 +364,23 @@ static void test_commands(void **state) {
     assert_int_equal(wrong, 0);
     print_message("one that fails:\n");
     assert_false(shown_runs("a", "hunch run -m nothing.gguf -p a"));
+}
+
+/* The example that its help gives. */
+static void test_drafts_of_help(void **state) {
+    (void)state;
+    static const char begins[] = "hunch draft model.gguf ";
+    result r = command("draft", "--help");
+    const char *at = strstr(r.out, begins);
+    char shown[1000];
+    assert_non_null(at);
+    at += sizeof begins - 1;
+    snprintf(shown, sizeof shown, "hunch draft '" STORIES "' %.*s", (int)strcspn(at, "\n"), at);
+    assert_true(shown_runs("help", shown) && shown_drafts("help", shown));
+    print_message("one that drafts nothing:\n");
+    assert_true(shown_runs("a", "hunch draft '" STORIES "' Once --draft ngram"));
+    assert_false(shown_drafts("a", "hunch draft"));
+    result_free(&r);
 }
 
 /* ---- C -------------------------------------------------------------------------------------------------------------- */
@@ -464,7 +491,7 @@ static void test_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links), cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_c),     cmocka_unit_test(test_json),
+        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_drafts_of_help), cmocka_unit_test(test_c),     cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_draft.c - `hunch draft`: one round of a drafter behind a text, as a tree, as JSON, and its logits as safetensors.
+/* cmd_draft.c - `hunch draft`: one round of a drafter behind a text, as a picture, as JSON, and its logits as safetensors.
  *
- * For looking inside: nothing is verified. The target reads the text and gives the root. */
+ * For looking inside. The target reads the text and gives the root; for the picture it then goes on alone, which shows what of
+ * the tree it would accept. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "tool_file.h"
 #include "tool_open.h"
 #include "tool_render.h"
+#include "tool_result.h"
 
 enum { DEFAULT_DEPTH = 8 };
 
@@ -23,6 +25,7 @@ typedef struct look {
     int depth;
     float *logits; /* [depth][vocab] with -o, else NULL */
     hunch_draft_result result;
+    bool *agreed; /* [result.n]: the model says that node too; NULL: it was not asked */
 } look;
 
 /* ---- logits -------------------------------------------------------------------------------------------------- */
@@ -76,17 +79,46 @@ static int result_json(const hunch_draft_result *r) {
                                      parents, "q", q, "provenance", drafters, "estimates", estimates));
 }
 
-/* The piece of a token as quoted text, its id where there is no tokenizer. */
-static void piece_print(const look *l, hunch_token id) {
+/* The piece of a token as quoted text, its id where there is no tokenizer. To be freed. */
+static char *piece_text(const look *l, hunch_token id) {
     const char *bytes;
     size_t len;
-    json_t *piece = NULL;
-    if (l->info.has_tokenizer && hunch_token_piece(l->model, id, &bytes, &len, NULL, NULL) == HUNCH_OK)
-        piece = tool_json_piece(bytes, len);
-    char *quoted = piece ? json_dumps(piece, JSON_ENCODE_ANY) : NULL;
-    printf("%s%s%d", quoted ? quoted : "", quoted ? "  " : "", (int)id);
-    free(quoted);
+    json_t *piece = l->info.has_tokenizer && hunch_token_piece(l->model, id, &bytes, &len, NULL, NULL) == HUNCH_OK
+                        ? tool_json_piece(bytes, len)
+                        : json_integer(id);
+    char *text = json_dumps(piece, JSON_ENCODE_ANY);
     json_decref(piece);
+    return text;
+}
+
+/* Writes what stands for a token, and spaces up to `columns` (0: none). */
+static void piece_print(const look *l, hunch_token id, int columns) {
+    char *text = piece_text(l, id);
+    const int left = text ? columns - tool_columns(text) : 0;
+    printf("%s%*s", text ? text : "", left > 0 ? left : 0, "");
+    free(text);
+}
+
+enum { INDENT = 3 };
+
+static int depth_of(const hunch_draft_result *r, int node) {
+    int depth = 0;
+    for (; node >= 0; node = r->node[node].parent)
+        depth++;
+    return depth;
+}
+
+/* Of the picture up to the end of its widest token. */
+static int tree_columns(const look *l) {
+    int most = 0;
+    for (int i = -1; i < l->result.n; i++) {
+        char *text = piece_text(l, i < 0 ? l->result.root : l->result.node[i].token);
+        const int columns = (text ? tool_columns(text) : 0) + INDENT * depth_of(&l->result, i);
+        if (columns > most)
+            most = columns;
+        free(text);
+    }
+    return most;
 }
 
 static bool has_later_sibling(const hunch_draft_result *r, int node) {
@@ -104,31 +136,135 @@ static void rails_print(const hunch_draft_result *r, int parent) {
     fputs(has_later_sibling(r, parent) ? "│  " : "   ", stdout);
 }
 
-static void node_print(const look *l, int node, bool color) {
+/* Does some drafter say how likely it was to draw a token? */
+static bool has_law(const hunch_draft_result *r) {
+    int i = 0;
+    while (i < r->n && r->node[i].q == 1)
+        i++;
+    return i < r->n;
+}
+
+/* The kind of a drafter; of several of a kind which one. */
+static void drafter_print(const look *l, int drafter, bool color) {
+    const char *name = hunch_engine_drafter_name(l->engine, drafter);
+    const size_t kind = strcspn(name, ":,");
+    int alike = 0, number = 0;
+    for (int d = 0; d < hunch_engine_drafters(l->engine); d++) {
+        const char *other = hunch_engine_drafter_name(l->engine, d);
+        const bool same = strcspn(other, ":,") == kind && strncmp(other, name, kind) == 0;
+        alike += same;
+        number += same && d <= drafter;
+    }
+    printf("  %s%.*s", tool_style(color, 'd'), (int)kind, name);
+    if (alike > 1)
+        printf(" %d", number);
+    fputs(tool_style(color, '0'), stdout);
+}
+
+static void node_print(const look *l, int node, int columns, bool color) {
     const hunch_draft_result *r = &l->result;
     const hunch_draft_node *n = &r->node[node];
     rails_print(r, n->parent);
     fputs(has_later_sibling(r, node) ? "├─ " : "└─ ", stdout);
     fputs(tool_color(color, n->drafter), stdout);
-    piece_print(l, n->token);
-    printf("%s  %s%s, q %.3g, estimate %.2f%s\n", tool_style(color, '0'), tool_style(color, 'd'),
-           hunch_engine_drafter_name(l->engine, n->drafter), n->q, n->estimate, tool_style(color, '0'));
+    piece_print(l, n->token, columns - INDENT * depth_of(r, node));
+    printf("%s  %3.0f %%", tool_style(color, '0'), 100 * n->estimate);
+    if (has_law(r))
+        printf("  q %4.2f", n->q);
+    if (hunch_engine_drafters(l->engine) > 1)
+        drafter_print(l, n->drafter, color);
+    if (l->agreed && l->agreed[node])
+        printf("  %s✓%s", tool_style(color, 'g'), tool_style(color, '0'));
+    putchar('\n');
     for (int i = node + 1; i < r->n; i++)
         if (r->node[i].parent == node)
-            node_print(l, i, color);
+            node_print(l, i, columns, color);
+}
+
+static void legend_print(const look *l, bool color) {
+    const hunch_draft_result *r = &l->result;
+    int kept = 0;
+    for (int i = 0; l->agreed && i < r->n; i++)
+        kept += l->agreed[i];
+    printf("\n%s%%  how sure the drafter is of a token, if the one it hangs on is right\n", tool_style(color, 'd'));
+    if (has_law(r))
+        puts("q  how likely the drafter was to draw it");
+    if (kept > 0)
+        printf("✓  the model says so too: of %d drafted its pass keeps %d, and adds a token of its own\n", r->n, kept);
+    else if (l->agreed)
+        printf("   the model says something else: its pass keeps none of %d, and adds a token of its own\n", r->n);
+    fputs(tool_style(color, '0'), stdout);
 }
 
 static int result_print(const look *l) {
-    bool color = tool_colors(l->o.color, stdout);
+    const bool color = tool_colors(l->o.color, stdout);
+    const int columns = tree_columns(l);
     fputs(tool_style(color, 'b'), stdout);
-    piece_print(l, l->result.root);
-    printf("%s  the target's\n", tool_style(color, '0'));
+    piece_print(l, l->result.root, columns);
+    printf("%s  %sthe model's token behind the text%s\n", tool_style(color, '0'), tool_style(color, 'd'),
+           tool_style(color, '0'));
     for (int i = 0; i < l->result.n; i++)
         if (l->result.node[i].parent < 0)
-            node_print(l, i, color);
-    if (l->result.n == 0)
+            node_print(l, i, columns, color);
+    if (l->result.n > 0)
+        legend_print(l, color);
+    else
         fprintf(stderr, "nothing was drafted\n");
     return tool_done(HUNCH_OK);
+}
+
+/* ---- what the model says ------------------------------------------------------------------------------------- */
+
+/* The path of the tree that is the model's own text: tokens[0] is the root. */
+static void path_mark(look *l, const hunch_token *tokens, size_t n) {
+    const hunch_draft_result *r = &l->result;
+    int at = n > 0 && tokens[0] == r->root ? -1 : r->n;
+    for (size_t k = 1; k < n && at < r->n; k++) {
+        int next = 0;
+        while (next < r->n && !(r->node[next].parent == at && r->node[next].token == tokens[k]))
+            next++;
+        at = next;
+        if (at < r->n)
+            l->agreed[at] = true;
+    }
+}
+
+/* Lets the model go on behind the text as far as the tree is deep. With --accept the tree stands behind tokens that it did
+ * not say: then nobody knows. */
+static int model_follow(look *l, const hunch_sampling *sampling) {
+    hunch_error err = {0};
+    hunch_request request;
+    hunch_session *session = NULL;
+    hunch_session_state st = {.finish = HUNCH_RUNNING};
+    int deepest = 0, code = 0;
+    for (int i = 0; i < l->result.n; i++)
+        if (depth_of(&l->result, i) > deepest)
+            deepest = depth_of(&l->result, i);
+    if (deepest == 0 || l->o.accept > 0)
+        return 0;
+    hunch_request_defaults(&request, l->model);
+    request.prompt = l->prompt.ids;
+    request.n_prompt = l->prompt.n_ids;
+    request.sampling = *sampling;
+    request.max_tokens = deepest + 1;
+    request.ignore_eos = true;
+    l->agreed = tool_alloc((size_t)l->result.n, sizeof *l->agreed);
+    if (hunch_session_open(&session, l->engine, &request, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    tool_rounds rounds = {.engine = l->engine, .session = &session, .n = 1, .answers = 1, .most = request.max_tokens};
+    tool_interrupts_catch();
+    tool_rounds_begin(&rounds, "reading the text");
+    while (!code && st.finish == HUNCH_RUNNING) {
+        code = tool_rounds_step(&rounds);
+        hunch_session_get(session, &st);
+    }
+    tool_rounds_end(&rounds);
+    if (!code && st.finish == HUNCH_FINISH_FAILED)
+        code = tool_failed(&st.error);
+    if (!code)
+        path_mark(l, st.tokens, st.n_tokens);
+    hunch_session_close(&session);
+    return code ? code : tool_interrupted ? HUNCH_CANCELLED : 0;
 }
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
@@ -167,7 +303,10 @@ static int look_run(look *l) {
         return code;
     if (l->logits && tool_is_standard(l->o.output)) /* they alone */
         return HUNCH_OK;
-    return l->o.json ? result_json(&l->result) : result_print(l);
+    if (l->o.json)
+        return result_json(&l->result);
+    code = model_follow(l, &request.sampling);
+    return code ? code : result_print(l);
 }
 
 int tool_draft(int argc, char **argv) {
@@ -177,6 +316,7 @@ int tool_draft(int argc, char **argv) {
         return code;
     code = look_run(&l);
     hunch_free(l.result.node);
+    free(l.agreed);
     free(l.logits);
     hunch_engine_close(&l.engine);
     hunch_model_close(&l.model);

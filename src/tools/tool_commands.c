@@ -90,11 +90,12 @@ const tool_command tool_commands[] = {
      tool_logits},
     {TOOL_DRAFT, "draft", "one round of a drafter behind a text, as a tree",
      "MODEL [TEXT | -f FILE | --tokens FILE] --draft SPEC [--depth K] [--accept N] [-o OUT.safetensors] [FLAG...]",
-     "The text is taken as it is, without the chat template; the target's token behind it is the root of the tree. Greedy "
+     "The text is taken as it is, without the chat template; the model's token behind it is the root of the tree. Each line has "
+     "a token, how sure the drafter is of it, and a mark where the model says so too (but with --accept). Greedy "
      "unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, vocabulary], -inf where "
      "it has none.",
      {"MODEL", "TEXT"},
-     {{"What would it guess?", "hunch draft model.gguf \"one two three one two\" --draft suffix,mode=tree"}},
+     {{"What would it guess?", "hunch draft model.gguf \"The cat ran. The cat ran. The\" --draft ngram"}},
      tool_draft},
     {TOOL_SCORE, "score", "how likely a text is: nats a token, and perplexity",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--json] [FLAG...]",

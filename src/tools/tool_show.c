@@ -156,6 +156,18 @@ static cell cell_read(const char *s, size_t left) {
     return (cell){s, len, cell_width(cp), 0};
 }
 
+int tool_columns(const char *text) {
+    int columns = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        const cell c = cell_read(text, left);
+        columns += c.width;
+        const size_t n = c.len < 1 ? 1 : (size_t)c.len;
+        text += n;
+        left -= n;
+    }
+    return columns;
+}
+
 static void page_line(page *p, size_t begin, size_t end) {
     p->lines = tool_grow(p->lines, &p->cap_lines, p->n_lines + 1, sizeof *p->lines);
     p->lines[p->n_lines++] = (line){begin, end};

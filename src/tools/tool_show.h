@@ -30,6 +30,9 @@ typedef struct tool_stream {
 /* Prints what came since the last call: text, or ids where there is no tokenizer. */
 void tool_stream_update(tool_stream *s, const hunch_session_state *st);
 
+/* Columns that valid UTF-8 takes on most terminals. */
+int tool_columns(const char *text);
+
 /* One column: a title, and text with the provenance of each of its tokens. */
 typedef struct tool_pane {
     const char *title, *text;
