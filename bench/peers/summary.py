@@ -3,7 +3,7 @@
 """What README shows of bench/results: its tables, its table of prompts and its picture, made from the files of one processor's
 folder and from nothing else.
 
-    bench/peers/summary.py table bench/results/CPU           lines of README's tables, and its sentence on 8 rows
+    bench/peers/summary.py table bench/results/CPU           lines of README's tables, and its sentences with figures
     bench/peers/summary.py picture bench/results/CPU FILE    the SVG
     bench/peers/summary.py check bench/results/CPU           README has these, and peers.svg is this picture, or it fails
 
@@ -116,8 +116,8 @@ def picture(folder):
            'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="14">',
            f"<style>{STYLE}</style>",
            f'<rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{bottom + 55}" rx="6"/>',
-           '<text class="ink" x="20" y="32" font-size="18" font-weight="600">Tokens a second: one at a time, and eight checked in one pass</text>',
-           '<text class="soft" x="20" y="54">Full colour: plain decoding. Pale: eight drafted tokens verified at once, what drafting can draw on.</text>',
+           '<text class="ink" x="20" y="32" font-size="18" font-weight="600">Tokens a second: plain, and if every guess is right</text>',
+           '<text class="soft" x="20" y="54">Full colour: plain decoding. Pale: eight tokens checked in one pass, the ceiling of drafting: what texts reach stands below.</text>',
            '<text class="soft" x="20" y="73">Length is relative to plain decoding with hunch (1 ×); numbers are tokens a second.</text>']
     for times in range(1, int(most) + 1):
         x = LEFT + times * scale
@@ -151,7 +151,7 @@ def comparisons(text):
     found = {}
     for part in re.split(r"^plain against ", text, flags=re.M)[1:]:
         total = re.search(r"^ratio ([\d.]+) \(median\), total ([\d.]+) · acceptance length ([\d.]+) .* identical (\d+) of (\d+)$", part, re.M)
-        plain = [float(x) for x in re.findall(r"^\S.{28} +([\d.]+) +[\d.]+ +[\d.]+ +[\d.]+ - ", part, re.M)]
+        plain = [float(x) for x in re.findall(r"^\S.{28} +([\d.]+) +[\d.]+ +[\d.]+ +(?:[\d.]+ )?- ", part, re.M)]
         groups = dict(re.findall(r"(\S[^:]*?) ([\d.]+)(?:  |$)", re.search(r"^median ratio by group:  (.*)$", part, re.M).group(1)))
         found[re.match(r"[^,\s]+", part).group()] = (plain, groups, *total.groups())
     return found
@@ -189,11 +189,32 @@ def measured(folder):
     ]
 
 
-def headline(folder):
-    """README's sentence on passes of 8 rows, over all models."""
-    ratios = [measured.of(measured.ratio, "pass, 8 rows behind 256$") for measured in read(folder)]
+def of_memory(folder):
+    """README's words on plain decoding: what it reaches of the speed at which weights and cache can be read. The lowest model
+    is named."""
+    shares = []
+    for stem, name, _, _ in MODELS:
+        with open(os.path.join(folder, stem + ".pass.csv"), encoding="utf-8", newline="") as f:
+            decode = [row for row in csv.DictReader(f) if row["what"] == "decode_tok_s"][0]
+        shares.append((round(100 * float(decode["median"]) / float(decode["limit_value"])), name))
+    (lowest, name), (low, _), *_, (high, _) = sorted(shares)
+    return f"{low} to {high} % of the memory's speed ({name}: {lowest} %)"
+
+
+def headlines(folder):
+    """README's words with figures: drafting beside its ceiling for the demo's model, passes of 8 rows and plain decoding over all
+    models."""
+    models = read(folder)
+    speed = {start: models[0].of(models[0].speed, start)["hunch"] for start in ("decode", "pass, 8 rows behind 256$")}
+    auto = comparisons(text_of(folder, "smollm2-135m-q4_1.bench16.txt"))["auto"]
+    ratios = [measured.of(measured.ratio, "pass, 8 rows behind 256$") for measured in models]
     least_most = {peer: [f"{pick(float(r[peer]) for r in ratios):.1f}" for pick in (min, max)] for peer in PEERS}
-    return ("{} to {} times faster than ik_llama.cpp and {} to {} times faster than llama.cpp".format(*least_most["ik"], *least_most["llama"]))
+    return [
+        f"{auto[3]} times as fast as plain decoding, edits and summaries {auto[1]['edit']} times",
+        f"{speed['pass, 8 rows behind 256$'] / speed['decode']:.1f} times if every guess were right",
+        "{} to {} times faster than ik_llama.cpp and {} to {} times faster than llama.cpp".format(*least_most["ik"], *least_most["llama"]),
+        of_memory(folder),
+    ]
 
 
 def check(folder):
@@ -202,7 +223,7 @@ def check(folder):
         readme = f.read()
     lines = measured(folder) + table(folder) + text_of(folder, "smollm2-135m-q4_1.demo.txt").splitlines()
     missing = [line for line in lines if line not in readme.splitlines()]
-    missing += [line for line in [headline(folder)] if line not in " ".join(readme.split())]
+    missing += [line for line in headlines(folder) if line not in " ".join(readme.split())]
     for line in missing:
         print(f"README.md lacks: {line}", file=sys.stderr)
     path = os.path.join(folder, "peers.svg")
@@ -215,7 +236,7 @@ def check(folder):
 
 def main(args):
     if len(args) == 2 and args[0] == "table":
-        print("\n".join(measured(args[1]) + [""] + table(args[1]) + ["", headline(args[1])]))
+        print("\n".join(measured(args[1]) + [""] + table(args[1]) + [""] + headlines(args[1])))
     elif len(args) == 3 and args[0] == "picture":
         with open(args[2], "w", encoding="utf-8") as f:
             f.write(picture(args[1]))
