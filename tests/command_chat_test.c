@@ -125,9 +125,13 @@ static void test_chat_context(void **state) {
     assert_int_equal(count(r.err, "rows of the context are used"), 2); /* once before /reset, once behind it */
     assert_int_equal(count(r.err, "not sent"), 2);
     assert_non_null(strstr(r.err, "the context holds 64"));
+    assert_non_null(strstr(r.err, "full; /reset begins anew, --context 256 makes room")); /* a cure that works, below */
     assert_non_null(strstr(r.err, "UTF-8 at byte 3"));
     json_decref(first);
     json_decref(second);
+    result_free(&r);
+    r = command_input("Once upon a time\n", "chat", "-m", STORIES, "--context", "512", "--ignore-eos", "--json-lines");
+    assert_non_null(strstr(r.err, "full; /reset begins anew, the model takes 512 at most"));
     result_free(&r);
     refused(2, "tokenizer", "chat", "-m", NO_TOKENIZER);
     refused(2, "token 600", "chat", "-m", STORIES, "--logit-bias", "600=1");

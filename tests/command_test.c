@@ -108,6 +108,27 @@ static void test_contradictions(void **state) {
     refused(2, "block", "run", "-m", STORIES, "-p", "a", "--verify", "block", "--temperature", "1", "--draft", "ngram");
 }
 
+/* A text that the context does not hold: what would hold it, where something does, and that it does. */
+static void test_too_long(void **state) {
+    (void)state;
+    char text[4000] = "";
+    for (int i = 0; i < 100; i++)
+        strcat(text, "a ");
+    const char *file = text_write("mid.txt", text), *const npy = path_of("mid.npy");
+    static const char cure[] = "of 64: --context 256 makes room", none[] = "the model takes 512 at most";
+    refused(2, cure, "run", "-m", STORIES, "-f", file, "--raw", "--context", "64");
+    refused(2, cure, "compare", "-m", STORIES, "-p", text, "--raw", "--context", "64");
+    refused(2, cure, "logits", "-m", STORIES, "-f", file, "-o", npy, "--context", "64");
+    refused(2, cure, "draft", "-m", STORIES, "-f", file, "--draft", "ngram", "--context", "64");
+    json_decref(json_of("run", "-m", STORIES, "-f", file, "--raw", "--context", "256", "-n", "1"));
+    for (int i = 0; i < 500; i++)
+        strcat(text, "a ");
+    file = text_write("long.txt", text);
+    refused(2, none, "run", "-m", STORIES, "-f", file, "--raw");
+    refused(2, none, "logits", "-m", STORIES, "-f", file, "-o", npy);
+    refused(2, none, "compare", "-m", STORIES, "-p", text, "--raw");
+}
+
 static void test_help(void **state) {
     (void)state;
     static const char *const names[] = {"run",      "chat",   "compare", "bench", "inspect",
@@ -721,6 +742,7 @@ int main(void) {
         cmocka_unit_test(test_usage_errors),
         cmocka_unit_test(test_sampling_flags),
         cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_token_files),

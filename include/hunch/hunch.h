@@ -163,6 +163,9 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
 /* Numbers of K and V that the last of `rows` rows of a text reads, over all layers: of a layer with a window at most its
  * window. */
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
+/* A context (hunch_engine_options) for a text of so many tokens and as many again: a power of two, at most the model's. 0: the
+ * model does not take the text. */
+int hunch_model_context_for(const hunch_model *m, size_t tokens);
 
 /* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */
 

@@ -19,8 +19,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
     hunch_status st = HUNCH_OK;
     if (n == 0) return hn_fail(err, HUNCH_USAGE, "no tokens: expected at least one");
-    if (n > (size_t)e->context)
-        return hn_fail(err, HUNCH_USAGE, "%zu tokens are longer than the context of %d", n, e->context);
+    if (n > (size_t)e->context) return hn_fail_context(e, "text", n, err);
     st = hn_check_tokens(e, "", tokens, n, err);
     if (!st) st = hn_engine_check_idle(e, err);
     if (st) return st;

@@ -188,6 +188,21 @@ uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
     return rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
 }
 
+int hunch_model_context_for(const hunch_model *m, size_t tokens) {
+    const size_t most = (size_t)m->target.arch.context;
+    size_t rows = 1;
+    while (rows < most && rows / 2 < tokens) rows *= 2;
+    return tokens > most ? 0 : (int)(rows < most ? rows : most);
+}
+
+hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err) {
+    const int cure = hunch_model_context_for(e->model, n);
+    return cure ? hn_fail(err, HUNCH_USAGE, "%s of %zu tokens is longer than the context of %d: --context %d makes room", what, n,
+                          e->context, cure)
+                : hn_fail(err, HUNCH_USAGE, "%s of %zu tokens is longer than the context of %d, and the model takes %d at most",
+                          what, n, e->context, e->model->target.arch.context);
+}
+
 /* ---- text ------------------------------------------------------------------------------------------------------------ */
 
 static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {

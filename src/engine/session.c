@@ -26,9 +26,7 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     enum { MOST_PREDICTED = 1 << 24 };
     if (!r->prompt || r->n_prompt == 0)
         return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
-    if (r->n_prompt > (size_t)e->context)
-        return hn_fail(err, HUNCH_USAGE, "prompt of %zu tokens is longer than the context of %d", r->n_prompt,
-                       e->context);
+    if (r->n_prompt > (size_t)e->context) return hn_fail_context(e, "prompt", r->n_prompt, err);
     if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
         return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
     if (r->n_prediction > MOST_PREDICTED)

@@ -334,6 +334,22 @@ static void test_what_a_row_reads(void **state) {
     hunch_model_close(&m);
 }
 
+/* Place for as much again as there is, up to what the model takes. */
+static void test_context_for(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path("goldens/gemma3_text-local"), "best", 1, HUNCH_PRECISION_NATIVE);
+    m->target.arch.context = 32768; /* as the published models have it */
+    assert_int_equal(hunch_model_context_for(m, 1), 2);
+    assert_int_equal(hunch_model_context_for(m, 4097), 16384);
+    assert_int_equal(hunch_model_context_for(m, 8193), 32768);
+    assert_int_equal(hunch_model_context_for(m, 32768), 32768);
+    assert_int_equal(hunch_model_context_for(m, 32769), 0);
+    m->target.arch.context = 3000; /* no power of two */
+    assert_int_equal(hunch_model_context_for(m, 2000), 3000);
+    assert_int_equal(hunch_model_context_for(m, SIZE_MAX), 0);
+    hunch_model_close(&m);
+}
+
 static void test_text_alone(void **state) {
     (void)state;
     hunch_model_options o;
@@ -362,7 +378,7 @@ static void test_text_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads), cmocka_unit_test(test_context_for),
                                        cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
                                        cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),

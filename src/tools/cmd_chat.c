@@ -101,11 +101,13 @@ static void turn_line(const chat *c, const hunch_session_state *st) {
 
 static void context_policy(chat *c, const hunch_session_state *st) {
     size_t used = st->n_prompt + st->n_tokens, context = (size_t)c->context;
+    char cure[80];
+    tool_context_cure(c->model, context + 1, cure);
     if (st->finish == HUNCH_FINISH_LENGTH && used >= context)
-        tool_message("the answer ends here: the context of %d rows is full; /reset begins anew", c->context);
+        tool_message("the answer ends here: the context of %d rows is full; /reset begins anew, %s", c->context, cure);
     if (used * 10 >= context * 9 && !c->warned) {
-        tool_message("%zu of %zu rows of the context are used (%zu %%): /reset begins anew",
-                     used < context ? used : context, context, used < context ? used * 100 / context : 100);
+        tool_message("%zu of %zu rows of the context are used (%zu %%): /reset begins anew, %s",
+                     used < context ? used : context, context, used < context ? used * 100 / context : 100, cure);
         c->warned = true;
     }
 }
@@ -182,9 +184,10 @@ static int turn_take(chat *c, const char *text, size_t len) {
     }
     int code = GO_ON;
     if (r.n > (size_t)c->context) {
+        char cure[80];
         tool_message("not sent: with this message the conversation has %zu tokens, the context holds %d; "
-                     "/reset begins anew, --context gives more",
-                     r.n, c->context);
+                     "/reset begins anew, %s",
+                     r.n, c->context, tool_context_cure(c->model, r.n, cure));
         message_drop(c);
     } else {
         code = turn_answer(c, &r);

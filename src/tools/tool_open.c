@@ -166,6 +166,18 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     return 0;
 }
 
+const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text) {
+    enum { SIZE = 80 };
+    hunch_model_info info;
+    const int rows = hunch_model_context_for(m, tokens);
+    hunch_model_get_info(m, &info);
+    if (rows)
+        snprintf(text, SIZE, "--context %d makes room", rows);
+    else
+        snprintf(text, SIZE, "the model takes %d at most", info.context);
+    return text;
+}
+
 /* Below 2^53, so that readers of JSON that keep numbers as doubles can pass it back. */
 uint64_t tool_random_seed(void) {
     uint64_t seed;

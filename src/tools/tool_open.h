@@ -31,6 +31,9 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
                      int parallel);
 
 uint64_t tool_random_seed(void);
+/* What makes place for a text of so many tokens: "--context N makes room", or that nothing does. Writes to `text` [80]. */
+const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text);
+
 /* What the flags say of sampling, over what stands there. Without --seed a random one is drawn. Lists belong to o. */
 void tool_sampling_set(hunch_sampling *s, const tool_options *o);
 /* Sampling and limits from flags over the model's defaults; the prompt is left to the caller. default_n 0: as many as
