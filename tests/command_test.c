@@ -574,6 +574,39 @@ static void test_compare_table(void **state) {
             text_write("bad.jsonl", "{\"prompt\":\"a\"}\n{\"promt\":\"b\"}\n"));
 }
 
+/* ---- draft --------------------------------------------------------------------------------------------------- */
+
+static int times(const char *text, const char *what) {
+    int n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* The picture marks what the model says, all of it, some or none; nothing behind drafts that it never said. */
+static void test_draft_picture(void **state) {
+    (void)state;
+    static const struct {
+        const char *draft, *accept, *says;
+        int marks, nodes;
+    } cases[] = {{"forced,accept=1,depth=4", "0", "of 4 drafted its pass keeps 4", 4, 4},
+                 {"forced,accept=0,depth=3", "0", "keeps none of 3", 0, 3},
+                 {"forced,accept=1,depth=4", "2", "how sure", 0, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        result r = command("draft", STORIES, "The cat ran. The", "--draft", cases[i].draft, "--accept", cases[i].accept);
+        assert_int_equal(r.code, 0);
+        assert_non_null(strstr(r.out, cases[i].says));
+        assert_int_equal(times(r.out, "─ "), cases[i].nodes);
+        assert_int_equal(times(r.out, "✓"), cases[i].marks + (cases[i].marks > 0)); /* and the legend */
+        assert_null(strstr(r.out, "forced"));                                       /* there is but one */
+        result_free(&r);
+    }
+    result r = command("draft", STORIES, "The cat ran. The cat ran. The", "--draft", "forced,accept=0,depth=1+ngram,form=pld+ngram");
+    assert_true(times(r.out, "  forced\n") == 1 && times(r.out, "  ngram 1") > 0);
+    assert_null(strstr(r.out, "form=pld"));
+    result_free(&r);
+}
+
 /* ---- tokenize, logits, score ---------------------------------------------------------------------------------- */
 
 static void test_tokenize(void **state) {
@@ -765,6 +798,7 @@ int main(void) {
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compare_parallel),
         cmocka_unit_test(test_compare_table),
+        cmocka_unit_test(test_draft_picture),
         cmocka_unit_test(test_tokenize),
         cmocka_unit_test(test_template),
         cmocka_unit_test(test_score),

@@ -136,14 +136,6 @@ static void rails_print(const hunch_draft_result *r, int parent) {
     fputs(has_later_sibling(r, parent) ? "│  " : "   ", stdout);
 }
 
-/* Does some drafter say how likely it was to draw a token? */
-static bool has_law(const hunch_draft_result *r) {
-    int i = 0;
-    while (i < r->n && r->node[i].q == 1)
-        i++;
-    return i < r->n;
-}
-
 /* The kind of a drafter; of several of a kind which one. */
 static void drafter_print(const look *l, int drafter, bool color) {
     const char *name = hunch_engine_drafter_name(l->engine, drafter);
@@ -169,8 +161,6 @@ static void node_print(const look *l, int node, int columns, bool color) {
     fputs(tool_color(color, n->drafter), stdout);
     piece_print(l, n->token, columns - INDENT * depth_of(r, node));
     printf("%s  %3.0f %%", tool_style(color, '0'), 100 * n->estimate);
-    if (has_law(r))
-        printf("  q %4.2f", n->q);
     if (hunch_engine_drafters(l->engine) > 1)
         drafter_print(l, n->drafter, color);
     if (l->agreed && l->agreed[node])
@@ -187,8 +177,6 @@ static void legend_print(const look *l, bool color) {
     for (int i = 0; l->agreed && i < r->n; i++)
         kept += l->agreed[i];
     printf("\n%s%%  how sure the drafter is of a token, if the one it hangs on is right\n", tool_style(color, 'd'));
-    if (has_law(r))
-        puts("q  how likely the drafter was to draw it");
     if (kept > 0)
         printf("✓  the model says so too: of %d drafted its pass keeps %d, and adds a token of its own\n", r->n, kept);
     else if (l->agreed)
