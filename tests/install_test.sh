@@ -66,6 +66,7 @@ export PKG_CONFIG_PATH=$lib/pkgconfig
 [ "$(realpath "$(pkg-config --variable=prefix hunch)")" = "$(realpath "$prefix")" ] || fail "hunch.pc does not move with its folder"
 [ "$(realpath "$(pkg-config --variable=libdir hunch)")" = "$(realpath "$lib")" ] || fail "hunch.pc has another libdir"
 pkg-config --validate hunch
+case $(pkg-config --cflags hunch) in *-D*) fail "pkg-config defines macros in every program: $(pkg-config --cflags hunch)" ;; esac
 
 examples="stream_chat many_sequences"
 strict="-std=c99 -pedantic -Wall -Wextra -Werror -O1"
@@ -151,6 +152,16 @@ if [ -f "$smollm2" ]; then
 else
     echo "note: the demo model is not there: a chat template was not tried"
 fi
+
+# ---- the page's program, built under a prefix of one's own by the page's command ------------------------------------------------------
+sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$source/docs/library.md" > answer.c
+build_answer=$(sed -n 's/^\(cc answer.c .*-rpath.*\)$/\1/p' "$source/docs/library.md")
+[ -n "$build_answer" ] || fail "docs/library.md has no command with an rpath"
+ln -s "$(command -v "$cc")" cc
+(PATH=$work:$PATH && eval "$build_answer") || fail "docs/library.md: $build_answer"
+(unset LD_LIBRARY_PATH && ./answer "$model" "$prompt" > text) || fail "docs/library.md: the program fails"
+"$prefix/bin/hunch" run -m "$model" -p "$prompt" -n 256 > said 2> log || fail "hunch run: $(cat log)"
+diff said text || fail "docs/library.md: the program does not say what hunch run says"
 
 # ---- other languages --------------------------------------------------------------------------------------------------------------------
 if command -v c++ > /dev/null; then
