@@ -244,6 +244,7 @@ typedef struct hunch_engine_options {
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
     int chunk;                 /* rows of prefill a pass, 1 or more; 64. A pass holds 64: larger ones mean the same */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
+    int draft_depth;           /* levels that drafters with a depth draft where their spec does not say; 0: their own choice */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
                                   times the context, or parallel times where memory has no more. With fewer, sessions
                                   wait or are preempted and recomputed: their text stays the same. Fewer than
@@ -432,17 +433,20 @@ typedef struct hunch_draft_node {
     hunch_token token;
     int parent;      /* index of a node, -1: the root */
     int drafter;
-    double q;        /* probability under the drafter's proposal; 1 where it has none */
+    double q;        /* what the drafter gave it: of the law it was drawn from, else softmax of its logits; 1 where it has none */
     double estimate; /* of its acceptance, given its parent's */
+    double logp;     /* log q, summed along its path */
 } hunch_draft_node;
 typedef struct hunch_draft_result {
-    hunch_token root;       /* the target's (greedy) token behind the text; of the second round with accept > 0 */
+    hunch_token root;       /* the target's (greedy) token behind the text; of the second round with accept >= 0 */
     hunch_draft_node *node; /* parents first; freed with hunch_free */
     int n;
+    bool is_tree;           /* of a head that makes trees: nodes are in its own order */
 } hunch_draft_result;
-/* Reads the text, appends the target's token as the root, drafts `depth` levels. accept = N: commits N drafts of the first
- * round's chain whatever the target thinks of them, appends the target's token, and gives the second round.
- * on_logits (may be NULL): a drafter's logits of a level, float [vocab], -inf where it has none; sampling NULL: greedy.
+/* Reads the text, appends the target's token as the root, drafts `depth` levels. accept = N, 0 or more: commits N drafts of the
+ * first round's chain whatever the target thinks of them, appends the target's token, and gives the second round; -1: gives the
+ * first. on_logits (may be NULL): a drafter's logits of a level, float [vocab], -inf where it has none, of a chain where its draft
+ * is a tree; sampling NULL: greedy.
  * The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
                          const hunch_sampling *sampling,

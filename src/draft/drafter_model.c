@@ -121,7 +121,7 @@ static hunch_status options_read(model_options *o, hn_spec *spec, const hn_targe
     if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which model? (expected model:PATH)", spec->text);
     hunch_status s = hn_spec_choice(spec, "precision", precisions, target->f32, &precision, err);
     if (!s) s = hn_spec_choice(spec, "kv", types, -1, &kv, err);
-    if (!s) s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, DEFAULT_DEPTH, &o->depth, err);
+    if (!s) s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     o->f32 = precision == 1;
     o->kv = kv < 0 ? target->kv : dtypes[kv];
     return s;

@@ -96,10 +96,19 @@ static void wait_add(hn_head_seq *s, int32_t token, int place) {
     s->place[s->n_waiting++] = place;
 }
 
+static void place_free(hn_head_passes *h, int place) {
+    if (place != NO_FEATURE) h->free_place[h->n_free++] = place;
+}
+
+/* The newest row will not be asked for again. */
+static void forget_root(hn_head_passes *h, hn_head_seq *s) {
+    place_free(h, s->root_place);
+    s->root_place = NO_FEATURE;
+}
+
 /* The first n rows do not wait any more. */
 static void wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
-    for (int i = 0; i < n; i++)
-        if (s->place[i] != NO_FEATURE) h->free_place[h->n_free++] = s->place[i];
+    for (int i = 0; i < n; i++) place_free(h, s->place[i]);
     s->n_waiting -= n;
     memmove(s->token, s->token + n, (size_t)s->n_waiting * sizeof *s->token);
     memmove(s->place, s->place + n, (size_t)s->n_waiting * sizeof *s->place);
@@ -107,6 +116,7 @@ static void wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
 
 static void lose(hn_head_passes *h, hn_head_seq *s) {
     wait_drop(h, s, s->n_waiting);
+    forget_root(h, s);
     s->lost = true;
 }
 
@@ -121,6 +131,7 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
 void hn_head_end(hn_head_passes *h, int seq) {
     hn_head_seq *s = &h->seq[seq];
     wait_drop(h, s, s->n_waiting);
+    forget_root(h, s);
     s->n_kept = 0;
 }
 
@@ -183,6 +194,11 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
             continue;
         }
         hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
+        if (b->node[i] >= 0) { /* the last that waits is the root: its feature is kept */
+            s->root = s->token[s->n_waiting - 1];
+            s->root_place = s->place[s->n_waiting - 1];
+            s->place[s->n_waiting - 1] = NO_FEATURE;
+        }
         wait_drop(h, s, b->rows[i]);
         if (b->node[i] < 0) continue;
         node[b->node[i]].kept = -1;
@@ -219,10 +235,11 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
         hn_head_seq *s = &h->seq[rows[i].seq];
         const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + 1;
         if (s->lost || slot < next) continue; /* it came with a prefix */
-        if (slot > next || h->n_free == 0) {
+        if (slot > next || h->n_free + (s->root_place != NO_FEATURE) == 0) {
             lose(h, s);
             continue;
         }
+        forget_root(h, s);
         from[m] = rows[i].feature_row;
         to[m] = h->free_place[--h->n_free];
         wait_add(s, rows[i].next_token, to[m++]);
@@ -242,6 +259,11 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         s->n_kept = 0;
+        if (s->n_waiting == 0 && s->root_place != NO_FEATURE) { /* asked for again */
+            hn_cache_rewind(h->cache, node[i].seq, h->owner, rows_held(h, node[i].seq) - 1);
+            wait_add(s, s->root, s->root_place);
+            s->root_place = NO_FEATURE;
+        }
         if (s->lost || s->n_waiting == 0 || rows_held(h, node[i].seq) + s->n_waiting != text_n[i]) continue;
         while (!batch_add(h, &b, node[i].seq, 0, i)) batch_run(h, &b, node, take, ctx);
     }

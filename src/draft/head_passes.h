@@ -24,6 +24,7 @@ enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
 typedef struct hn_head_seq {
     int n_waiting;
     int32_t *token, *place; /* [room of the store] of rows that wait: the token, its feature's place in the store */
+    int32_t root, root_place; /* of the newest row, when it is evaluated: it may be asked for again; NO_FEATURE (0): not so */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
     int n_kept;
     int16_t kept_parent[HN_MOST_KEPT];

@@ -20,6 +20,8 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
         return hn_fail(err, HUNCH_USAGE, "context %d: this model takes 1 to %d", o->context, m->target.arch.context);
     if (o->parallel < 1 || o->parallel > HN_MAX_ROWS)
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
+    if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)
+        return hn_fail(err, HUNCH_USAGE, "draft_depth %d: expected 0 (as drafters choose) to %d", o->draft_depth, HUNCH_MAX_DEPTH);
     if (o->chunk < 1) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more", o->chunk);
     /* a caller in another language may send any number */
     if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
@@ -70,7 +72,8 @@ static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o
                                  .pool = m->pool,
                                  .isa = m->ops.isa,
                                  .f32 = m->ops.f32,
-                                 .kv = e->kv};
+                                 .kv = e->kv,
+                                 .depth = o->draft_depth};
     const char *spec[MOST + 1];
     const int n = list_specs(o, spec, MOST + 1, controlled);
     if (n > MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* look_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
  * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,16 +41,26 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 
 /* ---- one draft --------------------------------------------------------------------------------------------------------- */
 
+/* What a drafter gave a token: see hunch_draft_node.q. */
+static double given(const hunch_engine *e, const hn_candidate *k) {
+    if (k->q) return hn_proposal_probability(k->q, k->token);
+    return e->drafter[k->drafter].needs.has_logits ? (double)k->estimate : 1;
+}
+
 /* The tree's candidates but those that share another's row, parents first. */
-static hunch_status copy_tree(const hn_tree *t, hunch_draft_result *out, hunch_error *err) {
+static hunch_status copy_tree(const hunch_engine *e, const hn_tree *t, hunch_draft_result *out, hunch_error *err) {
     out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
     if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
     out->root = t->token[0];
     out->n = t->n_rows - 1;
     for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
         const hn_candidate *k = &t->candidate[c];
-        const double q = k->q ? hn_proposal_probability(k->q, k->token) : 1;
-        out->node[k->child - 1] = (hunch_draft_node){k->token, k->row - 1, k->drafter, q, (double)k->estimate};
+        out->node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter,
+                                                     .q = given(e, k), .estimate = (double)k->estimate};
+    }
+    for (int i = 0; i < out->n; i++) {
+        const int parent = out->node[i].parent;
+        out->node[i].logp = log(out->node[i].q) + (parent < 0 ? 0 : out->node[parent].logp);
     }
     return HUNCH_OK;
 }
@@ -59,7 +70,8 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
     hunch_status st = HUNCH_OK;
     while (!st && hn_session_running(s) && hn_session_emitted(s) == 0) st = hn_round(e, &s, 1, err);
     s->accept_cap = accept;
-    if (!st && accept > 0 && hn_session_running(s)) st = hn_round(e, &s, 1, err);
+    s->draft_chain = true;
+    if (!st && accept >= 0 && hn_session_running(s)) st = hn_round(e, &s, 1, err);
     if (!st && s->stats.finish == HUNCH_FINISH_FAILED)
         st = hn_fail(err, s->stats.error.status, "%s", s->stats.error.message);
     if (!st && accept > 0 && s->stats.accepted < (uint64_t)accept)
@@ -68,13 +80,23 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
     return st;
 }
 
-/* A text that has reached its end, the context's, has its newest token and no drafts. */
-static hunch_status last_draft(hunch_session *s, hunch_draft_result *out, hunch_error *err) {
-    if (hn_session_running(s))
-        hn_draft_trees(s->engine, &s, 1);
-    else
+/* A text that has reached its end, the context's, has its newest token and no drafts. Logits are those of a chain: where the
+ * draft is a tree one is drafted before it. */
+static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, int level, const float *logits, int vocab),
+                               void *user, hunch_draft_result *out, hunch_error *err) {
+    const hunch_engine *e = s->engine;
+    for (int i = 0; i < e->n_drafters; i++) out->is_tree |= e->drafter[i].needs.has_logits && e->drafter[i].needs.branches;
+    s->on_draft = on_logits;
+    s->on_draft_user = user;
+    if (!hn_session_running(s)) {
         hn_tree_reset(&s->tree, s->text[s->n_text - 1], 1);
-    return copy_tree(&s->tree, out, err);
+        return copy_tree(e, &s->tree, out, err);
+    }
+    if (on_logits && out->is_tree) hn_draft_trees(s->engine, &s, 1);
+    if (out->is_tree) s->on_draft = NULL;
+    s->draft_chain = false;
+    hn_draft_trees(s->engine, &s, 1);
+    return copy_tree(e, &s->tree, out, err);
 }
 
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
@@ -86,8 +108,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     *out = (hunch_draft_result){0};
     if (depth < 1 || depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "depth %d: expected 1 to %d", depth, HUNCH_MAX_DEPTH);
-    if (accept < 0 || accept > depth)
-        return hn_fail(err, HUNCH_USAGE, "accept %d: expected 0 to the depth of %d", accept, depth);
+    if (accept < -1 || accept > depth)
+        return hn_fail(err, HUNCH_USAGE, "accept %d: expected -1 (the first round) to the depth of %d", accept, depth);
     hunch_status st = hn_engine_check_idle(e, err);
     if (st) return st;
     if (hunch_engine_running(e))
@@ -106,11 +128,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     st = hn_session_oracle(s, &r, err);
     if (!st) st = hn_session_place(s, e->parallel, err);
     if (!st) st = draft_rounds(s, accept, err);
-    if (!st) {
-        s->on_draft = on_logits;
-        s->on_draft_user = user;
-        st = last_draft(s, out, err);
-    }
+    if (!st) st = last_draft(s, on_logits, user, out, err);
     hn_session_release(s);
     hn_session_destroy(s);
     e->busy = false;

@@ -25,6 +25,7 @@ typedef struct look {
     int depth;
     float *logits; /* [depth][vocab] with -o, else NULL */
     hunch_draft_result result;
+    char *spec; /* the drafter's with the tree of --tree; NULL: as given */
     bool *agreed; /* [result.n]: the model says that node too; NULL: it was not asked */
 } look;
 
@@ -65,7 +66,19 @@ static int logits_write(const look *l) {
 
 /* ---- output -------------------------------------------------------------------------------------------------- */
 
+/* A head's tree, in the order of its method. */
+static int nodes_json(const hunch_draft_result *r) {
+    json_t *nodes = json_array();
+    for (int i = 0; i < r->n; i++) {
+        const hunch_draft_node *n = &r->node[i];
+        json_array_append_new(nodes, json_pack("{s:i,s:i,s:o}", "token", (int)n->token, "parent", n->parent, "logp", tool_json_real(n->logp)));
+    }
+    return tool_print_json(json_pack("{s:i,s:o}", "root", (int)r->root, "nodes", nodes));
+}
+
 static int result_json(const hunch_draft_result *r) {
+    if (r->is_tree)
+        return nodes_json(r);
     json_t *tokens = json_array(), *parents = json_array(), *q = json_array(), *drafters = json_array(),
            *estimates = json_array();
     for (int i = 0; i < r->n; i++) {
@@ -228,7 +241,7 @@ static int model_follow(look *l, const hunch_sampling *sampling) {
     for (int i = 0; i < l->result.n; i++)
         if (depth_of(&l->result, i) > deepest)
             deepest = depth_of(&l->result, i);
-    if (deepest == 0 || l->o.accept > 0)
+    if (deepest == 0 || l->o.accept != TOOL_UNSET)
         return 0;
     hunch_request_defaults(&request, l->model);
     request.prompt = l->prompt.ids;
@@ -257,13 +270,29 @@ static int model_follow(look *l, const hunch_sampling *sampling) {
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
+/* --tree TOPK,TOTAL: EAGLE-2's tree of the one drafter, written into its spec. */
+static int tree_set(look *l) {
+    int topk, total, end = 0;
+    if (!l->o.tree)
+        return 0;
+    if (sscanf(l->o.tree, "%9d,%9d%n", &topk, &total, &end) != 2 || l->o.tree[end] || topk < 1 || total < 1)
+        return tool_usage("draft: --tree %s: expected TOPK,TOTAL, such as 10,59", l->o.tree);
+    if (l->o.drafts.n != 1 || strchr(l->o.drafts.items[0], '+'))
+        return tool_usage("draft: --tree is of one draft head: expected one --draft, such as --draft eagle3:PATH");
+    const size_t size = strlen(l->o.drafts.items[0]) + 64;
+    l->spec = tool_alloc(size, 1);
+    snprintf(l->spec, size, "%s,tree=dynamic,topk=%d,total=%d", l->o.drafts.items[0], topk, total);
+    return 0;
+}
+
 static int look_open(look *l) {
     int code = tool_text_read(&l->prompt, &l->o);
-    if (code || (code = tool_model_open(&l->model, &l->o, NULL)) ||
+    if (code || (code = tree_set(l)) || (code = tool_model_open(&l->model, &l->o, NULL)) ||
         (code = tool_prompt_ids(&l->prompt, l->model, NULL)))
         return code;
     hunch_model_get_info(l->model, &l->info);
-    tool_method_init(&l->method, l->o.drafts.items, l->o.drafts.n);
+    const char *const with_tree[] = {l->spec};
+    tool_method_init(&l->method, l->spec ? with_tree : l->o.drafts.items, l->spec ? 1 : l->o.drafts.n);
     if ((code = tool_engine_open(&l->engine, l->model, &l->o, &l->method, 0, 1)))
         return code;
     if (l->o.output && hunch_engine_drafters(l->engine) != 1)
@@ -284,7 +313,7 @@ static int look_run(look *l) {
     hunch_request_defaults(&request, l->model);
     request.sampling.temperature = 0;
     tool_sampling_set(&request.sampling, &l->o);
-    if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, l->depth, l->o.accept == TOOL_UNSET ? 0 : l->o.accept,
+    if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, l->depth, l->o.accept == TOOL_UNSET ? -1 : l->o.accept,
                     &request.sampling, l->logits ? logits_take : NULL, l, &l->result, &err) != HUNCH_OK)
         return tool_failed(&err);
     if (l->logits && (code = logits_write(l)))
@@ -305,6 +334,7 @@ int tool_draft(int argc, char **argv) {
     code = look_run(&l);
     hunch_free(l.result.node);
     free(l.agreed);
+    free(l.spec);
     free(l.logits);
     hunch_engine_close(&l.engine);
     hunch_model_close(&l.model);

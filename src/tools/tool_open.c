@@ -154,6 +154,8 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     eo.parallel = parallel;
     if (o->kv != TOOL_UNSET)
         eo.kv = (hunch_kv)o->kv;
+    if (o->depth != TOOL_UNSET)
+        eo.draft_depth = o->depth;
     if (o->chunk != TOOL_UNSET)
         eo.chunk = o->chunk;
     if (o->pool_rows != TOOL_UNSET)
