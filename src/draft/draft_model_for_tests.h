@@ -155,7 +155,7 @@ HELPER rig rig_of(const char *spec, int vocab) {
     rig r;
     hunch_error err = {0};
     ok(rig_open(&r, spec, vocab, 0, &err), &err);
-    assert_true(r.d.needs.steps && r.d.needs.has_law && !r.d.needs.branches);
+    assert_true(r.d.needs.cost == HN_COST_PER_LEVEL && r.d.needs.has_law && !r.d.needs.branches);
     return r;
 }
 

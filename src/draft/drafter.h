@@ -114,6 +114,12 @@ typedef struct hn_propose {
     void *on_logits_ctx;
 } hn_propose;
 
+/* What a drafter's time is spent on. It is measured, and under `auto` paid for (plan/controller.h). */
+typedef enum hn_draft_cost {
+    HN_COST_PER_ROUND, /* a chain or tree at level 0, later levels from memory, or nearly nothing: asked or not, as a whole */
+    HN_COST_PER_LEVEL  /* a pass of its own a level: decided before each one */
+} hn_draft_cost;
+
 enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
@@ -122,7 +128,7 @@ typedef struct hn_needs {      /* what open asks the engine for */
     int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
     bool has_law;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
-    bool steps;                /* a level costs a pass of its own: somebody decides before each one */
+    hn_draft_cost cost;        /* of all levels, or of each */
     hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are the engine's) */
     int n_groups;
 } hn_needs;

@@ -171,7 +171,8 @@ static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     }
     d->state = st;
     needs->max_depth = st->depth;
-    needs->has_law = needs->steps = true;
+    needs->has_law = true;
+    needs->cost = HN_COST_PER_LEVEL;
     return HUNCH_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafting.c - the trees of a round. Without a controller every open drafter says what it can, level by level, and all of
- * it is verified; with one (`auto`) the drafters that cost nothing speak first, one that costs passes goes on while a level
- * is worth its time, and what is not worth verifying is taken out again. */
+ * it is verified; with one (`auto`) it says who is asked, for every drafter's time is measured: those that cost nothing speak
+ * first, one that costs passes goes on while a level is worth its time, and what is not worth verifying is taken out again. */
 #include "engine/engine.h"
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
@@ -45,34 +45,56 @@ static void draft_everything(hunch_engine *e, hunch_session *const *s, int n) {
     }
 }
 
-/* Has the drafter read the texts as far as they go, but for what one round adds? Else its next level reads the rest first,
- * which says nothing about what a level costs. */
-static bool caught_up(const hn_drafter *d, hunch_session *const *s, int n) {
-    for (int i = 0; i < n; i++)
-        if (d->ops->valid_rows && d->ops->valid_rows(d, s[i]->id) + 8 < (int)s[i]->n_text) return false;
-    return true;
+enum {
+    ONE_ROUND = 8
+}; /* rows that a round adds at most, more or less: who lacks more of a text was left out for a while */
+
+/* Rows that the drafter has to read before it can draft, but for what one round adds. */
+static int rows_behind(const hn_drafter *d, hunch_session *const *s, int n) {
+    int behind = 0;
+    for (int i = 0; d->ops->valid_rows && i < n; i++) {
+        const int missing = (int)s[i]->n_text - d->ops->valid_rows(d, s[i]->id);
+        behind += missing > ONE_ROUND ? missing : 0;
+    }
+    return behind;
+}
+
+/* A drafter's round, as far as it goes. */
+static void draft_at_once(hunch_engine *e, hunch_session *const *s, int n, int d) {
+    const double start = hn_now();
+    int added = 1, all = 0;
+    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
+        all += added = propose_level(&e->drafter[d], s, n, level);
+    hn_controller_took(e->controller, d, n, 0, all, hn_now() - start);
+}
+
+/* A drafter's levels, as long as they pay. */
+static void draft_by_levels(hunch_engine *e, hunch_session *const *s, int n, int d, const hn_plan_seq *plan,
+                            bool by_history) {
+    int added = 1;
+    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
+        if (!hn_controller_go_on(e->controller, plan, n, d, level, by_history)) return;
+        const double start = hn_now();
+        added = propose_level(&e->drafter[d], s, n, level);
+        hn_controller_took(e->controller, d, n, level, added, hn_now() - start);
+    }
 }
 
 static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
     hn_plan_seq plan[HN_MAX_ROWS];
+    int behind[HN_MAX_OWNERS], d;
     bool by_history = false;
     for (int i = 0; i < n; i++) {
         plan[i] = (hn_plan_seq){s[i]->id, hn_cache_committed(e->cache, s[i]->id, 0), &s[i]->tree, depth_limit(s[i])};
         by_history |= hn_rule_wants_law(s[i]->rule);
     }
-    for (int d = 0; d < e->n_drafters; d++) {
-        int added = !e->drafter[d].needs.steps;
-        for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
-            added = propose_level(&e->drafter[d], s, n, level);
-    }
-    const int step = hn_controller_choose(e->controller, plan, n, by_history);
-    int added = step >= 0;
-    for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
-        if (!hn_controller_go_on(e->controller, plan, n, step, level, by_history)) break;
-        const bool level_alone = level > 0 || caught_up(&e->drafter[step], s, n);
-        const double start = hn_now();
-        added = propose_level(&e->drafter[step], s, n, level);
-        if (added > 0 && level_alone) hn_cost_step(hn_controller_cost(e->controller), step, (hn_now() - start) / n);
+    for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(&e->drafter[k], s, n);
+    hn_controller_start(e->controller, plan, n, behind);
+    while ((d = hn_controller_choose(e->controller, plan, n, by_history)) >= 0) {
+        if (e->drafter[d].needs.cost == HN_COST_PER_LEVEL)
+            draft_by_levels(e, s, n, d, plan, by_history);
+        else
+            draft_at_once(e, s, n, d);
     }
     hn_controller_prune(e->controller, plan, n, by_history);
 }

@@ -139,9 +139,9 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
 }
 
 static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
-    bool steps[HN_MAX_OWNERS] = {false};
-    for (int i = 0; i < e->n_drafters; i++) steps[i] = e->drafter[i].needs.steps;
-    hunch_status st = hn_controller_open(&e->controller, steps, e->n_drafters, e->parallel + 1, err);
+    hn_draft_cost kinds[HN_MAX_OWNERS] = {HN_COST_PER_ROUND};
+    for (int i = 0; i < e->n_drafters; i++) kinds[i] = e->drafter[i].needs.cost;
+    hunch_status st = hn_controller_open(&e->controller, kinds, e->n_drafters, e->parallel + 1, err);
     return st ? st : hn_curves_open(e, err);
 }
 

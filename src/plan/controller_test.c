@@ -10,183 +10,7 @@
 #include <math.h>
 
 #include "base/fault.h"
-#include "fixture.h"
-#include "plan/controller.h"
-#include "plan/machine_for_tests.h"
-
-enum { SEQS = 4, DEPTH = 12, DRAFTERS = 3 };
-
-/* A drafter that proposes chains of `depth`; the token of each depth is right with probability a if those before were. */
-typedef struct simulated {
-    double a[SEQS][DEPTH + 1]; /* by depth from 1 */
-    int depth;
-    float estimate;
-    bool steps;
-    double step; /* passes of one row that a level costs a sequence */
-    bool knows;  /* a token is one of two kinds, of rates a / 2 and (a + 1) / 2, and its estimate says so */
-    bool silent; /* takes its time and proposes nothing */
-} simulated;
-
-typedef struct world {
-    machine m;
-    hn_controller *c;
-    simulated d[DRAFTERS];
-    int n_drafters, n_seqs, position[SEQS], context;
-    hn_tree tree[SEQS];
-    hn_plan_seq plan[SEQS];
-    bool alive[SEQS][DRAFTERS]; /* the chain so far is right */
-    int tip[SEQS][DRAFTERS];
-    bool by_history;
-    double tokens, seconds; /* seconds without noise, at one speed; tokens of one drafter alone as their expectation */
-    double drafted, levels;
-} world;
-
-static simulated even(double a, int depth) {
-    simulated s = {.depth = depth, .estimate = 0.7f};
-    for (int i = 0; i < SEQS; i++)
-        for (int d = 1; d <= DEPTH; d++) s.a[i][d] = a;
-    return s;
-}
-
-static world *world_open(enum machine_kind kind, double noise, int n_seqs, const simulated *d, int n_drafters) {
-    static world w;
-    bool steps[DRAFTERS] = {0};
-    w = (world){.m = machine_make(kind, noise, 42), .n_drafters = n_drafters, .n_seqs = n_seqs, .context = 100};
-    for (int i = 0; i < n_drafters; i++) {
-        w.d[i] = d[i];
-        steps[i] = d[i].steps;
-    }
-    must(hn_controller_open(&w.c, steps, n_drafters, n_seqs, err));
-    for (int i = 0; i < 9; i++) { /* what is measured at start */
-        const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
-        hn_cost_pass(hn_controller_cost(w.c), rows, 0, machine_pass(&w.m, rows, 0));
-    }
-    for (int i = 0; i < n_seqs; i++) hn_controller_begin(w.c, i);
-    return &w;
-}
-
-static void world_close(world *w) {
-    hn_controller_close(&w->c);
-    assert_null(w->c);
-}
-
-static int32_t truth(const world *w, int seq, int ahead) {
-    return (int32_t)((w->position[seq] + ahead) * SEQS + seq);
-}
-
-/* One more level of one drafter's chain. */
-static bool propose(world *w, int i, int d, int level) {
-    const simulated *s = &w->d[d];
-    if (level >= s->depth || w->tip[i][d] < 0) return false;
-    double a = s->a[i][level + 1];
-    float estimate = s->estimate;
-    if (s->silent) return false;
-    if (s->knows) {
-        a = machine_uniform(&w->m) < 0.5 ? a / 2 : (1 + a) / 2;
-        estimate = (float)a;
-    }
-    w->alive[i][d] = w->alive[i][d] && machine_uniform(&w->m) < a;
-    const int32_t token = w->alive[i][d] ? truth(w, i, level + 1) : -1 - d - DRAFTERS * level;
-    static const float one[1] = {1};
-    static const hn_proposal_law law = {1, NULL, one};
-    w->tip[i][d] = w->by_history && s->steps
-                       ? hn_tree_add_drawn(&w->tree[i], w->tip[i][d], token, d, estimate, &law, false)
-                       : hn_tree_add(&w->tree[i], w->tip[i][d], token, d, estimate);
-    return w->tip[i][d] >= 0;
-}
-
-static void propose_all(world *w) {
-    for (int i = 0; i < w->n_seqs; i++) {
-        hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS / w->n_seqs);
-        w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH};
-        for (int d = 0; d < w->n_drafters; d++) {
-            w->alive[i][d] = true;
-            w->tip[i][d] = 0;
-            for (int level = 0; !w->d[d].steps && propose(w, i, d, level);) level++;
-        }
-    }
-}
-
-static double one_row(const world *w) {
-    return machine_relative(&w->m, 1, w->context);
-}
-
-static void step_all(world *w) {
-    const int d = hn_controller_choose(w->c, w->plan, w->n_seqs, w->by_history);
-    for (int level = 0; d >= 0; level++) {
-        bool any = false;
-        if (!hn_controller_go_on(w->c, w->plan, w->n_seqs, d, level, w->by_history)) break;
-        for (int i = 0; i < w->n_seqs; i++) any |= propose(w, i, d, level);
-        if (!any) break;
-        hn_cost_step(hn_controller_cost(w->c), d, w->d[d].step * machine_pass(&w->m, 1, w->context));
-        w->seconds += w->n_seqs * w->d[d].step * one_row(w);
-        w->levels++;
-    }
-}
-
-static int walk(const world *w, int i, int16_t *path) {
-    int n = 0;
-    for (int row = 0; (row = hn_tree_child(&w->tree[i], row, truth(w, i, n + 1))) >= 0;) path[n++] = (int16_t)row;
-    return n;
-}
-
-static double expected(const simulated *d, int seq, int depth) {
-    double e = 1, p = 1;
-    for (int i = 1; i <= depth; i++) e += p *= d->a[seq][i];
-    return e;
-}
-
-static void verify(world *w) {
-    int rows = 0;
-    for (int i = 0; i < w->n_seqs; i++) {
-        int16_t path[HN_TREE_ROWS];
-        const int n = walk(w, i, path);
-        assert_true(hn_tree_valid(&w->tree[i]));
-        rows += w->tree[i].n_rows;
-        w->drafted += w->tree[i].n_rows - 1;
-        w->tokens += w->n_drafters == 1 && !w->d[0].knows ? expected(&w->d[0], i, hn_tree_depth(&w->tree[i])) : n + 1;
-        hn_controller_observe(w->c, i, &w->tree[i], path, n);
-        w->position[i] += n + 1;
-    }
-    w->seconds += machine_relative(&w->m, rows, w->context);
-    hn_cost_pass(hn_controller_cost(w->c), rows, w->context, machine_pass(&w->m, rows, w->context));
-}
-
-static void round_run(world *w) {
-    propose_all(w);
-    step_all(w);
-    hn_controller_prune(w->c, w->plan, w->n_seqs, w->by_history);
-    verify(w);
-}
-
-/* Tokens a second over so many rounds. */
-static double rounds_run(world *w, int n) {
-    w->tokens = w->seconds = w->drafted = w->levels = 0;
-    for (int i = 0; i < n; i++) round_run(w);
-    return w->tokens / w->seconds;
-}
-
-/* The best fixed depth of one drafter alone for one sequence. */
-static double best_fixed(const world *w, const simulated *d, int *depth) {
-    double best = 0;
-    for (int k = 0; k <= d->depth; k++) {
-        const double v = expected(d, 0, k) /
-                         (machine_relative(&w->m, k + 1, w->context) + (d->steps ? k * d->step * one_row(w) : 0));
-        if (v <= best) continue;
-        best = v;
-        *depth = k;
-    }
-    return best;
-}
-
-static double plain(const world *w) {
-    return w->n_seqs / machine_relative(&w->m, w->n_seqs, w->context);
-}
-
-static void must_reach(double got, double least, const char *what, int kind, double a) {
-    if (!(got >= least))
-        fail_msg("%s: machine %d, a %g: %g tokens a second, expected at least %g", what, kind, a, got, least);
-}
+#include "plan/world_for_tests.h"
 
 /* ---- O3: the long run ---- */
 
@@ -259,11 +83,6 @@ static void test_context_grows(void **state) {
     }
     must_reach(tokens / seconds, 0.95 * tokens / ideal, "context", CONTEXT, 0.7);
     world_close(w);
-}
-
-static void set_rate(world *w, int drafter, double a) {
-    for (int i = 0; i < SEQS; i++)
-        for (int d = 1; d <= DEPTH; d++) w->d[drafter].a[i][d] = a;
 }
 
 /* A drafter that turns bad in the middle of a text, and good again. */
@@ -384,7 +203,7 @@ static void test_stepping_drafter(void **state) {
     for (int kind = 0; kind < CONTEXT; kind++)
         for (int i = 0; i < 15; i++) {
             simulated d = even(rates[i % 5], DEPTH);
-            d.steps = true;
+            d.kind = HN_COST_PER_LEVEL;
             d.step = steps[i / 5];
             world *w = world_open((enum machine_kind)kind, 0.04, 1, &d, 1);
             int depth;
@@ -401,7 +220,7 @@ static void test_stepping_drafter(void **state) {
 static void test_allowance(void **state) {
     (void)state;
     simulated d = even(0, DEPTH);
-    d.steps = true;
+    d.kind = HN_COST_PER_LEVEL;
     d.step = 0.3;
     world *w = world_open(BANDWIDTH, 0.04, 1, &d, 1);
     rounds_run(w, 100);
@@ -419,12 +238,13 @@ static void test_allowance(void **state) {
 static void test_estimates_stop_a_stepping_drafter(void **state) {
     (void)state;
     simulated d = even(0.7, DEPTH);
-    d.steps = d.knows = true;
+    d.kind = HN_COST_PER_LEVEL;
+    d.knows = true;
     d.step = 0.25;
     world *w = world_open(BANDWIDTH, 0.03, 1, &d, 1);
     int depth;
     simulated mean = even(0.7 / 2 + 0.25, DEPTH);
-    mean.steps = true;
+    mean.kind = HN_COST_PER_LEVEL;
     mean.step = d.step;
     const double best = best_fixed(w, &mean, &depth);
     rounds_run(w, 300);
@@ -436,7 +256,7 @@ static void test_stepping_for_several(void **state) {
     (void)state;
     for (int kind = 0; kind < CONTEXT; kind++) {
         simulated d = even(0.85, 8);
-        d.steps = true;
+        d.kind = HN_COST_PER_LEVEL;
         d.step = 0.05;
         world *w = world_open((enum machine_kind)kind, 0.03, SEQS, &d, 1);
         double best = 0;
@@ -453,12 +273,15 @@ static void test_stepping_for_several(void **state) {
 static void test_silent_drafter(void **state) {
     (void)state;
     simulated d = even(0, DEPTH);
-    d.steps = d.silent = true;
+    d.kind = HN_COST_PER_LEVEL;
+    d.silent = true;
     world *w = world_open(BANDWIDTH, 0.03, 1, &d, 1);
     int chosen = 0;
     for (int r = 0; r < 500; r++) {
-        propose_all(w);
-        chosen += hn_controller_choose(w->c, w->plan, 1, false) >= 0;
+        trees_reset(w);
+        const int asked = hn_controller_choose(w->c, w->plan, 1, false);
+        if (asked >= 0) hn_controller_took(w->c, asked, 1, 0, 0, 0.3 * machine_pass(&w->m, 1, 100));
+        chosen += asked >= 0;
         hn_controller_prune(w->c, w->plan, 1, false);
         verify(w);
     }
@@ -466,22 +289,24 @@ static void test_silent_drafter(void **state) {
     world_close(w);
 }
 
-/* Catching up after a pause is charged too. */
+/* Catching up after a pause is charged too, and what it will cost is known before the next one. */
 static void test_allowance_counts_catching_up(void **state) {
     (void)state;
     simulated d = even(0, DEPTH);
-    d.steps = true;
+    d.kind = HN_COST_PER_LEVEL;
     d.step = 0.1;
+    d.read = 0.005;
     world *w = world_open(BANDWIDTH, 0, 1, &d, 1);
     rounds_run(w, 50);
     double spent = 0;
     for (int r = 0; r < 2000; r++) {
-        propose_all(w);
+        w->unread[0] = 100; /* half a pass */
+        trees_reset(w);
         const int chosen = hn_controller_choose(w->c, w->plan, 1, false);
         if (chosen >= 0 && hn_controller_go_on(w->c, w->plan, 1, chosen, 0, false)) {
             propose(w, 0, chosen, 0);
-            hn_cost_step(hn_controller_cost(w->c), chosen, 0.5 * machine_pass(&w->m, 1, 100));
-            spent += 0.5;
+            hn_controller_took(w->c, chosen, 1, 0, 1, 0.6 * machine_pass(&w->m, 1, 100));
+            spent += 0.6;
         }
         hn_controller_prune(w->c, w->plan, 1, false);
         verify(w);
@@ -494,7 +319,7 @@ static void test_allowance_counts_catching_up(void **state) {
 static void test_free_drafts_first(void **state) {
     (void)state;
     simulated d[2] = {even(0.95, DEPTH), even(0.95, DEPTH)};
-    d[1].steps = true;
+    d[1].kind = HN_COST_PER_LEVEL;
     d[1].step = 0.2;
     world *w = world_open(BANDWIDTH, 0.04, 1, d, 2);
     rounds_run(w, 300);
@@ -512,15 +337,14 @@ static void test_free_drafts_first(void **state) {
 static void test_drawn_candidates_stay(void **state) {
     (void)state;
     simulated d[2] = {even(0, 4), even(0.5, DEPTH)}; /* the first is one-hot, useless, may go */
-    d[1].steps = true;
+    d[1].kind = HN_COST_PER_LEVEL;
     d[1].step = 0.01;
     world *w = world_open(TILES, 0.02, 2, d, 2);
     w->by_history = true;
     int drawn = 0;
     for (int r = 0; r < 300; r++) {
         int before = 0, after = 0;
-        propose_all(w);
-        step_all(w);
+        ask_all(w);
         for (int i = 0; i < 2; i++)
             for (int k = 0; k < w->tree[i].n_candidates; k++) before += w->tree[i].candidate[k].q != NULL;
         hn_controller_prune(w->c, w->plan, 2, true);
@@ -541,7 +365,7 @@ static void test_by_history_is_blind(void **state) {
     int levels[2] = {0};
     for (int k = 0; k < 2; k++) {
         simulated d = even(0.8, DEPTH);
-        d.steps = true;
+        d.kind = HN_COST_PER_LEVEL;
         d.step = 0.1;
         world *w = world_open(BANDWIDTH, 0, 1, &d, 1);
         w->by_history = true;
@@ -597,7 +421,7 @@ static void test_equals_exhaustive_search(void **state) {
     machine m = machine_make(TILES, 0, 7);
     for (int test = 0; test < (light() ? 30 : 200); test++) {
         enum { MOST = 16 };
-        const bool steps[2] = {false, false};
+        const hn_draft_cost kinds[2] = {HN_COST_PER_ROUND};
         const int n = 1 + test % 3, rows = n == 1 ? 9 : n == 2 ? 6 : 5; /* at most 12 drafted */
         hn_controller *c;
         shape t[3];
@@ -605,7 +429,7 @@ static void test_equals_exhaustive_search(void **state) {
         double best[MOST + 1] = {0}, value = 0, gain = 0;
         int kept = 0;
         m.kind = (enum machine_kind)(test % CONTEXT);
-        must(hn_controller_open(&c, steps, 2, 3, err));
+        must(hn_controller_open(&c, kinds, 2, 3, err));
         for (int k = 0; k < 400; k++)
             for (int r = 1; r <= 16; r++) hn_cost_pass(hn_controller_cost(c), r, 0, machine_pass(&m, r, 0));
         for (int i = 0; i < n; i++) {
@@ -613,7 +437,7 @@ static void test_equals_exhaustive_search(void **state) {
             s[i] = (hn_plan_seq){i, 0, &t[i].tree, 10};
         }
         exhaust(t, n, rows, best);
-        hn_controller_choose(c, s, n, false);
+        hn_controller_start(c, s, n, (const int[2]){0});
         shape before[3];
         memcpy(before, t, sizeof t);
         hn_controller_prune(c, s, n, false);
@@ -636,15 +460,14 @@ static void test_equals_exhaustive_search(void **state) {
 static void test_considered(void **state) {
     (void)state;
     simulated d[3] = {even(0.8, 6), even(0.3, 3), even(0.5, 5)};
-    d[2].steps = true;
+    d[2].kind = HN_COST_PER_LEVEL;
     d[2].step = 0.4;
     world *w = world_open(BANDWIDTH, 0.02, 2, d, 3);
     const hunch_choice *list;
     int chosen, mixed = 0;
     assert_int_equal(hn_controller_considered(w->c, 0, &list, &chosen), 0);
     for (int r = 0; r < 300; r++) {
-        propose_all(w);
-        step_all(w);
+        ask_all(w);
         hn_controller_prune(w->c, w->plan, 2, false);
         for (int i = 0; i < 2; i++) {
             const int n = hn_controller_considered(w->c, i, &list, &chosen);
@@ -683,15 +506,16 @@ static void test_what_is_cut_off_teaches(void **state) {
 
 static void test_nothing_known_nothing_cut(void **state) {
     (void)state;
-    const bool steps[1] = {true};
+    const hn_draft_cost kinds[1] = {HN_COST_PER_LEVEL};
     hn_controller *c;
     hn_tree t;
     hn_plan_seq s = {0, 10, &t, 5};
     const hunch_choice *list;
     int chosen;
-    must(hn_controller_open(&c, steps, 1, 1, err));
+    must(hn_controller_open(&c, kinds, 1, 1, err));
     hn_tree_reset(&t, 5, 8);
     hn_tree_add(&t, 0, 6, 0, 0.001f);
+    hn_controller_start(c, &s, 1, (const int[1]){0});
     assert_int_equal(hn_controller_choose(c, &s, 1, false), -1);
     hn_controller_prune(c, &s, 1, false);
     assert_int_equal(t.n_rows, 2);
@@ -702,19 +526,19 @@ static void test_nothing_known_nothing_cut(void **state) {
 
 static void test_open_fails(void **state) {
     (void)state;
-    const bool steps[HN_ACCEPT_DRAFTERS + 1] = {false};
+    const hn_draft_cost kinds[HN_ACCEPT_DRAFTERS + 1] = {HN_COST_PER_ROUND};
     hunch_error e = {0};
     hn_controller *c;
-    assert_int_equal(hn_controller_open(&c, steps, HN_ACCEPT_DRAFTERS + 1, 2, &e), HUNCH_USAGE);
+    assert_int_equal(hn_controller_open(&c, kinds, HN_ACCEPT_DRAFTERS + 1, 2, &e), HUNCH_USAGE);
     assert_null(c);
     hn_fault_arm(HN_FAULT_ALLOC, INT64_MAX, false);
-    must(hn_controller_open(&c, steps, 2, 2, err));
+    must(hn_controller_open(&c, kinds, 2, 2, err));
     const int n = (int)hn_fault_count(HN_FAULT_ALLOC);
     hn_controller_close(&c);
     assert_true(n >= 2);
     for (int i = 0; i < n; i++) {
         hn_fault_arm(HN_FAULT_ALLOC, i, false);
-        assert_int_equal(hn_controller_open(&c, steps, 2, 2, &e), HUNCH_NO_MEMORY);
+        assert_int_equal(hn_controller_open(&c, kinds, 2, 2, &e), HUNCH_NO_MEMORY);
         assert_null(c);
     }
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);

@@ -23,8 +23,12 @@ static const double GUESSED = 0.01;      /* doubt of what neighbours on both sid
 static const double BEYOND = 0.25;       /* of what lies beyond the widest, by the square of how far */
 static const double LEAST_DOUBT = 1e-6;
 static const double MOST_SHAPE_DOUBT = 1;
-static const double INHERITED = 0.0025;  /* least doubt of what a class of context takes over from another */
+static const double INHERITED = 0.0025;   /* least doubt of what a class of context takes over from another */
 static const double LEAST_SECONDS = 1e-9; /* of a pass */
+/* Of a drafter's calls. One counts for at most SLOW times the mean and SLOW_PASS of a pass; each that takes longer lets the
+ * next count for MORE_SLOW times as much, each that does not for LESS_SLOW: one among a dozen is soon counted whole. */
+static const double CALLS = 16, READ_PART = 1.0 / 4; /* how many make the mean */
+static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, while nothing but one row was seen: low, so that more are tried */
 
 void hn_cost_init(hn_cost *c) {
@@ -206,17 +210,62 @@ void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
     c->one_row[k] += (c->speed - c->one_row[k]) / 64;
 }
 
-void hn_cost_step(hn_cost *c, int drafter, double seconds) {
-    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS);
-    if (c->speed <= 0 || !can_be(seconds)) return;
-    double *ratio = &c->step[drafter].ratio, *count = &c->step[drafter].count, now = seconds / c->speed;
-    if (*count < HN_COST_STEP_TRIES)
-        *ratio = *count > 0 ? smaller(*ratio, now) : now;
-    else
-        *ratio += (smaller(now, 4 * *ratio) - *ratio) / 16;
-    *count += 1;
-    c->step[drafter].last = seconds;
+/* ---- drafters ---- */
+
+static int width_of(int seqs) {
+    int w = 0;
+    while (w < HN_COST_WIDTHS - 1 && 1 << w < seqs) w++;
+    return w;
 }
+
+static void call_learn(hn_cost_drafter *d, int width, double now) {
+    double *ratio = &d->call[width].ratio, *count = &d->call[width].count, *most = &d->call[width].most;
+    if (*count < HN_COST_FIRST) {
+        *ratio = *count > 0 ? smaller(*ratio, now) : now;
+    } else {
+        *ratio += (smaller(now, *most) - *ratio) / smaller(*count + 1, CALLS);
+        *most *= now > *most ? MORE_SLOW : LESS_SLOW;
+    }
+    *most = larger(*most, SLOW * *ratio + SLOW_PASS);
+    *count += 1;
+}
+
+void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1 && behind >= 0);
+    if (c->speed <= 0 || !(seconds >= 0 && seconds <= HN_COST_MOST_SECONDS)) return;
+    hn_cost_drafter *d = &c->drafter[drafter];
+    if (behind == 0) {
+        call_learn(d, width_of(seqs), seconds / c->speed);
+        return;
+    }
+    const double call = hn_cost_of_draft(c, drafter, seqs), now = larger(seconds - (isnan(call) ? 0 : call), 0);
+    const double row = now / c->speed / behind;
+    d->row += d->row > 0 ? (row - d->row) * READ_PART : row;
+}
+
+double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1);
+    const hn_cost_drafter *d = &c->drafter[drafter];
+    const int width = width_of(seqs);
+    for (int away = 0; away < HN_COST_WIDTHS; away++) {
+        const int less = width - away, more = width + away;
+        if (less >= 0 && d->call[less].count > 0) return c->speed * d->call[less].ratio;
+        if (more < HN_COST_WIDTHS && d->call[more].count > 0) return c->speed * d->call[more].ratio / (1 << away);
+    }
+    return NAN;
+}
+
+int hn_cost_draft_calls(const hn_cost *c, int drafter) {
+    double calls = 0;
+    for (int w = 0; w < HN_COST_WIDTHS; w++) calls += c->drafter[drafter].call[w].count;
+    return (int)smaller(calls, 1e6);
+}
+
+double hn_cost_of_reading(const hn_cost *c, int drafter, int behind) {
+    return c->speed * c->drafter[drafter].row * behind;
+}
+
+/* ---- what the next pass costs ---- */
 
 bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope) {
     points p;
@@ -234,9 +283,4 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped
         hoped[r] = larger(seconds[r] / (1 + hope * sqrt(doubt)), seen ? one : larger(one, hoped[p.rows[i]]));
     }
     return true;
-}
-
-double hn_cost_of_step(const hn_cost *c, int drafter) {
-    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS);
-    return c->step[drafter].count < HN_COST_STEP_TRIES ? NAN : c->speed * c->step[drafter].ratio;
 }

@@ -13,6 +13,17 @@
 #include "base/status.h"
 
 enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
+enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3 };
+
+/* Of a drafter, in times of the target's pass of one row. */
+typedef struct hn_cost_drafter {
+    struct {
+        double ratio, count; /* of a call; calls that were timed */
+        double most;         /* that the next one may count for */
+    } call
+        [HN_COST_WIDTHS]; /* by how many sequences it drafts for, doubling: a call may cost the same for all of them */
+    double row;           /* of a row of text that it has to read before it can draft; 0: not known */
+} hn_cost_drafter;
 
 typedef struct hn_cost {
     double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
@@ -24,30 +35,32 @@ typedef struct hn_cost {
         double shared; /* covariance with the speed's: they were told apart by few passes */
     } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
     double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
-    struct {
-        double ratio, count;  /* to one row of the target; times measured */
-        double last;          /* seconds of the last one */
-    } step[HN_COST_DRAFTERS]; /* a level of a drafter that steps, for one sequence */
+    hn_cost_drafter drafter[HN_COST_DRAFTERS];
 } hn_cost;
 
 void hn_cost_init(hn_cost *c);
 /* A pass happened. More rows than HN_COST_ROWS, or a time that cannot be (0, 1e-300, 1e300, no number), teach nothing. */
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
-/* So did a level of a stepping drafter: seconds a sequence. Teaches nothing before the first pass. */
-void hn_cost_step(hn_cost *c, int drafter, double seconds);
+/* So did a drafter's call for so many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
+ * `behind` rows of text that it had not seen yet. Such a call tells what a row of these costs, not what a call does. Teaches
+ * nothing before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow
+ * one counts for little (somebody else had the core), several among few calls for what they are. */
+void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
 /* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 of no row. Between row counts that were seen it interpolates
  * (never below the fewer rows' time), beyond them it goes on with the slope of their wider half, and what was seen once only
  * is held against its neighbours: a spike does not condemn a width for good. A class of context that was never seen is like
  * the nearest. hoped: with `hope` standard deviations of what is not known well taken off, so that widths that nobody tried,
  * or not for long, look good enough to be tried; never below one row's time. False: nothing is known yet. */
 bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope);
-/* Seconds of a level for one sequence. NAN: measured less than HN_COST_STEP_TRIES times, so not known (the first ones read
- * the prompt, touch cold memory, ...). */
-enum { HN_COST_STEP_TRIES = 3 };
-double hn_cost_of_step(const hn_cost *c, int drafter);
+/* Seconds of a drafter's next call for so many sequences; NAN: it was never timed. What was timed for another number of
+ * sequences is scaled so that it looks cheap, for then it is tried. */
+double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);
+int hn_cost_draft_calls(const hn_cost *c, int drafter); /* that were timed */
+/* Seconds of reading so many rows before it can draft; 0: not known. */
+double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
 
 /* The curves of one (CPU, build, threads, model), kept in a file of the user's cache folder between processes; times of
- * steps are not. key: any text that names all of it. load: HUNCH_OK and *found false, *c untouched, if there is none, it
+ * drafters are not. key: any text that names all of it. load: HUNCH_OK and *found false, *c untouched, if there is none, it
  * is of another key, or damaged. save: written beside `path`, then renamed; the folder must exist. */
 hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err);
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err);

@@ -28,7 +28,7 @@ static void test_nothing_is_known(void **state) {
     double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
     hn_cost_init(&c);
     assert_true(isnan(pass_cost(&c, 1, 0)));
-    assert_true(isnan(hn_cost_of_step(&c, 0)));
+    assert_true(isnan(hn_cost_of_draft(&c, 0, 1)));
     assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
     hn_cost_pass(&c, 0, 0, 1);
     hn_cost_pass(&c, HN_COST_ROWS + 1, 0, 1);
@@ -36,7 +36,8 @@ static void test_nothing_is_known(void **state) {
     hn_cost_pass(&c, 1, 0, -1);
     hn_cost_pass(&c, 1, 0, NAN);
     hn_cost_pass(&c, 1, 0, INFINITY);
-    hn_cost_step(&c, 0, 1);
+    hn_cost_draft(&c, 0, 1, 0, 1);
+    assert_int_equal(hn_cost_draft_calls(&c, 0), 0);
     assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
     hn_cost_pass(&c, 1, 0, 0.5);
     assert_true(fabs(pass_cost(&c, 1, 0) - 0.5) < 1e-12);
@@ -118,8 +119,11 @@ static void test_absurd_times(void **state) {
         hn_cost_init(&c);
         for (int i = 0; i < 60; i++) {
             const int context = 1 << (int)(machine_uniform(&m) * 20);
-            hn_cost_pass(&c, 1 + (int)(machine_uniform(&m) * HN_COST_ROWS), context, said[(int)(machine_uniform(&m) * SAID)]);
-            hn_cost_step(&c, 0, said[(int)(machine_uniform(&m) * SAID)]);
+            hn_cost_pass(&c, 1 + (int)(machine_uniform(&m) * HN_COST_ROWS), context,
+                         said[(int)(machine_uniform(&m) * SAID)]);
+            hn_cost_draft(&c, 0, 1 + i, i % 5 ? 0 : i, said[(int)(machine_uniform(&m) * SAID)]);
+            const double call = hn_cost_of_draft(&c, 0, 1 + i / 2);
+            assert_true(isnan(call) || (isfinite(call) && call >= 0 && isfinite(hn_cost_of_reading(&c, 0, 100))));
             if (!hn_cost_curve(&c, context, curve, hoped, 0.7)) continue;
             for (int r = 1; r <= HN_COST_ROWS; r++)
                 if (!(isfinite(curve[r]) && curve[r] > 0 && isfinite(hoped[r]) && hoped[r] > 0))
@@ -170,20 +174,62 @@ static void test_contexts(void **state) {
                      1) < 0.05);
 }
 
-static void test_steps(void **state) {
+static double call(const hn_cost *c, int seqs) {
+    return hn_cost_of_draft(c, 3, seqs);
+}
+
+/* The time of a drafter: the first calls touch cold memory, later ones are interrupted now and then. */
+static void test_drafters(void **state) {
     (void)state;
     hn_cost c;
     hn_cost_init(&c);
     hn_cost_pass(&c, 1, 0, 1);
-    hn_cost_step(&c, 3, 40); /* reads the prompt */
-    assert_true(isnan(hn_cost_of_step(&c, 3)));
-    for (int i = 0; i < 4; i++) hn_cost_step(&c, 3, 0.2);
-    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.2) < 1e-9);
-    for (int i = 0; i < 100; i++) hn_cost_step(&c, 3, 0.3);
-    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.3) < 0.01);
+    assert_true(isnan(call(&c, 1)));
+    hn_cost_draft(&c, 3, 1, 0, 40);
+    assert_true(fabs(call(&c, 1) - 40) < 1e-9);
+    for (int i = 0; i < 4; i++) hn_cost_draft(&c, 3, 1, 0, 0.2);
+    assert_true(fabs(call(&c, 1) - 0.2) < 1e-9);
+    assert_int_equal(hn_cost_draft_calls(&c, 3), 5);
+    for (int i = 0; i < 100; i++) hn_cost_draft(&c, 3, 1, 0, 0.3);
+    assert_true(fabs(call(&c, 1) - 0.3) < 0.01);
+    hn_cost_draft(&c, 3, 1, 0, 50);
+    assert_true(call(&c, 1) < 0.4);
+    for (int i = 0; i < 50; i++) hn_cost_draft(&c, 3, 1, 0, 0.3);
     for (int i = 0; i < 100; i++) hn_cost_pass(&c, 1, 0, 2); /* the whole machine became slower */
-    assert_true(fabs(hn_cost_of_step(&c, 3) - 0.6) < 0.02);
-    assert_true(isnan(hn_cost_of_step(&c, 2)));
+    assert_true(fabs(call(&c, 1) - 0.6) < 0.03);
+    assert_true(isnan(hn_cost_of_draft(&c, 2, 1)));
+}
+
+/* One that costs nothing in most rounds and much in every fourth costs a quarter of that, in every one. */
+static void test_bursts_of_a_drafter(void **state) {
+    (void)state;
+    hn_cost c;
+    double sum = 0;
+    hn_cost_init(&c);
+    hn_cost_pass(&c, 1, 0, 1);
+    for (int i = 0; i < 500; i++) {
+        hn_cost_draft(&c, 3, 1, 0, i % 4 == 3 ? 2 : 0.001);
+        if (i == 60 && call(&c, 1) < 0.3)
+            fail_msg("after 60 calls a drafter of 0.5 is held for one of %g", call(&c, 1));
+        if (i >= 400) sum += call(&c, 1);
+    }
+    if (fabs(sum / 100 - 0.5) > 0.05) fail_msg("a drafter of 0.5 is held for one of %g", sum / 100);
+}
+
+/* What it costs for other numbers of sequences is hoped, then learned. Reading is told apart. */
+static void test_drafters_for_several(void **state) {
+    (void)state;
+    hn_cost c;
+    hn_cost_init(&c);
+    hn_cost_pass(&c, 1, 0, 1);
+    for (int i = 0; i < 20; i++) hn_cost_draft(&c, 3, 4, 0, 0.4);
+    assert_true(fabs(call(&c, 4) - 0.4) < 1e-9 && fabs(call(&c, 3) - 0.4) < 1e-9);
+    assert_true(fabs(call(&c, 64) - 0.4) < 1e-9 && fabs(call(&c, 1) - 0.1) < 1e-9);
+    for (int i = 0; i < 20; i++) hn_cost_draft(&c, 3, 1, 0, 0.3);
+    assert_true(fabs(call(&c, 4) - 0.4) < 1e-9 && fabs(call(&c, 1) - 0.3) < 1e-9);
+    assert_true(hn_cost_of_reading(&c, 3, 100) == 0);
+    hn_cost_draft(&c, 3, 1, 200, 10.3);
+    assert_true(fabs(hn_cost_of_reading(&c, 3, 100) - 5) < 1e-9 && fabs(call(&c, 1) - 0.3) < 1e-9);
 }
 
 /* ---- the file ---- */
@@ -352,9 +398,12 @@ int main(void) {
         cmocka_unit_test(test_shape_under_drift),
         cmocka_unit_test(test_slower_is_not_dearer),
         cmocka_unit_test(test_unseen_widths),
-        cmocka_unit_test(test_absurd_times), cmocka_unit_test(test_spikes),
+        cmocka_unit_test(test_absurd_times),
+        cmocka_unit_test(test_spikes),
         cmocka_unit_test(test_contexts),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_drafters),
+        cmocka_unit_test(test_bursts_of_a_drafter),
+        cmocka_unit_test(test_drafters_for_several),
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafting_test.c - the engine pays for every drafter's time: one that is slow and wrong is asked now and then only. The
+ * waits are hundreds of passes of the tiny model long, so no clock of a busy machine takes one for the other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { TOKENS = 120 };
+static const double WAIT = 0.004; /* seconds of a call, as the specs below say */
+
+typedef struct rounds {
+    int n, slow; /* all, and those in which the slow drafter was asked */
+    int shown;   /* in which it was among what was considered */
+    int index;   /* of the slow drafter */
+} rounds;
+
+static void count_round(void *user, const hunch_round_report *r) {
+    rounds *k = user;
+    bool shown = false;
+    k->n++;
+    k->slow += r->draft_s > 0.9 * WAIT / 4; /* at most four sessions share a call's time */
+    for (int i = 0; i < r->n_considered; i++) shown |= r->considered[i].drafter == k->index;
+    k->shown += shown;
+}
+
+static rounds run(const char *draft, int index, int sessions) {
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine(m, draft, sessions, 64, HUNCH_KV_DEFAULT, 64, 256);
+    const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    hunch_session *s[4];
+    rounds k = {.index = index};
+    for (int i = 0; i < sessions; i++) {
+        hunch_request r;
+        hunch_request_defaults(&r, m);
+        r.prompt = prompt;
+        r.n_prompt = sizeof prompt / sizeof *prompt - (size_t)i;
+        r.max_tokens = TOKENS;
+        r.ignore_eos = true;
+        r.sampling.temperature = 0;
+        r.on_round = count_round;
+        r.on_round_user = &k;
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    for (int i = 0; i < sessions; i++) hunch_session_close(&s[i]);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    return k;
+}
+
+static void test_slow_and_wrong_is_left_alone(void **state) {
+    (void)state;
+    const rounds k = run("auto+forced,accept=0,depth=8,cost_us=4000", 2, 1);
+    assert_true(k.n > TOKENS / 4);
+    if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
+    if (k.shown < k.n / 2) fail_msg("shown in %d of %d rounds", k.shown, k.n);
+}
+
+static void test_slow_and_wrong_for_several(void **state) {
+    (void)state;
+    const rounds k = run("auto+forced,accept=0.1,depth=8,cost_us=4000", 2, 4);
+    assert_true(k.n > TOKENS / 4);
+    if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slow_and_wrong_is_left_alone),
+                                       cmocka_unit_test(test_slow_and_wrong_for_several)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller_ask.c - which drafters are asked in a round. Their time is measured (cost.h), and there are three reasons to
+ * spend it:
+ *
+ *   cheap   all that ask for next to nothing together are asked always, first
+ *   worth   what it promises, beside what is there already, pays for its time: a drafter that is decided on level by level
+ *           promises a chain by its rates at each depth, others what their past rounds were worth (promise.h)
+ *   tried   it promises nothing, but has an account, to which a part of the time goes that nobody misses: it was never
+ *           timed, or may have become better. What it really took is charged
+ *
+ * One that has to read text before it can draft (a draft model that did not run for a while) is charged for that too, over
+ * the rounds in which it may be of use.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "plan/controller_private.h"
+
+static const double CHEAP = 0.005;       /* of a plain round; more than this is decided on */
+static const double STAYS_CHEAP = 1.5;   /* times that, of one that was */
+static const double ALL_CHEAP = 0.01;    /* of a plain round: the cheap ones together */
+static const double LEVEL_WORTH = 1.03;  /* must be promised by one that was not in use in the last round */
+static const double PRICE_WORTH = 0.5;   /* of its price, as a part of the round, if that is less: others */
+static const double ALLOWANCE = 0.01;    /* of the time goes to the accounts of those that cost */
+static const double FIRST_SAVED = 0.7;   /* rounds' worth of time that an account begins with */
+static const double MOST_SAVED = 2;      /* and may grow to, or to the price of one trial */
+static const double MOST_OWED = 1;       /* rounds' worth: what nobody could know is not held against it */
+static const double INDEXING = 1.0 / 16; /* of the target's time for a text, at most: reading it without a model */
+static const double READ_OVER = 32;      /* rounds over which reading is paid back */
+enum { LEAST_PAUSE = 16 };               /* rounds between trials of one level: more would not teach more */
+enum { MOST_UNTIMED = 8 };               /* rounds to time it in: it may have to read, or nothing to say */
+/* Where drafts are always verified, what one row costs becomes hearsay. A round without them now and then tells it, and
+ * costs what they would have gained: once in LEAST_BETWEEN + gain / REFERENCE rounds, at most REFERENCE of the time. */
+static const double REFERENCE = 0.005, LEAST_BETWEEN = 8;
+
+bool hn_plan_reference_due(const hn_controller *c) {
+    return c->since_plain >= LEAST_BETWEEN + c->gain / REFERENCE;
+}
+
+static int deepest_limit(const hn_plan_seq *s, int n) {
+    int deepest = 0;
+    for (int i = 0; i < n; i++)
+        if (s[i].depth_limit > deepest) deepest = s[i].depth_limit;
+    return deepest < HN_PLAN_AHEAD ? deepest : HN_PLAN_AHEAD;
+}
+
+/* ---- what a drafter costs ---- */
+
+static double reading(const hn_controller *c, int drafter) {
+    return hn_cost_of_reading(&c->cost, drafter, c->drafter[drafter].behind);
+}
+
+/* Of one call, with its part of what has to be read. NAN: never timed. */
+static double price(const hn_controller *c, int drafter, int n) {
+    return hn_cost_of_draft(&c->cost, drafter, n) + reading(c, drafter) / READ_OVER;
+}
+
+double hn_plan_spent(const hn_controller *c, int n) {
+    const double call = c->levels > 0 ? hn_cost_of_draft(&c->cost, c->stepper, n) : 0;
+    if (c->levels == 0 || isnan(call)) return c->spent; /* NAN: it is being timed */
+    return c->spent + c->levels * call + reading(c, c->stepper) / READ_OVER;
+}
+
+void hn_plan_pay(hn_controller *c, int n, double seconds) {
+    int costly = 0;
+    for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_ASKED_CHEAP;
+    for (int d = 0; d < c->n_drafters; d++) {
+        hn_plan_drafter *x = &c->drafter[d];
+        const double call = hn_cost_of_draft(&c->cost, d, n), trial = isnan(call) ? 0 : call + reading(c, d);
+        if (x->why == HN_ASKED_CHEAP) continue;
+        const double most = hn_plan_larger(MOST_SAVED * seconds, trial);
+        x->account = fmin(x->account + ALLOWANCE * seconds / costly, most);
+    }
+}
+
+static void accounts_open(hn_controller *c, int n) {
+    if (c->accounts_open) return;
+    c->accounts_open = true;
+    for (int d = 0; d < c->n_drafters; d++)
+        c->drafter[d].account = hn_plan_larger(c->drafter[d].account, FIRST_SAVED * hn_plan_on_curve(c->seconds, n));
+}
+
+void hn_controller_took(hn_controller *c, int drafter, int n, int level, int added, double seconds) {
+    assert(drafter >= 0 && drafter < c->n_drafters && n >= 1);
+    hn_plan_drafter *d = &c->drafter[drafter];
+    if (d->why == HN_ASKED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
+        d->account =
+            hn_plan_larger(d->account - seconds, fmin(d->account, -MOST_OWED * hn_plan_on_curve(c->seconds, n)));
+    if (d->kind == HN_COST_PER_ROUND || added > 0)
+        hn_cost_draft(&c->cost, drafter, n, level == 0 ? d->behind : 0, seconds);
+}
+
+/* ---- what is there already ---- */
+
+static double value_of(const hn_controller *c, double tokens, double rows, double spent) {
+    return tokens / (hn_plan_on_curve(c->hoped, rows) + spent);
+}
+
+/* Drawn candidates may not decide what they are (by_history): they count as what their drafters had promised. */
+static void base_of_drawn(hn_controller *c, const hn_plan_seq *s, int i) {
+    bool counted[HN_ACCEPT_DRAFTERS] = {false};
+    const hn_tree *t = s[i].tree;
+    for (int k = 0; k < t->n_candidates; k++) {
+        const int d = t->candidate[k].drafter;
+        if (!t->candidate[k].q || counted[d]) continue;
+        const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, d);
+        counted[d] = true;
+        if (p.gain > c->base[i].gain) c->base[i] = (hn_plan_base){p.gain, p.rows};
+    }
+}
+
+static void ignore_drawn(hn_controller *c, const hn_plan_seq *s, int n) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < s[i].tree->n_candidates; k++)
+            if (s[i].tree->candidate[k].q) c->rate[i][k] = 0;
+}
+
+/* Fills base, reads rates and reach. Returns the value of the trees as they are. */
+static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
+    double tokens = n, rows = n;
+    hn_plan_rates(c, s, n, by_history);
+    if (by_history) ignore_drawn(c, s, n);
+    const hn_plan_cut k = hn_plan_trees_cut(c, s, n, HN_PLAN_ANY, false, c->spent);
+    memset(c->base, 0, (size_t)n * sizeof *c->base);
+    for (int m = 0; m < k.rows; m++) {
+        c->base[c->list[m].seq].gain += c->list[m].p;
+        c->base[c->list[m].seq].rows += 1;
+    }
+    if (!by_history) return k.value;
+    for (int i = 0; i < n; i++) {
+        base_of_drawn(c, s, i);
+        tokens += c->base[i].gain;
+        rows += c->base[i].rows;
+    }
+    return value_of(c, tokens, rows, c->spent);
+}
+
+/* ---- a drafter that computes a round at once ---- */
+
+/* A sequence whose trees promise more keeps to these. */
+static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    const double cost = price(c, drafter, n);
+    double tokens = n, rows = n, depth = 0;
+    for (int i = 0; i < n; i++) {
+        const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, drafter);
+        const double gain = fmin(p.gain, s[i].depth_limit);
+        const bool more = gain > c->base[i].gain;
+        tokens += more ? gain : c->base[i].gain;
+        rows += more ? p.rows : c->base[i].rows;
+        depth = hn_plan_larger(depth, p.depth);
+    }
+    const int drafted = (int)ceil(rows - n);
+    c->drafter[drafter].best = (hunch_choice){drafter, drafted > 0 ? drafted : 1, depth > 1 ? (int)lround(depth) : 1,
+                                              tokens, hn_plan_on_curve(c->seconds, rows) + c->spent + cost};
+    return value_of(c, tokens, rows, c->spent + cost);
+}
+
+/* ---- a drafter that is decided on level by level ---- */
+
+static void chains_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    for (int i = 0; i < n; i++)
+        for (int d = 1; d <= deepest_limit(s, n); d++)
+            c->chain[i][d] = d > s[i].depth_limit ? 0 : hn_acceptance_at(&c->all, &c->text[s[i].seq].own, drafter, d);
+}
+
+/* Levels that the drafter would add behind something of probability p at depth `from`. Returns the list's new length. */
+static int list_chain(hn_controller *c, int i, double p, int from, int levels, int n) {
+    for (int d = from + 1; d <= from + levels && (p *= c->chain[i][d]) > 0; d++)
+        c->list[n++] = (hn_plan_item){p, p, (int16_t)i, HN_PLAN_NONE, (int16_t)d};
+    return n;
+}
+
+static double chain_gain(const hn_controller *c, int i, int levels) {
+    double p = 1, sum = 0;
+    for (int d = 1; d <= levels; d++) sum += p *= c->chain[i][d];
+    return sum;
+}
+
+static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
+    double sum = 0;
+    for (int r = 1; r < t->n_rows; r++) sum += c->reach[i][r];
+    return sum;
+}
+
+/* It gives each sequence a chain of so many levels; one whose tree promises more keeps to that. */
+static hn_plan_cut chains_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int levels) {
+    int m = 0;
+    for (int i = 0; i < n; i++)
+        m = chain_gain(c, i, levels) > tree_gain(c, i, s[i].tree) ? list_chain(c, i, 1, 0, levels, m)
+                                                                  : hn_plan_list_tree(c, i, s[i].tree, false, m);
+    hn_plan_sort(c->list, m);
+    const double call = hn_cost_of_draft(&c->cost, drafter, n);
+    return hn_plan_best_cut(c, c->list, m, n, c->spent + levels * call + reading(c, drafter) / READ_OVER);
+}
+
+static double chains_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    hn_plan_cut best = {0};
+    int levels = 0;
+    chains_read(c, s, n, drafter);
+    for (int k = 1; k <= deepest_limit(s, n); k++) {
+        const hn_plan_cut one = chains_cut(c, s, n, drafter, k);
+        if (one.value <= best.value) continue;
+        best = one;
+        levels = k;
+    }
+    c->drafter[drafter].best = (hunch_choice){drafter, best.rows, levels, best.value * best.seconds, best.seconds};
+    return best.value;
+}
+
+/* ---- who is next ---- */
+
+static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
+    hn_plan_drafter *d = &c->drafter[drafter];
+    const double cost = price(c, drafter, n);
+    d->why = why;
+    if (why != HN_ASKED_CHEAP) d->tried = c->round;
+    if (d->kind == HN_COST_PER_LEVEL)
+        c->stepper = drafter;
+    else if (!isnan(cost))
+        *(why == HN_ASKED_CHEAP ? &c->cheap : &c->spent) += cost;
+    return drafter;
+}
+
+/* As long as nothing is known of the machine all that need no decision are asked. */
+static int next_cheap(hn_controller *c, int n, bool known) {
+    const double round = known ? hn_plan_on_curve(c->seconds, n) : 0;
+    for (int d = 0; d < c->n_drafters; d++) {
+        const hn_plan_drafter *x = &c->drafter[d];
+        if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_ASKED) continue;
+        if (!known) return ask(c, n, d, HN_ASKED_TRIED);
+        const double cost = price(c, d, n), most = CHEAP * (x->before == HN_ASKED_CHEAP ? STAYS_CHEAP : 1);
+        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return ask(c, n, d, HN_ASKED_CHEAP);
+    }
+    return HN_PLAN_NONE;
+}
+
+/* What must be promised, for one that is not in use: less of what costs little. */
+static double threshold(const hn_controller *c, int drafter, int n) {
+    const hn_plan_drafter *d = &c->drafter[drafter];
+    if (d->before == HN_ASKED_WORTH) return 1;
+    if (d->kind == HN_COST_PER_LEVEL) return LEVEL_WORTH;
+    return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter, n) / hn_plan_on_curve(c->seconds, n));
+}
+
+/* The drafter that promises more than what is there already. */
+static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
+    double value = base_read(c, s, n, by_history);
+    int best = HN_PLAN_NONE;
+    for (int d = 0; d < c->n_drafters; d++) {
+        if (c->drafter[d].why != HN_NOT_ASKED || isnan(price(c, d, n))) continue;
+        const bool round = c->drafter[d].kind == HN_COST_PER_ROUND;
+        const double one = (round ? round_value(c, s, n, d) : chains_value(c, s, n, d)) / threshold(c, d, n);
+        if (one <= value) continue;
+        value = one;
+        best = d;
+    }
+    return best < 0 ? HN_PLAN_NONE : ask(c, n, best, HN_ASKED_WORTH);
+}
+
+/* The first call of all may have read the texts, if it took much less than the target would take for them. */
+static bool may_have_read(const hn_controller *c, const hn_plan_seq *s, int n, double call) {
+    double rows = 0;
+    for (int i = 0; i < n; i++) rows += s[i].context;
+    return call <= INDEXING * rows * c->seconds[HN_COST_ROWS] / HN_COST_ROWS;
+}
+
+/* Never timed, or not for long, and its account pays for a trial. What it drafts need not be verified to teach. */
+static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    hn_plan_drafter *d = &c->drafter[drafter];
+    const double call = hn_cost_of_draft(&c->cost, drafter, n);
+    const int calls = hn_cost_draft_calls(&c->cost, drafter);
+    if (d->why != HN_NOT_ASKED) return false;
+    if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
+    if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
+    if (call + reading(c, drafter) > d->account) return false;
+    return calls < HN_COST_FIRST || d->kind == HN_COST_PER_ROUND || c->round >= d->tried + LEAST_PAUSE;
+}
+
+static int next_trial(hn_controller *c, const hn_plan_seq *s, int n) {
+    for (int d = 0; d < c->n_drafters; d++)
+        if (may_be_tried(c, s, n, d)) return ask(c, n, d, HN_ASKED_TRIED);
+    return HN_PLAN_NONE;
+}
+
+static bool all_asked(const hn_controller *c) {
+    for (int d = 0; d < c->n_drafters; d++)
+        if (c->drafter[d].why == HN_NOT_ASKED) return false;
+    return true;
+}
+
+int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
+    if (c->stepper >= 0 || all_asked(c) || deepest_limit(s, n) == 0) return HN_PLAN_NONE;
+    const bool known = hn_plan_curve(c, s, n);
+    if (known) accounts_open(c, n);
+    const int cheap = next_cheap(c, n, known);
+    if (cheap >= 0 || !known || hn_plan_reference_due(c)) return cheap;
+    const int worth = best_worth(c, s, n, by_history);
+    return worth >= 0 ? worth : next_trial(c, s, n);
+}
+
+/* The list if the drafter went on for `more` levels behind what it has drawn. */
+static hn_plan_cut further_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, int more,
+                               bool by_history) {
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        const hn_tree *t = s[i].tree;
+        double tip = 0;
+        m = hn_plan_list_tree(c, i, t, by_history, m);
+        for (int k = 0; k < t->n_candidates; k++)
+            if (t->candidate[k].drafter == drafter && t->depth[t->candidate[k].child] == level)
+                tip = hn_plan_larger(tip, c->reach[i][t->candidate[k].child]);
+        if (tip > 0) m = list_chain(c, i, tip, level, more, m);
+    }
+    hn_plan_sort(c->list, m);
+    return hn_plan_best_cut(c, c->list, m, n, c->spent + (level + more) * hn_cost_of_draft(&c->cost, drafter, n));
+}
+
+bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
+    if (drafter != c->stepper || level >= deepest_limit(s, n)) return false;
+    if (level > 0) {
+        if (c->drafter[drafter].why == HN_ASKED_TRIED || !hn_plan_curve(c, s, n)) return false;
+        hn_plan_rates(c, s, n, by_history);
+        chains_read(c, s, n, drafter);
+        for (int i = 0; i < n; i++) hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
+        const double stop = further_cut(c, s, n, drafter, level, 0, by_history).value;
+        bool pays = false;
+        for (int more = 1; more <= deepest_limit(s, n) - level && !pays; more++)
+            pays = further_cut(c, s, n, drafter, level, more, by_history).value > stop;
+        if (!pays) return false;
+    }
+    c->levels = level + 1;
+    return true;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller_cuts.c - rows in the order of the probability that they are on the accepted path, and the best cut through
+ * them. The trees of a round, one drafter's part of them, and what a drafter might draw are such lists. */
+#include "plan/controller_private.h"
+
+static const double WORTH = 1.02; /* drafting must promise this much more than its absence */
+static const double FLAT = 0.995; /* of equal choices (this much of the best) the one of fewest rows */
+static const double HOPE = 0.7;   /* of what is not known about the cost of a width, see hn_cost_curve */
+
+double hn_plan_on_curve(const double *seconds, double rows) {
+    if (rows >= HN_COST_ROWS) return seconds[HN_COST_ROWS] * rows / HN_COST_ROWS;
+    const int whole = (int)rows;
+    return seconds[whole] + (rows - whole) * (seconds[whole + 1] - seconds[whole]);
+}
+
+bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
+    double context = 0;
+    for (int i = 0; i < n; i++) context += s[i].context;
+    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->hoped, HOPE);
+}
+
+void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
+    for (int i = 0; i < n; i++) {
+        const hn_tree *t = s[i].tree;
+        const hn_acceptance *own = &c->text[s[i].seq].own;
+        for (int k = 0; k < t->n_candidates; k++) {
+            const hn_candidate *a = &t->candidate[k];
+            const int depth = t->depth[a->child];
+            c->rate[i][k] =
+                (float)(by_history && a->q ? hn_acceptance_at(&c->all, own, a->drafter, depth)
+                                           : hn_acceptance_rate(&c->all, own, a->drafter, depth, (double)a->estimate));
+        }
+    }
+}
+
+void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
+    double best[HN_TREE_ROWS] = {0};
+    for (int k = 0; k < t->n_candidates; k++) {
+        const hn_candidate *a = &t->candidate[k];
+        if (only == HN_PLAN_ANY || a->drafter == only)
+            best[a->child] = hn_plan_larger(best[a->child], (double)c->rate[i][k]);
+    }
+    c->reach[i][0] = 1;
+    for (int r = 1; r < t->n_rows; r++) c->reach[i][r] = best[r] * c->reach[i][t->parent[r]];
+}
+
+/* The rows that drawn candidates lead to, and what lies before them. */
+static void must_stay(const hn_tree *t, bool *stay) {
+    for (int k = 0; k < t->n_candidates; k++)
+        if (t->candidate[k].q) stay[t->candidate[k].child] = true;
+    for (int r = t->n_rows - 1; r > 0; r--)
+        if (stay[r]) stay[t->parent[r]] = true;
+}
+
+int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n) {
+    bool stay[HN_TREE_ROWS] = {false};
+    if (by_history) must_stay(t, stay);
+    for (int r = 1; r < t->n_rows; r++) {
+        const double p = c->reach[i][r];
+        if (p > 0 || stay[r]) c->list[n++] = (hn_plan_item){stay[r] ? 2 : p, p, (int16_t)i, (int16_t)r, t->depth[r]};
+    }
+    return n;
+}
+
+static int list_trees(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history) {
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        hn_plan_reach(c, i, s[i].tree, only);
+        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
+    }
+    return m;
+}
+
+/* Parents come before children even where probabilities are equal. */
+static bool before(const hn_plan_item *a, const hn_plan_item *b) {
+    if (a->key != b->key) return a->key > b->key;
+    if (a->depth != b->depth) return a->depth < b->depth;
+    return a->seq != b->seq ? a->seq < b->seq : a->row < b->row;
+}
+
+/* Shell's sort; a few chains in a row are nearly sorted, and short lists are inserted. */
+void hn_plan_sort(hn_plan_item *list, int n) {
+    static const int gaps[] = {301, 57, 10, 1};
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
+        const int gap = gaps[g];
+        if (gap > 1 && gap * 4 > n) continue;
+        for (int i = gap; i < n; i++) {
+            const hn_plan_item x = list[i];
+            int j = i;
+            for (; j >= gap && before(&x, &list[j - gap]); j -= gap) list[j] = list[j - gap];
+            list[j] = x;
+        }
+    }
+}
+
+hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent) {
+    double value[HN_COST_ROWS + 1], tokens = n, best = 0;
+    int first = 0, last = 0;
+    while (first < n_list && list[first].key > 1) tokens += list[first++].p;
+    const int most = n_list - first < HN_COST_ROWS ? n_list - first : HN_COST_ROWS;
+    for (int m = 0; m <= most; m++) {
+        if (m > 0) tokens += list[first + m - 1].p;
+        value[m] = tokens / (hn_plan_on_curve(c->hoped, n + first + m) + spent);
+        best = hn_plan_larger(best, value[m]);
+    }
+    if (best >= value[0] * WORTH)
+        while (value[last] < best * FLAT) last++;
+    return (hn_plan_cut){first + last, hn_plan_on_curve(c->seconds, n + first + last) + spent, value[last],
+                         value[last] / value[0] - 1};
+}
+
+hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history, double spent) {
+    const int m = list_trees(c, s, n, only, by_history);
+    hn_plan_sort(c->list, m);
+    return hn_plan_best_cut(c, c->list, m, n, spent);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller_private.h - what the files of the controller share: controller.c owns it and learns, controller_cuts.c finds
+ * the best rows of trees, controller_ask.c says which drafter is asked, controller_why.c what was considered. */
+#ifndef HN_CONTROLLER_PRIVATE_H
+#define HN_CONTROLLER_PRIVATE_H
+#include "plan/controller.h"
+#include "plan/promise.h"
+
+enum { HN_PLAN_AHEAD = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD }; /* levels looked ahead; items of a sequence */
+enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
+
+/* The tree of the last round before the cut. */
+typedef struct hn_plan_shadow {
+    hn_tree tree;
+    bool kept[HN_TREE_ROWS];
+    int row;   /* the last one that was reached; its next token is not known yet. -1: nothing to learn */
+    bool told; /* the root of this round has been looked at */
+} hn_plan_shadow;
+
+typedef struct hn_plan_text {
+    hn_acceptance own;
+    hn_promise promise;
+    hn_plan_shadow shadow;
+    bool asked[HN_ACCEPT_DRAFTERS]; /* in this round, each for all its levels: */
+    hn_promise_round said[HN_ACCEPT_DRAFTERS];
+} hn_plan_text;
+
+typedef struct hn_plan_item {
+    double key, p; /* sorted by key: p, or above all others for a row that must stay */
+    int16_t seq, row, depth;
+} hn_plan_item;
+
+typedef struct hn_plan_cut {
+    int rows;       /* drafted */
+    double seconds; /* of the pass and of what was spent before it */
+    double value;   /* tokens a second */
+    double gain;    /* over no rows but those that must stay */
+} hn_plan_cut;
+
+typedef struct hn_plan_considered {
+    hunch_choice choice[HN_PLAN_CHOICES];
+    int n, chosen;
+} hn_plan_considered;
+
+/* Why a drafter was asked in a round. */
+typedef enum hn_plan_why {
+    HN_NOT_ASKED,
+    HN_ASKED_CHEAP, /* its time is nothing */
+    HN_ASKED_WORTH, /* what it promises pays for its time */
+    HN_ASKED_TRIED  /* to learn its time and what it is good for: its account pays */
+} hn_plan_why;
+
+typedef struct hn_plan_drafter {
+    hn_draft_cost kind;
+    hn_plan_why why, before; /* in this round, and in the last */
+    double account;          /* seconds that it may take without promising anything; below 0: it took more */
+    uint64_t tried;          /* the round it was last tried in */
+    int rounds_untimed;      /* in which it was tried before any call of it could be timed */
+    int behind;              /* rows that it has to read in this round before it can draft */
+    hunch_choice best;       /* what it promised, for the whole round; rows 0: not considered */
+} hn_plan_drafter;
+
+/* Of one sequence, while drafters are asked: what is there already. */
+typedef struct hn_plan_base {
+    double gain, rows;
+} hn_plan_base;
+
+struct hn_controller {
+    hn_cost cost;
+    hn_acceptance all;
+    hn_promise promise;
+    hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
+    int n_drafters, max_seqs;
+    uint64_t round;
+    bool accounts_open;
+    int stepper, levels; /* of this round: the drafter that is decided on level by level, levels gone on with */
+    double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
+    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
+    hn_plan_text *text;                                        /* [max_seqs] */
+    float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
+    double (*reach)[HN_TREE_ROWS];      /* [max_seqs]: probability that a row is on the accepted path */
+    double (*chain)[HN_PLAN_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rate at each depth */
+    hn_plan_item *list;                 /* [max_seqs * HN_PLAN_LIST] */
+    hn_plan_base *base;                 /* [max_seqs] */
+    hn_plan_considered *report;         /* [max_seqs]: of the last round */
+    int n_report;
+    int since_plain; /* rounds */
+    double gain;     /* of the last round's choice, to plain decoding: 0 is none */
+};
+
+static inline double hn_plan_larger(double a, double b) {
+    return a > b ? a : b; /* fmax looks for NaN, in a call */
+}
+
+/* ---- controller_cuts.c ---- */
+
+/* On a curve of seconds by rows, which need not be whole. */
+double hn_plan_on_curve(const double *seconds, double rows);
+/* Takes the curve at the sequences' mean context; false: nothing is known. */
+bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
+/* The candidates' rates. by_history: of drawn ones that of their depth, for what they are may not count. */
+void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
+/* The rows' probabilities, of two candidates with one row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
+void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
+/* Rows of tree i behind the list's first n; returns the new n. */
+int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n);
+void hn_plan_sort(hn_plan_item *list, int n);
+/* The best number of rows from the front of a sorted list, for n sequences, after `spent` seconds of drafting. */
+hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent);
+/* The same of the trees; the list is left sorted. */
+hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history, double spent);
+
+/* ---- controller_ask.c ---- */
+
+/* Is this a round without drafts, to see what it costs? */
+bool hn_plan_reference_due(const hn_controller *c);
+/* Seconds of this round's drafting as far as it is paid for. */
+double hn_plan_spent(const hn_controller *c, int n);
+/* The accounts get their part of a round of so many seconds. */
+void hn_plan_pay(hn_controller *c, int n, double seconds);
+
+/* ---- controller_why.c ---- */
+
+/* The drafter of all candidates in the trees; HN_PLAN_NONE: there are none. */
+int hn_plan_sole(const hn_plan_seq *s, int n);
+void hn_plan_note_plain(hn_controller *c, int n);
+/* A drafter that was asked, from the list's front, or (rows 0) what it had promised. */
+void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k);
+/* Those that were not asked. */
+void hn_plan_note_unasked(hn_controller *c, int n);
+/* What is about to be done, from the list that it was made from. */
+void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole);
+#endif
