@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "fixture.h"
 #include "plan/world_for_tests.h"
 
 static simulated slow(double a, int depth, double round) {

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/fault.h"
+#include "fixture.h"
 #include "plan/world_for_tests.h"
 
 /* ---- O3: the long run ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world_for_tests.h - simulated texts and drafters for the tests of the controller, in simulated time. */
+/* world_for_tests.h - simulated texts and drafters for the tests of the controller, in simulated time. Include it after
+ * fixture.h. */
 #ifndef HN_WORLD_FOR_TESTS_H
 #define HN_WORLD_FOR_TESTS_H
 #include <math.h>
 #include <string.h>
 
-#include "fixture.h"
 #include "plan/controller.h"
 #include "plan/machine_for_tests.h"
 
