@@ -11,8 +11,8 @@
  *            of true features  | the store             | forgotten when the round is over
  *
  * feed stores the features of committed rows; they are evaluated with the next round's first level, or when the store is full,
- * or when the text ends. So each committed token is evaluated once, from the target's feature (eagle.md 0: never from a
- * prediction), and a head that nobody asks costs next to nothing.
+ * or when the text ends. So each committed token is evaluated once, from the target's feature, never from a
+ * prediction, and a head that nobody asks costs next to nothing.
  */
 #ifndef HN_HEAD_PASSES_H
 #define HN_HEAD_PASSES_H

@@ -13,7 +13,7 @@
 
 enum { MOST_DEPTH = HN_TREE_ROWS - 1, MOST_RANK = 63, MOST_BYTES = 1 << 20 };
 
-/* Of Medusa's and EAGLE-1's releases (Apache-2.0): FasterDecoding/Medusa medusa_choices.py, SafeAILab/EAGLE choices.py. */
+/* Of the releases of Medusa (FasterDecoding/Medusa) and EAGLE-1 (SafeAILab/EAGLE), both Apache-2.0. */
 static const struct {
     const char *name, *paths;
 } published[] = {
