@@ -156,7 +156,9 @@ typedef struct hn_drafter_ops {
     int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
     /* Committed rows from there on are forgotten: of a session that is rewound. (No call of the API rewinds one yet.) */
     void (*drop)(hn_drafter *d, int seq, int rows);
-    int (*valid_rows)(const hn_drafter *d, int seq); /* cache rows that hold the committed text; NULL: has none */
+    /* Cache rows that hold the committed text: it has to read the rest before it can draft, which `auto` makes part of its
+     * price. NULL: has none. */
+    int (*valid_rows)(const hn_drafter *d, int seq);
     /* Before a text ends or loses its place: what its committed rows still wait for, so that they can be shared. */
     void (*catch_up)(hn_drafter *d, int seq);
     void (*end)(hn_drafter *d, int seq);
