@@ -34,6 +34,18 @@ static void read_parts(hn_layer_desc *l, const hn_source *src, const hn_head_nam
     l->first = 1; /* slot 0 holds no pair of feature and token */
 }
 
+/* A layer that sees a window of the text only would need rows that the head's cache does not tell apart. */
+static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    const json_t *types = hn_source_config(src, "layer_types");
+    for (int i = 0; i < a->layers && json_is_array(types); i++) {
+        const char *type = json_string_value(json_array_get(types, (size_t)i));
+        if (!type || strcmp(type, "full_attention") != 0)
+            return hn_fail(err, HUNCH_REFUSED, "%s: layer %d is of type %.40s, expected a draft head's to be full_attention",
+                           hn_source_path(src), i, type ? type : "no name");
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
@@ -57,6 +69,8 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     static const hn_dense family = {.prefix = "head",
+                                    .attention_bias = true, /* of those that the file has, see read_parts */
+                                    .mlp_bias = true,
                                     .theta = 10000,
                                     .usual = {.context = 1 << 24, .eps = 1e-6}};
     hn_layer_desc usual;
@@ -65,6 +79,8 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);
+    st = refuse_windows(a, src, err);
+    if (st) return st;
     a->body = names->front;
     a->head = "";
     a->first_layer = names->first;

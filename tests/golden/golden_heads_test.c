@@ -11,12 +11,16 @@
 
 #include "engine/engine.h"
 #include "golden/golden.h"
+#include "model/folder_for_tests.h"
 
 enum { MOST_TEXT = 64, MOST_STATES = 8 };
 
 static const char *const folders[] = {
-    "eagle1-bias-bin",      "eagle2-nobias-gqa", "hass-bias",   "eagle3-official-d2t", "eagle3-official-fullvocab",
-    "eagle3spec-plain",     "eagle3spec-norm-before-residual", "eagle3spec-v31"};
+    "eagle1-bias-bin",      "eagle2-nobias-gqa",  "eagle2-qkv-bias",
+    "hass-bias",            "eagle3-official-d2t", "eagle3-official-fullvocab",
+    "eagle3-outputs",       "eagle3-narrow",      "eagle3spec-plain",
+    "eagle3spec-norm-before-residual", "eagle3spec-v31", "eagle3spec-qwen3-mqa",
+    "eagle3spec-biases",    "eagle3spec-2layers"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {
@@ -271,7 +275,7 @@ static void check_rounds(hunch_model *m, const golden *g, int chunk, bool tree, 
 static void check_golden(const char *name, const char *isa) {
     static const struct {
         int threads, chunk;
-    } way[] = {{1, 64}, {1, 1}, {2, 3}, {2, 64}};
+    } way[] = {{1, 64}, {1, 1}, {2, 3}};
     golden g;
     bits chain = {0}, tree = {0};
     golden_open(&g, name);
@@ -295,7 +299,34 @@ static void test_goldens(void **state) {
         for (int f = 0; f < N_FOLDERS; f++) check_golden(folders[f], isa[i]);
 }
 
+/* Layers that see a window are not silently read as if they saw all. */
+static void test_windows_are_refused(void **state) {
+    static const char whole[] = "\"layer_types\": [\"full_attention\"], \"hidden_act\"",
+                      window[] = "\"layer_types\": [\"sliding_attention\"], \"sliding_window\": 6, \"hidden_act\"";
+    golden g;
+    (void)state;
+    golden_open(&g, "eagle3spec-plain");
+    hunch_model *m = open_model(g.target, "best", 1, HUNCH_PRECISION_F32);
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_error error = {0};
+    char spec[300];
+    snprintf(spec, sizeof spec, "eagle3:%s", test_path("changed"));
+    const char *const drafts[] = {spec};
+    hunch_engine_options_defaults(&o);
+    o.drafts = drafts;
+    o.n_drafts = 1;
+    folder_write_changed("../goldens-heads/eagle3spec-plain/head", "\"hidden_act\"", whole);
+    must(hunch_engine_open(&e, m, &o, err));
+    hunch_engine_close(&e);
+    folder_write_changed("../goldens-heads/eagle3spec-plain/head", "\"hidden_act\"", window);
+    assert_int_equal(hunch_engine_open(&e, m, &o, &error), HUNCH_REFUSED);
+    assert_non_null(strstr(error.message, "layer 0 is of type sliding_attention, expected a draft head's to be full_attention"));
+    hunch_model_close(&m);
+    golden_close(&g);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_windows_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
