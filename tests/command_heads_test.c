@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command_heads_test.c - what `hunch draft` prints and writes for a draft head: the JSON of chains and trees, the round that
+ * --accept asks for, logits in the target's vocabulary; against what the reference implementations drafted. */
+#include "command.h"
+
+#include "format/source.h"
+
+#define HEADS HUNCH_TEST_DATA "/goldens-heads/"
+
+typedef struct head_golden {
+    json_t *json;
+    char ids[400], target[400], draft[500], depth[8], accept[8];
+    hn_source *tensors;
+} head_golden;
+
+static head_golden golden_open(const char *name) {
+    head_golden g;
+    char path[400];
+    hunch_error err;
+    snprintf(path, sizeof path, HEADS "%s/golden.json", name);
+    g.json = json_load_file(path, 0, NULL);
+    assert_non_null(g.json);
+    snprintf(path, sizeof path, HEADS "%s/golden.safetensors", name);
+    assert_int_equal(hn_source_open_safetensors(&g.tensors, path, &err), HUNCH_OK);
+    snprintf(g.ids, sizeof g.ids, HEADS "%s/ids.json", name);
+    snprintf(g.target, sizeof g.target, HEADS "%s/%s", name, json_string_value(json_object_get(g.json, "target")));
+    snprintf(g.draft, sizeof g.draft, "%s:" HEADS "%s/head", json_string_value(json_object_get(g.json, "kind")), name);
+    snprintf(g.depth, sizeof g.depth, "%d", (int)json_integer_value(json_object_get(g.json, "depth")));
+    snprintf(g.accept, sizeof g.accept, "%d", (int)json_integer_value(json_object_get(g.json, "accept")));
+    return g;
+}
+
+static void golden_close(head_golden *g) {
+    json_decref(g->json);
+    hn_source_close(&g->tensors);
+}
+
+static const json_t *round_of(const head_golden *g, int round) {
+    return json_array_get(json_object_get(g->json, "rounds"), (size_t)round);
+}
+
+/* A list of numbers, each within so much of the other's. */
+static void check_reals(const json_t *have, const json_t *want, double limit) {
+    assert_int_equal(json_array_size(have), json_array_size(want));
+    for (size_t i = 0; i < json_array_size(want); i++)
+        assert_true(fabs(json_number_value(json_array_get(have, i)) - json_number_value(json_array_get(want, i))) <= limit);
+}
+
+/* The file holds one tensor: logits of the chain. */
+static void check_logits(const head_golden *g, int round, const char *file) {
+    hn_source *src = NULL;
+    hunch_error err;
+    char name[20];
+    snprintf(name, sizeof name, "r%d.logits", round);
+    assert_int_equal(hn_source_open_safetensors(&src, file, &err), HUNCH_OK);
+    const hn_tensor *have = hn_source_take(src, "logits"), *want = hn_source_take(g->tensors, name);
+    assert_int_equal(hn_source_tensor_count(src), 1);
+    assert_true(have->dtype == HN_F32 && have->n_dims == 2 && have->dims[0] == want->dims[0] && have->dims[1] == want->dims[1]);
+    const float *h = have->data, *w = want->data;
+    for (size_t i = 0; i < want->bytes / sizeof *w; i++)
+        assert_true(isfinite(w[i]) ? fabs((double)h[i] - (double)w[i]) < 1e-2 : isinf(h[i]) && h[i] < 0);
+    hn_source_close(&src);
+}
+
+static void check_chain(const head_golden *g, int round) {
+    const char *file = path_of("logits.safetensors");
+    const char *const args[] = {"draft", "-m", g->target, "--draft", g->draft, "--tokens", g->ids, "--depth", g->depth,
+                                "--precision", "f32", "--json", "-o", file, round ? "--accept" : NULL, g->accept, NULL};
+    const json_t *want = round_of(g, round);
+    json_t *have = json_args(args);
+    assert_true(json_equal(json_object_get(have, "root"), json_object_get(want, "root")));
+    assert_true(json_equal(json_object_get(have, "tokens"), json_object_get(want, "tokens")));
+    assert_true(json_equal(json_object_get(have, "parents"), json_object_get(want, "parents")));
+    check_reals(json_object_get(have, "q"), json_object_get(want, "q"), 1e-3);
+    check_logits(g, round, file);
+    json_decref(have);
+}
+
+/* The tree, and beside it the chain's logits as deep as the tree. */
+static void check_tree(const head_golden *g, int round) {
+    const json_t *shape = json_object_get(g->json, "tree"), *want = round_of(g, round);
+    const json_t *nodes = json_object_get(json_object_get(want, "tree"), "nodes"), *node;
+    char tree[40], depth[8];
+    const char *file = path_of("tree.safetensors");
+    snprintf(tree, sizeof tree, "%d,%d", (int)json_integer_value(json_object_get(shape, "top_k")),
+             (int)json_integer_value(json_object_get(shape, "total")));
+    snprintf(depth, sizeof depth, "%d", (int)json_integer_value(json_object_get(shape, "levels")));
+    const char *const args[] = {"draft", "-m", g->target, "--draft", g->draft, "--tokens", g->ids, "--depth", depth, "--precision",
+                                "f32", "--json", "-o", file, "--tree", tree, round ? "--accept" : NULL, g->accept, NULL};
+    json_t *have = json_args(args);
+    size_t i;
+    assert_true(json_equal(json_object_get(have, "root"), json_object_get(want, "root")));
+    assert_int_equal(json_array_size(json_object_get(have, "nodes")), json_array_size(nodes));
+    json_array_foreach (nodes, i, node) {
+        const json_t *one = json_array_get(json_object_get(have, "nodes"), i);
+        assert_true(json_equal(json_object_get(one, "token"), json_object_get(node, "token")));
+        assert_true(json_equal(json_object_get(one, "parent"), json_object_get(node, "parent")));
+        assert_true(fabs(json_number_value(json_object_get(one, "logp")) - json_number_value(json_object_get(node, "logp"))) < 4e-3);
+    }
+    if (!strcmp(depth, g->depth)) check_logits(g, round, file);
+    json_decref(have);
+}
+
+static void check_golden(const char *name, bool tree) {
+    head_golden g = golden_open(name);
+    for (int round = 0; round < 2; round++) {
+        check_chain(&g, round);
+        if (tree) check_tree(&g, round);
+    }
+    golden_close(&g);
+}
+
+static void test_reduced_vocabulary(void **state) {
+    (void)state;
+    check_golden("eagle3-official-d2t", true);
+}
+
+static void test_whole_vocabulary(void **state) {
+    (void)state;
+    check_golden("hass-bias", true);
+}
+
+/* --accept 0: the second round, after the root alone. */
+static void test_none_accepted(void **state) {
+    (void)state;
+    head_golden g = golden_open("eagle3spec-biases");
+    assert_string_equal(g.accept, "0");
+    golden_close(&g);
+    check_golden("eagle3spec-biases", false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
+                                       cmocka_unit_test(test_none_accepted)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
