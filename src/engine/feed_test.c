@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_test.c - what drafters that read the target are told: every committed row once, in order, with its next token, and
- * features that are those of a plain pass over the same text, bit for bit, whatever tree the row was accepted from. */
+/* feed_test.c - what drafters that read the target are told: every committed row once, in order, with its next token, the
+ * rows of all texts of a pass together, and the features that each drafter asked for, no others: those of a plain pass over the
+ * same text, bit for bit, whatever tree the row was accepted from. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,29 +12,39 @@
 #include "engine/engine.h"
 #include "fixture.h"
 
-enum { SEQS = 3, CONTEXT = 64, HIDDEN = 64, FEATURES = 3 };
-static const hn_feature_set wanted = {{1u << 0 | 1u << 3, 0, 0, 0}, true};
-static const int boundary[FEATURES] = {0, 3, HN_FEATURE_POST_NORM};
+enum { SEQS = 3, CONTEXT = 64, HIDDEN = 64, MOST_FEATURES = 3, LISTENERS = 2 };
 
 static const hn_ops *ops;
+static const struct {
+    hn_feature_set set;
+    int n, boundary[MOST_FEATURES];
+} wants[LISTENERS] = {{{{1u << 0 | 1u << 3, 0, 0, 0}, true}, 3, {0, 3, HN_FEATURE_POST_NORM}},
+                      {{{1u << 2 | 1u << 3, 0, 0, 0}, false}, 2, {2, 3}}};
+
 static struct {
-    int n, from_tree;
-    int32_t token[CONTEXT], next[CONTEXT];
-    float feature[CONTEXT][FEATURES][HIDDEN];
-} fed[SEQS];
+    int calls, seqs; /* of this round; the texts that the last call tells of */
+    struct {
+        int n, from_tree;
+        int32_t token[CONTEXT], next[CONTEXT];
+        float feature[CONTEXT][MOST_FEATURES][HIDDEN];
+    } fed[SEQS];
+} heard_by[LISTENERS];
 
 static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
-    (void)d;
+    const int me = d->index;
     (void)err;
-    assert_int_equal(f->n, FEATURES);
+    assert_int_equal(f->n, wants[me].n);
+    heard_by[me].calls++;
+    heard_by[me].seqs = 0;
     for (int i = 0; i < n; i++) {
-        const int seq = rows[i].seq, at = fed[seq].n++;
+        const int seq = rows[i].seq, at = heard_by[me].fed[seq].n++;
+        heard_by[me].seqs |= 1 << seq;
         assert_int_equal(rows[i].position, at);
-        fed[seq].token[at] = rows[i].token;
-        fed[seq].next[at] = rows[i].next_token;
-        fed[seq].from_tree += rows[i].node > 0;
-        for (int k = 0; k < FEATURES; k++)
-            ops->read(ops, fed[seq].feature[at][k],
+        heard_by[me].fed[seq].token[at] = rows[i].token;
+        heard_by[me].fed[seq].next[at] = rows[i].next_token;
+        heard_by[me].fed[seq].from_tree += rows[i].node > 0;
+        for (int k = 0; k < f->n; k++)
+            ops->read(ops, heard_by[me].fed[seq].feature[at][k],
                       hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
                       sizeof(float) * HIDDEN);
     }
@@ -43,34 +54,60 @@ static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, con
 /* The same text in one plain chunk. */
 static void check_against_plain(hunch_engine *e, int seq) {
     hn_row rows[HN_MAX_ROWS];
-    const int id = e->parallel, n = fed[seq].n;
-    for (int i = 0; i < n; i++) rows[i] = (hn_row){fed[seq].token[i], 0, (int16_t)(i - 1), false, true};
+    const int id = e->parallel, n = heard_by[0].fed[seq].n;
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){heard_by[0].fed[seq].token[i], 0, (int16_t)(i - 1), false, true};
     hn_cache_seq_begin(e->cache, id);
     must(hn_pass_run(e->runner, rows, n, &id, 1, err));
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < FEATURES; k++)
-            assert_memory_equal(fed[seq].feature[i][k], hn_pass_feature(e->runner, boundary[k], i),
-                                sizeof(float) * HIDDEN);
+        for (int l = 0; l < LISTENERS; l++)
+            for (int k = 0; k < wants[l].n; k++)
+                assert_memory_equal(heard_by[l].fed[seq].feature[i][k],
+                                    hn_pass_feature(e->runner, wants[l].boundary[k], i), sizeof(float) * HIDDEN);
     hn_cache_seq_end(e->cache, id);
 }
 
-static void check_feed(const char *draft, int chunk) {
+/* Lets all drafters of the engine listen, as if their open had asked for features. */
+static void listen(hunch_engine *e, hn_drafter_ops listening[LISTENERS]) {
+    hn_feature_set all = {{0}, false};
+    assert_int_equal(e->n_drafters, LISTENERS);
+    for (int l = 0; l < LISTENERS; l++) {
+        listening[l] = *e->drafter[l].ops;
+        listening[l].feed = keep_rows;
+        e->drafter[l].ops = &listening[l];
+        e->drafter[l].needs.features = wants[l].set;
+        all.layers[0] |= wants[l].set.layers[0];
+        all.post_norm |= wants[l].set.post_norm;
+    }
+    e->feeds = true;
+    hn_runner_close(&e->runner);
+    must(hn_runner_open(&e->runner, &e->model->target, e->cache, 0, CONTEXT, &all, err));
+}
+
+/* A round of one pass: every drafter is called once, with the rows of all texts. */
+static void round_of_one_pass(hunch_engine *e) {
+    int running = 0;
+    for (int i = 0; i < SEQS; i++) running |= (e->session[i] && hn_session_running(e->session[i])) << i;
+    for (int l = 0; l < LISTENERS; l++) heard_by[l].calls = 0;
+    must(hunch_engine_round(e, err));
+    for (int l = 0; running && l < LISTENERS; l++) {
+        assert_int_equal(heard_by[l].calls, 1);
+        assert_int_equal(heard_by[l].seqs, running);
+    }
+}
+
+static void check_feed(const char *draft, int chunk, bool one_pass) {
     hunch_model *m =
         open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, draft, SEQS, chunk, HUNCH_KV_DEFAULT, 16, CONTEXT);
-    hn_drafter_ops listening = *e->drafter[0].ops;
+    hn_drafter_ops listening[LISTENERS];
     hunch_session *s[SEQS];
     static const hunch_token prompt[SEQS][9] = {
         {1}, {1, 403, 407, 261, 378}, {1, 370, 432, 352, 266, 268, 388, 426, 338}};
     static const size_t len[SEQS] = {1, 5, 9};
     int from_tree = 0;
-    memset(fed, 0, sizeof fed);
+    memset(heard_by, 0, sizeof heard_by);
     ops = &m->target.ops;
-    listening.feed = keep_rows;
-    e->drafter[0].ops = &listening;
-    e->feeds = true;
-    hn_runner_close(&e->runner);
-    must(hn_runner_open(&e->runner, &m->target, e->cache, 0, CONTEXT, &wanted, err));
+    listen(e, listening);
     for (int i = 0; i < SEQS; i++) {
         hunch_request r;
         hunch_request_defaults(&r, m);
@@ -80,15 +117,22 @@ static void check_feed(const char *draft, int chunk) {
         r.ignore_eos = true;
         must(hunch_session_open(&s[i], e, &r, err));
     }
-    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    while (hunch_engine_running(e) > 0)
+        if (one_pass)
+            round_of_one_pass(e);
+        else
+            must(hunch_engine_round(e, err));
     for (int i = 0; i < SEQS; i++) {
-        assert_true(fed[i].n > (int)len[i] + 10);
-        for (int k = 0; k < fed[i].n; k++) {
-            assert_int_equal(fed[i].token[k], s[i]->text[k]);
-            assert_int_equal(fed[i].next[k], s[i]->text[k + 1]);
+        for (int l = 0; l < LISTENERS; l++) {
+            assert_true(heard_by[l].fed[i].n > (int)len[i] + 10);
+            assert_int_equal(heard_by[l].fed[i].n, heard_by[0].fed[i].n);
+            for (int k = 0; k < heard_by[l].fed[i].n; k++) {
+                assert_int_equal(heard_by[l].fed[i].token[k], s[i]->text[k]);
+                assert_int_equal(heard_by[l].fed[i].next[k], s[i]->text[k + 1]);
+            }
         }
         check_against_plain(e, i);
-        from_tree += fed[i].from_tree;
+        from_tree += heard_by[0].fed[i].from_tree;
         hunch_session_close(&s[i]);
     }
     assert_true(from_tree > 10);
@@ -98,11 +142,11 @@ static void check_feed(const char *draft, int chunk) {
 
 static void test_chains(void **state) {
     (void)state;
-    check_feed("forced,accept=0.7,depth=4,seed=1", 64);
+    check_feed("forced,accept=0.7,depth=4,seed=1+ngram,depth=2", 64, true);
 }
 static void test_trees(void **state) {
     (void)state;
-    check_feed("forced,accept=0.7,depth=5,tree=random,seed=2", 3);
+    check_feed("forced,accept=0.7,depth=5,tree=random,seed=2+ngram,depth=2", 3, false);
 }
 
 static struct {
