@@ -322,8 +322,10 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
         return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
                        p->bytes, left, p->mapped ? "" : "; --mapped leaves them in the file");
     if (st) return st;
-    if (p->mapped) m->ops.strips = (hn_buf){m->weights, strips_off};
-    m->ops.strip_room = p->strips;
+    if (p->mapped) { /* else what a head borrows of a mapped target is packed where that packs it */
+        m->ops.strips = (hn_buf){m->weights, strips_off};
+        m->ops.strip_room = p->strips;
+    }
     m->bytes = (hn_model_bytes){p->bytes, p->stored};
     return HUNCH_OK;
 }
