@@ -4,6 +4,7 @@
  * key of a drafter is listed and opens, every example runs. Shells and readers of man pages that the machine lacks are
  * skipped. */
 #include "command.h"
+#include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
                                        "draft", "score",   "convert", "help",  "manual",  "completion", "version"};
@@ -225,8 +226,11 @@ static void test_examples_run(void **state) {
 
 static const char *spec_of(const char *kind, const char *rest) {
     static char spec[600];
-    const bool model = strncmp(kind, "model", 5) == 0;
-    snprintf(spec, sizeof spec, "%s%s%s", model ? "model:" : kind, model ? STORIES : "", rest);
+    const bool model = strcmp(kind, "model") == 0, eagle3 = strcmp(kind, "eagle3") == 0;
+    const bool head = eagle3 || strcmp(kind, "eagle") == 0 || strcmp(kind, "hass") == 0;
+    if (head)
+        head_write_form(eagle3 ? &STORIES_EAGLE3 : &STORIES_EAGLE, path_of(kind));
+    snprintf(spec, sizeof spec, "%s%s%s%s", kind, model || head ? ":" : "", model ? STORIES : head ? path_of(kind) : "", rest);
     return spec;
 }
 

@@ -2,6 +2,7 @@
 /* overwrite_test.c - a command refuses to write what it reads, whichever flag names it, by any name and through links, and nothing
  * is lost; what is updated by design is written; convert replaces a file only by --force. And the library's lists behind it. */
 #include "command.h"
+#include "random_head.h"
 
 #include "format/split_for_tests.h"
 #include "hunch/hunch.h"
@@ -232,6 +233,40 @@ static void spec_lists(const char *spec, const char *expected) {
     assert_string_equal(listed, expected);
 }
 
+/* Of a draft head its weights and what lies beside them, be it a folder, one that describes nothing, or a file. */
+static void heads_list(void) {
+    hunch_error err;
+    char file[300];
+    head_write_form(&LLAMA_EAGLE, path_of("head"));
+    snprintf(file, sizeof file, "%s/model.safetensors", path_of("head"));
+    const char *const paths[] = {path_of("head"), file};
+    for (int i = 0; i < 2; i++) {
+        listed[0] = 0;
+        assert_int_equal(hunch_model_files(paths[i], file_list, NULL, &err), HUNCH_OK);
+        assert_string_equal(listed, "model.safetensors config.json ");
+    }
+    snprintf(file, sizeof file, "%s/config.json", path_of("head"));
+    unlink(file);
+    listed[0] = 0;
+    assert_int_equal(hunch_model_files(paths[0], file_list, NULL, &err), HUNCH_OK);
+    assert_string_equal(listed, "model.safetensors ");
+}
+
+/* Neither a head's weights, nor its config.json, nor its tree are written over. */
+static void test_heads(void **state) {
+    (void)state;
+    char spec[900], file[300];
+    const char *tree = text_write("tree.json", "[[0], [1], [0, 0]]");
+    head_write_form(&STORIES_EAGLE, path_of("head"));
+    snprintf(spec, sizeof spec, "eagle:%s,tree=%s", path_of("head"), tree);
+    static const char *const names[] = {"model.safetensors", "config.json"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof file, "%s/%s", path_of("head"), i < 2 ? names[i] : "../tree.json");
+        refused(HUNCH_USAGE, "would be written over a file that the command reads (--draft)", "draft", "-m", STORIES, "-p", "Once",
+                "--draft", spec, "-o", file);
+    }
+}
+
 static void test_lists(void **state) {
     (void)state;
     hunch_error err;
@@ -255,6 +290,11 @@ static void test_lists(void **state) {
     assert_null(strstr(listed, "read"));
     spec_lists("model:/m,depth=3", "/m model ");
     spec_lists("prediction:/p", "/p read ");
+    spec_lists("eagle:/h,depth=3", "/h model ");
+    spec_lists("hass:/h,tree=/t.json", "/h model /t.json read ");
+    spec_lists("eagle3:/h,tree=dynamic,topk=3", "/h model ");
+    spec_lists("eagle3:/h,tree=mc_sim_7b_63", "/h model ");
+    heads_list();
     assert_int_equal(hunch_draft_files("nonsense:x", use_list, NULL, &err), HUNCH_USAGE);
 }
 
@@ -263,6 +303,7 @@ int main(void) {
         cmocka_unit_test(test_every_output), cmocka_unit_test(test_folder),      cmocka_unit_test(test_other_inputs),
         cmocka_unit_test(test_other_names),  cmocka_unit_test(test_parts),       cmocka_unit_test(test_two_outputs),
         cmocka_unit_test(test_update),       cmocka_unit_test(test_force),       cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_heads),
     };
     return cmocka_run_group_tests(tests, files_make, folder_remove);
 }

@@ -90,8 +90,8 @@ const char *hunch_nearest(const char *word, const char *const *names, size_t n);
 hunch_status hunch_file_place(const char *path, char **place, hunch_error *err);
 
 /* For programs that write files: what they must not write over. Names are valid during the call; compare what they lead to, not how
- * they are spelt. Of a model the files that hunch_model_open reads: the parts of a split GGUF file; of a folder its weights, JSON
- * and chat template. Errors: as hunch_model_open. */
+ * they are spelt. Of a model, or a draft head, the files that are read when it is opened: the parts of a split GGUF file; of a
+ * folder its weights, JSON and chat template. Errors: as hunch_model_open. */
 hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
 typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MODEL } hunch_file_use; /* MODEL: for hunch_model_files */
 /* What a drafter's SPEC names. A file that it begins with and writes again (cache,dynamic=F,save=F) is only written. Errors:
@@ -260,6 +260,8 @@ void hunch_engine_close(hunch_engine **e);
 int hunch_engine_context(const hunch_engine *e);                        /* rows a sequence may hold */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
+/* One line: what a draft head's files hold and what it reads of the model; NULL: a drafter with nothing to say. The engine's. */
+const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
 /* Empties what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
  * stay. */
 void hunch_engine_forget(hunch_engine *e);

@@ -222,6 +222,7 @@ hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max
 void hn_drafter_close(hn_drafter *d) {
     if (d->ops) d->ops->close(d);
     hn_free(d->name);
+    hn_free(d->about);
     memset(d, 0, sizeof *d);
 }
 
@@ -234,6 +235,7 @@ static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_er
     hunch_status st = kind_find(s, &ops, err);
     if (st) return st;
     const char *read = ops->reads ? spec_value(s, ops->reads) : NULL, *written = ops->writes ? spec_value(s, ops->writes) : NULL;
+    if (read && ops->reads_word && ops->reads_word(read)) read = NULL;
     if (s->path) each(user, s->path, ops->path_is_model ? HUNCH_FILE_MODEL : HUNCH_FILE_READ);
     if (written) each(user, written, HUNCH_FILE_WRITTEN);
     /* one that it goes on with loses nothing: what it held is in what is written */

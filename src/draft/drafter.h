@@ -135,10 +135,11 @@ typedef struct hn_needs {      /* what open asks the engine for */
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
-    /* What it does with files: PATH is a model or a file that is read; the keys whose values are files that it reads and writes
+    /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads and writes
      * (NULL: none). */
     bool path_is_model;
     const char *reads, *writes;
+    bool (*reads_word)(const char *value); /* of `reads`: a value that is no file; NULL: all are files */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
@@ -173,6 +174,7 @@ struct hn_drafter {
     int index;     /* in the engine: what candidates carry */
     int max_seqs;
     char *name;    /* the spec's text */
+    char *about;   /* one line of what open found in its files, for who uses it; NULL: nothing to say. open's, freed with it */
     hn_needs needs;
 };
 

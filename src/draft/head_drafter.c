@@ -70,8 +70,10 @@ static hunch_status options_read(head_options *o, hn_spec *spec, const hn_target
     if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
     o->tree = hn_spec_string(spec, "tree");
     const bool dynamic = o->tree && !strcmp(o->tree, "dynamic");
-    if (!s && dynamic) s = hn_spec_int(spec, "topk", 1, MOST_TOPK, DEFAULT_TOPK, &o->topk, err);
-    if (!s && dynamic) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, DEFAULT_TOTAL, &o->total, err);
+    if (!s) s = hn_spec_int(spec, "topk", 1, MOST_TOPK, dynamic ? DEFAULT_TOPK : 0, &o->topk, err);
+    if (!s) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, dynamic ? DEFAULT_TOTAL : 0, &o->total, err);
+    if (!s && !dynamic && (o->topk || o->total))
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s is of tree=dynamic alone", spec->text, o->topk ? "topk" : "total");
     if (!s && dynamic && (o->depth - 1) * o->topk > HN_MOST_KEPT)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %ld of %ld nodes a level: expected at most %d in all", spec->text,
                     o->depth, o->topk, HN_MOST_KEPT);
@@ -104,12 +106,17 @@ static void state_free(head_state *st) {
     hn_free(st);
 }
 
-static hunch_status read_trees(head_state *st, const head_options *o, hunch_error *err) {
+bool hn_head_drafter_tree_is_word(const char *tree) {
+    return !strcmp(tree, "chain") || !strcmp(tree, "dynamic") || hn_shape_is_published(tree);
+}
+
+static hunch_status read_trees(head_state *st, const hn_spec *spec, const head_options *o, hunch_error *err) {
     make_chain(&st->chain, (int)o->depth);
     st->shape = st->chain;
     st->dynamic = o->tree && !strcmp(o->tree, "dynamic");
     const bool fixed = o->tree && !st->dynamic && strcmp(o->tree, "chain") != 0;
     hunch_status s = fixed ? hn_shape_read(&st->shape, o->tree, err) : HUNCH_OK;
+    if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
     if (s) return s;
     st->depth = fixed ? st->shape.depth : (int)o->depth;
     st->topk = st->dynamic ? (int)o->topk : st->shape.widest;
@@ -132,9 +139,16 @@ static hunch_status tables_create(head_state *st, hunch_error *err) {
     return s;
 }
 
-static hn_head_names find_names(const hn_source *src) {
+/* Is there a tensor whose name begins so? */
+static bool has_tensor(hn_source *src, const char *begin) {
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++)
+        if (!strncmp(hn_source_tensor(src, i)->name, begin, strlen(begin))) return true;
+    return false;
+}
+
+static hn_head_names find_names(hn_source *src) {
     const bool inner = hn_source_look(src, "model.fc.weight");
-    const bool middle = hn_source_look(src, inner ? "model.midlayer.self_attn.q_proj.weight" : "midlayer.self_attn.q_proj.weight");
+    const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
     return (hn_head_names){inner ? "model." : "", middle ? "midlayer." : "layers.0."};
 }
 
@@ -173,18 +187,19 @@ static hunch_status load_head(head_state *st, hn_source *src, hn_spec *spec, con
     return hn_head_open(&st->passes.model, src, &a, &load, *ids, err);
 }
 
-static hunch_status state_open(head_state *st, hn_spec *spec, const head_options *o, const hn_target_info *target,
+static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, const head_options *o, const hn_target_info *target,
                                hn_needs *needs, hn_head_describe describe, hunch_error *err) {
     hn_source *src = NULL;
     hn_head_taps taps = {0};
     int32_t *ids = NULL;
-    hunch_status s = read_trees(st, o, err);
+    hunch_status s = read_trees(st, spec, o, err);
     if (!s) s = hn_source_open_head(&src, spec->path, err);
     if (!s) s = load_head(st, src, spec, o, target, describe, &taps, &ids, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, st->n_seqs, st->width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
+    if (!s) s = hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert ? o->weights : HN_WEIGHT_TYPES, err);
     return s ? s : tables_create(st, err);
 }
 
@@ -200,9 +215,9 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     st->context = target->context;
     st->forced = !isnan(o.force);
     st->accept = o.force;
-    s = state_open(st, spec, &o, target, needs, describe, err);
+    s = state_open(d, st, spec, &o, target, needs, describe, err);
     if (s) {
-        hn_error_prefix(err, "drafter '%s'", spec->text);
+        if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* what is wrong in the spec names it */
         state_free(st);
         return s;
     }

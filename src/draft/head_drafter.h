@@ -30,6 +30,10 @@ typedef struct hn_head_taps {
 typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                                          const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
 
+/* One line of what an open head is, to be freed. weights: what its matrices are packed as, HN_WEIGHT_TYPES: as in the file. */
+hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
+                           const hn_target_info *target, hn_dtype weights, hunch_error *err);
+
 hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                   hn_head_describe describe, hunch_error *err);
 hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
@@ -40,9 +44,11 @@ int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
 void hn_head_drafter_catch_up(hn_drafter *d, int seq);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
+bool hn_head_drafter_tree_is_word(const char *tree); /* chain, dynamic or a published tree: no file */
 
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
     .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
-    .end = hn_head_drafter_end, .close = hn_head_drafter_close
+    .end = hn_head_drafter_end, .close = hn_head_drafter_close, .path_is_model = true, .reads = "tree",               \
+    .reads_word = hn_head_drafter_tree_is_word
 #endif

@@ -53,5 +53,6 @@ typedef struct hn_shape {
 
 /* By name (mc_sim_7b_63, ...), or a JSON file: {"paths": [[0], [1], [0, 0], ...]}, or the list alone. HUNCH_USAGE: neither.
  * HUNCH_REFUSED: a path without its beginning, one that is there twice, more than HN_TREE_ROWS - 1, ranks out of range. */
+bool hn_shape_is_published(const char *name);
 hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err);
 #endif

@@ -150,6 +150,12 @@ static hunch_status fail_name(const char *name, hunch_error *err) {
     return hn_fail(err, HUNCH_USAGE, "tree '%s': no such file, and no tree of that name: chain, dynamic, %s", name, known);
 }
 
+bool hn_shape_is_published(const char *name) {
+    for (int i = 0; i < N_PUBLISHED; i++)
+        if (!strcmp(published[i].name, name)) return true;
+    return false;
+}
+
 hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err) {
     json_error_t where;
     char *text = NULL;

@@ -231,6 +231,10 @@ const char *hunch_engine_drafter_name(const hunch_engine *e, int index) {
     return index >= 0 && index < e->n_drafters ? e->drafter[index].name : NULL;
 }
 
+const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {
+    return index >= 0 && index < e->n_drafters ? e->drafter[index].about : NULL;
+}
+
 void hunch_engine_forget(hunch_engine *e) {
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->forget) e->drafter[i].ops->forget(&e->drafter[i]);

@@ -188,7 +188,7 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
 
 hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
     hn_source *src;
-    hunch_status st = hn_source_open(&src, path, err);
+    hunch_status st = hn_source_open_head(&src, path, err); /* which may be what a model may be, and less */
     if (!st) st = hn_source_files(src, each, user, err);
     hn_source_close(&src);
     return st;

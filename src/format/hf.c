@@ -180,9 +180,13 @@ hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err)
     return status == HUNCH_OK ? weights_read(s, folder, err) : status;
 }
 
-hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
+static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
-    char *folder = slash != NULL ? hn_strndup(path, (size_t)(slash - path) + 1) : hn_strdup(".");
+    return slash != NULL ? hn_strndup(path, (size_t)(slash - path) + 1) : hn_strdup(".");
+}
+
+hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
+    char *folder = folder_of(path);
     if (folder == NULL)
         return hn_fail_memory(err, "a path", strlen(path));
     hunch_status status = documents_read(s, folder, err);
@@ -190,7 +194,7 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     return status == HUNCH_OK ? file_read(s, path, err) : status;
 }
 
-hunch_status hn_hf_files(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
     const char *names[HN_HF_DOCUMENTS + 3] = {"model.safetensors.index.json", "pytorch_model.bin.index.json", HN_CHAT_FILE};
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
@@ -205,6 +209,13 @@ hunch_status hn_hf_files(const char *folder, void (*each)(void *user, const char
             each(user, path);
         hn_free(path);
     }
+    return status;
+}
+
+hunch_status hn_hf_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+    char *folder = hn_is_folder(path) ? hn_strdup(path) : folder_of(path);
+    hunch_status status = folder ? documents_each(folder, each, user, err) : hn_fail_memory(err, "a path", strlen(path) + 1);
+    hn_free(folder);
     return status;
 }
 

@@ -87,8 +87,8 @@ hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err)
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);      /* a model */
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err); /* config.json may be absent */
 hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err);   /* one file of a head's weights */
-/* What is read of a folder beside its weights. */
-hunch_status hn_hf_files(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err);
+/* What is read of a folder beside its weights, or of the folder of a file of weights. */
+hunch_status hn_hf_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
 hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);       /* the same */
 

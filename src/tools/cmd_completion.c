@@ -121,6 +121,12 @@ static void models_answer(query *q) {
     hunch_downloads(download_answer, q, NULL);
 }
 
+/* A folder, a file of weights or a download. */
+static void heads_answer(query *q) {
+    puts(":files");
+    hunch_downloads(download_answer, q, NULL);
+}
+
 /* Words with `apart` between them: those of a choice, levels. */
 static void words_answer(const query *q, const char *words, char apart, const char *what) {
     char word[64];
@@ -131,6 +137,18 @@ static void words_answer(const query *q, const char *words, char apart, const ch
         answer(q, word, "", what);
         words += len + (end != NULL);
     }
+}
+
+/* Words of a drafter's key; those in capitals stand for any. */
+static void key_words_answer(const query *q, const tool_draft_key *k) {
+    char words[64] = "";
+    for (const char *at = k->value; *at;) {
+        const size_t len = strcspn(at, "|");
+        if (*at < 'A' || *at > 'Z')
+            snprintf(words + strlen(words), sizeof words - strlen(words), "%s%.*s", *words ? "|" : "", (int)len, at);
+        at += len + (at[len] == '|');
+    }
+    words_answer(q, words, '|', k->help);
 }
 
 static void kinds_answer(const query *q) {
@@ -147,10 +165,10 @@ static void key_values_answer(const query *q, const tool_draft_kind *kind, const
     for (const tool_draft_key *k = kind->keys; k->name; k++) {
         if (strlen(k->name) != len || memcmp(k->name, key, len) != 0)
             continue;
-        if (strcmp(k->value, "FILE") == 0)
+        if (strchr(k->value, '|'))
+            key_words_answer(q, k);
+        if (strstr(k->value, "FILE"))
             puts(":files");
-        else if (strchr(k->value, '|'))
-            words_answer(q, k->value, '|', k->help);
     }
 }
 
@@ -174,6 +192,8 @@ static void spec_answer(query *q) {
         q->kept = (int)(colon + 1 - q->word);
         if (strstr(kind->path, "MODEL"))
             models_answer(q);
+        else if (strstr(kind->path, "HEAD"))
+            heads_answer(q);
         else
             puts(":files");
     }

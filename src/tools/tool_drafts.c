@@ -10,6 +10,15 @@ const char tool_drafts_text[] =
     "several --draft are one method; under `compare` each is a method of its own. A + in a PATH is part of it, unless the name of "
     "a kind follows.";
 
+#define HEAD_KEYS                                                                                                      \
+    {"depth", "1..63", "levels drafted, default 5"},                                                                   \
+    {"tree", "chain|dynamic|NAME|FILE", "chain; the likeliest paths; a published tree; or one of JSON; default chain"}, \
+    {"topk", "1..16", "of tree dynamic: nodes that go on at a level, and their successors, default 10"},               \
+    {"total", "1..63", "of tree dynamic: nodes that are verified, default 59"},                                        \
+    {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
+    {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
+    {"force", "0..1", "for measuring: the head runs, then its tokens are right with that probability"}
+
 const tool_draft_kind tool_draft_kinds[] = {
     {"auto", NULL, "ngram and suffix; each round a controller decides which of their rows are worth verifying, or none "
      "(run --why prints it). The default", {{NULL, NULL, NULL}}},
@@ -42,6 +51,11 @@ const tool_draft_kind tool_draft_kinds[] = {
      {{"precision", "native|f32", "that of the target by default"},
       {"kv", "bf16|f16|f32", "that of the target by default"},
       {"depth", "1..63", "tokens drafted, default 5"}}},
+    {"eagle", ":HEAD", "a draft head of EAGLE-1 or EAGLE-2 for this model: reads what the model makes of each token",
+     {HEAD_KEYS}},
+    {"hass", ":HEAD", "the same for heads trained as HASS", {HEAD_KEYS}},
+    {"eagle3", ":HEAD", "a draft head of EAGLE-3: reads several layers of the model, may draft a part of the vocabulary",
+     {{"taps", "LOW:MID:HIGH", "layers whose entering states are read, such as 2:16:29; default the head's own"}, HEAD_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},

@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 typedef struct tool_draft_key {
-    const char *name, *value; /* value: its range, or words with | between them */
+    const char *name, *value; /* value: its range, or words with | between them; FILE and NAME stand for any */
     const char *help;
 } tool_draft_key;
 
 typedef struct tool_draft_kind {
     const char *name;
-    const char *path; /* "[:FILE]", ":MODEL"; NULL: it takes none */
+    const char *path; /* "[:FILE]", ":MODEL", ":HEAD"; NULL: it takes none */
     const char *help;
     tool_draft_key keys[10]; /* to a NULL name */
 } tool_draft_kind;

@@ -3,6 +3,7 @@
 #include "tool_result.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tool_flags.h"
 #include "tool_options.h"
@@ -156,6 +157,15 @@ static json_t *drafters_json(const hunch_engine *e) {
     return list;
 }
 
+static json_t *about_json(const hunch_engine *e) {
+    json_t *list = json_array();
+    for (int i = 0; i < hunch_engine_drafters(e); i++) {
+        const char *about = hunch_engine_drafter_about(e, i);
+        json_array_append_new(list, about ? tool_json_text(about, strlen(about)) : json_null());
+    }
+    return list;
+}
+
 static json_t *provenance_json(const hunch_session_state *st) {
     json_t *list = json_array();
     for (size_t i = 0; i < st->n_tokens; i++)
@@ -176,6 +186,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         st->lossy.rule ? lossy_name(st->lossy.rule) : tool_verify_names[st->verify], "lossy", tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
+    json_object_set_new(out, "about", about_json(r->engine));
     json_object_set_new(out, "timing", timing_json(r, st));
     json_object_set_new(out, "peak_rss_mib", tool_json_real(tool_peak_mib()));
     if (r->logprobs != TOOL_UNSET)

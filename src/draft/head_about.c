@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_about.c - the line that says what was found in a draft head's files (head_drafter.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "draft/head_drafter.h"
+
+static void append(char *to, size_t size, const char *fmt, ...) HN_PRINTF(3, 4);
+static void append(char *to, size_t size, const char *fmt, ...) {
+    const size_t n = strlen(to);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(to + n, size - n, fmt, args);
+    va_end(args);
+}
+
+/* "2, 4 and 5" */
+static void append_layers(char *to, size_t size, const hn_head_taps *t, int less) {
+    for (int i = 0; i < t->n; i++)
+        append(to, size, "%s%d", i == 0 ? "" : i + 1 < t->n ? ", " : " and ", t->boundary[i] - less);
+}
+
+/* Layers are counted from 0. State k enters layer k, and so is the output of layer k - 1; both numberings stand in files. */
+static void append_taps(char *to, size_t size, const hn_head_taps *t) {
+    const char *many = t->n == 1 ? "" : "s";
+    bool outputs = true;
+    for (int i = 0; i < t->n; i++) outputs &= t->boundary[i] > 0;
+    if (t->boundary[0] == HN_FEATURE_POST_NORM) {
+        append(to, size, "reads the state behind the final norm");
+        return;
+    }
+    append(to, size, "reads the state%s entering layer%s ", many, many);
+    append_layers(to, size, t, 0);
+    if (!outputs) return;
+    append(to, size, " (output%s of layer%s ", many, many);
+    append_layers(to, size, t, 1);
+    append(to, size, ")");
+}
+
+/* What it has no matrices of its own for. */
+static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
+    if (h->own_embedding && h->own_output) return;
+    append(to, size, " with the model's %s%s%s", h->own_embedding ? "" : "embedding",
+           h->own_embedding || h->own_output ? "" : " and ", h->own_output ? "" : "output");
+}
+
+hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
+                           const hn_target_info *target, hn_dtype weights, hunch_error *err) {
+    const hn_arch *a = &head->arch;
+    char text[700] = "";
+    append(text, sizeof text, "%s %.400s: %d layer%s, %d wide; ", spec->kind, spec->path, a->layers, a->layers == 1 ? "" : "s",
+           a->hidden);
+    append_taps(text, sizeof text, taps);
+    append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);
+    append_borrowed(text, sizeof text, &a->draft_head);
+    append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
+    if (weights < HN_WEIGHT_TYPES) append(text, sizeof text, " as %s", hn_dtype_name(weights));
+    *out = hn_strdup(text);
+    return *out ? HUNCH_OK : hn_fail_memory(err, "what is said of a draft head", strlen(text) + 1);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random_head.h - draft heads of random weights for a target of any shape, as their published files lay them out, and what
+ * may be changed in them before they are written. Such a head is useless, and opens. Include after cmocka's headers. */
+#ifndef HN_TESTS_RANDOM_HEAD_H
+#define HN_TESTS_RANDOM_HEAD_H
+#include <jansson.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "base/random.h"
+#include "format/bytes_for_tests.h"
+
+typedef struct head_form {
+    bool eagle3;        /* else EAGLE-1's and -2's */
+    const char *layer;  /* "layers.0.", "midlayer." */
+    int hidden, heads, kv_heads, ffn, vocab; /* the target's hidden and vocab */
+    int outputs;        /* of eagle3: tokens that it drafts; below vocab: with d2t */
+    int taps[4], n_taps; /* of eagle3 */
+} head_form;
+
+/* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
+static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0},
+                       STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3},
+                       LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0},
+                       LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3},
+                       LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3};
+
+typedef struct head_tensor {
+    char name[80];
+    const char *type; /* "F32", "I64" */
+    int rows, cols;   /* cols 0: a vector */
+    bytes data;
+} head_tensor;
+
+typedef struct random_head {
+    head_tensor tensor[24];
+    int n;
+    json_t *config;
+} random_head;
+
+static inline head_tensor *head_add(random_head *h, const char *front, const char *name, const char *type, int rows, int cols) {
+    head_tensor *t = &h->tensor[h->n++];
+    *t = (head_tensor){.type = type, .rows = rows, .cols = cols};
+    snprintf(t->name, sizeof t->name, "%s%s", front, name);
+    return t;
+}
+
+/* A matrix of random numbers, or a norm's around 1. */
+static inline void head_floats(random_head *h, const char *front, const char *name, int rows, int cols) {
+    head_tensor *t = head_add(h, front, name, "F32", rows, cols);
+    uint64_t seed = (uint64_t)h->n * 977;
+    for (int i = 0; i < rows * (cols ? cols : 1); i++) {
+        const double u = (double)(hn_splitmix(&seed) >> 11) / (double)(1ull << 53) - 0.5;
+        const float x = (float)(cols ? 3.4 * u / sqrt(cols) : 1 + u / 4);
+        bytes_put(&t->data, &x, sizeof x);
+    }
+}
+
+static inline void head_layer(random_head *h, const head_form *f) {
+    const int size = f->hidden / f->heads, in = f->eagle3 ? 2 * f->hidden : f->hidden;
+    head_floats(h, f->layer, "self_attn.q_proj.weight", f->heads * size, in);
+    head_floats(h, f->layer, "self_attn.k_proj.weight", f->kv_heads * size, in);
+    head_floats(h, f->layer, "self_attn.v_proj.weight", f->kv_heads * size, in);
+    head_floats(h, f->layer, "self_attn.o_proj.weight", f->hidden, f->heads * size);
+    head_floats(h, f->layer, "post_attention_layernorm.weight", f->hidden, 0);
+    head_floats(h, f->layer, "mlp.gate_proj.weight", f->ffn, f->hidden);
+    head_floats(h, f->layer, "mlp.up_proj.weight", f->ffn, f->hidden);
+    head_floats(h, f->layer, "mlp.down_proj.weight", f->hidden, f->ffn);
+}
+
+/* Every second or third token, from 3 on. */
+static inline void head_offsets(random_head *h, const head_form *f) {
+    head_tensor *t = head_add(h, "", "d2t", "I64", f->outputs, 0);
+    for (int i = 0; i < f->outputs; i++) {
+        const int64_t offset = 3 + (int64_t)i * (f->vocab - 4) / f->outputs - i;
+        bytes_put(&t->data, &offset, sizeof offset);
+    }
+}
+
+static inline void head_make(random_head *h, const head_form *f) {
+    *h = (random_head){.n = 0};
+    head_floats(h, "", "fc.weight", f->hidden, f->eagle3 ? f->n_taps * f->hidden : 2 * f->hidden);
+    head_layer(h, f);
+    h->config = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:i}", "model_type", "llama", "hidden_act", "silu",
+                          "hidden_size", f->hidden, "intermediate_size", f->ffn, "num_attention_heads", f->heads,
+                          "num_key_value_heads", f->kv_heads, "num_hidden_layers", 1, "rms_norm_eps", 1e-5, "vocab_size",
+                          f->vocab, "max_position_embeddings", 512);
+    if (!f->eagle3) return;
+    head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
+    head_floats(h, f->layer, "hidden_norm.weight", f->hidden, 0);
+    head_floats(h, "", "norm.weight", f->hidden, 0);
+    head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
+    if (f->outputs < f->vocab) head_offsets(h, f);
+    json_t *ids = json_array();
+    for (int i = 0; i < f->n_taps; i++) json_array_append_new(ids, json_integer(f->taps[i]));
+    json_object_set_new(h->config, "eagle_aux_hidden_state_layer_ids", ids);
+    json_object_set_new(h->config, "draft_vocab_size", json_integer(f->outputs));
+    /* which says that the list names states, not outputs, where it begins with 1 */
+    json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
+}
+
+static inline void head_free(random_head *h) {
+    for (int i = 0; i < h->n; i++) bytes_free(&h->tensor[i].data);
+    json_decref(h->config);
+    *h = (random_head){.n = 0};
+}
+
+/* NULL: there is none. */
+static inline head_tensor *head_find(random_head *h, const char *name) {
+    for (int i = 0; i < h->n; i++)
+        if (!strcmp(h->tensor[i].name, name)) return &h->tensor[i];
+    return NULL;
+}
+
+/* Its values are what fits of those it had, then zeros. */
+static inline void head_shape(head_tensor *t, int rows, int cols) {
+    const size_t of = !strcmp(t->type, "I64") ? 8 : 4, want = (size_t)rows * (size_t)(cols ? cols : 1) * of;
+    if (t->data.size < want) bytes_zeros(&t->data, want - t->data.size);
+    t->data.size = want;
+    t->rows = rows;
+    t->cols = cols;
+}
+
+static inline void head_drop(random_head *h, const char *name) {
+    head_tensor *t = head_find(h, name);
+    bytes_free(&t->data);
+    *t = h->tensor[--h->n];
+}
+
+static inline bytes head_safetensors(const random_head *h) {
+    bytes head = {0}, data = {0}, all = {0};
+    for (int i = 0; i < h->n; i++) {
+        const head_tensor *t = &h->tensor[i];
+        char line[300], cols[20] = "";
+        if (t->cols) snprintf(cols, sizeof cols, ",%d", t->cols);
+        snprintf(line, sizeof line, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%d%s],\"data_offsets\":[%zu,%zu]}", i ? ',' : '{',
+                 t->name, t->type, t->rows, cols, data.size, data.size + t->data.size);
+        bytes_put(&head, line, strlen(line));
+        bytes_put(&data, t->data.at, t->data.size);
+    }
+    bytes_put(&head, "}", 1);
+    bytes_number(&all, head.size, 8);
+    bytes_put(&all, head.at, head.size);
+    bytes_put(&all, data.at, data.size);
+    bytes_free(&head);
+    bytes_free(&data);
+    return all;
+}
+
+/* config.json and model.safetensors of a folder, which is made. */
+static inline void head_write(const random_head *h, const char *to) {
+    char path[600];
+    bytes b = head_safetensors(h);
+    char *config = json_dumps(h->config, JSON_ENCODE_ANY);
+    (void)mkdir(to, 0700);
+    snprintf(path, sizeof path, "%s/model.safetensors", to);
+    test_file_write(path, b.at, b.size);
+    snprintf(path, sizeof path, "%s/config.json", to);
+    test_file_write(path, config, strlen(config));
+    free(config);
+    bytes_free(&b);
+}
+
+/* Returns `to`. */
+static inline const char *head_write_form(const head_form *f, const char *to) {
+    random_head h;
+    head_make(&h, f);
+    head_write(&h, to);
+    head_free(&h);
+    return to;
+}
+#endif
