@@ -75,25 +75,42 @@ static const hn_tensor *look(const hn_source *src, const hn_head_names *names, c
     return hn_source_look(src, name);
 }
 
+/* Heads that speculators writes of other kinds have much the same tensors. */
+static hunch_status check_kind(const hn_source *src, hunch_error *err) {
+    const char *kind;
+    bool found = false;
+    hunch_status st = hn_source_str(src, "speculators_model_type", &kind, NULL, &found, err);
+    if (st || !found || !strcmp(kind, "eagle3")) return st;
+    return hn_fail(err, HUNCH_REFUSED, "%s: speculators_model_type is \"%s\", expected eagle3", hn_source_path(src), kind);
+}
+
+/* Norms before fc are there where the folder says so, or a tensor shows it: one that is missing is an error, not another head. */
+static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    bool found;
+    hunch_status st = hn_source_bool(src, "norm_before_residual", &d->normed_stream, &found, err);
+    if (!st) st = hn_source_bool(src, "norm_output", &d->norm_output, &found, err);
+    if (!st) st = hn_source_bool(src, "norm_before_fc", &d->norm_before_fc, &found, err);
+    if (!st) st = hn_source_bool(src, "fc_norm", &d->fc_norms, &found, err);
+    d->norm_before_fc |= look(src, names, "input_norm.weight") != NULL;
+    d->fc_norms |= look(src, names, "fc_norm.0.weight") != NULL;
+    return st;
+}
+
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    bool found;
-    hunch_status st = read_taps(src, spec, target->layers, taps, err);
+    hunch_status st = check_kind(src, err);
+    if (!st) st = read_taps(src, spec, target->layers, taps, err);
     if (st) return st;
     const hn_tensor *fc = look(src, names, "fc.weight");
     if (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden)
         return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
                        hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
-    st = hn_source_bool(src, "norm_before_residual", &d->normed_stream, &found, err);
-    if (!st) st = hn_source_bool(src, "norm_output", &d->norm_output, &found, err);
     d->features = taps->n;
     d->feature_width = target->hidden;
     d->fc_bias = look(src, names, "fc.bias");
-    d->norm_before_fc = look(src, names, "input_norm.weight");
-    d->fc_norms = look(src, names, "fc_norm.0.weight");
     a->layer[0].input = HN_INPUT_PAIR;
-    return st;
+    return read_norms(d, src, names, err);
 }
 
 static hunch_status eagle3_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {

@@ -46,6 +46,28 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
     return HUNCH_OK;
 }
 
+/* What a folder says of its model beside what its tensors show: a head for another one is seen by it. */
+static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
+    uint64_t said = 0;
+    bool found = false;
+    hunch_status st = hn_source_u64(src, "target_hidden_size", &said, &found, err);
+    if (!st && found && said != (uint64_t)target->hidden)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: target_hidden_size is %llu, expected the %d of this target", hn_source_path(src),
+                     (unsigned long long)said, target->hidden);
+    found = false;
+    if (!st) st = hn_source_u64(src, "draft_vocab_size", &said, &found, err);
+    if (!st && found && said != (uint64_t)a->vocab)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: draft_vocab_size is %llu, expected the %d tokens of its output",
+                     hn_source_path(src), (unsigned long long)said, a->vocab);
+    found = false;
+    if (!st) st = hn_source_u64(src, "vocab_size", &said, &found, err);
+    if (!st && found && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
+        said != (uint64_t)a->draft_head.embeddings)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: vocab_size is %llu, expected the %d of this target", hn_source_path(src),
+                     (unsigned long long)said, target->vocab);
+    return st;
+}
+
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
@@ -53,18 +75,21 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     d->own_embedding = embedding;
     d->own_output = output;
     d->embeddings = target->vocab;
-    a->vocab = output && output->n_dims == 2 ? (int)output->dims[1] : target->vocab;
+    if (output && output->n_dims != 2)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor lm_head.weight has %d dimensions, expected 2", hn_source_path(src),
+                       output->n_dims);
+    a->vocab = output && output->dims[1] <= (uint64_t)target->vocab ? (int)output->dims[1] : target->vocab;
     if (embedding && (embedding->n_dims != 2 || embedding->dims[1] < (uint64_t)target->vocab))
         return hn_fail(err, HUNCH_REFUSED, "%s: an embedding of %llu tokens, expected the %d of the target", hn_source_path(src),
                        embedding->n_dims == 2 ? (unsigned long long)embedding->dims[1] : 0, target->vocab);
     if (embedding) d->embeddings = (int)embedding->dims[1];
-    if (a->vocab < 1 || a->vocab > target->vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected at most the %d of the target",
-                       hn_source_path(src), a->vocab, target->vocab);
+    if (output && (output->dims[1] < 1 || output->dims[1] > (uint64_t)target->vocab))
+        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected at most the %d of the target",
+                       hn_source_path(src), (unsigned long long)output->dims[1], target->vocab);
     if (a->hidden != target->hidden && (!embedding || !output))
         return hn_fail(err, HUNCH_REFUSED, "%s: hidden size %d, and no %s of its own: expected the target's %d",
                        hn_source_path(src), a->hidden, embedding ? "output" : "embedding", target->hidden);
-    return HUNCH_OK;
+    return check_said(a, src, target, err);
 }
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
@@ -74,6 +99,12 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
                                     .theta = 10000,
                                     .usual = {.context = 1 << 24, .eps = 1e-6}};
     hn_layer_desc usual;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
+        return hn_fail(err, HUNCH_REFUSED, "%s: a GGUF file, expected a draft head: a folder, a .safetensors, .bin, .pt or .pth",
+                       hn_source_path(src));
+    if (!hn_source_json(src, "config.json"))
+        return hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that says what its layers are",
+                       hn_source_path(src));
     hunch_status st = hn_dense_read_layers(a, src, &family, &usual, err);
     if (st) return st;
     if (a->layers > MOST_LAYERS)
@@ -117,6 +148,9 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
         return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor d2t that says which", hn_source_path(src), n,
                        vocab);
     if (!t) return HUNCH_OK;
+    if (!hn_source_look(src, "lm_head.weight"))
+        return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no lm_head.weight: expected the output whose tokens it names",
+                       hn_source_path(src), t->name);
     int64_t *offset = hn_alloc((size_t)n * sizeof *offset);
     int32_t *list = hn_alloc((size_t)n * sizeof *list);
     hunch_status st = offset && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, offset, err)
