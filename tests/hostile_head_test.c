@@ -223,6 +223,9 @@ static void test_more_tensors(void **state) {
         {EAGLE, "fc.bias", 63, 0, "tensor fc.bias has shape [63]; expected [64]"},
         {EAGLE, "layers.0.self_attn.q_proj.bias", 64, 0, "layers.0.self_attn.k_proj.bias is missing"},
         {EAGLE, "model.fc.weight", 64, 128, "tensor model.layers.0.self_attn.q_proj.weight is missing"},
+        {EAGLE, "layers.0.input_layernorm.weight", 64, 0, "tensor layers.0.input_layernorm.weight: heads of this kind, of 1 layer"},
+        {EAGLE, "layers.1.mlp.up_proj.weight", 96, 64, "tensor layers.1.mlp.up_proj.weight: heads of this kind, of 1 layer"},
+        {EAGLE3, "midlayer.mask_rep", 64, 0, "tensor midlayer.mask_rep: heads of this kind, of 1 layer, have none of that name"},
         {EAGLE3, "fc_norm.0.weight", 64, 0, "tensor fc_norm.1.weight is missing"},
         {EAGLE3, "input_norm.weight", 64, 0, "tensor input_norm.weight has shape [64]; expected [192]"},
         {EAGLE3, "midlayer.self_attn.q_norm.weight", 16, 0, "midlayer.self_attn.k_norm.weight is missing"},
@@ -234,6 +237,13 @@ static void test_more_tensors(void **state) {
         assert_head_refused(&h, cases[i].form, cases[i].says);
         head_free(&h);
     }
+    random_head h; /* tables that some files keep, and what was for training */
+    make(&h, EAGLE);
+    head_floats(&h, "", "layers.0.self_attn.rotary_emb.inv_freq", 8, 0);
+    head_floats(&h, "", "verifier_norm.weight", 64, 0);
+    head_write(&h, path_of("head"));
+    json_decref(json_of("draft", "-m", LLAMA, "--draft", spec_at("eagle", path_of("head"), ""), "--tokens", IDS));
+    head_free(&h);
 }
 
 static void test_weights_that_are_no_numbers(void **state) {

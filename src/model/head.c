@@ -193,6 +193,20 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     return st ? st : hn_plan_named_vector(p, named(a, name, first), a->hidden, &m->head.stream_norm, err);
 }
 
+/* A tensor of its layers that nobody took: the head is of another kind, or has more layers than its folder says. */
+static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
+    const hn_arch *a = &p->m->arch;
+    for (size_t i = 0; i < hn_source_tensor_count(p->src); i++) {
+        const hn_tensor *t = hn_source_tensor(p->src, i);
+        const size_t front = strlen(a->body);
+        if (t->used || strncmp(t->name, a->body, front) || strstr(t->name, "rotary_emb.")) continue;
+        if (!strncmp(t->name + front, "layers.", 7) || !strncmp(t->name + front, "midlayer.", 9))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
+                           hn_source_path(p->src), t->name, a->layers, a->layers == 1 ? "" : "s");
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
     char name[128];
@@ -213,7 +227,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st && !a->draft_head.no_norm) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, (hn_part){0, 0}, &m->output_norm, err);
     if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
-    return st;
+    return st ? st : check_rest(p, err);
 }
 
 static void borrow(hn_model *m, const hn_model *target) {
