@@ -6,10 +6,12 @@
 
 `make fuzz` merges them, what the kept corpus has and what it finds into tests/data/fuzz/corpus.tar.xz."""
 import base64
+import io
 import json
 import os
 import struct
 import sys
+import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tests", "data")
 
@@ -284,6 +286,71 @@ def checkpoints():
     yield "evil", b"W\x80\x02cos\nsystem\n(X\x09\x00\x00\x00touch rantR."
 
 
+HEAD = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "num_hidden_layers": 1, "rms_norm_eps": 1e-5, "vocab_size": 15, "max_position_embeddings": 64}
+
+
+def head_tensors(eagle3, layer, outputs=0, more=()):
+    """name: (shape, values) of a draft head for the tiny model of the tests, 8 wide, one layer, 15 tokens."""
+    wide = 16 if eagle3 else 8
+    shapes = {"fc.weight": (8, 16), layer + "self_attn.q_proj.weight": (8, wide), layer + "self_attn.k_proj.weight": (4, wide),
+              layer + "self_attn.v_proj.weight": (4, wide), layer + "self_attn.o_proj.weight": (8, 8),
+              layer + "post_attention_layernorm.weight": (8,), layer + "mlp.gate_proj.weight": (8, 8),
+              layer + "mlp.up_proj.weight": (8, 8), layer + "mlp.down_proj.weight": (8, 8)}
+    if eagle3:
+        shapes.update({layer + "input_layernorm.weight": (8,), layer + "hidden_norm.weight": (8,), "norm.weight": (8,),
+                       "lm_head.weight": (outputs, 8)})
+    shapes.update(more)
+    out = {}
+    for i, (name, shape) in enumerate(shapes.items()):
+        n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        out[name] = shape, [((k + i) * 37 % 17 - 8) / 16 if len(shape) > 1 else 1.0 for k in range(n)]
+    if 0 < outputs < 15:
+        out["d2t"] = (outputs,), [i // 2 for i in range(outputs)]
+    return out
+
+
+def head_safetensors(tensors):
+    about, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        raw = struct.pack("<%d%s" % (len(values), "q" if name == "d2t" else "f"), *values)
+        about[name] = {"dtype": "I64" if name == "d2t" else "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    return safetensors(about, 0) + data
+
+
+def head_archive(tensors):
+    """As torch.save: a pickle and a storage a tensor, of half floats."""
+    out, items = io.BytesIO(), b""
+    with zipfile.ZipFile(out, "w") as z:
+        for i, (name, (shape, values)) in enumerate(tensors.items()):
+            whole = name == "d2t"
+            strides = (shape[1], 1) if len(shape) > 1 else (1,)
+            items += pickle_tensor(name, "LongStorage" if whole else "HalfStorage", str(i), len(values), shape, strides)
+            z.writestr(zipfile.ZipInfo("a/data/%d" % i), struct.pack("<%d%s" % (len(values), "q" if whole else "e"), *values))
+        z.writestr(zipfile.ZipInfo("a/data.pkl"), b"\x80\x02}(" + items + b"u.")
+    return out.getvalue()
+
+
+def heads():
+    speculators = {"speculators_model_type": "eagle3", "eagle_aux_hidden_state_layer_ids": [0, 1], "draft_vocab_size": 10,
+                   "norm_before_residual": True, "norm_output": True, "fc_norm": True, "transformer_layer_config": HEAD}
+    norms = {"fc_norm.0.weight": (8,), "fc_norm.1.weight": (8,), "embed_tokens.weight": (15, 8)}
+    one, three = head_tensors(False, "layers.0."), head_tensors(True, "midlayer.", 10)
+    biased = head_tensors(False, "layers.0.", more={"fc.bias": (8,), "embed_tokens.weight": (15, 8)})
+    taps = dict(HEAD, eagle_aux_hidden_state_layer_ids=[0, 1], draft_vocab_size=10)
+    yield "eagle", ["eagle,depth=3", json.dumps(HEAD), "", head_safetensors(one)]
+    yield "eagle-tree", ["eagle,depth=3,weights=q4_0", json.dumps(HEAD), "[[0],[1],[0,0],[0,1],[0,0,0]]", head_safetensors(one)]
+    yield "hass-bin", ["hass,tree=dynamic,topk=2,total=6,depth=3", json.dumps(HEAD), "", head_archive(biased)]
+    yield "eagle3", ["eagle3,tree=dynamic,topk=3,total=7", json.dumps(taps), "", head_safetensors(three)]
+    yield "eagle3-taps", ["eagle3,weights=f32,kv=f32,force=0.5", json.dumps(taps), "", head_safetensors(three)]
+    yield "eagle3-bin", ["eagle3,depth=2", json.dumps(taps), '{"paths":[[0],[0,0],[1]]}', head_archive(three)]
+    yield "speculators", ["eagle3", json.dumps(speculators), "", head_safetensors(head_tensors(True, "layers.0.", 10, norms))]
+    wrapped = {("model." + k if k not in ("lm_head.weight", "d2t") else k): v for k, v in head_tensors(True, "layers.0.", 15).items()}
+    yield "wrapped", ["eagle3,depth=1", json.dumps({"model_type": "eagle", "model": dict(HEAD, draft_vocab_size=15),
+                      "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1]}}), "", head_safetensors(wrapped)]
+
+
 TEMPLATES = {
     "chatml": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m.content + '<|im_end|>' + '\\n' }}"
               "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
@@ -327,6 +394,8 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, data in checkpoints():
         put("pickle", name, data)
+    for name, parts in heads():
+        put("head", name, *parts)
     for name, parts in folders():
         put("folder", name, *parts)
     for name, doc in tokenizer_jsons().items():
