@@ -15,6 +15,7 @@ SHAPES = {  # layers, hidden, ffn, heads, kv heads, head size, vocabulary
     "qwen3-1.7b": (28, 2048, 6144, 16, 8, 128, 151936),
     "qwen3-4b": (36, 2560, 9728, 32, 8, 128, 151936),
     "qwen3-tiny": (4, 256, 512, 4, 2, 64, 4096),
+    "llama3.1-8b": (32, 4096, 14336, 32, 8, 128, 128256),
 }
 T = gguf.GGMLQuantizationType
 # Bytes of a block, weights in it, where its f16 scales lie, and the mean size of a code times its integer scale: what the
@@ -84,7 +85,7 @@ def more_bits(i, layers):
 def kind_of(mix, name, i, layers):
     if mix != "Q4_K_M":
         return mix
-    if name == "token_embd":
+    if name in ("token_embd", "output"):
         return "Q6_K"
     return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits(i, layers) else "Q4_K"
 
@@ -97,15 +98,18 @@ def main():
     a = p.parse_args()
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES[a.shape]
     made = Blocks()
-    w = gguf.GGUFWriter(a.out, "qwen3", use_temp_file=False)
+    family = "qwen3" if a.shape.startswith("qwen3") else "llama"
+    w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
     w.add_name(f"random {a.shape} {a.type}")
     for key, value in (("block_count", layers), ("context_length", 40960), ("embedding_length", hidden),
                        ("feed_forward_length", ffn), ("attention.head_count", heads), ("attention.head_count_kv", kv),
                        ("attention.key_length", dim), ("attention.value_length", dim)):
-        w.add_uint32(f"qwen3.{key}", value)
-    w.add_float32("qwen3.attention.layer_norm_rms_epsilon", 1e-6)
-    w.add_float32("qwen3.rope.freq_base", 1e6)
+        w.add_uint32(f"{family}.{key}", value)
+    w.add_float32(f"{family}.attention.layer_norm_rms_epsilon", 1e-6)
+    w.add_float32(f"{family}.rope.freq_base", 1e6 if family == "qwen3" else 5e5)
     todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
+    if family == "llama":
+        todo.append(("output.weight", "output", vocab, hidden, -1))
     for i in range(layers):
         for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
                                  ("attn_output", hidden, heads * dim), ("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden),
@@ -113,8 +117,9 @@ def main():
             todo.append((f"blk.{i}.{name}.weight", name, rows, cols, i))
     vectors = [("output_norm.weight", hidden)]
     for i in range(layers):
-        vectors += [(f"blk.{i}.attn_norm.weight", hidden), (f"blk.{i}.ffn_norm.weight", hidden),
-                    (f"blk.{i}.attn_q_norm.weight", dim), (f"blk.{i}.attn_k_norm.weight", dim)]
+        vectors += [(f"blk.{i}.attn_norm.weight", hidden), (f"blk.{i}.ffn_norm.weight", hidden)]
+        if family == "qwen3":
+            vectors += [(f"blk.{i}.attn_q_norm.weight", dim), (f"blk.{i}.attn_k_norm.weight", dim)]
     for name, n in vectors:
         w.add_tensor(name, np.ones(n, dtype=np.float32))
     for full, name, rows, cols, i in todo:
