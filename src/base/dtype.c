@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -341,15 +342,20 @@ static void put_half(unsigned char *to, float f) {
     memcpy(to, &h, sizeof h);
 }
 
+/* Of a factor that a half rounds to 0 the codes do not matter, but 1 / d may be too large for a float. */
+static float inverse_of(float d) {
+    return fabsf(d) >= FLT_MIN ? 1 / d : 0;
+}
+
 static void quantise_q8_0(const float *x, unsigned char *to) {
-    const float d = fabsf(largest(x)) / 127, inverse = d != 0 ? 1 / d : 0;
+    const float d = fabsf(largest(x)) / 127, inverse = inverse_of(d);
     put_half(to, d);
     for (int i = 0; i < 32; i++) to[2 + i] = (unsigned char)(int8_t)roundf(x[i] * inverse);
 }
 
 /* The largest value gets the code that has no opposite. */
 static void quantise_q4_0(const float *x, unsigned char *to) {
-    const float d = largest(x) / -8, inverse = d != 0 ? 1 / d : 0;
+    const float d = largest(x) / -8, inverse = inverse_of(d);
     put_half(to, d);
     for (int i = 0; i < 16; i++) {
         const int low = (int)(x[i] * inverse + 8.5f), high = (int)(x[i + 16] * inverse + 8.5f);

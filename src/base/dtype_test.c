@@ -228,12 +228,123 @@ static void test_scalars(void **state) {
     assert_true(w[0] == -1);
 }
 
+/* ---- the other way ------------------------------------------------------------------------------------------------ */
+
+static float spread(int i) { return (float)((i * 37) % 64 - 31) / 16; }
+static float largest_is_negative(int i) { return i == 5 ? -3.0f : (float)(i % 7 - 3) * 0.37f; }
+static float both_ends(int i) { return i == 3 ? 2.5f : i == 20 ? -2.5f : (float)(i % 5 - 2) * 0.6f; }
+static float other_end_first(int i) { return i == 3 || i == 20 ? -both_ends(i) : both_ends(i); }
+static float steps(int i) { return (float)(i - 16) * 0.5f; }
+static float on_halves(int i) { return i ? (float)i - 15.5f : 127; } /* Q8_0: away from 0 */
+
+/* What the Python package gguf, whose results are ggml's, makes of the same numbers. */
+static void test_quantise_as_ggml(void **state) {
+    static const struct {
+        float (*x)(int);
+        unsigned char q8_0[34], q4_0[18];
+    } cases[] = {
+        {spread,
+         {8,  36, 133, 24,  173, 64,  212, 103, 252, 145, 36,  185, 75,  224, 115, 8,   157,
+          48, 196, 87, 236, 127, 20,  169, 60,  208, 99,  248, 141, 32,  181, 71,  220, 111},
+         {0, 180, 207, 55, 157, 4, 123, 226, 72, 191, 38, 157, 243, 106, 209, 72, 174, 21}},
+        {largest_is_negative,
+         {12,  38, 209, 225, 240, 0,   16, 129, 47,  209, 225, 240, 0,   16, 31,  47,  209,
+          225, 240, 0,  16,  31,  47,  209, 225, 240, 0,  16,  31,  47,  209, 225, 240, 0},
+         {0, 54, 117, 134, 151, 168, 185, 80, 107, 117, 134, 151, 168, 185, 90, 107, 117, 134}},
+        {both_ends,
+         {10, 37, 195, 226, 0,  127, 61,  195, 226, 0,  30,  61,  195, 226, 0,  30,  61,
+          195, 226, 0, 30,  61, 129, 226, 0,   30,  61, 195, 226, 0,   30,  61, 195, 226},
+         {0, 181, 172, 138, 104, 64, 244, 172, 138, 104, 70, 196, 172, 138, 104, 70, 196, 172}},
+        {other_end_first,
+         {10, 37, 195, 226, 0,  129, 61,  195, 226, 0,  30,  61,  195, 226, 0,  30,  61,
+          195, 226, 0, 30,  61, 127, 226, 0,   30,  61, 195, 226, 0,   30,  61, 195, 226},
+         {0, 53, 100, 134, 168, 192, 252, 100, 134, 168, 202, 76, 100, 134, 168, 202, 76, 100}},
+        {steps,
+         {8,   44,  129, 137, 145, 153, 161, 169, 177, 185, 192, 200, 208, 216, 224, 232, 240,
+          248, 0,   8,   16,  24,  32,  40,  48,  56,  64,  71,  79,  87,  95,  103, 111, 119},
+         {0, 60, 128, 145, 145, 162, 162, 179, 179, 196, 196, 213, 213, 230, 230, 247, 247, 248}},
+        {on_halves,
+         {0,   60, 127, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254,
+          255, 1,  2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,  16},
+         {240, 203, 128, 137, 137, 137, 137, 137, 137, 137, 120, 120, 120, 120, 120, 120, 120, 120}}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        float x[32];
+        unsigned char have[34];
+        for (int i = 0; i < 32; i++) x[i] = cases[c].x(i);
+        hn_quantise(HN_Q8_0, x, 32, have);
+        assert_memory_equal(have, cases[c].q8_0, 34);
+        hn_quantise(HN_Q4_0, x, 32, have);
+        assert_memory_equal(have, cases[c].q4_0, 18);
+    }
+}
+
+/* The largest number of a block. */
+static double most_of(const float *x) {
+    double most = 0;
+    for (int i = 0; i < 32; i++) most = fmax(most, fabs((double)x[i]));
+    return most;
+}
+
+/* There and back: no further away than half a step of the block, and what a half makes of the step. */
+static void test_round_trip(void **state) {
+    enum { BLOCKS = 500 };
+    static float x[32 * BLOCKS], back[32 * BLOCKS];
+    static unsigned char stored[BLOCKS * 34];
+    uint64_t rng = 3;
+    (void)state;
+    for (int i = 0; i < 32 * BLOCKS; i++)
+        x[i] = (float)(((double)(hn_splitmix(&rng) >> 40) / (1 << 23) - 1) * exp2((double)(i / 32 % 30) - 15));
+    hn_quantise(HN_Q8_0, x, 32 * BLOCKS, stored);
+    hn_dequantise(HN_Q8_0, stored, 32 * BLOCKS, back);
+    for (int i = 0; i < 32 * BLOCKS; i++) {
+        const double most = most_of(x + i / 32 * 32); /* a subnormal half has fewer digits */
+        assert_true(fabs((double)x[i] - (double)back[i]) <= most / 254 + most * 0x1p-11 + 127 * 0x1p-25 + 1e-7 * most);
+    }
+    hn_quantise(HN_Q4_0, x, 32 * BLOCKS, stored);
+    hn_dequantise(HN_Q4_0, stored, 32 * BLOCKS, back);
+    for (int i = 0; i < 32 * BLOCKS; i++) { /* the end of the other sign is a whole step short */
+        const double most = most_of(x + i / 32 * 32);
+        assert_true(fabs((double)x[i] - (double)back[i]) <= most / 8 + most * 0x1p-11 + 8 * 0x1p-25 + 1e-7 * most);
+    }
+    for (int i = 0; i < 32 * BLOCKS; i++) {
+        float f;
+        uint16_t h;
+        hn_quantise(HN_F32, x + i, 1, &f);
+        assert_int_equal(bits(f), bits(x[i]));
+        hn_quantise(HN_BF16, x + i, 1, &h);
+        assert_int_equal(h, hn_f32_to_bf16(x[i]));
+        hn_quantise(HN_F16, x + i, 1, &h);
+        assert_int_equal(h, hn_f32_to_f16(x[i]));
+    }
+}
+
+/* Blocks whose step is 0, or nothing that a half can tell from it, are zeros. */
+static void test_quantise_nothing(void **state) {
+    static const float tiny[] = {0, -0.0f, 1e-45f, -1e-40f, 2e-38f, -3e-9f};
+    (void)state;
+    for (size_t c = 0; c < sizeof tiny / sizeof *tiny; c++) {
+        float x[32], back[32];
+        unsigned char stored[34];
+        for (int i = 0; i < 32; i++) x[i] = i % 3 ? tiny[c] : 0;
+        hn_quantise(HN_Q8_0, x, 32, stored);
+        hn_dequantise(HN_Q8_0, stored, 32, back);
+        for (int i = 0; i < 32; i++) assert_true(back[i] == 0);
+        hn_quantise(HN_Q4_0, x, 32, stored);
+        hn_dequantise(HN_Q4_0, stored, 32, back);
+        for (int i = 0; i < 32; i++) assert_true(back[i] == 0);
+        for (int i = 2; i < 18 && fabsf(tiny[c]) < 1e-37f; i++) assert_int_equal(stored[i], 0x88); /* whose inverse is no float */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f16_all_values), cmocka_unit_test(test_f16_rounding),
         cmocka_unit_test(test_bf16),           cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_blocks),         cmocka_unit_test(test_q4_1_rounds_the_sum),
         cmocka_unit_test(test_scalars),        cmocka_unit_test(test_weights_of_others),
+        cmocka_unit_test(test_quantise_as_ggml), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_quantise_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
