@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_specs_test.c - what a draft head's SPEC asks for: types of its weights and of its cache, trees by name and from files, and
+ * which rules can verify them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+enum { DEPTH = 5, VOCAB = 480, MOST_PATH = 8 };
+#define TARGET "goldens-heads/targets/llama-a"
+#define HEAD "goldens-heads/eagle3-official-d2t/head"
+
+static const hunch_token text[] = {5, 77, 301, 9, 44, 260, 133, 8, 19, 402, 350};
+enum { N_TEXT = sizeof text / sizeof *text };
+
+typedef struct drafted {
+    hunch_draft_result r;
+    float logits[DEPTH][VOCAB];
+} drafted;
+
+static void take_logits(void *user, int level, const float *logits, int vocab) {
+    drafted *d = user;
+    assert_int_equal(vocab, VOCAB);
+    memcpy(d->logits[level], logits, sizeof d->logits[level]);
+}
+
+static hunch_engine *open_with(hunch_model *m, const char *options) {
+    char spec[700];
+    snprintf(spec, sizeof spec, "eagle3:%s,%s", data_path(HEAD), options);
+    return open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+}
+
+/* Logits of a chain, or of the chain beside a tree. To be freed. */
+static drafted *draft_with(hunch_model *m, const char *options) {
+    drafted *d = calloc(1, sizeof *d);
+    hunch_engine *e = open_with(m, options);
+    must(hunch_draft(e, text, N_TEXT, DEPTH, -1, NULL, take_logits, d, &d->r, err));
+    hunch_engine_close(&e);
+    return d;
+}
+
+static void drafted_free(drafted *d) {
+    hunch_free(d->r.node);
+    free(d);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------------- */
+
+/* Of the first draft, which no earlier one changes: how far its logits are from those of weights as they are stored. */
+static double error_of(const drafted *have, const drafted *want) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        assert_int_equal(isfinite(have->logits[0][i]), isfinite(want->logits[0][i]));
+        if (!isfinite(want->logits[0][i])) continue;
+        const double d = (double)have->logits[0][i] - (double)want->logits[0][i];
+        sum += d * d;
+        n++;
+    }
+    assert_int_equal(n, 160);
+    return sqrt(sum / n);
+}
+
+static bool same_bits(const drafted *a, const drafted *b) {
+    return memcmp(a->logits, b->logits, sizeof a->logits) == 0;
+}
+
+static void check_weights(hunch_precision precision, const char *usual) {
+    static const char *const types[] = {"f32", "bf16", "q8_0", "q4_0"};
+    /* logits here spread by 3 or so; a step of the type is 2^-8, 1/127, 1/8 of the largest weight of 32 */
+    static const double most[] = {0, 0.1, 0.15, 1.5};
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, precision);
+    drafted *d[4], *unsaid = draft_with(m, "depth=5");
+    for (int i = 0; i < 4; i++) {
+        char options[40];
+        snprintf(options, sizeof options, "depth=5,weights=%s", types[i]);
+        d[i] = draft_with(m, options);
+        assert_int_equal(d[i]->r.n, DEPTH);
+        assert_int_equal(d[i]->r.root, d[0]->r.root); /* the target's */
+        const double error = error_of(d[i], d[0]);
+        if (!(error <= most[i])) fail_msg("%s: off by %g", types[i], error);
+        if (i > 0 && !(error > 0)) fail_msg("%s: no other weights than f32", types[i]);
+        assert_int_equal(same_bits(d[i], unsaid), !strcmp(types[i], usual));
+    }
+    assert_true(error_of(d[3], d[0]) > error_of(d[2], d[0]));
+    for (int i = 0; i < 4; i++) drafted_free(d[i]);
+    drafted_free(unsaid);
+    hunch_model_close(&m);
+}
+
+static void test_weights(void **state) {
+    (void)state;
+    check_weights(HUNCH_PRECISION_F32, "f32");
+    check_weights(HUNCH_PRECISION_NATIVE, "q8_0");
+}
+
+static void test_cache_types(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_F32);
+    drafted *f32 = draft_with(m, "depth=5,kv=f32"), *bf16 = draft_with(m, "depth=5,kv=bf16"), *f16 = draft_with(m, "depth=5,kv=f16");
+    assert_true(error_of(f16, f32) > 0 && error_of(bf16, f32) > error_of(f16, f32) && error_of(bf16, f32) < 0.2);
+    drafted_free(f32);
+    drafted_free(bf16);
+    drafted_free(f16);
+    hunch_model_close(&m);
+}
+
+/* ---- trees -------------------------------------------------------------------------------------------------------------- */
+
+/* Tokens from the root to a node. */
+static int path_to(const hunch_draft_result *r, int i, hunch_token path[MOST_PATH]) {
+    int n = 0;
+    for (int k = i; k >= 0; k = r->node[k].parent) n++;
+    assert_true(n <= MOST_PATH);
+    for (int k = i, at = n; k >= 0; k = r->node[k].parent) path[--at] = r->node[k].token;
+    return n;
+}
+
+/* How many paths stand in both trees; each has the same probability there, bit for bit, whatever else was computed with it. */
+static int common_paths(const hunch_draft_result *a, const hunch_draft_result *b) {
+    int common = 0;
+    for (int i = 0; i < a->n; i++)
+        for (int k = 0; k < b->n; k++) {
+            hunch_token x[MOST_PATH], y[MOST_PATH];
+            const int n = path_to(a, i, x);
+            if (path_to(b, k, y) != n || memcmp(x, y, (size_t)n * sizeof *x)) continue;
+            assert_true(a->node[i].q == b->node[k].q);
+            common++;
+        }
+    return common;
+}
+
+static void check_common(hunch_model *m, const char *one, const char *other, int least) {
+    drafted *a = draft_with(m, one), *b = draft_with(m, other);
+    assert_true(same_bits(a, b)); /* of the chain */
+    const int n = common_paths(&a->r, &b->r);
+    if (n < least) fail_msg("%s and %s: %d paths in common", one, other, n);
+    drafted_free(a);
+    drafted_free(b);
+}
+
+static void test_trees_agree(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    check_common(m, "depth=5", "tree=eagle_mc_sim_7b_63", 5);
+    check_common(m, "depth=5", "depth=5,tree=dynamic,topk=6,total=63", 3);
+    check_common(m, "tree=eagle_mc_sim_7b_63", "depth=5,tree=dynamic,topk=6,total=63", 10);
+    check_common(m, "depth=5,tree=dynamic,topk=3,total=20", "depth=5,tree=dynamic,topk=16,total=63", 10);
+    hunch_model_close(&m);
+}
+
+/* Of a fixed shape each node's children are its best tokens, in the order of ranks. */
+static void test_shape(void **state) {
+    static const int parent[25] = {-1, -1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6, 7, 12, 12, 12, 20, 20};
+    (void)state;
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    drafted *d = draft_with(m, "tree=eagle_mc_sim_7b_63");
+    assert_true(d->r.is_tree);
+    assert_int_equal(d->r.n, 25);
+    for (int i = 0; i < 25; i++) {
+        assert_int_equal(d->r.node[i].parent, parent[i]);
+        if (i > 0 && parent[i] == parent[i - 1]) assert_true(d->r.node[i].q < d->r.node[i - 1].q);
+        /* beside the chain, whose first node this is */
+        if (parent[i] == -1) assert_true(d->logits[0][d->r.node[0].token] >= d->logits[0][d->r.node[i].token]);
+    }
+    drafted_free(d);
+    hunch_model_close(&m);
+}
+
+static hunch_status open_verified(hunch_model *m, const char *tree, hunch_verify rule, hunch_engine **e, hunch_error *err) {
+    char spec[1200];
+    const char *const drafts[] = {spec};
+    hunch_engine_options o;
+    const char *path = test_path("shape.json");
+    test_file_write(path, tree, strlen(tree));
+    snprintf(spec, sizeof spec, "eagle3:%s,tree=%s", data_path(HEAD), path);
+    hunch_engine_options_defaults(&o);
+    o.drafts = drafts;
+    o.n_drafts = 1;
+    o.verify = rule;
+    o.context = 128;
+    return hunch_engine_open(e, m, &o, err);
+}
+
+/* One path that is not of best tokens has several candidates at a row when they are drawn: it is no chain. */
+static void test_rules(void **state) {
+    static const char *const chain = "[[0], [0, 0], [0, 0, 0]]", *const second = "[[0], [0, 2]]";
+    hunch_engine *e = NULL;
+    hunch_error error = {0};
+    (void)state;
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    must(open_verified(m, chain, HUNCH_VERIFY_BLOCK, &e, err));
+    hunch_engine_close(&e);
+    assert_int_equal(open_verified(m, second, HUNCH_VERIFY_BLOCK, &e, &error), HUNCH_USAGE);
+    assert_non_null(strstr(error.message, "(branches)"));
+    must(open_verified(m, second, HUNCH_VERIFY_TRAVERSAL, &e, err));
+    hunch_request r;
+    answer a = {0};
+    hunch_request_defaults(&r, m);
+    r.prompt = text;
+    r.n_prompt = N_TEXT;
+    r.max_tokens = 60;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.temperature = 1, .top_p = 1, .seed = 3};
+    run_requests(e, &r, 1, false, &a);
+    assert_int_equal(a.n, 60);
+    assert_true(a.drafted > 30);
+    answer_free(&a);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_cache_types),
+                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_shape), cmocka_unit_test(test_rules)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
