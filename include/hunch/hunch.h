@@ -379,6 +379,7 @@ typedef struct hunch_round_report {
     int n_considered, chosen; /* chosen: index, -1 if nothing was considered */
     int rows, accepted;  /* what was verified (root included) and accepted */
     double draft_s, pass_s;
+    double draft_pass_s; /* of draft_s: passes of draft models and heads */
 } hunch_round_report;
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m);
@@ -418,6 +419,7 @@ typedef struct hunch_session_state {
     hunch_verify verify;        /* the rule that verified: greedy, match, ratio, block or traversal */
     double prefill_s, decode_s; /* share of wall time of the rounds that held it */
     double draft_s, verify_s;   /* parts of decode_s */
+    double draft_pass_s;        /* of draft_s: passes of draft models and heads */
 } hunch_session_state;
 void hunch_session_get(const hunch_session *s, hunch_session_state *state);
 

@@ -160,6 +160,7 @@ typedef struct hn_drafter_ops {
     /* Cache rows that hold the committed text: it has to read the rest before it can draft, which `auto` makes part of its
      * price. NULL: has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);
+    double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
     /* Before a text ends or loses its place: what its committed rows still wait for, so that they can be shared. */
     void (*catch_up)(hn_drafter *d, int seq);
     void (*end)(hn_drafter *d, int seq);

@@ -403,6 +403,11 @@ static int model_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
+static double model_pass_s(const hn_drafter *d) {
+    const model_state *st = d->state;
+    return hn_runner_seconds(st->runner);
+}
+
 const hn_drafter_ops hn_drafter_model = {
     .name = "model",
     .path_is_model = true,
@@ -413,6 +418,7 @@ const hn_drafter_ops hn_drafter_model = {
     .propose = model_propose,
     .drop = model_drop,
     .valid_rows = model_valid_rows,
+    .pass_s = model_pass_s,
     .end = model_end,
     .close = model_close,
 };

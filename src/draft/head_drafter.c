@@ -279,6 +279,11 @@ int hn_head_drafter_valid_rows(const hn_drafter *d, int seq) {
     return hn_head_rows(&st->passes, seq);
 }
 
+double hn_head_drafter_pass_s(const hn_drafter *d) {
+    const head_state *st = d->state;
+    return hn_runner_seconds(st->passes.runner);
+}
+
 void hn_head_drafter_catch_up(hn_drafter *d, int seq) {
     head_state *st = d->state;
     hn_head_catch_up(&st->passes, seq);

@@ -41,6 +41,7 @@ hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, h
 hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
 int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
+double hn_head_drafter_pass_s(const hn_drafter *d);
 void hn_head_drafter_catch_up(hn_drafter *d, int seq);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
@@ -49,6 +50,6 @@ bool hn_head_drafter_tree_is_word(const char *tree); /* chain, dynamic or a publ
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
     .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
-    .end = hn_head_drafter_end, .close = hn_head_drafter_close, .path_is_model = true, .reads = "tree",               \
-    .reads_word = hn_head_drafter_tree_is_word
+    .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
+    .path_is_model = true, .reads = "tree", .reads_word = hn_head_drafter_tree_is_word
 #endif

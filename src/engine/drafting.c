@@ -99,18 +99,28 @@ static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
     hn_controller_prune(e->controller, plan, n, by_history);
 }
 
+/* What passes of the drafters' own have taken so far. */
+static double draft_passes(const hunch_engine *e) {
+    double seconds = 0;
+    for (int d = 0; d < e->n_drafters; d++)
+        if (e->drafter[d].ops->pass_s) seconds += e->drafter[d].ops->pass_s(&e->drafter[d]);
+    return seconds;
+}
+
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
-    const double start = hn_now();
+    const double start = hn_now(), before = draft_passes(e);
     for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], HN_MAX_ROWS / n);
     if (e->n_drafters == 0 || s[0]->plain) return;
     if (e->controller)
         draft_controlled(e, s, n);
     else
         draft_everything(e, s, n);
-    const double share = (hn_now() - start) / n;
+    const double share = (hn_now() - start) / n, passes = (draft_passes(e) - before) / n;
     for (int i = 0; i < n; i++) {
         s[i]->draft_s = share;
+        s[i]->draft_pass_s = passes;
         s[i]->stats.draft_s += share;
+        s[i]->stats.draft_pass_s += passes;
         s[i]->stats.decode_s += share;
     }
 }

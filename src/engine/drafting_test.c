@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafting_test.c - the engine pays for every drafter's time: one that is slow and wrong is asked now and then only. The
- * waits are hundreds of passes of the tiny model long, so no clock of a busy machine takes one for the other. */
+/* drafting_test.c - the engine measures every drafter's time and pays for it: one that is slow and wrong is asked now and
+ * then only. The waits are hundreds of passes of the tiny model long, so no clock of a busy machine takes one for the other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@ static const double WAIT = 0.004; /* seconds of a call, as the specs below say *
 
 typedef struct rounds {
     int n, slow; /* all, and those in which the slow drafter was asked */
+    double draft_s, draft_pass_s; /* of all; no round has more of the second */
     int shown;   /* in which it was among what was considered */
     int index;   /* of the slow drafter */
 } rounds;
@@ -23,6 +24,9 @@ static void count_round(void *user, const hunch_round_report *r) {
     rounds *k = user;
     bool shown = false;
     k->n++;
+    k->draft_s += r->draft_s;
+    k->draft_pass_s += r->draft_pass_s;
+    assert_true(r->draft_pass_s >= 0 && r->draft_pass_s <= r->draft_s);
     k->slow += r->draft_s > 0.9 * WAIT / 4; /* at most four sessions share a call's time */
     for (int i = 0; i < r->n_considered; i++) shown |= r->considered[i].drafter == k->index;
     k->shown += shown;
@@ -69,8 +73,19 @@ static void test_slow_and_wrong_for_several(void **state) {
     if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
 }
 
+/* Passes of a draft model are most of its time, and of drafting's; a drafter without passes has none, however long it takes. */
+static void test_passes_of_drafters(void **state) {
+    (void)state;
+    char draft[600];
+    snprintf(draft, sizeof draft, "model:%s,depth=4", data_path("models/stories260K/stories260K.f16.gguf"));
+    const rounds with = run(draft, 0, 2), without = run("forced,accept=1,depth=4,cost_us=500", 0, 2);
+    assert_true(with.draft_pass_s > with.draft_s / 4);
+    assert_true(without.draft_s > 0 && without.draft_pass_s == 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slow_and_wrong_is_left_alone),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes_of_drafters),
+                                       cmocka_unit_test(test_slow_and_wrong_is_left_alone),
                                        cmocka_unit_test(test_slow_and_wrong_for_several)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

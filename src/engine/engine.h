@@ -102,7 +102,7 @@ struct hunch_session {
     int first_committed, n_committed;  /* of its rows */
     bool from_tree;                    /* else of a prompt */
     int16_t committed[HN_TREE_ROWS];   /* rows of the tree */
-    double draft_s;
+    double draft_s, draft_pass_s;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
     /* hunch_draft: depth of the tree, drafts that are taken as accepted (-1: the verifier decides), who sees logits */
     int depth_cap, accept_cap;

@@ -165,6 +165,7 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
                             .rows = s->tree.n_rows,
                             .accepted = accepted,
                             .draft_s = s->draft_s,
+                            .draft_pass_s = s->draft_pass_s,
                             .pass_s = pass_s};
     if (!s->on_round) return;
     if (r.controlled)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "model/pass_private.h"
 
@@ -316,8 +317,8 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
     return hn_pass_run_more(r, rows, n, cache_seq, n_seqs, &nothing, err);
 }
 
-hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_more *more, hunch_error *err) {
+static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                             const hn_pass_more *more, hunch_error *err) {
     /* of matrices in a file: before, since what was cut off cannot be read, and behind, since what was written meanwhile
      * is not the model */
     const hn_source *files = r->m->files;
@@ -333,6 +334,18 @@ hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int
     r->host_best = o->view(o, r->best.id);
     r->host_value = o->view(o, r->best.value);
     return HUNCH_OK;
+}
+
+hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_more *more, hunch_error *err) {
+    const double start = hn_now();
+    const hunch_status st = run_rows(r, rows, n, cache_seq, n_seqs, more, err);
+    r->seconds += hn_now() - start;
+    return st;
+}
+
+double hn_runner_seconds(const hn_runner *r) {
+    return r->seconds;
 }
 
 static void store_states(void *arg, int rank, int ranks) {

@@ -65,6 +65,9 @@ typedef struct hn_pass_more {
 hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err);
 
+/* What this runner's passes have taken so far. */
+double hn_runner_seconds(const hn_runner *r);
+
 /* What the runner of a draft head has beside. */
 typedef struct hn_head_stores {
     int features; /* rows of the target's states */

@@ -47,6 +47,7 @@ struct hn_runner {
     int n_kept;  /* of this pass: outputs that are kept */
     const hn_buf *states; /* while they are stored: where from */
     int ld_states, n_stored;
+    double seconds; /* of all passes */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
     const float *host_logits, *host_features, *host_value;

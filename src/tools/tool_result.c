@@ -105,11 +105,12 @@ static json_t *counts_json(const uint64_t *count, int n) {
 }
 
 static json_t *timing_json(const tool_result *r, const hunch_session_state *st) {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
                      tool_json_real(st->prefill_s), "decode_s", tool_json_real(st->decode_s), "prefill_tok_s",
                      tool_json_real(prefill_speed(st)), "decode_tok_s",
                      tool_json_real(per_second((double)st->n_tokens - 1, st->decode_s)), "draft_s",
-                     tool_json_real(st->draft_s), "verify_s", tool_json_real(st->verify_s));
+                     tool_json_real(st->draft_s), "draft_pass_s", tool_json_real(st->draft_pass_s), "verify_s",
+                     tool_json_real(st->verify_s));
 }
 
 json_t *tool_lossy_json(const hunch_lossy *lossy) {

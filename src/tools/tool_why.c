@@ -40,10 +40,11 @@ static json_t *round_json(const hunch_round_report *r) {
     json_t *list = json_array();
     for (int i = 0; i < r->n_considered; i++)
         json_array_append_new(list, choice_json(&r->considered[i]));
-    return json_pack("{s:I,s:i,s:b,s:o,s:o,s:i,s:i,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
+    return json_pack("{s:I,s:i,s:b,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
                      "controlled", (int)r->controlled, "considered", list, "chosen",
                      r->chosen < 0 ? json_null() : json_integer(r->chosen), "rows", r->rows, "accepted", r->accepted,
-                     "draft_ms", tool_json_real(r->draft_s * 1e3), "pass_ms", tool_json_real(r->pass_s * 1e3));
+                     "draft_ms", tool_json_real(r->draft_s * 1e3), "draft_pass_ms",
+                     tool_json_real(r->draft_pass_s * 1e3), "pass_ms", tool_json_real(r->pass_s * 1e3));
 }
 
 json_t *tool_why_json(const tool_why *w) {
