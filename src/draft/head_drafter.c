@@ -329,12 +329,10 @@ static bool force_tokens(head_state *st, head_seq *s, const hn_propose *p, int d
 /* The tokens of a row of the last pass that follow the request's own noise, or the best ones; p: softmax at temperature 1. */
 static int choose_tokens(round_ctx *c, const hn_propose *p, int pass_row, const hn_history *h, int n, int32_t *token, float *prob) {
     head_state *st = c->st;
-    const hn_lanes *lanes = p->sampler->lanes;
-    const int outputs = st->passes.model.arch.vocab;
-    const float *value, *own = hn_pass_logits(st->passes.runner, pass_row);
+    const float *value;
     const int32_t *best = hn_pass_best(st->passes.runner, pass_row, &value);
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
-    const double sum = lanes->weigh(own, outputs, value[0], 1);
+    const double sum = hn_head_sum(&st->passes, pass_row);
     int m = 0;
     if (st->dynamic || hn_sampler_takes_best(p->sampler)) {
         for (; m < n && m < st->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
