@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What drafting with a head costs beside what it must: `hunch run --why` of heads that are forced to be right (force=A), in turns.
+
+    bench/heads.py -m TARGET.gguf --head eagle:FOLDER [--head eagle3:FOLDER]... [--hunch build/hunch] [--turns 5]
+                   [--depth 7] [--accept 0.8] [--tree mc_sim_7b_63] [-n 200] [--threads N] [--json]
+
+Each turn runs every head in every way once, and measures how fast memory is read. A line a head, medians of the turns:
+
+  step      ms of a level of a chain, choosing its token included; of K levels behind a round that accepted nothing, a K-th
+  limit     ms to read what a step reads of the head, its output matrix included, at the turn's read bandwidth for a piece of
+            about that size (`hunch bench --machine`); of the limit: limit / step
+  feed      what a round that accepted all K drafts takes longer to draft than one that accepted none: the rows of tokens that
+            were accepted; % of the round
+  own 8     what is neither a pass of the target nor one of the head, in a round of a chain (K + 1 rows): choosing tokens,
+            the tree, verification, commit, keeping features; % of the round
+  own tree  the same in a round of --tree, and of EAGLE-2's tree (dynamic)
+  tau       tokens a round of the chain with force=A; tok/s: what it made, and tau / (pass + K steps), both of the same run's passes
+  plain     tok/s without drafts
+  8 texts   ms of a level of eight texts' chains together, in one pass
+
+Heads and targets of true shape: tools/random_head.py, tools/random_model.py. Standard library only."""
+import argparse
+import glob
+import json
+import math
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKED = 34 / 32  # bytes of a weight of q8_0, as which heads are packed by default
+CONTEXT = 2048
+
+
+def hunch(o, *arguments):
+    done = subprocess.run([o.hunch, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit("heads.py: %s: %s" % (" ".join(arguments), done.stderr.strip()))
+    return done.stdout
+
+
+# ---- what a step reads
+
+def shapes(folder):
+    """Names and shapes of the tensors of a folder's .safetensors files."""
+    out = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        with open(path, "rb") as f:
+            header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        out.update({k: v["shape"] for k, v in header.items() if k != "__metadata__"})
+    return out
+
+
+def bytes_read(spec, target):
+    """Of every step, and of the fc that EAGLE-3 reads in a round's first one only."""
+    kind, folder = spec.split(":", 1)
+    head = {k: s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items() if len(s) == 2 and "embed_tokens" not in k}
+    if not head:
+        sys.exit("heads.py: %s: expected a folder with .safetensors files" % folder)
+    step = sum(head.values())
+    if not any(k.endswith("lm_head.weight") for k in head):
+        sizes = {t["name"]: t["bytes"] for t in target["tensors"]}
+        step += sizes.get("output.weight", sizes["token_embd.weight"])
+    once = sum(v for k, v in head.items() if k.endswith("fc.weight")) if kind == "eagle3" else 0
+    return step - once, once
+
+
+class Memory:
+    """GB/s by the size of what is read, of a turn."""
+
+    def __init__(self, o):
+        m = json.loads(hunch(o, "bench", "--machine", "--quick", "--json", *o.threads))
+        self.cpu = "%s, %d threads, %s" % (m["cpu"], m["threads"], m["isa"])
+        self.read = sorted((r["bytes"], r["gb_s"]) for r in m["read"] if r["threads"] == m["threads"] and r["page_bytes"] > 4096)
+
+    def ms(self, size):
+        return size / min(self.read, key=lambda r: abs(math.log(r[0] / size)))[1] / 1e6
+
+
+# ---- rounds
+
+class Rounds:
+    """The rounds of a text but the first two, which read the prompt, and the last two, which are cut short. ms."""
+
+    def __init__(self, answer):
+        t, every = answer["timing"], answer["why"]
+        self.mid = every[2:-2]
+        if not self.mid:
+            sys.exit("heads.py: too few rounds: expected a larger -n")
+        self.rest = (t["decode_s"] * 1e3 - sum(r["draft_ms"] + r["pass_ms"] for r in every)) / len(every)
+        self.draft, self.target = self.median("draft_ms"), self.median("pass_ms")
+        self.whole = self.draft + self.target + self.rest
+        self.own = statistics.median(r["draft_ms"] - r["draft_pass_ms"] for r in self.mid) + self.rest
+        self.tau = statistics.mean(r["accepted"] + 1 for r in self.mid)
+
+    def median(self, key):
+        return statistics.median(r[key] for r in self.mid)
+
+    def mean(self, key):
+        return statistics.mean(r[key] for r in self.mid)
+
+
+def run(o, draft, tokens):
+    return Rounds(json.loads(hunch(o, "run", "-m", o.model, "--tokens", o.prompt, "--ignore-eos", "-n", str(tokens), "--temperature",
+                                   "0", "--context", str(CONTEXT), "--draft", draft, "--json", "--why", *o.threads)))
+
+
+def run_eight(o, draft, tokens):
+    lines = hunch(o, "run", "-m", o.model, "-f", o.prompts, "--json-lines", "--parallel", "8", "--ignore-eos", "-n", str(tokens),
+                  "--temperature", "0", "--context", str(CONTEXT), "--draft", draft, "--why", *o.threads).splitlines()
+    return Rounds(json.loads(lines[0]))
+
+
+def measure(o, spec, memory, reads):
+    """A turn of one head."""
+    k, few = o.depth, 24
+    none, every = (run(o, "%s,depth=%d,force=%d" % (spec, k, a), few if a == 0 else o.n) for a in (0, 1))
+    some = run(o, "%s,depth=%d,force=%g" % (spec, k, o.accept), o.n)
+    tree = run(o, "%s,tree=%s,force=1" % (spec, o.tree), o.n)
+    dynamic = run(o, "%s,tree=dynamic,depth=%d,force=1" % (spec, k), o.n)
+    eight = run_eight(o, "%s,depth=%d,force=1" % (spec, k), 8 * few)
+    limit = memory.ms(reads[0]) + memory.ms(reads[1]) / k
+    made = some.tau / (some.mean("draft_ms") + some.mean("pass_ms") + some.rest) * 1e3
+    return {"step_ms": none.draft / k, "limit_ms": limit, "of_limit": limit / (none.draft / k),
+            "feed": (every.draft - none.draft) / every.whole, "own_8": every.own / every.whole,
+            "own_tree": tree.own / tree.whole, "tree_rows": tree.mid[0]["rows"], "own_dynamic": dynamic.own / dynamic.whole,
+            "dynamic_rows": dynamic.mid[0]["rows"], "tau": some.tau, "tok_s": made,
+            "predicted_tok_s": some.tau / (some.mean("pass_ms") + none.mean("draft_ms")) * 1e3, "eight_ms": eight.draft * 8 / k}
+
+
+def row(name, m, plain):
+    return "%-28s %7.3f %7.3f %5.2f | %5.2f %5.2f | %5.2f (%d) %5.2f (%d) | %5.2f %8.2f %8.2f %6.3f | %8.2f | %7.3f" % (
+        name, m["step_ms"], m["limit_ms"], m["of_limit"], m["feed"] * 100, m["own_8"] * 100, m["own_tree"] * 100, m["tree_rows"],
+        m["own_dynamic"] * 100, m["dynamic_rows"], m["tau"], m["tok_s"], m["predicted_tok_s"], m["of_predicted"], plain, m["eight_ms"])
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("-m", "--model", required=True)
+    p.add_argument("--head", action="append", required=True)
+    p.add_argument("--hunch", default=os.path.join(os.path.dirname(HERE), "build", "hunch"))
+    p.add_argument("--turns", type=int, default=5)
+    p.add_argument("--depth", type=int, default=7)
+    p.add_argument("--accept", type=float, default=0.8)
+    p.add_argument("--tree", default="mc_sim_7b_63")
+    p.add_argument("-n", type=int, default=200)
+    p.add_argument("--threads", type=int)
+    p.add_argument("--json", action="store_true")
+    o = p.parse_args()
+    o.threads = ["--threads", str(o.threads)] if o.threads else []
+    return o
+
+
+def write_prompts(o, folder, vocab):
+    o.prompt, o.prompts = os.path.join(folder, "prompt.json"), os.path.join(folder, "prompts.jsonl")
+    texts = [[(i * 7919 * (k + 1) + 31 * k + 1) % vocab for i in range(64)] for k in range(8)]
+    with open(o.prompt, "w", encoding="utf-8") as f:
+        json.dump(texts[0], f)
+    with open(o.prompts, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps({"id": str(k), "tokens": t}) + "\n" for k, t in enumerate(texts))
+
+
+def main():
+    o = options()
+    target = json.loads(hunch(o, "inspect", o.model, "--json"))
+    reads = {spec: bytes_read(spec, target) for spec in o.head}
+    turns, plain = {spec: [] for spec in o.head}, []
+    with tempfile.TemporaryDirectory() as folder:
+        write_prompts(o, folder, target["model"]["vocab"])
+        for _ in range(o.turns):
+            memory = Memory(o)
+            plain.append(1e3 / run(o, "none", 40).whole)
+            for spec in o.head:
+                turns[spec].append(measure(o, spec, memory, reads[spec]))
+    middle = {}
+    for spec, all_turns in turns.items():
+        for t in all_turns:
+            t["of_predicted"] = t["tok_s"] / t["predicted_tok_s"]
+        middle[spec] = {key: statistics.median(t[key] for t in all_turns) for key in all_turns[0]}
+    speed = statistics.median(plain)
+    if o.json:
+        print(json.dumps({"model": o.model, "cpu": memory.cpu, "depth": o.depth, "accept": o.accept, "plain_tok_s": plain,
+                          "read_bytes": reads, "turns": turns, "median": middle}))
+        return
+    print("%s\n%s, depth %d, force=%g, %d turns" % (memory.cpu, os.path.basename(o.model), o.depth, o.accept, o.turns))
+    print("head                         step ms   limit of it | feed%  own8% | own tree% dynamic%    |   tau    tok/s predicted"
+          "  ratio |    plain | 8 texts")
+    for spec in o.head:
+        print(row(spec.split(":")[0] + " " + os.path.basename(spec.split(":", 1)[1].rstrip("/")), middle[spec], speed))
+
+
+if __name__ == "__main__":
+    main()
