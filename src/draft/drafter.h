@@ -161,7 +161,8 @@ typedef struct hn_drafter_ops {
      * price. NULL: has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);
     double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
-    /* Before a text ends or loses its place: what its committed rows still wait for, so that they can be shared. */
+    /* Before a text ends or loses its place, and before another takes rows that it shares: what its committed rows still wait
+     * for, so that they can be shared. */
     void (*catch_up)(hn_drafter *d, int seq);
     void (*end)(hn_drafter *d, int seq);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */

@@ -235,7 +235,7 @@ static void drain(hn_head_passes *h) {
 void hn_head_catch_up(hn_head_passes *h, int seq) {
     batch b;
     b.n_rows = b.n_seqs = 0;
-    while (!batch_add(h, &b, seq, 0, -1)) batch_run(h, &b, NULL, NULL, NULL);
+    while (!batch_add(h, &b, seq, 1, -1)) batch_run(h, &b, NULL, NULL, NULL);
     batch_run(h, &b, NULL, NULL, NULL);
 }
 

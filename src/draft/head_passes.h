@@ -11,7 +11,7 @@
  *            of true features  | the store             | forgotten when the round is over
  *
  * feed stores the features of committed rows; they are evaluated with the next round's first level, or when the store is full,
- * or when the text ends. So each committed token is evaluated once, from the target's feature, never from a
+ * or when the text ends or another begins with them. So each committed token is evaluated once, from the target's feature, never from a
  * prediction, and a head that nobody asks costs next to nothing.
  */
 #ifndef HN_HEAD_PASSES_H
@@ -75,7 +75,7 @@ void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too *
 void hn_head_begin(hn_head_passes *h, const hn_begin *b);
 void hn_head_end(hn_head_passes *h, int seq);
 hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
-/* Evaluates all that waits of a sequence. */
+/* Evaluates what waits of a sequence, but its newest row: what may be shared, and no more, since that one's logits may be wanted. */
 void hn_head_catch_up(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 

@@ -52,31 +52,6 @@ static bool may_restore(const hunch_session *s) {
     return s->engine->reuse && !s->plain;
 }
 
-hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
-    hunch_engine *e = s->engine;
-    hunch_status st = HUNCH_OK;
-    s->id = id;
-    hn_cache_seq_begin(e->cache, id);
-    if (may_restore(s)) {
-        /* the row that decides the first token must be computed */
-        const size_t most = s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt - 1;
-        const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text, (int)most);
-        const size_t prompt = rows < s->n_prompt ? rows : s->n_prompt;
-        s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
-        if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
-    }
-    if (!s->plain) st = begin_drafters(s, err);
-    if (st) {
-        hn_cache_seq_end(e->cache, id);
-        s->id = -1;
-        return st;
-    }
-    if (e->controller && !s->plain) hn_controller_begin(e->controller, id);
-    if (id < e->parallel) e->session[id] = s;
-    s->admission = ++e->admissions;
-    return HUNCH_OK;
-}
-
 void hn_session_publish(hunch_session *s) {
     hunch_engine *e = s->engine;
     int valid[HN_MAX_OWNERS] = {0};
@@ -96,6 +71,50 @@ static void catch_up(hunch_session *s) {
     if (!may_restore(s) || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], s->id);
+}
+
+static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t most) {
+    size_t n = 0;
+    while (n < most && a->text[n] == b->text[n]) n++;
+    return n;
+}
+
+/* The same for texts that begin as this one, which is about to look for its rows. */
+static void catch_up_alike(const hunch_session *s) {
+    hunch_engine *e = s->engine;
+    const size_t page = (size_t)hn_cache_step(e->cache);
+    for (int i = 0; i < e->parallel; i++) {
+        hunch_session *p = e->session[i];
+        if (!p || s->n_text < page || p->n_text < page || same_tokens(s, p, page) < page) continue;
+        catch_up(p);
+        hn_session_publish(p);
+    }
+}
+
+hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    hunch_status st = HUNCH_OK;
+    s->id = id;
+    hn_cache_seq_begin(e->cache, id);
+    if (may_restore(s)) {
+        catch_up_alike(s);
+        /* the row that decides the first token must be computed */
+        const size_t most = s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt - 1;
+        const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text, (int)most);
+        const size_t prompt = rows < s->n_prompt ? rows : s->n_prompt;
+        s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
+        if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
+    }
+    if (!s->plain) st = begin_drafters(s, err);
+    if (st) {
+        hn_cache_seq_end(e->cache, id);
+        s->id = -1;
+        return st;
+    }
+    if (e->controller && !s->plain) hn_controller_begin(e->controller, id);
+    if (id < e->parallel) e->session[id] = s;
+    s->admission = ++e->admissions;
+    return HUNCH_OK;
 }
 
 void hn_session_release(hunch_session *s) {
@@ -134,9 +153,8 @@ static bool prefix_is_coming(const hunch_engine *e, const hunch_session *s) {
         const hunch_session *p = e->session[i];
         if (!p) continue;
         const size_t done = (size_t)hn_cache_committed(e->cache, i, 0), goal = hn_prefill_rows(p);
-        size_t same = 0, most = s->n_text - 1 < goal ? s->n_text - 1 : goal;
         if (done >= goal) continue;
-        while (same < most && s->text[same] == p->text[same]) same++;
+        const size_t same = same_tokens(s, p, s->n_text - 1 < goal ? s->n_text - 1 : goal);
         if (same / page * page > done / page * page) return true;
     }
     return false;
