@@ -7,6 +7,7 @@
  * README's promises are a matter of promises_test.c.
  */
 #include "command.h"
+#include "random_head.h"
 #include "text_for_tests.h"
 
 #include <ctype.h>
@@ -342,6 +343,7 @@ static bool shown_drafts(const char *file, const char *shown) {
 static void test_commands(void **state) {
     (void)state;
     text_write("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
+    head_write_form(&STORIES_EAGLE3, path_of("HEAD"));
     text_write("notes.txt", "Once upon a time there was a little girl.\n");
     int wrong = 0, ran = 0;
     for (int i = 0; i < n_text_files; i++) {
@@ -408,6 +410,7 @@ static void test_c(void **state) {
             at += 6;
             end = strstr(at, "\n```");
             assert_non_null(end);
+            if (memmem(at, (size_t)(end - at), "#include \"draft/", 16)) continue; /* a part of hunch: own_head_test.c */
             wrong += !block_compiles(text_file[i], at, (size_t)(end + 1 - at));
         }
         free(text);

@@ -41,6 +41,7 @@ static void assert_head_refused(const random_head *h, form f, const char *says) 
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[f], path_of("head"), ""), says);
 }
 
+/* README: "A draft head that is damaged, lies or was made for another model is refused with one line that says why." */
 static void test_config(void **state) {
     (void)state;
     static const struct {

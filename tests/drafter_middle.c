@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_middle.c - a head of one's own: it reads one layer of the target, and its layer reads the norm of what it is given.
+ *
+ *   middle:PATH, options: head_drafter.h
+ *
+ * A row of token x[i+1] reads the state that enters layer "reads_layer" of the target at position i, a[i]:
+ *
+ *   u = fc(E[x[i+1]] | a[i])
+ *   r = u + attention(norm(u))
+ *   out = r + swiglu(norm(r))              the next row's a where x[i+2] is a draft
+ *   logits = the target's output matrix norm(out)
+ *
+ * Files: fc.weight [H, 2H], layers.0.* as Llama's, norm.weight; config.json is Llama's with "reads_layer".
+ */
+#include "draft/head_drafter.h"
+
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names HN_UNUSED, hn_spec *spec HN_UNUSED,
+                             const hn_target_info *target HN_UNUSED, hn_head_taps *taps, hunch_error *err) {
+    uint64_t layer = 0;
+    bool found = false;
+    hunch_status st = hn_source_u64(src, "reads_layer", &layer, &found, err);
+    if (st) return st;
+    if (!found || layer > 256)
+        return hn_fail(err, HUNCH_REFUSED, "%s: reads_layer: expected a layer of 0 to 256", hn_source_path(src));
+    *taps = (hn_head_taps){1, {(int)layer}};
+    a->draft_head.features = 1;
+    a->draft_head.feature_width = a->hidden;
+    a->draft_head.joint = true; /* embedding and feature together go through fc */
+    a->layer[0].input = HN_INPUT_NORMED;
+    return HUNCH_OK;
+}
+
+static hunch_status middle_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+}
+
+const hn_drafter_ops hn_drafter_middle = {.name = "middle", .open = middle_open, HN_HEAD_DRAFTER_OPS};
