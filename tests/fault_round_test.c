@@ -11,17 +11,21 @@
 
 #include "engine/engine.h"
 #include "faults.h"
+#include "random_head.h"
 
 enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 60 };
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600];
+static char self_draft[600], tree_head[600], two_heads[1300];
 
 static int setup(void **state) {
     faults_setup(state);
     model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=3", data_path("models/stories260K/stories260K.f16.gguf"));
+    snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
+    snprintf(two_heads, sizeof two_heads, "eagle:%s,depth=3+eagle3:%s,tree=dynamic,topk=2,total=6,depth=3",
+             head_write_form(&STORIES_EAGLE, test_path("one")), test_path("three"));
     return 0;
 }
 
@@ -190,6 +194,13 @@ static void test_model(void **state) {
     check(&(scene){.name = "model, few pages", .draft = self_draft, .parallel = 3, .pool_rows = CONTEXT + 32, .sampling = greedy});
 }
 
+static void test_heads(void **state) {
+    (void)state;
+    check(&(scene){.name = "heads", .draft = two_heads, .parallel = 2, .sampling = greedy});
+    check(&(scene){.name = "heads, few pages", .draft = two_heads, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
+    check(&(scene){.name = "head, traversal", .draft = tree_head, .verify = HUNCH_VERIFY_TRAVERSAL, .parallel = 2, .sampling = warm});
+}
+
 static void test_forced(void **state) {
     (void)state;
     check(&(scene){.name = "forced", .draft = "forced,accept=0.7,depth=4,tree=random,seed=3", .parallel = 2, .sampling = greedy});
@@ -254,13 +265,15 @@ static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *e
 static void test_look(void **state) {
     (void)state;
     faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
+    faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
+    faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     faults_break_both("look, forced", look_life, "forced,accept=1,depth=4", HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
     faults_break_both("look, model: reads", look_life, self_draft, HN_FAULT_READ, HUNCH_FAILED, 60, 2);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),  cmocka_unit_test(test_lookup),
-                                       cmocka_unit_test(test_model),  cmocka_unit_test(test_forced),
+                                       cmocka_unit_test(test_model),  cmocka_unit_test(test_forced),  cmocka_unit_test(test_heads),
                                        cmocka_unit_test(test_auto),   cmocka_unit_test(test_sampling),
                                        cmocka_unit_test(test_rules),  cmocka_unit_test(test_look)};
     return cmocka_run_group_tests(tests, setup, teardown);
