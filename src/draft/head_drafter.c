@@ -332,7 +332,7 @@ static int choose_tokens(round_ctx *c, const hn_propose *p, int pass_row, const 
     const float *value;
     const int32_t *best = hn_pass_best(st->passes.runner, pass_row, &value);
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
-    const double sum = hn_head_sum(&st->passes, pass_row);
+    const double sum = hn_pass_sum(st->passes.runner, pass_row);
     int m = 0;
     if (st->dynamic || hn_sampler_takes_best(p->sampler)) {
         for (; m < n && m < st->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {

@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/threads.h"
 #include "model/kv_groups.h"
 
-enum { PLACES_A_SEQ = 8, NO_FEATURE = 0, SUM_BLOCK = 4096 };
+enum { PLACES_A_SEQ = 8, NO_FEATURE = 0 };
 
 /* ---- open and close --------------------------------------------------------------------------------------------------- */
 
@@ -33,10 +32,7 @@ static hunch_status create_lists(hn_head_passes *h, hunch_error *err) {
     h->lists = hn_zalloc(2 * n * room, sizeof *h->lists);
     h->free_place = hn_zalloc(room, sizeof *h->free_place);
     if (h->ids || h->model.arch.vocab != h->vocab) h->logits = hn_zalloc((size_t)h->vocab, sizeof *h->logits);
-    h->n_blocks = (h->model.arch.vocab + SUM_BLOCK - 1) / SUM_BLOCK;
-    h->sum = hn_zalloc(HN_MAX_ROWS * (size_t)h->n_blocks, sizeof *h->sum);
-    h->lanes = hn_lanes_for(h->model.ops.isa);
-    if (!h->seq || !h->lists || !h->free_place || !h->sum || (h->ids && !h->logits))
+    if (!h->seq || !h->lists || !h->free_place || (h->ids && !h->logits))
         return hn_fail_memory(err, "the tables of a draft head", 2 * n * room * sizeof *h->lists);
     for (size_t i = 0; i < n; i++) {
         h->seq[i].token = h->lists + 2 * i * room;
@@ -85,7 +81,6 @@ void hn_head_passes_close(hn_head_passes *h) {
     hn_free(h->logits);
     hn_free(h->free_place);
     hn_free(h->lists);
-    hn_free(h->sum);
     hn_free(h->seq);
     memset(h, 0, sizeof *h);
 }
@@ -186,20 +181,11 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int leave, int node)
     return n == missing;
 }
 
-/* Runs rows, and notes which of them have logits. */
-static bool pass_run(hn_head_passes *h, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_more *more) {
-    h->n_asked = 0;
-    h->summed = false;
-    for (int i = 0; i < n; i++)
-        if (rows[i].logits != HN_LOGITS_NONE) h->asked[h->n_asked++] = (int16_t)i;
-    return !hn_pass_run_more(h->runner, rows, n, cache_seq, n_seqs, more, NULL);
-}
-
 /* Evaluates and keeps the rows. */
 static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
     const hn_pass_more more = {.feature = b->feature, .output = b->output};
     if (b->n_rows == 0) return true;
-    const bool ran = pass_run(h, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more);
+    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
     for (int i = 0, row = -1; i < b->n_seqs; i++) {
         hn_head_seq *s = &h->seq[b->cache_seq[i]];
         row += b->rows[i];
@@ -305,7 +291,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                                   .logits = HN_LOGITS_ALL};
     }
     const hn_pass_more more = {kept, feature, output, true};
-    if (!pass_run(h, row, last - first, cache_seq, n_seqs, &more)) return; /* no pages: no more levels */
+    if (hn_pass_run_more(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         s->kept_parent[s->n_kept] = (int16_t)node[i].kept;
@@ -320,31 +306,6 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
     h->n_outputs = 0;
     for (int first = 0; first < n; first += HN_MAX_ROWS)
         level_pass(h, node, first, n - first < HN_MAX_ROWS ? n : first + HN_MAX_ROWS, take, ctx);
-}
-
-/* ---- what is read of a pass ------------------------------------------------------------------------------------------ */
-
-/* Blocks are shared as strips of the output matrix were, so that a core finds most logits where it left them. */
-static void sum_blocks(void *arg, int rank, int ranks HN_UNUSED) {
-    hn_head_passes *h = arg;
-    hn_claim claim = hn_claim_begin(h->model.ops.pool, rank, h->n_blocks * h->n_asked);
-    for (int i; (i = hn_claim_next(&claim)) >= 0;) {
-        const int row = h->asked[i % h->n_asked], block = i / h->n_asked, first = block * SUM_BLOCK;
-        const int left = h->model.arch.vocab - first, n = left < SUM_BLOCK ? left : SUM_BLOCK;
-        const float *best;
-        hn_pass_best(h->runner, row, &best);
-        if (best[0] > -INFINITY)
-            h->sum[row * h->n_blocks + block] = h->lanes->weigh(hn_pass_logits(h->runner, row) + first, n, best[0], 1);
-    }
-}
-
-/* All workers add up all rows' at the first call, block by block: the order of a sum depends on nothing. */
-double hn_head_sum(hn_head_passes *h, int pass_row) {
-    double sum = 0;
-    if (!h->summed) hn_pool_run(h->model.ops.pool, sum_blocks, h);
-    h->summed = true;
-    for (int i = 0; i < h->n_blocks; i++) sum += h->sum[pass_row * h->n_blocks + i];
-    return sum;
 }
 
 const float *hn_head_logits(hn_head_passes *h, int pass_row) {

@@ -46,12 +46,6 @@ typedef struct hn_head_passes {
     int32_t *free_place;
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
-    int n_asked;               /* rows of the last pass that have logits */
-    int16_t asked[HN_MAX_ROWS];
-    bool summed;               /* their weights are added up: */
-    double *sum;               /* [HN_MAX_ROWS][n_blocks] of each row and block of outputs */
-    int n_blocks;
-    const hn_lanes *lanes;
     hn_head_seq *seq;
     int32_t *lists;     /* what their lists point into */
 } hn_head_passes;
@@ -87,9 +81,6 @@ typedef void (*hn_head_take)(void *ctx, int node, int pass_row);
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
 /* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
-
-/* Of a row's outputs the sum of e^(logit - the best one's). The best is a number. */
-double hn_head_sum(hn_head_passes *h, int pass_row);
 
 /* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
 const float *hn_head_logits(hn_head_passes *h, int pass_row);

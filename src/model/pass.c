@@ -108,6 +108,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
                        .value = take_floats(&total, r->best.k),
                        .map = m->head.ids,
                        .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, r->best.k))};
+    r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(a->vocab) : 0);
     r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
     r->image_buf = take(&total, sizeof(hn_row_image));
     for (int g = 0; g < r->n_groups; g++)
@@ -126,6 +127,7 @@ static void bind(hn_runner *r) {
                      &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
                      &l->token,   &r->store,      &r->outputs};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
+    if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
     hn_rows *rows = &r->rows[0];
     const struct {
         hn_buf *b;
@@ -333,6 +335,7 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     r->host_features = o->view(o, r->features);
     r->host_best = o->view(o, r->best.id);
     r->host_value = o->view(o, r->best.value);
+    r->host_sums = r->best.sums.mem ? o->view(o, r->best.sums) : NULL;
     return HUNCH_OK;
 }
 
@@ -385,6 +388,14 @@ const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
     const int at = r->out_of_row[row] * r->best.k;
     *values = r->host_value + at;
     return r->host_best + at;
+}
+
+double hn_pass_sum(const hn_runner *r, int row) {
+    const int parts = hn_sum_parts(r->m->arch.vocab);
+    double sum = 0;
+    assert(r->host_sums && r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_full);
+    for (int i = 0; i < parts; i++) sum += (double)r->host_sums[r->out_of_row[row] * parts + i];
+    return sum > 1 ? sum : 1; /* also where the best is infinite */
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {

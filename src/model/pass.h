@@ -85,6 +85,8 @@ int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: 
 /* The best outputs of a row, value descending, ties to the lower id: ids (of a reduced vocabulary the target's) and values,
  * [stores.best] of a head's runner, else one. Rows with fewer numbers end in -1. */
 const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
+/* Of a head's runner: over all of a row's logits the sum of e^(logit - the best one); the row has asked for all. */
+double hn_pass_sum(const hn_runner *r, int row);
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
 /* Where features lie for those who read them on the device: of a part of those that the runner exports, one buffer each, f32
  * [rows][*ld], the boundaries in rising order, then post-norm. Returns how many; row i of the pass is row

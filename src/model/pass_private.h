@@ -50,7 +50,7 @@ struct hn_runner {
     double seconds; /* of all passes */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
-    const float *host_logits, *host_features, *host_value;
+    const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best;
 };
 

@@ -245,6 +245,19 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
     }
 }
 
+/* Shared as strips were: a rank finds most outputs where it left them. */
+static void sum_rows(const hn_exec *ex, int n, int out, hn_buf y, int ldy, const hn_top *top) {
+    const int parts = hn_sum_parts(out);
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, parts * n);
+    for (int i; (i = hn_claim_next(&claim)) >= 0;) {
+        const int row = i % n, part = i / n, first = part * HN_SUM_PART;
+        const int left = out - first, count = left < HN_SUM_PART ? left : HN_SUM_PART;
+        hn_host_f32(top->sums)[row * parts + part] =
+            ex->ops->kernels->exp_sum(hn_host_f32(y) + (size_t)row * (size_t)ldy + first, count, hn_host_f32(top->value)[row * top->k]);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top) {
     assert(n >= 1 && n <= HN_MAX_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
@@ -266,4 +279,5 @@ void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     hn_share(ex, n, &from, &to);
     for (int r = from; r < to; r++) merge_row(ex, top, n, r);
     hn_barrier(ex->ops->pool, ex->rank);
+    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, w->out, y, ldy, top);
 }

@@ -159,7 +159,11 @@ typedef struct hn_top {
     hn_buf value;   /* f32 [n][k]; NaN there */
     hn_buf map;     /* int32 [out]: what the outputs' ids are, each another; mem NULL: their indices */
     hn_buf scratch; /* top_scratch bytes */
+    hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;
+                       mem NULL: not asked for */
 } hn_top;
+enum { HN_SUM_PART = 4096 };
+static inline int hn_sum_parts(int out) { return (out + HN_SUM_PART - 1) / HN_SUM_PART; }
 
 typedef struct hn_rope {
     int dims;           /* rotated dims of a head (even), the rest passes through */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_extras_test.c - what only some families add: GeGLU, soft caps, biases and norms of heads, norms behind branches,
- * a scaled residual. The kernels at every level against ref, bit for bit; ref against double arithmetic; the operations
- * against plain loops, with any number of threads. */
+ * a scaled residual; and sums of exp. The kernels at every level against ref, bit for bit; ref against double arithmetic; the
+ * operations against plain loops, with any number of threads. */
 #include "check.h"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
@@ -51,10 +51,28 @@ static void one_cap(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 3; i++) check_free(&b[i]);
 }
 
+/* Sums of exp of what lies below a row's largest number, or below any; not of what is no number. */
+static void one_sum(const struct hn_kernels *k, const char *name) {
+    const int n = check_int(1, 300);
+    check_buf b;
+    float *x = check_guarded(&b, n), most = -INFINITY;
+    double want = 0;
+    check_fill(x, n, check_any_kind());
+    for (int i = 0; i < n; i++) most = x[i] > most ? x[i] : most;
+    if (check_int(0, 7) == 0) most = 0.25f;
+    const float have = check_ref()->exp_sum(x, n, most), other = k->exp_sum(x, n, most);
+    check_same_row(&other, &have, 1, name, 3);
+    for (int i = 0; i < n; i++)
+        if (x[i] <= most) want += exp((double)x[i] - (double)most);
+    assert_true(!isfinite(most) || fabs(have - want) <= 1e-5 * want + 1e-30);
+    check_free(&b);
+}
+
 static void kernels_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int round = 0; round < 100; round++) one_level(hn_kernels_get(isa), hn_isa_name(isa));
         for (int round = 0; round < 100; round++) one_cap(hn_kernels_get(isa), hn_isa_name(isa));
+        for (int round = 0; round < 100; round++) one_sum(hn_kernels_get(isa), hn_isa_name(isa));
     }
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
- * with ties, with rows of no numbers, through a map of ids; rows that are not to be written are left alone. Matrices of
+ * with ties, with rows of no numbers, through a map of ids; rows that are not to be written are left alone; the sums of the
+ * written rows' weights. Matrices of
  * rows picked from others. */
 #include "check.h"
 
-enum { MOST_OUT = 300 };
+enum { MOST_OUT = 300, MANY_OUT = 2 * HN_SUM_PART + 77 };
 
 typedef struct work {
     check_ops c;
@@ -57,8 +58,10 @@ static void fill_map(int32_t *map, int n) {
 }
 
 static work work_create(hn_isa isa, hn_dtype t, bool f32) {
-    const int block = hn_dtype_block(t), in = block * check_int(1, 256 / block), out = check_int(1, MOST_OUT);
-    work k = {.c = check_open(check_int(1, 4), isa, f32), .n = check_int(1, HN_MAX_ROWS), .ldy = out + 3};
+    const bool many = check_int(0, 7) == 0;
+    const int block = hn_dtype_block(t), in = block * (many ? 1 : check_int(1, 256 / block));
+    const int out = many ? check_int(HN_SUM_PART, MANY_OUT) : check_int(1, MOST_OUT);
+    work k = {.c = check_open(check_int(1, 4), isa, f32), .n = check_int(1, many ? 3 : HN_MAX_ROWS), .ldy = out + 3};
     const hn_ops *o = &k.c.o;
     k.n_written = check_int(0, 2) ? check_int(0, k.n) : 0;
     k.scale = check_int(0, 1) ? 1 : 0.125f;
@@ -74,6 +77,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     k.top.id = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(int32_t));
     k.top.value = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(float));
     k.top.scratch = check_mem(o, o->top_scratch(o, k.n, k.top.k));
+    if (check_int(0, 1)) k.top.sums = check_put_random(o, k.n * hn_sum_parts(out));
     if (check_int(0, 1)) {
         k.top.map = check_mem(o, (size_t)out * sizeof(int32_t));
         fill_map((int32_t *)hn_host(k.top.map), out);
@@ -82,7 +86,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
 }
 
 static void work_free(work *k) {
-    const hn_buf all[] = {k->w.data, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map};
+    const hn_buf all[] = {k->w.data, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map, k->top.sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) k->c.o.mem_free(&k->c.o, all[i].mem);
     check_close(&k->c);
 }
@@ -100,13 +104,28 @@ static int next_best(const work *k, const float *row, const bool *taken) {
 
 static void check_row(const work *k, int r) {
     const float *row = hn_host_f32(k->all) + r * k->ldy;
-    bool taken[MOST_OUT] = {false};
+    bool taken[MANY_OUT] = {false};
     for (int i = 0; i < k->top.k; i++) {
         const int best = next_best(k, row, taken), at = r * k->top.k + i;
         const int32_t want = best < 0 ? -1 : k->top.map.mem ? hn_host_i32(k->top.map)[best] : best;
         assert_int_equal(hn_host_i32(k->top.id)[at], want);
         assert_true(check_same(hn_host_f32(k->top.value)[at], best < 0 ? NAN : row[best]));
         if (best >= 0) taken[best] = true;
+    }
+}
+
+/* Of a row that is written: part by part what plain C adds up, and what doubles do. */
+static void check_sums(const work *k, int r) {
+    const float *row = hn_host_f32(k->y) + r * k->ldy, best = hn_host_f32(k->top.value)[r * k->top.k];
+    const int parts = hn_sum_parts(k->w.out);
+    for (int p = 0; p < parts; p++) {
+        const int first = p * HN_SUM_PART, left = k->w.out - first, n = left < HN_SUM_PART ? left : HN_SUM_PART;
+        const float sum = hn_host_f32(k->top.sums)[r * parts + p];
+        double want = 0;
+        assert_true(check_same(sum, check_ref()->exp_sum(row + first, n, best)));
+        for (int i = first; i < first + n; i++)
+            if (row[i] <= best) want += exp((double)row[i] - (double)best);
+        assert_true(!isfinite(best) || fabs(sum - want) <= 1e-5 * want + 1e-30);
     }
 }
 
@@ -121,6 +140,7 @@ static void one_product(hn_isa isa, hn_dtype t, bool f32) {
         check_row(&k, r);
         if (r < k.n_written) memcpy(before + r * k.ldy, hn_host_f32(k.all) + r * k.ldy, (size_t)k.w.out * sizeof *y);
         check_same_row(y, before + r * k.ldy, k.ldy, "written", r);
+        if (k.top.sums.mem && r < k.n_written) check_sums(&k, r);
     }
     hn_free(before);
     work_free(&k);

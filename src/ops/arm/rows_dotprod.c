@@ -45,6 +45,18 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static float exp_sum(const float *x, int count, float most) {
+    static const int32_t first[4] = {0, 1, 2, 3};
+    const float32x4_t m = vdupq_n_f32(most), zero = vdupq_n_f32(0);
+    float32x4_t sum[4] = {zero, zero, zero, zero};
+    for (int i = 0; i < count; i += 4) {
+        const float32x4_t v = hn_load_neon(x + i, count - i), e = hn_exp_neon(vsubq_f32(v, m));
+        const uint32x4_t lanes = vandq_u32(vcleq_f32(v, m), vcltq_s32(vld1q_s32(first), vdupq_n_s32(count - i)));
+        sum[i / 4 % 4] = vaddq_f32(sum[i / 4 % 4], vbslq_f32(lanes, e, zero));
+    }
+    return hn_sum_neon(sum);
+}
+
 static void softcap(float *x, int count, float cap) {
     const float32x4_t c = vdupq_n_f32(cap);
     for (int i = 0; i < count; i += 4) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* norm.c - the row kernels in plain C: RMS norm, sums, GeGLU, quantisation, rotation, rounding, comparison,
+/* norm.c - the row kernels in plain C: RMS norm, sums, sums of exp, GeGLU, quantisation, rotation, rounding, comparison,
  * exp, soft caps.
  *
  * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
- * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. The same tree ends the sum of softmax.
+ * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum has the same lanes and tree, and softmax's sum ends so.
  */
 #include <math.h>
 #include <string.h>
@@ -32,13 +32,24 @@ float hn_exp(float x) {
     return (1.0f + q) * power;
 }
 
-static float sum_squares(const float *x, int in) {
-    float lane[16] = {0};
-    for (int i = 0; i < in; i++) lane[i % 16] = fmaf(x[i], x[i], lane[i % 16]);
+static float sum_lanes(float lane[16]) {
     for (int half = 8; half > 0; half /= 2) {
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     }
     return lane[0];
+}
+
+static float sum_squares(const float *x, int in) {
+    float lane[16] = {0};
+    for (int i = 0; i < in; i++) lane[i % 16] = fmaf(x[i], x[i], lane[i % 16]);
+    return sum_lanes(lane);
+}
+
+static float exp_sum(const float *x, int count, float most) {
+    float lane[16] = {0};
+    for (int i = 0; i < count; i++)
+        if (x[i] <= most) lane[i % 16] += hn_exp(x[i] - most);
+    return sum_lanes(lane);
 }
 
 static float inverse_rms(const float *x, int in, float eps) { return 1.0f / sqrtf(sum_squares(x, in) / (float)in + eps); }

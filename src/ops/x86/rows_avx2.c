@@ -49,6 +49,17 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static float exp_sum(const float *x, int count, float most) {
+    const __m256 m = _mm256_set1_ps(most);
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int i = 0; i < count; i += 8) {
+        const __m256 v = hn_load_avx2(x + i, count - i), below = _mm256_cmp_ps(v, m, _CMP_LE_OQ);
+        const __m256 lanes = _mm256_and_ps(below, _mm256_castsi256_ps(hn_first_avx2(count - i)));
+        sum[i / 8 % 2] = _mm256_add_ps(sum[i / 8 % 2], _mm256_and_ps(hn_exp_avx2(_mm256_sub_ps(v, m)), lanes));
+    }
+    return hn_sum_avx2(sum[0], sum[1]);
+}
+
 static void softcap(float *x, int count, float cap) {
     const __m256 c = _mm256_set1_ps(cap);
     for (int i = 0; i < count; i += 8) {

@@ -154,6 +154,17 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static float exp_sum(const float *x, int count, float most) {
+    const __m512 m = _mm512_set1_ps(most);
+    __m512 sum = _mm512_setzero_ps();
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 v = _mm512_maskz_loadu_ps(lanes, x + i);
+        sum = _mm512_mask_add_ps(sum, _mm512_mask_cmp_ps_mask(lanes, v, m, _CMP_LE_OQ), sum, hn_exp_avx512(_mm512_sub_ps(v, m)));
+    }
+    return hn_sum_avx512(sum);
+}
+
 static void softcap(float *x, int count, float cap) {
     const __m512 c = _mm512_set1_ps(cap);
     for (int i = 0; i < count; i += 16) {
