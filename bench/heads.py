@@ -78,7 +78,7 @@ class Memory:
         self.read = sorted((r["bytes"], r["gb_s"]) for r in m["read"] if r["threads"] == m["threads"] and r["page_bytes"] > 4096)
 
     def ms(self, size):
-        return size / min(self.read, key=lambda r: abs(math.log(r[0] / size)))[1] / 1e6
+        return 0 if size == 0 else size / min(self.read, key=lambda r: abs(math.log(r[0] / size)))[1] / 1e6
 
 
 # ---- rounds
