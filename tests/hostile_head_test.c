@@ -463,6 +463,21 @@ static void test_trees(void **state) {
     }
 }
 
+/* K levels are asked of `hunch draft`, and the head drafts fewer: that is said, where K was. */
+static void test_depth(void **state) {
+    (void)state;
+    const char *head = head_write_form(&LLAMA_EAGLE, path_of("head"));
+    static const char *const rests[] = {",tree=mc_sim_7b_63", ",depth=4", ",depth=4,tree=dynamic"};
+    for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+        const char *spec = spec_at("eagle", head, rests[i]);
+        refused(HUNCH_USAGE, "depth 5: it drafts 4 levels", "draft", "-m", LLAMA, "--draft", spec, "--tokens", IDS, "--depth", "5");
+        json_decref(json_of("draft", "-m", LLAMA, "--draft", spec, "--tokens", IDS, "--depth", "4"));
+        json_decref(json_of("draft", "-m", LLAMA, "--draft", spec, "--tokens", IDS));
+    }
+    const char *spec = spec_at("eagle", head, ",tree=dynamic");
+    refused(HUNCH_USAGE, "expected at most 192 in all", "draft", "-m", LLAMA, "--draft", spec, "--tokens", IDS, "--depth", "21");
+}
+
 /* ---- heads that are right ------------------------------------------------------------------------------------------------ */
 
 /* The same text as without, whatever the target lies in and whatever else drafts. */
@@ -535,6 +550,12 @@ static void test_about(void **state) {
     assert_string_equal(json_string_value(json_array_get(get(j, "about"), 2)), about);
     assert_true(json_is_null(json_array_get(get(j, "about"), 1)));
     json_decref(j);
+    refused(HUNCH_USAGE, "--context", "run", "-m", STORIES, "-p", "Once upon a time there was", "-n", "3", "--draft", both, "--context", "3");
+    r = command("compare", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", spec_at("eagle", one, ""), "--draft", both);
+    assert_int_equal(r.code, 0);
+    const char *first = strstr(r.err, "reads the state behind");
+    assert_true(first && strstr(first + 1, "as Q4_0") && strstr(r.err, "eagle3 ")); /* each method's */
+    result_free(&r);
     r = command("run", "-m", STORIES, "-p", "Once", "-n", "3", "--draft", both, "--quiet");
     assert_string_equal(r.err, "");
     result_free(&r);
@@ -547,7 +568,8 @@ int main(void) {
         cmocka_unit_test(test_more_tensors),  cmocka_unit_test(test_weights_that_are_no_numbers),
         cmocka_unit_test(test_draft_tokens),  cmocka_unit_test(test_files_cut),
         cmocka_unit_test(test_other_files),   cmocka_unit_test(test_specs),
-        cmocka_unit_test(test_trees),         cmocka_unit_test(test_heads_and_targets),
+        cmocka_unit_test(test_trees),         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_heads_and_targets),
         cmocka_unit_test(test_forced),        cmocka_unit_test(test_about),
     };
     return cmocka_run_group_tests(tests, hostile_setup, folder_remove);

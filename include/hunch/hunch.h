@@ -447,7 +447,8 @@ typedef struct hunch_draft_result {
     int n;
     bool is_tree;           /* of a head that makes trees: nodes are in its own order */
 } hunch_draft_result;
-/* Reads the text, appends the target's token as the root, drafts `depth` levels. accept = N, 0 or more: commits N drafts of the
+/* Reads the text, appends the target's token as the root, drafts `depth` levels (0: 8, or as many as its draft heads can; more than
+ * one can is HUNCH_USAGE). accept = N, 0 or more: commits N drafts of the
  * first round's chain whatever the target thinks of them, appends the target's token, and gives the second round; -1: gives the
  * first. on_logits (may be NULL): a drafter's logits of a level, float [vocab], -inf where it has none, of a chain where its draft
  * is a tree; sampling NULL: greedy.

@@ -99,6 +99,24 @@ static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, i
     return copy_tree(e, &s->tree, out, err);
 }
 
+/* A head that cannot draft as deep as is asked says so: what it drafts is compared level by level. Other drafters end where they like. */
+static hunch_status check_depth(const hunch_engine *e, int *depth, hunch_error *err) {
+    enum { USUAL = 8 };
+    const bool said = *depth != 0;
+    if (*depth < 0 || *depth > HUNCH_MAX_DEPTH)
+        return hn_fail(err, HUNCH_USAGE, "depth %d: expected 1 to %d", *depth, HUNCH_MAX_DEPTH);
+    if (!said) *depth = USUAL;
+    for (int i = 0; i < e->n_drafters; i++) {
+        const hn_drafter *d = &e->drafter[i];
+        if (!d->ops->feed || *depth <= d->needs.max_depth) continue;
+        if (said)
+            return hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %d: it drafts %d level%s", d->name, *depth, d->needs.max_depth,
+                           d->needs.max_depth == 1 ? "" : "s");
+        *depth = d->needs.max_depth;
+    }
+    return HUNCH_OK;
+}
+
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
                          const hunch_sampling *sampling,
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
@@ -106,12 +124,11 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     hunch_session *s = NULL;
     hunch_request r;
     *out = (hunch_draft_result){0};
-    if (depth < 1 || depth > HUNCH_MAX_DEPTH)
-        return hn_fail(err, HUNCH_USAGE, "depth %d: expected 1 to %d", depth, HUNCH_MAX_DEPTH);
+    hunch_status st = hn_engine_check_idle(e, err);
+    if (!st) st = check_depth(e, &depth, err);
+    if (st) return st;
     if (accept < -1 || accept > depth)
         return hn_fail(err, HUNCH_USAGE, "accept %d: expected -1 (the first round) to the depth of %d", accept, depth);
-    hunch_status st = hn_engine_check_idle(e, err);
-    if (st) return st;
     if (hunch_engine_running(e))
         return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while looking at a draft");
     hn_look_end_measure(e);

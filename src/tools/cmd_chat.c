@@ -341,6 +341,7 @@ static int chat_open(chat *c) {
     tool_request_init(&c->request, c->model, &c->o, 0);
     if ((code = tool_request_try(c->engine, &c->request)))
         return code;
+    tool_drafters_note(c->engine);
     return tool_interrupts_repeat() ? 0 : HUNCH_FAILED;
 }
 

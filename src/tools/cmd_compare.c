@@ -120,6 +120,8 @@ static void batch_progress(const tool_comparison *c, const batch *b, double part
 static int batch_generate(tool_comparison *c, const batch *b) {
     size_t turn = b->first + (size_t)b->repeat;
     int code = slice_run(c, 1, turn); /* reads the prompts */
+    for (int i = 0; i < c->n_lanes && !code; i++)
+        tool_drafters_note(c->lanes[i].engine);
     for (size_t slice = 1; !code && !all_finished(c); slice++) {
         code = slice_run(c, slice * TOOL_SLICE, turn + slice);
         batch_progress(c, b, (double)(slice * TOOL_SLICE) / b->requests[0].max_tokens);

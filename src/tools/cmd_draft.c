@@ -313,9 +313,11 @@ static int look_run(look *l) {
     hunch_request_defaults(&request, l->model);
     request.sampling.temperature = 0;
     tool_sampling_set(&request.sampling, &l->o);
-    if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, l->depth, l->o.accept == TOOL_UNSET ? -1 : l->o.accept,
+    const int depth = l->o.depth == TOOL_UNSET ? 0 : l->depth; /* a head may draft less where nobody said */
+    if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, depth, l->o.accept == TOOL_UNSET ? -1 : l->o.accept,
                     &request.sampling, l->logits ? logits_take : NULL, l, &l->result, &err) != HUNCH_OK)
         return tool_failed(&err);
+    tool_drafters_note(l->engine);
     if (l->logits && (code = logits_write(l)))
         return code;
     if (l->logits && tool_is_standard(l->o.output)) /* they alone */

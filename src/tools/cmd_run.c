@@ -54,6 +54,7 @@ static int sample_open(run *r, window *w) {
     }
     if (hunch_session_open(&w->session[slot], r->engine, &q, &err) != HUNCH_OK)
         return tool_failed(&err);
+    tool_drafters_note(r->engine);
     w->next++;
     return 0;
 }

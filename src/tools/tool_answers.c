@@ -188,6 +188,7 @@ int tool_answers_run(tool_answers *a) {
     int code = tool_request_try(a->engine, &base);
     if (code)
         return code;
+    tool_drafters_note(a->engine);
     window w = {.a = a, .size = a->left < 2 * (size_t)a->parallel ? (int)a->left : 2 * a->parallel};
     w.session = tool_alloc((size_t)w.size, sizeof(hunch_session *));
     w.places = tool_alloc((size_t)w.size, sizeof *w.places);

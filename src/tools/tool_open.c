@@ -138,8 +138,7 @@ static void pool_note(const hunch_engine *e, const tool_options *o) {
     said = true;
 }
 
-/* What was found in the files of drafters, said once a file, however many engines open. */
-static void drafters_note(const hunch_engine *e) {
+void tool_drafters_note(const hunch_engine *e) {
     static char *said;
     for (int i = 0; i < hunch_engine_drafters(e); i++) {
         const char *about = hunch_engine_drafter_about(e, i);
@@ -180,7 +179,6 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
         return tool_failed(&err);
     pool_note(*out, o);
-    drafters_note(*out);
     return 0;
 }
 

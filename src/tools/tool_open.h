@@ -30,6 +30,10 @@ hunch_lossy tool_lossy(const tool_options *o);
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel);
 
+/* Says what was found in drafters' files, each once, however many engines open. Called when nothing will be refused any more: a
+ * refusal is one line. */
+void tool_drafters_note(const hunch_engine *e);
+
 uint64_t tool_random_seed(void);
 /* What makes place for a text of so many tokens: "--context N makes room", or that nothing does. Writes to `text` [80]. */
 const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text);
