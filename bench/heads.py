@@ -3,22 +3,22 @@
 """What drafting with a head costs beside what it must: `hunch run --why` of heads that are forced to be right (force=A), in turns.
 
     bench/heads.py -m TARGET.gguf --head eagle:FOLDER [--head eagle3:FOLDER]... [--hunch build/hunch] [--turns 5]
-                   [--depth 7] [--accept 0.8] [--tree mc_sim_7b_63] [-n 200] [--threads N] [--json]
+                   [--depth 7] [--accept 0.8] [--tree mc_sim_7b_63] [-n 400] [--threads N] [--json]
 
 Each turn runs every head in every way once, and measures how fast memory is read. A line a head, medians of the turns:
 
-  step      ms of a level of a chain, choosing its token included; of K levels behind a round that accepted nothing, a K-th
+  step      ms of a level of a chain, choosing its token included: a K-th of drafting behind a round that accepted nothing
   limit     ms to read what a step reads of the head, its output matrix included, at the turn's read bandwidth for a piece of
-            about that size (`hunch bench --machine`); of the limit: limit / step
-  feed      what a round that accepted all K drafts takes longer to draft than one that accepted none: the rows of tokens that
-            were accepted; % of the round
+            that size (`hunch bench --machine`, between its sizes in proportion); of the limit: limit / step
+  feed      what drafting takes longer behind a round that accepted all K: the rows of what was accepted; % of the round
   own 8     what is neither a pass of the target nor one of the head, in a round of a chain (K + 1 rows): choosing tokens,
             the tree, verification, commit, keeping features; % of the round
-  own tree  the same in a round of --tree, and of EAGLE-2's tree (dynamic)
-  tau       tokens a round of the chain with force=A; tok/s: what it made, and tau / (pass + K steps), both of the same run's passes
+  own tree  the same in a round of --tree, and of EAGLE-2's tree (dynamic), where every best token is right
+  tau       tokens a round of the chain; tok/s: tau / the median round, beside it tau / (pass + K steps); the ratio of the two
   plain     tok/s without drafts
   8 texts   ms of a level of eight texts' chains together, in one pass
 
+All of the chain's figures come from one run with force=A, so the machine's moods are in both sides of each comparison.
 Heads and targets of true shape: tools/random_head.py, tools/random_model.py. Standard library only."""
 import argparse
 import glob
@@ -77,31 +77,38 @@ class Memory:
         self.cpu = "%s, %d threads, %s" % (m["cpu"], m["threads"], m["isa"])
         self.read = sorted((r["bytes"], r["gb_s"]) for r in m["read"] if r["threads"] == m["threads"] and r["page_bytes"] > 4096)
 
+    def gb_s(self, size):
+        below = [r for r in self.read if r[0] <= size] or self.read[:1]
+        above = [r for r in self.read if r[0] >= size] or self.read[-1:]
+        (a, slow), (b, fast) = below[-1], above[0]
+        return slow if a == b else slow + (fast - slow) * math.log(size / a) / math.log(b / a)
+
     def ms(self, size):
-        return 0 if size == 0 else size / min(self.read, key=lambda r: abs(math.log(r[0] / size)))[1] / 1e6
+        return size / self.gb_s(size) / 1e6
 
 
 # ---- rounds
 
 class Rounds:
-    """The rounds of a text but the first two, which read the prompt, and the last two, which are cut short. ms."""
+    """The rounds of a text but the first two, which read the prompt, and the last two, which are cut short. ms, medians."""
 
     def __init__(self, answer):
         t, every = answer["timing"], answer["why"]
         self.mid = every[2:-2]
         if not self.mid:
             sys.exit("heads.py: too few rounds: expected a larger -n")
+        self.before = [r["accepted"] for r in every[1:-3]]
         self.rest = (t["decode_s"] * 1e3 - sum(r["draft_ms"] + r["pass_ms"] for r in every)) / len(every)
-        self.draft, self.target = self.median("draft_ms"), self.median("pass_ms")
-        self.whole = self.draft + self.target + self.rest
+        self.draft, self.target = (statistics.median(r[k] for r in self.mid) for k in ("draft_ms", "pass_ms"))
+        self.whole = statistics.median(r["draft_ms"] + r["pass_ms"] for r in self.mid) + self.rest
         self.own = statistics.median(r["draft_ms"] - r["draft_pass_ms"] for r in self.mid) + self.rest
         self.tau = statistics.mean(r["accepted"] + 1 for r in self.mid)
 
-    def median(self, key):
-        return statistics.median(r[key] for r in self.mid)
-
-    def mean(self, key):
-        return statistics.mean(r[key] for r in self.mid)
+    def draft_behind(self, accepted):
+        some = [r["draft_ms"] for r, n in zip(self.mid, self.before) if n == accepted]
+        if not some:
+            sys.exit("heads.py: no round behind one that accepted %d: expected a larger -n" % accepted)
+        return statistics.median(some)
 
 
 def run(o, draft, tokens):
@@ -117,19 +124,18 @@ def run_eight(o, draft, tokens):
 
 def measure(o, spec, memory, reads):
     """A turn of one head."""
-    k, few = o.depth, 24
-    none, every = (run(o, "%s,depth=%d,force=%d" % (spec, k, a), few if a == 0 else o.n) for a in (0, 1))
-    some = run(o, "%s,depth=%d,force=%g" % (spec, k, o.accept), o.n)
-    tree = run(o, "%s,tree=%s,force=1" % (spec, o.tree), o.n)
-    dynamic = run(o, "%s,tree=dynamic,depth=%d,force=1" % (spec, k), o.n)
-    eight = run_eight(o, "%s,depth=%d,force=1" % (spec, k), 8 * few)
-    limit = memory.ms(reads[0]) + memory.ms(reads[1]) / k
-    made = some.tau / (some.mean("draft_ms") + some.mean("pass_ms") + some.rest) * 1e3
-    return {"step_ms": none.draft / k, "limit_ms": limit, "of_limit": limit / (none.draft / k),
-            "feed": (every.draft - none.draft) / every.whole, "own_8": every.own / every.whole,
+    k = o.depth
+    chain = run(o, "%s,depth=%d,force=%g" % (spec, k, o.accept), o.n)
+    tree = run(o, "%s,tree=%s,force=1" % (spec, o.tree), o.n // 2)
+    dynamic = run(o, "%s,tree=dynamic,depth=%d,force=1" % (spec, k), o.n // 2)
+    eight = run_eight(o, "%s,depth=%d,force=1" % (spec, k), 8 * (k + 1))
+    steps = chain.draft_behind(0)
+    limit = memory.ms(reads[0]) + (memory.ms(reads[1]) / k if reads[1] else 0)
+    return {"step_ms": steps / k, "limit_ms": limit, "of_limit": limit * k / steps,
+            "feed": (chain.draft_behind(k) - steps) / chain.whole, "own_8": chain.own / chain.whole,
             "own_tree": tree.own / tree.whole, "tree_rows": tree.mid[0]["rows"], "own_dynamic": dynamic.own / dynamic.whole,
-            "dynamic_rows": dynamic.mid[0]["rows"], "tau": some.tau, "tok_s": made,
-            "predicted_tok_s": some.tau / (some.mean("pass_ms") + none.mean("draft_ms")) * 1e3, "eight_ms": eight.draft * 8 / k}
+            "dynamic_rows": dynamic.mid[0]["rows"], "tau": chain.tau, "tok_s": chain.tau / chain.whole * 1e3,
+            "predicted_tok_s": chain.tau / (chain.target + steps) * 1e3, "eight_ms": eight.draft * 8 / k}
 
 
 def row(name, m, plain):
@@ -147,7 +153,7 @@ def options():
     p.add_argument("--depth", type=int, default=7)
     p.add_argument("--accept", type=float, default=0.8)
     p.add_argument("--tree", default="mc_sim_7b_63")
-    p.add_argument("-n", type=int, default=200)
+    p.add_argument("-n", type=int, default=400)
     p.add_argument("--threads", type=int)
     p.add_argument("--json", action="store_true")
     o = p.parse_args()
