@@ -22,7 +22,7 @@ FUZZ_SECONDS ?= 360
 FUZZ_TARGETS ?=
 FUZZ_EXECUTIONS ?= 10000000
 # Code where threads meet. The rest has no second thread, or only these between its own lines.
-TSAN_TESTS ?= threads_test|equality_test|session_test|scheduler_test|shared_model_test|soak_test|model_test|window_test|mapped_test|$\
+TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test|fault_test
 # Where what was never written could be read; memcheck sees the AVX2 level and below.
 VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test sampler_test verify_test \

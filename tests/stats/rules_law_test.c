@@ -17,10 +17,7 @@
 #include "fixture.h"
 #include "sample/chi_square.h"
 #include "law.h"
-#include "verify/explorer_for_tests.h"
-
-enum { CONTEXT = 64, ANSWER = 12 };
-static hunch_model *model;
+#include "explored.h"
 
 /* Two or three tokens that come again and again, so that target and drafter have the same ones to say, by different laws. */
 static const hunch_bias two[] = {{261, 14}, {378, 14}}, three[] = {{261, 14}, {378, 14}, {407, 14}};
@@ -60,15 +57,6 @@ static const char *spec(const char *form) {
     return text;
 }
 
-static hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parallel) {
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    o.parallel = parallel;
-    o.context = CONTEXT;
-    o.verify = rule;
-    return open_engine_with(model, drafts, o);
-}
-
 static int setup(void **state) {
     (void)state;
     law *const all[] = {&exact_law, &penal_law, &three_law, &count_law};
@@ -85,64 +73,12 @@ static int teardown(void **state) {
     return 0;
 }
 
-static hunch_session *open_text(hunch_engine *e, const law *l, uint64_t seed, int tokens) {
-    hunch_session *s = NULL;
-    hunch_request r;
-    hunch_request_defaults(&r, model);
-    r.prompt = l->prompt;
-    r.n_prompt = (size_t)l->n_prompt;
-    r.max_tokens = tokens;
-    r.ignore_eos = true;
-    r.sampling = l->params;
-    r.sampling.seed = seed;
-    must(hunch_session_open(&s, e, &r, err));
-    return s;
-}
-
-/* Rounds until the session has said what a cell holds. */
-static int run_text(hunch_engine *e, const law *l, hunch_session *s, hunch_session_state *st) {
-    for (hunch_session_get(s, st); st->n_tokens < (size_t)l->tokens; hunch_session_get(s, st)) {
-        if (st->finish != HUNCH_RUNNING) fail_msg("the session ended: %s", st->error.message);
-        must(hunch_engine_round(e, err));
-    }
-    return law_cell(l, st->tokens);
-}
-
 /* ---- exact ------------------------------------------------------------------------------------------------------- */
-
-typedef struct outcome {
-    double off;            /* of the farthest cell */
-    double accepted, runs; /* mean, and how many */
-} outcome;
-
-static explorer explored;
-
-/* beside: another text runs in the same passes. */
-static outcome explore(hunch_engine *e, const law *l, const hn_coins *coins, bool beside) {
-    double joint[LAW_CELLS] = {0};
-    outcome o = {0, 0, 0};
-    memset(&explored, 0, sizeof explored);
-    do {
-        hunch_session_state st;
-        hunch_session *other = beside ? open_text(e, &count_law, (uint64_t)o.runs, ANSWER) : NULL,
-                      *s = open_text(e, l, 5, ANSWER);
-        explorer_begin(&explored);
-        s->sampler.coins = *coins;
-        const int cell = run_text(e, l, s, &st);
-        joint[cell] += explored.p;
-        o.accepted += explored.p * (double)st.accepted;
-        o.runs++;
-        hunch_session_close(&s);
-        hunch_session_close(&other);
-    } while (explorer_next(&explored));
-    for (int c = 0; c < l->cells; c++) o.off = fmax(o.off, fabs(joint[c] - l->p[c]));
-    return o;
-}
 
 static void check_exact(const char *drafts, hunch_verify rule, const law *l, bool beside) {
     const hn_coins coins = explorer_coins(&explored);
     hunch_engine *e = open_rule(drafts, rule, beside ? 2 : 1);
-    const outcome o = explore(e, l, &coins, beside);
+    const outcome o = explore(e, l, &coins, beside ? &count_law : NULL);
     hunch_engine_close(&e);
     if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", drafts, (int)rule, o.off);
     if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
@@ -248,7 +184,7 @@ static outcome explore_bush(const law *l, hunch_verify rule, bool without, mista
     bush.mistake = m;
     memcpy(bush.first, first, sizeof bush.first);
     memcpy(bush.later, later, sizeof bush.later);
-    const outcome o = explore(e, l, &coins, false);
+    const outcome o = explore(e, l, &coins, NULL);
     e->drafter[0].ops = own;
     hunch_engine_close(&e);
     return o;
@@ -310,10 +246,10 @@ static void test_coins_by_position_are_found(void **state) {
     hn_coins coins = explorer_coins(&explored);
     coins.accept = accept_by_position;
     hunch_engine *e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_BLOCK, 1);
-    const outcome block = explore(e, &exact_law, &coins, false);
+    const outcome block = explore(e, &exact_law, &coins, NULL);
     hunch_engine_close(&e);
     e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_RATIO, 1);
-    const outcome ratio = explore(e, &exact_law, &coins, false); /* looks at no coin behind the accepted path */
+    const outcome ratio = explore(e, &exact_law, &coins, NULL); /* looks at no coin behind the accepted path */
     hunch_engine_close(&e);
     if (!(block.off > 1e-4)) fail_msg("block with coins keyed by position passes, off by %g", block.off);
     assert_true(ratio.off < 1e-9);
@@ -402,7 +338,7 @@ static void test_acceptance(void **state) {
     hunch_model_close(&draft);
     const hn_coins coins = explorer_coins(&explored);
     e = open_rule(spec("model:%s,depth=1"), HUNCH_VERIFY_RATIO, 1);
-    const outcome got = explore(e, &l, &coins, false);
+    const outcome got = explore(e, &l, &coins, NULL);
     hunch_engine_close(&e);
     assert_true(want > .1 && want < .95);
     if (!(fabs(got.accepted - want) < 1e-9)) fail_msg("accepts %.9f, the laws overlap in %.9f", got.accepted, want);

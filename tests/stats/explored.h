@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explored.h - enumerates a law through the real engine: a session's coins are replaced by ones that take every outcome in turn
+ * (verify/explorer_for_tests.h), and each run is a cell of law.h. The target is `model`. Include after cmocka, fixture.h and law.h. */
+#ifndef HN_TEST_EXPLORED_H
+#define HN_TEST_EXPLORED_H
+#include "verify/explorer_for_tests.h"
+
+enum { CONTEXT = 64, ANSWER = 12 };
+static hunch_model *model;
+
+FIXTURE hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parallel) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.parallel = parallel;
+    o.context = CONTEXT;
+    o.verify = rule;
+    return open_engine_with(model, drafts, o);
+}
+
+FIXTURE hunch_session *open_text(hunch_engine *e, const law *l, uint64_t seed, int tokens) {
+    hunch_session *s = NULL;
+    hunch_request r;
+    hunch_request_defaults(&r, model);
+    r.prompt = l->prompt;
+    r.n_prompt = (size_t)l->n_prompt;
+    r.max_tokens = tokens;
+    r.ignore_eos = true;
+    r.sampling = l->params;
+    r.sampling.seed = seed;
+    must(hunch_session_open(&s, e, &r, err));
+    return s;
+}
+
+/* Rounds until the session has said what a cell holds. */
+FIXTURE int run_text(hunch_engine *e, const law *l, hunch_session *s, hunch_session_state *st) {
+    for (hunch_session_get(s, st); st->n_tokens < (size_t)l->tokens; hunch_session_get(s, st)) {
+        if (st->finish != HUNCH_RUNNING) fail_msg("the session ended: %s", st->error.message);
+        must(hunch_engine_round(e, err));
+    }
+    return law_cell(l, st->tokens);
+}
+
+typedef struct outcome {
+    double off;            /* of the farthest cell */
+    double accepted, runs; /* mean, and how many */
+} outcome;
+
+static explorer explored;
+
+/* beside: of another text that runs in the same passes; NULL: none does. */
+FIXTURE outcome explore(hunch_engine *e, const law *l, const hn_coins *coins, const law *beside) {
+    double joint[LAW_CELLS] = {0};
+    outcome o = {0, 0, 0};
+    memset(&explored, 0, sizeof explored);
+    do {
+        hunch_session_state st;
+        hunch_session *other = beside ? open_text(e, beside, (uint64_t)o.runs, ANSWER) : NULL,
+                      *s = open_text(e, l, 5, ANSWER);
+        explorer_begin(&explored);
+        s->sampler.coins = *coins;
+        const int cell = run_text(e, l, s, &st);
+        joint[cell] += explored.p;
+        o.accepted += explored.p * (double)st.accepted;
+        o.runs++;
+        hunch_session_close(&s);
+        hunch_session_close(&other);
+    } while (explorer_next(&explored));
+    for (int c = 0; c < l->cells; c++) o.off = fmax(o.off, fabs(joint[c] - l->p[c]));
+    return o;
+}
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heads_law_test.c - the laws of ratio, block and traversal verification with draft heads: chains and trees that a head draws from
+ * laws of its own, over a whole and over a reduced vocabulary, and trees of its likeliest paths. Enumerated and counted through the
+ * real engine as in rules_law_test.c, which says more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "heads_for_tests.h"
+#include "sample/chi_square.h"
+#include "law.h"
+#include "explored.h"
+
+/* The target's logits are far apart: a bias that lets two or three tokens come, and a temperature at which all of them do. Heads of
+ * a reduced vocabulary can say 8, 12 and 16, not 9. */
+static const hunch_bias two[] = {{8, 200}, {12, 200}}, three[] = {{8, 200}, {12, 200}, {16, 200}}, half[] = {{8, 200}, {9, 200}};
+#define LAW(b, top_, tokens_, ...)                                                                                       \
+    {.prompt = {1, 403, 407, 261, 378}, .n_prompt = 5, .top = top_, .tokens = tokens_,                                   \
+     .params = {.temperature = 20, .top_p = 1, .bias = b, .n_bias = top_, __VA_ARGS__}}
+static law exact_law = LAW(two, 2, 4, .seed = 0),
+           penal_law = LAW(two, 2, 4, .presence_penalty = 2, .frequency_penalty = 1.5, .repetition_penalty = 1.03),
+           three_law = LAW(three, 3, 3, .repetition_penalty = 1.05), half_law = LAW(half, 2, 4, .seed = 0),
+           count_law = LAW(three, 3, 4, .repetition_penalty = 1.04);
+
+static int setup(void **state) {
+    (void)state;
+    law *const all[] = {&exact_law, &penal_law, &three_law, &half_law, &count_law};
+    model = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
+    for (int i = 0; i < 5; i++) law_enumerate(all[i], e, model);
+    hunch_engine_close(&e);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hunch_model_close(&model);
+    return 0;
+}
+
+static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
+
+static void check_exact(const char *drafts, hunch_verify rule, const law *l, const law *beside) {
+    const hn_coins coins = explorer_coins(&explored);
+    hunch_engine *e = open_rule(heads_spec(drafts), rule, beside ? 2 : 1);
+    const outcome o = explore(e, l, &coins, beside);
+    hunch_engine_close(&e);
+    if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", drafts, (int)rule, o.off);
+    if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
+}
+
+/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
+static void test_chains_exact(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
+        if (light()) continue;
+        check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
+        check_exact("eagle:@eagle2-nobias-gqa,depth=2", rules[i], &three_law, NULL);
+        check_exact("eagle3:@eagle3spec-plain,depth=1", rules[i], &exact_law, &count_law);
+    }
+}
+
+/* Siblings are drawn without replacement. */
+static void test_trees_exact(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i += 2) {
+        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
+        if (light()) continue;
+        check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,tree=#wide.json", rules[i], &three_law, NULL);
+    }
+}
+
+/* Drafts that are not drawn: the likeliest ones, made right now and then. */
+static void test_points_exact(void **state) {
+    (void)state;
+    check_exact("eagle:@eagle2-nobias-gqa,depth=2,tree=dynamic,topk=2,total=5,force=0.8", HUNCH_VERIFY_RATIO, &exact_law, NULL);
+    check_exact("eagle3:@eagle3-official-d2t,depth=3,tree=dynamic,topk=1,total=3,force=0.9", HUNCH_VERIFY_RATIO, &penal_law,
+                &count_law);
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------------------------------- */
+
+typedef enum mistake { NONE, WARPS, DENIES, MOVES } mistake;
+
+static struct {
+    mistake mistake;
+    const hn_drafter_ops *inner;
+    hn_proposal_law law[HN_TREE_ROWS];
+    float weight[HN_TREE_ROWS][16];
+    int32_t id[HN_TREE_ROWS][16];
+} wrong;
+
+/* The candidates as the head drew them, and a wrong word about the law that they came from. */
+static void spoil(hn_candidate *c) {
+    hn_proposal_law *q = &wrong.law[c->row];
+    assert_true(c->q && c->q->n <= 16 && c->q->id);
+    *q = (hn_proposal_law){c->q->n, wrong.id[c->row], wrong.weight[c->row]};
+    for (int i = 0; i < q->n; i++) {
+        wrong.weight[c->row][i] = wrong.mistake == WARPS ? c->q->weight[i] * c->q->weight[i] : c->q->weight[i];
+        wrong.id[c->row][i] = wrong.mistake == MOVES ? c->q->id[q->n - 1 - i] : c->q->id[i]; /* ids of other outputs */
+    }
+    if (wrong.mistake == DENIES) c->without = false;
+}
+
+static int wrong_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    const hn_proposal_law *own[HN_TREE_ROWS] = {NULL};
+    const int before = p->tree->n_candidates, added = wrong.inner->propose(d, p, n, level);
+    assert_int_equal(n, 1);
+    for (int i = before; i < p->tree->n_candidates; i++) {
+        hn_candidate *c = &p->tree->candidate[i];
+        if (!own[c->row]) {
+            own[c->row] = c->q;
+            spoil(c);
+        }
+        c->q = &wrong.law[c->row];
+        if (wrong.mistake == DENIES) c->without = false;
+    }
+    return added;
+}
+
+static outcome explore_wrong(const char *drafts, hunch_verify rule, const law *l, mistake m) {
+    const hn_coins coins = explorer_coins(&explored);
+    hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
+    hn_drafter_ops ops = *e->drafter[0].ops;
+    wrong.inner = e->drafter[0].ops;
+    wrong.mistake = m;
+    ops.propose = wrong_propose;
+    e->drafter[0].ops = &ops;
+    const outcome o = explore(e, l, &coins, NULL);
+    e->drafter[0].ops = wrong.inner;
+    hunch_engine_close(&e);
+    return o;
+}
+
+/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
+static void test_wrong_laws_are_found(void **state) {
+    (void)state;
+    static const struct {
+        const char *drafts, *what;
+        hunch_verify rule;
+        mistake m;
+    } cases[] = {{"eagle3:@eagle3-official-d2t,depth=2", "q of another temperature", HUNCH_VERIFY_RATIO, WARPS},
+                 {"eagle3:@eagle3-official-d2t,depth=2", "q of other tokens", HUNCH_VERIFY_BLOCK, MOVES},
+                 {"eagle:@eagle1-bias-bin,tree=#wide.json", "without replacement, verified as with", HUNCH_VERIFY_RATIO, DENIES},
+                 {"eagle:@eagle1-bias-bin,tree=#wide.json", "q of another temperature", HUNCH_VERIFY_TRAVERSAL, WARPS}};
+    for (int i = 0; i < (light() ? 2 : 4); i++) {
+        const outcome right = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, NONE),
+                      o = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, cases[i].m);
+        assert_true(right.off < 1e-9);
+        if (!(o.off > 1e-4)) fail_msg("%s: %s passes, off by %g", cases[i].drafts, cases[i].what, o.off);
+    }
+}
+
+/* ---- counted ----------------------------------------------------------------------------------------------------------- */
+
+static void check_counted(const char *drafts, hunch_verify rule) {
+    const law *l = &count_law;
+    const int n = light() ? 100 : 1000;
+    long counts[LAW_CELLS] = {0};
+    uint64_t accepted = 0;
+    hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
+    for (int i = 0; i < n; i++) {
+        hunch_session_state st;
+        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3, ANSWER);
+        counts[run_text(e, l, s, &st)]++;
+        accepted += st.accepted;
+        hunch_session_close(&s);
+    }
+    hunch_engine_close(&e);
+    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
+    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another law", drafts, (int)rule);
+}
+
+static void test_counted(void **state) {
+    (void)state;
+    check_counted("eagle3:@eagle3-official-d2t,depth=3", HUNCH_VERIFY_MATCH);
+    check_counted("eagle3:@eagle3-official-d2t,depth=3", HUNCH_VERIFY_RATIO);
+    check_counted("eagle:@eagle1-bias-bin,depth=3", HUNCH_VERIFY_BLOCK);
+    check_counted("eagle3:@eagle3spec-plain,tree=#fork.json", HUNCH_VERIFY_TRAVERSAL);
+    check_counted("eagle:@eagle2-nobias-gqa,tree=#fork.json", HUNCH_VERIFY_RATIO);
+    /* drafts that are not drawn; a fixed shape's follow the text's own noise, which the rule does not use */
+    check_counted("eagle:@eagle2-nobias-gqa,depth=3,tree=dynamic,topk=3,total=9,force=0.8", HUNCH_VERIFY_RATIO);
+    check_counted("eagle3:@eagle3-official-d2t,depth=3,force=0.7", HUNCH_VERIFY_RATIO);
+    check_counted("eagle:@eagle1-bias-bin,tree=#pair.json,force=0.6", HUNCH_VERIFY_RATIO);
+    check_counted("eagle3:@eagle3spec-plain,tree=#pair.json", HUNCH_VERIFY_MATCH);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_exact), cmocka_unit_test(test_trees_exact),
+                                       cmocka_unit_test(test_points_exact), cmocka_unit_test(test_wrong_laws_are_found),
+                                       cmocka_unit_test(test_counted)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
