@@ -17,15 +17,15 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], two_heads[1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300];
 
 static int setup(void **state) {
     faults_setup(state);
     model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=3", data_path("models/stories260K/stories260K.f16.gguf"));
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
-    snprintf(two_heads, sizeof two_heads, "eagle:%s,depth=3+eagle3:%s,tree=dynamic,topk=2,total=6,depth=3",
-             head_write_form(&STORIES_EAGLE, test_path("one")), test_path("three"));
+    snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
+    snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
     return 0;
 }
 
@@ -197,8 +197,8 @@ static void test_model(void **state) {
 static void test_heads(void **state) {
     (void)state;
     check(&(scene){.name = "heads", .draft = two_heads, .parallel = 2, .sampling = greedy});
-    check(&(scene){.name = "heads, few pages", .draft = two_heads, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
-    check(&(scene){.name = "head, traversal", .draft = tree_head, .verify = HUNCH_VERIFY_TRAVERSAL, .parallel = 2, .sampling = warm});
+    check(&(scene){.name = "head, few pages", .draft = one_head, .verify = HUNCH_VERIFY_BLOCK, .parallel = 3,
+                   .pool_rows = CONTEXT + 64, .sampling = warm});
 }
 
 static void test_forced(void **state) {
