@@ -15,7 +15,7 @@
 enum { STACK = 128 << 10, PROMPT = 200 };
 
 typedef struct job {
-    const char *path, *isa;
+    const char *path, *draft, *isa;
     hunch_precision precision;
     hunch_status st;
     hunch_error err;
@@ -40,8 +40,8 @@ static hunch_status generate(hunch_engine *e, hunch_model *m, hunch_error *err) 
 }
 
 static void *live(void *user) {
-    static const char *const drafts[] = {"auto"};
     job *j = user;
+    const char *drafts[] = {j->draft};
     hunch_model *m = NULL;
     hunch_engine *e = NULL;
     hunch_model_options mo;
@@ -57,7 +57,7 @@ static void *live(void *user) {
     eo.n_drafts = 1;
     eo.context = 256;
     j->st = hunch_model_open(&m, j->path, &mo, &j->err);
-    if (!j->st) j->st = hunch_tokenize(m, "Once upon a time", 16, 0, &ids, &n, &j->err);
+    if (!j->st && !strcmp(j->draft, "auto")) j->st = hunch_tokenize(m, "Once upon a time", 16, 0, &ids, &n, &j->err);
     if (!j->st) j->st = hunch_engine_open(&e, m, &eo, &j->err);
     if (!j->st) j->st = generate(e, m, &j->err);
     hunch_free(ids);
@@ -66,26 +66,44 @@ static void *live(void *user) {
     return NULL;
 }
 
+static void run(job *j) {
+    pthread_attr_t attr;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attr, live, j), 0);
+    pthread_attr_destroy(&attr);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    if (j->st) fail_msg("%s, %s: %s", j->path, j->draft, j->err.message);
+}
+
 static void test_small_stack(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* which keeps room between variables */
     static const char *const paths[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
                                         "models/stories260K/hf"};
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
-        for (int i = 0; i < 6; i++) {
-            job j = {.path = data_path(paths[i / 2]), .isa = hn_isa_name(isa), .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE};
-            pthread_attr_t attr;
-            pthread_t thread;
-            assert_int_equal(pthread_attr_init(&attr), 0);
-            assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
-            assert_int_equal(pthread_create(&thread, &attr, live, &j), 0);
-            pthread_attr_destroy(&attr);
-            assert_int_equal(pthread_join(thread, NULL), 0);
-            if (j.st) fail_msg("%s: %s", j.path, j.err.message);
-        }
+        for (int i = 0; i < 6; i++)
+            run(&(job){.path = data_path(paths[i / 2]), .draft = "auto", .isa = hn_isa_name(isa),
+                       .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE});
+}
+
+/* Heads are opened, and draft, on the caller's stack too: pickles and safetensors, chains and trees. */
+static void test_heads(void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    static const char *const specs[] = {"eagle:%s/goldens-heads/eagle1-bias-bin/head,depth=6,force=0.7",
+                                        "eagle:%s/goldens-heads/eagle2-nobias-gqa/head,tree=mc_sim_7b_63",
+                                        "eagle3:%s/goldens-heads/eagle3-official-d2t/head,tree=dynamic,depth=5"};
+    for (int i = 0; i < 6; i++) {
+        char draft[600];
+        snprintf(draft, sizeof draft, specs[i / 2], HUNCH_TEST_DATA);
+        run(&(job){.path = data_path("goldens-heads/targets/llama-a"), .draft = draft, .isa = "best",
+                   .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE});
+    }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_stack)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_stack), cmocka_unit_test(test_heads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

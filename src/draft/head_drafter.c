@@ -47,6 +47,7 @@ typedef struct head_state {
     int *of;               /* [n_seqs * width] which proposal each is of */
     int *place;            /* the same: node of the shape or of the beam */
     float *drawn;          /* [vocab] logits without the tokens drawn so far */
+    int16_t *row;          /* of a dynamic tree: where each node of a beam stands */
 } head_state;
 
 /* ---- options --------------------------------------------------------------------------------------------------------- */
@@ -103,6 +104,7 @@ static void state_free(head_state *st) {
     hn_free(st->of);
     hn_free(st->place);
     hn_free(st->drawn);
+    hn_free(st->row);
     hn_free(st);
 }
 
@@ -136,7 +138,10 @@ static hunch_status tables_create(head_state *st, hunch_error *err) {
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *st->node + (size_t)st->vocab * sizeof *st->drawn);
     hunch_status s = hn_draft_laws_open(&st->laws, st->vocab, st->n_seqs, HN_TREE_ROWS, err);
     for (int i = 0; !s && st->dynamic && i < st->n_seqs; i++) s = hn_beam_open(&st->seq[i].beam, st->topk, st->depth, err);
-    return s;
+    if (s || !st->dynamic) return s;
+    const size_t nodes = (size_t)st->seq[0].beam.cap;
+    st->row = hn_zalloc(nodes, sizeof *st->row);
+    return st->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", nodes * sizeof *st->row);
 }
 
 /* Is there a tensor whose name begins so? */
@@ -503,8 +508,8 @@ static int row_of(const hn_beam *b, const int16_t *row, int i) {
 static void add_best(round_ctx *c, hn_propose *p, hn_beam *b) {
     const int total = c->st->total < p->budget ? c->st->total : p->budget;
     int list[HN_TREE_ROWS];
-    int16_t *row = hn_alloc((size_t)b->cap * sizeof *row);
-    const int n = row ? hn_beam_best(b, total, list) : 0;
+    int16_t *row = c->st->row;
+    const int n = hn_beam_best(b, total, list);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
@@ -512,7 +517,6 @@ static void add_best(round_ctx *c, hn_propose *p, hn_beam *b) {
         row[list[i]] = (int16_t)at;
         c->added++;
     }
-    hn_free(row);
 }
 
 /* The frontier nodes of all sequences whose trees may have one more level. */
