@@ -70,6 +70,7 @@ static const kind kinds[] = {
     {&qwen, "eagle3:@eagle3spec-norm-before-residual,depth=4,force=0.5,kv=f32", HUNCH_VERIFY_DEFAULT, &greedy},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
+#define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 2 : 1)
 
 static hunch_engine *open_kind(const kind *k, hunch_engine_options o) {
     o.verify = k->verify;
@@ -110,7 +111,7 @@ static void check_fed(const kind *k, int parallel, int chunk) {
 
 static void test_fed_once(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) {
+    EACH_KIND(i) {
         check_fed(&kinds[i], 1, 64);
         check_fed(&kinds[i], MOST, i % 2 ? 3 : 64);
     }
@@ -186,7 +187,7 @@ static void test_prefixes(void **state) {
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token prompt[N][130];
     for (int i = 0; i < N; i++) heads_prompt(prompt[i], length[i], shared[i], (uint64_t)i);
-    for (int i = 0; i < N_KINDS; i++) {
+    EACH_KIND(i) {
         const kind *k = &kinds[i];
         hunch_request r[N];
         uint64_t plain[N], head[N];
@@ -202,7 +203,7 @@ static void test_prefixes(void **state) {
 /* A second turn, whose prompt goes on from the first one's answer. */
 static void test_second_turn(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) {
+    EACH_KIND(i) {
         const kind *k = &kinds[i];
         if (k->verify != HUNCH_VERIFY_DEFAULT) continue; /* another text than plain decoding's */
         hunch_token prompt[200];
@@ -258,7 +259,7 @@ static void check_together(const kind *k, bool late, int mute) {
 
 static void test_one_prompt(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++)
+    EACH_KIND(i)
         for (int late = 0; late < 2; late++) {
             check_together(&kinds[i], late, 0);
             check_together(&kinds[i], late, HEADS_CONTEXT); /* a head that nobody asks has rows to catch up with */
@@ -294,8 +295,8 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
 
 static void test_interrupted(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++)
-        for (int every = 1; every < 4; every++) check_interrupted(&kinds[i], every, every % 2);
+    EACH_KIND(i)
+        for (int every = 1; every < (light() ? 2 : 4); every++) check_interrupted(&kinds[i], every, every % 2);
 }
 
 /* More texts than pages, some cancelled: whoever still drafts drafts right. A head that finds no page says nothing for the rest of
@@ -427,7 +428,7 @@ static void check_waiting(const kind *k, int parallel, int chunk) {
 
 static void test_asked_late(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) {
+    EACH_KIND(i) {
         check_waiting(&kinds[i], 1, 64);
         if (i < (light() ? 1 : 3)) check_waiting(&kinds[i], 6, i % 2 ? 5 : 64);
     }
@@ -459,7 +460,7 @@ static void test_mistakes_are_found(void **state) {
                  {HEADS_REJECTED_ROW, "a rejected row's feature"}, {HEADS_WRONG_NEXT, "a wrong next token"},
                  {HEADS_TAPS_SWAPPED, "states in another order"},  {HEADS_ONE_TOO_MANY, "a rejected row that is fed"},
                  {HEADS_ONE_MISSING, "a row that is not fed"}};
-    for (int i = 0; i < N_KINDS; i++) {
+    EACH_KIND(i) {
         if (strstr(kinds[i].form, "tree=")) continue; /* a row's neighbour in a tree may be of another path */
         assert_int_equal(unlike(&kinds[i], HEADS_RIGHT), 0);
         assert_int_equal(unlike(&kinds[i], HEADS_TWICE), 0);
