@@ -158,6 +158,15 @@ hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err) {
     return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no path", s->text, s->kind);
 }
 
+hunch_status hn_spec_kv(hn_spec *s, hn_dtype dflt, hn_dtype *out, hunch_error *err) {
+    static const char *const names[] = {"bf16", "f16", "f32", NULL};
+    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_F32};
+    int kv = -1;
+    hunch_status st = hn_spec_choice(s, "kv", names, -1, &kv, err);
+    *out = kv < 0 ? dflt : types[kv];
+    return st;
+}
+
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
     const char *known[sizeof s->asked / sizeof s->asked[0] + 1] = {NULL};
     char list[200], hint[100];
@@ -252,4 +261,13 @@ hunch_status hn_drafter_files(const char *spec, file_taker each, void *user, hun
     st = spec_files(&s, each, user, err);
     hn_spec_fini(&s);
     return st;
+}
+
+/* ---- proposing ------------------------------------------------------------------------------------------------------ */
+
+bool hn_propose_has_room(const hn_propose *p, int row) {
+    const hn_tree *t = p->tree;
+    if (t->n_candidates == HN_TREE_CANDIDATES) return false;
+    if (p->budget >= 1 && t->n_rows < t->max_rows) return true;
+    return !p->drawn && t->first[row] >= 0;
 }

@@ -40,6 +40,8 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
 const char *hn_spec_string(hn_spec *s, const char *key); /* as given, NULL: absent; lives as long as the spec */
 /* One of the names (NULL-terminated list); *out is its index. */
 hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *names, int dflt, int *out, hunch_error *err);
+/* "kv=bf16|f16|f32": the type of a drafter's own cache rows. */
+hunch_status hn_spec_kv(hn_spec *s, hn_dtype dflt, hn_dtype *out, hunch_error *err);
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err); /* an unknown key: HUNCH_USAGE, naming it */
 hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds that read no file */
 
@@ -119,6 +121,10 @@ typedef enum hn_draft_cost {
     HN_COST_PER_ROUND, /* a chain or tree at level 0, later levels from memory, or nearly nothing: asked or not, as a whole */
     HN_COST_PER_LEVEL  /* a pass of its own a level: decided before each one */
 } hn_draft_cost;
+
+/* Could a candidate be added behind the row? Without a row to spend only one that shares its row; drawn ones may not be left out
+ * for what they are, that would bend the law, so then none is drawn. */
+bool hn_propose_has_room(const hn_propose *p, int row);
 
 enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */

@@ -69,12 +69,6 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
     return HUNCH_OK;
 }
 
-static const hn_tensor *look(const hn_source *src, const hn_head_names *names, const char *what) {
-    char name[128];
-    snprintf(name, sizeof name, "%s%s", names->front, what);
-    return hn_source_look(src, name);
-}
-
 /* Heads that speculators writes of other kinds have much the same tensors. */
 static hunch_status check_kind(const hn_source *src, hunch_error *err) {
     const char *kind;
@@ -91,8 +85,8 @@ static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_h
     if (!st) st = hn_source_bool(src, "norm_output", &d->norm_output, &found, err);
     if (!st) st = hn_source_bool(src, "norm_before_fc", &d->norm_before_fc, &found, err);
     if (!st) st = hn_source_bool(src, "fc_norm", &d->fc_norms, &found, err);
-    d->norm_before_fc |= look(src, names, "input_norm.weight") != NULL;
-    d->fc_norms |= look(src, names, "fc_norm.0.weight") != NULL;
+    d->norm_before_fc |= hn_head_look(src, names, "input_norm.weight") != NULL;
+    d->fc_norms |= hn_head_look(src, names, "fc_norm.0.weight") != NULL;
     return st;
 }
 
@@ -102,13 +96,13 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hunch_status st = check_kind(src, err);
     if (!st) st = read_taps(src, spec, target->layers, taps, err);
     if (st) return st;
-    const hn_tensor *fc = look(src, names, "fc.weight");
+    const hn_tensor *fc = hn_head_look(src, names, "fc.weight");
     if (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden)
         return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
                        hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
     d->features = taps->n;
     d->feature_width = target->hidden;
-    d->fc_bias = look(src, names, "fc.bias");
+    d->fc_bias = hn_head_look(src, names, "fc.bias");
     a->layer[0].input = HN_INPUT_PAIR;
     return read_norms(d, src, names, err);
 }

@@ -115,15 +115,13 @@ typedef struct model_options {
 } model_options;
 
 static hunch_status options_read(model_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
-    static const char *const precisions[] = {"native", "f32", NULL}, *const types[] = {"bf16", "f16", "f32", NULL};
-    static const hn_dtype dtypes[] = {HN_BF16, HN_F16, HN_F32};
-    int precision = 0, kv = -1;
+    static const char *const precisions[] = {"native", "f32", NULL};
+    int precision = 0;
     if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which model? (expected model:PATH)", spec->text);
     hunch_status s = hn_spec_choice(spec, "precision", precisions, target->f32, &precision, err);
-    if (!s) s = hn_spec_choice(spec, "kv", types, -1, &kv, err);
+    if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     o->f32 = precision == 1;
-    o->kv = kv < 0 ? target->kv : dtypes[kv];
     return s;
 }
 
@@ -245,15 +243,6 @@ static int chain_tip(const model_seq *s, const hn_tree *t) {
     return row;
 }
 
-/* Could a candidate be added behind the row? Without a row to spend only one that shares its row. Drawn drafts may not be
- * left out for what they are, that would bend the law, so then none is drawn. */
-static bool has_room(const hn_propose *p, int row) {
-    const hn_tree *t = p->tree;
-    if (t->n_candidates == HN_TREE_CANDIDATES) return false;
-    if (p->budget >= 1 && t->n_rows < t->max_rows) return true;
-    return !p->drawn && t->first[row] >= 0;
-}
-
 /* A row of logits in the target's vocabulary: ids that the draft model lacks cannot be drafted, its own padding is cut. */
 static const float *logits_fit(model_state *st, const float *own) {
     const int n = st->model.arch.vocab;
@@ -341,7 +330,7 @@ static bool wants_level(const model_state *st, const hn_propose *p, int level) {
     const model_seq *s = &st->seq[p->seq];
     if (level >= st->depth || s->n_chain != level || p->text.n + level > st->context) return false;
     const int tip = chain_tip(s, p->tree);
-    if (tip < 0 || !has_room(p, tip)) return false;
+    if (tip < 0 || !hn_propose_has_room(p, tip)) return false;
     for (int i = rows_held(st, p->seq); i < p->text.n; i++)
         if (p->text.token[i] >= st->model.arch.vocab) return false;
     return true;

@@ -61,13 +61,13 @@ typedef struct head_options {
 } head_options;
 
 static hunch_status options_read(head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
-    static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL}, *const types[] = {"bf16", "f16", "f32", NULL};
-    static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32}, of_type[] = {HN_BF16, HN_F16, HN_F32};
-    int form = target->f32 ? 3 : 0, kv = -1;
+    static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
+    static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
+    int form = target->f32 ? 3 : 0;
     if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
-    if (!s) s = hn_spec_choice(spec, "kv", types, -1, &kv, err);
+    if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
     o->tree = hn_spec_string(spec, "tree");
     const bool dynamic = o->tree && !strcmp(o->tree, "dynamic");
@@ -80,7 +80,6 @@ static hunch_status options_read(head_options *o, hn_spec *spec, const hn_target
                     o->depth, o->topk, HN_MOST_KEPT);
     o->convert = form != 3 || !target->f32;
     o->weights = of_form[form];
-    o->kv = kv < 0 ? target->kv : of_type[kv];
     return s;
 }
 
@@ -433,14 +432,6 @@ static void take_node(void *ctx, int i, int pass_row) {
     place_children(c, p, s, at, token, prob, NULL, m, spine);
 }
 
-/* Could a candidate be added behind the row? Without a row to spend only one that shares its row; drawn ones may not be left
- * out for what they are. */
-static bool has_room(const hn_propose *p, int row) {
-    const hn_tree *t = p->tree;
-    if (t->n_candidates == HN_TREE_CANDIDATES) return false;
-    return (p->budget >= 1 && t->n_rows < t->max_rows) || (!p->drawn && t->first[row] >= 0);
-}
-
 static void round_start(head_state *st, const hn_propose *p) {
     head_seq *s = &st->seq[p->seq];
     s->shape = p->chain ? &st->chain : &st->shape;
@@ -459,7 +450,7 @@ static int propose_shape(round_ctx *c, int n) {
         for (int at = c->level ? 0 : ROOT; at < s->shape->n; at++) {
             const drafted *node = drafted_at(s, at);
             const int depth = at == ROOT ? 0 : s->shape->node[at].depth;
-            if (depth != c->level || node->row < 0 || children_of(s->shape, at) == 0 || !has_room(p, node->row)) continue;
+            if (depth != c->level || node->row < 0 || children_of(s->shape, at) == 0 || !hn_propose_has_room(p, node->row)) continue;
             const int parent = at == ROOT ? ROOT : s->shape->node[at].parent;
             st->of[m] = i;
             st->place[m] = at;
@@ -544,7 +535,7 @@ static int propose_dynamic(round_ctx *c, int n) {
         head_seq *s = &st->seq[c->p[i].seq];
         hn_beam_start(&s->beam);
         s->spine = ROOT;
-        if (!has_room(&c->p[i], 0)) continue;
+        if (!hn_propose_has_room(&c->p[i], 0)) continue;
         st->of[m] = i;
         st->place[m] = ROOT;
         text_n[m] = c->p[i].text.n;

@@ -31,7 +31,7 @@ static hunch_status create_lists(hn_head_passes *h, hunch_error *err) {
     h->seq = hn_zalloc(n, sizeof *h->seq);
     h->lists = hn_zalloc(2 * n * room, sizeof *h->lists);
     h->free_place = hn_zalloc(room, sizeof *h->free_place);
-    if (h->ids || h->model.arch.vocab != h->vocab) h->logits = hn_zalloc((size_t)h->vocab, sizeof *h->logits);
+    if (h->ids) h->logits = hn_zalloc((size_t)h->vocab, sizeof *h->logits);
     if (!h->seq || !h->lists || !h->free_place || (h->ids && !h->logits))
         return hn_fail_memory(err, "the tables of a draft head", 2 * n * room * sizeof *h->lists);
     for (size_t i = 0; i < n; i++) {
@@ -153,10 +153,11 @@ static int next_output(hn_head_passes *h) {
     return h->generation * h->n_seqs * h->width + h->n_outputs++;
 }
 
-/* Puts rows that wait into the pass: all but `leave` of them. node: that the last one is of, or -1. False: some did not fit. */
-static bool batch_add(hn_head_passes *h, batch *b, int seq, int leave, int node) {
+/* Puts rows that wait into the pass. node: that the last one is of; -1: all but the last, whose logits may still be wanted. False:
+ * some did not fit. */
+static bool batch_add(hn_head_passes *h, batch *b, int seq, int node) {
     hn_head_seq *s = &h->seq[seq];
-    const int missing = s->n_waiting - leave, room = HN_MAX_ROWS - b->n_rows, n = missing < room ? missing : room;
+    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows, n = missing < room ? missing : room;
     if (missing <= 0 || s->lost) return true;
     if (n == 0) return false;
     if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text goes on without */
@@ -209,20 +210,17 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
     return ran;
 }
 
-/* Makes room in the store: all that waits is evaluated, but the last row of each sequence, whose logits may be wanted. */
-static void drain(hn_head_passes *h) {
+/* Evaluates what waits of sequences [first, end), but the last row of each. */
+static void evaluate(hn_head_passes *h, int first, int end) {
     batch b;
     b.n_rows = b.n_seqs = 0;
-    for (int seq = 0; seq < h->n_seqs; seq++)
-        while (!batch_add(h, &b, seq, 1, -1)) batch_run(h, &b, NULL, NULL, NULL);
+    for (int seq = first; seq < end; seq++)
+        while (!batch_add(h, &b, seq, -1)) batch_run(h, &b, NULL, NULL, NULL);
     batch_run(h, &b, NULL, NULL, NULL);
 }
 
 void hn_head_catch_up(hn_head_passes *h, int seq) {
-    batch b;
-    b.n_rows = b.n_seqs = 0;
-    while (!batch_add(h, &b, seq, 1, -1)) batch_run(h, &b, NULL, NULL, NULL);
-    batch_run(h, &b, NULL, NULL, NULL);
+    evaluate(h, seq, seq + 1);
 }
 
 hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
@@ -230,7 +228,7 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
     hn_buf state[HN_MOST_HEAD_FEATURES];
     int m = 0;
     assert(n <= HN_MAX_ROWS && f->n >= 1);
-    if (h->n_free < n) drain(h);
+    if (h->n_free < n) evaluate(h, 0, h->n_seqs); /* makes room in the store */
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
         const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + 1;
@@ -265,7 +263,7 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
             s->root_place = NO_FEATURE;
         }
         if (s->lost || s->n_waiting == 0 || rows_held(h, node[i].seq) + s->n_waiting != text_n[i]) continue;
-        while (!batch_add(h, &b, node[i].seq, 0, i)) batch_run(h, &b, node, take, ctx);
+        while (!batch_add(h, &b, node[i].seq, i)) batch_run(h, &b, node, take, ctx);
     }
     batch_run(h, &b, node, take, ctx);
 }
@@ -312,6 +310,6 @@ const float *hn_head_logits(hn_head_passes *h, int pass_row) {
     const float *own = hn_pass_logits(h->runner, pass_row);
     const int n = h->model.arch.vocab;
     if (!h->logits) return own;
-    for (int i = 0; i < n; i++) h->logits[h->ids ? h->ids[i] : i] = own[i];
+    for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
     return h->logits;
 }

@@ -188,9 +188,9 @@ extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
-/* A folder's layers alone, all of one kind: sizes, heads, rotation; nothing of vocabularies. *usual: what each of them is, the
- * biases and norms of the family aside. */
-hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hn_layer_desc *usual, hunch_error *err);
+/* A folder's layers alone, all of one kind: sizes, heads, rotation; nothing of vocabularies, and no biases nor norms
+ * but the family's. */
+hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 /* Of a folder: sliding_window where use_sliding_window is on, else 0. */
 hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);
 /* A key of a GGUF that lists the layers of which `is` holds: 1 or 0 for each. */

@@ -369,13 +369,14 @@ static hunch_status layers_create(hn_arch *a, const hn_layer_desc *usual, hunch_
     return HUNCH_OK;
 }
 
-hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hn_layer_desc *usual, hunch_error *err) {
+hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {
+    hn_layer_desc usual;
     dense_keys k = {0};
     a->dense = family;
     a->form = HN_SOURCE_HF;
-    hunch_status st = read_stack(a, src, family, &k, usual, err);
+    hunch_status st = read_stack(a, src, family, &k, &usual, err);
     if (!st) st = hn_rope_read(a, src, k.theta, err);
-    return st ? st : layers_create(a, usual, err);
+    return st ? st : layers_create(a, &usual, err);
 }
 
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err) {

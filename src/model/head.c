@@ -7,12 +7,13 @@
 
 #include "base/mem.h"
 #include "model/weights.h"
+#include "ops/pack.h"
 
 enum { OWN_TENSORS = 8 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-static const hn_tensor *look(const hn_source *src, const hn_head_names *names, const char *what) {
+const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, const char *what) {
     char name[128];
     snprintf(name, sizeof name, "%s%s", names->front, what);
     return hn_source_look(src, name);
@@ -21,7 +22,7 @@ static const hn_tensor *look(const hn_source *src, const hn_head_names *names, c
 static const hn_tensor *look_first(const hn_source *src, const hn_head_names *names, const char *what) {
     char name[128];
     snprintf(name, sizeof name, "%s%s", names->first, what);
-    return look(src, names, name);
+    return hn_head_look(src, names, name);
 }
 
 /* Biases and norms are what the file has. */
@@ -71,7 +72,7 @@ static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *embedding = look(src, names, "embed_tokens.weight"), *output = hn_source_look(src, "lm_head.weight");
+    const hn_tensor *embedding = hn_head_look(src, names, "embed_tokens.weight"), *output = hn_source_look(src, "lm_head.weight");
     d->own_embedding = embedding;
     d->own_output = output;
     d->embeddings = target->vocab;
@@ -98,14 +99,13 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
                                     .mlp_bias = true,
                                     .theta = 10000,
                                     .usual = {.context = 1 << 24, .eps = 1e-6}};
-    hn_layer_desc usual;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
         return hn_fail(err, HUNCH_REFUSED, "%s: a GGUF file, expected a draft head: a folder, a .safetensors, .bin, .pt or .pth",
                        hn_source_path(src));
     if (!hn_source_json(src, "config.json"))
         return hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that says what its layers are",
                        hn_source_path(src));
-    hunch_status st = hn_dense_read_layers(a, src, &family, &usual, err);
+    hunch_status st = hn_dense_read_layers(a, src, &family, err);
     if (st) return st;
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
@@ -115,8 +115,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     a->body = names->front;
     a->head = "";
     a->first_layer = names->first;
-    read_parts(&usual, src, names);
-    for (int i = 0; i < a->layers; i++) a->layer[i] = usual;
+    for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], src, names);
     snprintf(a->architecture, sizeof a->architecture, "head");
     return read_vocabularies(a, src, names, target, err);
 }
@@ -236,7 +235,7 @@ static void borrow(hn_model *m, const hn_model *target) {
     m->output = target->output;
     m->arch.logit_scale = target->arch.logit_scale;
     m->arch.logit_cap = target->arch.logit_cap;
-    m->weight_bytes += m->ops.strip_bytes(m->output.dtype, m->output.in) * (size_t)((m->output.out + HN_STRIP - 1) / HN_STRIP);
+    m->weight_bytes += m->ops.strip_bytes(m->output.dtype, m->output.in) * (size_t)hn_strips(m->output.out);
     m->files = target->files; /* where its rows may lie */
 }
 

@@ -11,6 +11,8 @@ typedef struct hn_head_names {
     const char *front, *first; /* "midlayer.", "layers.0." */
 } hn_head_names;
 
+/* The tensor of this name behind `front`, unmarked; NULL: there is none. */
+const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, const char *what);
 /* Reads what a folder says of the head's layers, as Llama's or Qwen3's config does, into a zeroed description, and what its
  * tensors show: biases, norms of q and k, the embedding, the output (with d2t as many as that has). target: whose vocabulary
  * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */
