@@ -226,11 +226,16 @@ static void test_examples_run(void **state) {
 
 static const char *spec_of(const char *kind, const char *rest) {
     static char spec[600];
-    const bool model = strcmp(kind, "model") == 0, eagle3 = strcmp(kind, "eagle3") == 0;
-    const bool head = eagle3 || strcmp(kind, "eagle") == 0 || strcmp(kind, "hass") == 0;
-    if (head)
-        head_write_form(eagle3 ? &STORIES_EAGLE3 : &STORIES_EAGLE, path_of(kind));
-    snprintf(spec, sizeof spec, "%s%s%s%s", kind, model || head ? ":" : "", model ? STORIES : head ? path_of(kind) : "", rest);
+    static const struct {
+        const char *kind;
+        const head_form *form;
+    } heads[] = {{"eagle", &STORIES_EAGLE},   {"hass", &STORIES_EAGLE},   {"eagle3", &STORIES_EAGLE3},
+                 {"peagle", &STORIES_PEAGLE}, {"mtp", &STORIES_MTP}};
+    const char *path = strcmp(kind, "model") == 0 ? STORIES : NULL;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (strcmp(kind, heads[i].kind) == 0)
+            path = head_write_form(heads[i].form, path_of(kind));
+    snprintf(spec, sizeof spec, "%s%s%s%s", kind, path ? ":" : "", path ? path : "", rest);
     return spec;
 }
 

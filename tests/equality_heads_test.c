@@ -34,12 +34,17 @@ static const char *const of_llama[] = {
     "eagle3:@eagle3spec-v31,depth=5,weights=bf16+ngram,min=1",
     "eagle:@eagle2-nobias-gqa,depth=3,force=0.5+eagle3:@eagle3-official-d2t,depth=4,force=0.7+suffix",
     "auto+eagle3:@eagle3-official-d2t,force=0.9",
+    "peagle:@peagle-spec-2layers,depth=6,force=0.7",
+    "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=4,total=14,force=0.7",
+    "peagle:@peagle-spec-2layers,tree=mc_sim_7b_63,force=0.6,weights=q4_0",
     "auto+eagle:@eagle2-nobias-gqa,tree=dynamic,topk=4,total=12,force=0.9",
 };
 static const char *const of_qwen[] = {
     "hass:@hass-bias,depth=4,force=0.7",
     "eagle3:@eagle3-official-fullvocab,depth=4,tree=dynamic,topk=4,total=16,force=0.6,weights=f32",
     "eagle3:@eagle3spec-norm-before-residual,tree=#fork.json,force=0.6",
+    "mtp:@mtp-spec-qwen3,depth=5,force=0.7",
+    "mtp:@mtp-spec-qwen3,depth=3,tree=dynamic,topk=3,total=9,force=0.6,weights=f32",
     "hass:@hass-bias,depth=4,tree=dynamic,topk=4,total=16+ngram,min=1+forced,accept=0.6,depth=4",
 };
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))
@@ -192,6 +197,8 @@ static const struct {
     {"eagle3:@eagle3-official-d2t,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
     {"eagle:@eagle2-nobias-gqa,depth=3,tree=dynamic,topk=2,total=6,force=0.7", HUNCH_VERIFY_RATIO},
     {"eagle3:@eagle3-official-d2t,depth=4,force=0.6", HUNCH_VERIFY_RATIO},
+    {"peagle:@peagle-spec-2layers,depth=4", HUNCH_VERIFY_BLOCK},
+    {"peagle:@peagle-spec-2layers,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
 };
 
 /* At temperature 0 plain decoding's text; with sampling one text however the work is cut, not always plain decoding's. */

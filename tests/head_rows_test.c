@@ -68,6 +68,9 @@ static const kind kinds[] = {
     {&llama, "eagle3:@eagle3spec-plain,depth=3", HUNCH_VERIFY_RATIO, &warm},
     {&qwen, "hass:@hass-bias,depth=4,force=0.6,weights=f32", HUNCH_VERIFY_DEFAULT, &warm},
     {&qwen, "eagle3:@eagle3spec-norm-before-residual,depth=4,force=0.5,kv=f32", HUNCH_VERIFY_DEFAULT, &greedy},
+    {&llama, "peagle:@peagle-spec-2layers,depth=5,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "peagle:@peagle-spec-2layers,depth=3", HUNCH_VERIFY_RATIO, &warm},
+    {&qwen, "mtp:@mtp-spec-qwen3,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 #define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 2 : 1)

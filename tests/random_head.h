@@ -11,19 +11,25 @@
 #include "format/bytes_for_tests.h"
 
 typedef struct head_form {
-    bool eagle3;        /* else EAGLE-1's and -2's */
+    bool eagle3;        /* rows as EAGLE-3's, else EAGLE-1's and -2's */
     const char *layer;  /* "layers.0.", "midlayer." */
     int hidden, heads, kv_heads, ffn, vocab; /* the target's hidden and vocab */
     int outputs;        /* of eagle3: tokens that it drafts; below vocab: with d2t */
     int taps[4], n_taps; /* of eagle3 */
+    int mask_token;      /* of P-EAGLE: with eagle3 two layers, an embedding and a mask; 0: none */
+    bool mtp;            /* instead: speculators' module of multi-token prediction */
 } head_form;
 
 /* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
-static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0},
-                       STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3},
-                       LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0},
-                       LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3},
-                       LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3};
+static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, false},
+                       STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, false},
+                       STORIES_PEAGLE = {true, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, false},
+                       STORIES_MTP = {false, "mtp_layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, true},
+                       LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, false},
+                       LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, false},
+                       LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, false},
+                       LLAMA_PEAGLE = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, false},
+                       LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, true};
 
 typedef struct head_tensor {
     char name[80];
@@ -33,7 +39,7 @@ typedef struct head_tensor {
 } head_tensor;
 
 typedef struct random_head {
-    head_tensor tensor[24];
+    head_tensor tensor[40];
     int n;
     json_t *config;
 } random_head;
@@ -56,16 +62,16 @@ static inline void head_floats(random_head *h, const char *front, const char *na
     }
 }
 
-static inline void head_layer(random_head *h, const head_form *f) {
-    const int size = f->hidden / f->heads, in = f->eagle3 ? 2 * f->hidden : f->hidden;
-    head_floats(h, f->layer, "self_attn.q_proj.weight", f->heads * size, in);
-    head_floats(h, f->layer, "self_attn.k_proj.weight", f->kv_heads * size, in);
-    head_floats(h, f->layer, "self_attn.v_proj.weight", f->kv_heads * size, in);
-    head_floats(h, f->layer, "self_attn.o_proj.weight", f->hidden, f->heads * size);
-    head_floats(h, f->layer, "post_attention_layernorm.weight", f->hidden, 0);
-    head_floats(h, f->layer, "mlp.gate_proj.weight", f->ffn, f->hidden);
-    head_floats(h, f->layer, "mlp.up_proj.weight", f->ffn, f->hidden);
-    head_floats(h, f->layer, "mlp.down_proj.weight", f->hidden, f->ffn);
+static inline void head_layer(random_head *h, const head_form *f, const char *front, int in) {
+    const int size = f->hidden / f->heads;
+    head_floats(h, front, "self_attn.q_proj.weight", f->heads * size, in);
+    head_floats(h, front, "self_attn.k_proj.weight", f->kv_heads * size, in);
+    head_floats(h, front, "self_attn.v_proj.weight", f->kv_heads * size, in);
+    head_floats(h, front, "self_attn.o_proj.weight", f->hidden, f->heads * size);
+    head_floats(h, front, "post_attention_layernorm.weight", f->hidden, 0);
+    head_floats(h, front, "mlp.gate_proj.weight", f->ffn, f->hidden);
+    head_floats(h, front, "mlp.up_proj.weight", f->ffn, f->hidden);
+    head_floats(h, front, "mlp.down_proj.weight", f->hidden, f->ffn);
 }
 
 /* Every second or third token, from 3 on. */
@@ -77,14 +83,44 @@ static inline void head_offsets(random_head *h, const head_form *f) {
     }
 }
 
-static inline void head_make(random_head *h, const head_form *f) {
-    *h = (random_head){.n = 0};
-    head_floats(h, "", "fc.weight", f->hidden, f->eagle3 ? f->n_taps * f->hidden : 2 * f->hidden);
-    head_layer(h, f);
+static inline void head_make_config(random_head *h, const head_form *f, int layers) {
     h->config = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:i}", "model_type", "llama", "hidden_act", "silu",
                           "hidden_size", f->hidden, "intermediate_size", f->ffn, "num_attention_heads", f->heads,
-                          "num_key_value_heads", f->kv_heads, "num_hidden_layers", 1, "rms_norm_eps", 1e-5, "vocab_size",
+                          "num_key_value_heads", f->kv_heads, "num_hidden_layers", layers, "rms_norm_eps", 1e-5, "vocab_size",
                           f->vocab, "max_position_embeddings", 512);
+}
+
+static inline void head_make_mtp(random_head *h, const head_form *f) {
+    head_floats(h, f->layer, "input_proj.weight", f->hidden, 2 * f->hidden);
+    head_floats(h, f->layer, "token_layernorm.weight", f->hidden, 0);
+    head_floats(h, f->layer, "hidden_layernorm.weight", f->hidden, 0);
+    head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
+    head_layer(h, f, f->layer, f->hidden);
+    head_floats(h, f->layer, "final_layernorm.weight", f->hidden, 0);
+    head_make_config(h, f, 1);
+    json_object_set_new(h->config, "speculators_model_type", json_string("mtp"));
+    json_object_set_new(h->config, "num_nextn_predict_layers", json_integer(1));
+}
+
+/* What P-EAGLE has more. */
+static inline void head_make_masks(random_head *h, const head_form *f) {
+    head_floats(h, "", "mask_hidden", 1, f->n_taps * f->hidden);
+    head_floats(h, "", "embed_tokens.weight", f->vocab, f->hidden);
+    head_floats(h, "layers.1.", "input_layernorm.weight", f->hidden, 0);
+    head_layer(h, f, "layers.1.", f->hidden);
+    json_object_set_new(h->config, "mask_token_id", json_integer(f->mask_token));
+    json_object_set_new(h->config, "speculators_model_type", json_string("peagle"));
+}
+
+static inline void head_make(random_head *h, const head_form *f) {
+    *h = (random_head){.n = 0};
+    if (f->mtp) {
+        head_make_mtp(h, f);
+        return;
+    }
+    head_floats(h, "", "fc.weight", f->hidden, f->eagle3 ? f->n_taps * f->hidden : 2 * f->hidden);
+    head_layer(h, f, f->layer, f->eagle3 ? 2 * f->hidden : f->hidden);
+    head_make_config(h, f, f->mask_token ? 2 : 1);
     if (!f->eagle3) return;
     head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
     head_floats(h, f->layer, "hidden_norm.weight", f->hidden, 0);
@@ -97,6 +133,7 @@ static inline void head_make(random_head *h, const head_form *f) {
     json_object_set_new(h->config, "draft_vocab_size", json_integer(f->outputs));
     /* which says that the list names states, not outputs, where it begins with 1 */
     json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
+    if (f->mask_token) head_make_masks(h, f);
 }
 
 static inline void head_free(random_head *h) {

@@ -11,20 +11,22 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/plain_locale.h"
+#include "draft/head_kind.h"
 
 /* One line a drafter. Words of which the engine makes drafters are SPECs as well. */
 static const char *const BY_ENGINE[] = {"none", "auto"};
 enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
 static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
                                               &hn_drafter_model, &hn_drafter_forced, &hn_drafter_eagle,
-                                              &hn_drafter_hass,  &hn_drafter_eagle3};
+                                              &hn_drafter_hass,  &hn_drafter_eagle3, &hn_drafter_peagle,
+                                              &hn_drafter_mtp};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */
 
 void hn_spec_fini(hn_spec *s) {
     hn_free(s->text);
-    hn_free(s->kind); /* start of the copy that path, keys and values point into */
+    hn_free(s->words);
     memset(s, 0, sizeof *s);
 }
 
@@ -49,17 +51,35 @@ static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
     return HUNCH_OK;
 }
 
+static const hn_drafter_ops *kind_named(const char *name) {
+    for (int i = 0; i < N_KINDS; i++)
+        if (!strcmp(KINDS[i]->name, name)) return KINDS[i];
+    return NULL;
+}
+
+/* Is it a file's name, without a kind before it? Kinds have precedence. */
+static bool is_path(const char *text) {
+    const size_t word = strcspn(text, ":");
+    if (memchr(text, '/', word)) return true;
+    return !text[word] && !kind_named(text) && (hn_is_folder(text) || hn_is_file(text));
+}
+
 static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
-    char *rest = strchr(s->kind, ',');
+    char *rest = strchr(s->words, ',');
     if (rest) *rest++ = 0;
-    char *colon = strchr(s->kind, ':');
+    const bool path = is_path(s->words);
+    char *colon = path ? NULL : strchr(s->words, ':');
+    if (path)
+        s->path = s->words;
+    else
+        s->kind = s->words;
     if (colon) {
         *colon = 0;
         s->path = colon + 1;
         if (!*s->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': no path after ':'", s->text);
     }
-    if (!is_name(s->kind))
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...])", s->text);
+    if (!path && !is_name(s->kind))
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...], or PATH[,key=value...])", s->text);
     while (rest) {
         char *pair = rest;
         rest = strchr(pair, ',');
@@ -73,8 +93,8 @@ static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
     memset(out, 0, sizeof *out);
     out->text = hn_strdup(text);
-    out->kind = hn_strdup(text);
-    hunch_status st = out->text && out->kind ? spec_cut(out, err) : hn_fail_memory(err, "a drafter's spec", strlen(text) + 1);
+    out->words = hn_strdup(text);
+    hunch_status st = out->text && out->words ? spec_cut(out, err) : hn_fail_memory(err, "a drafter's spec", strlen(text) + 1);
     if (st) hn_spec_fini(out);
     return st;
 }
@@ -185,13 +205,9 @@ hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
 
 static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunch_error *err) {
     const char *names[N_KINDS + N_BY_ENGINE + 1] = {NULL};
-    for (int i = 0; i < N_KINDS; i++) {
-        if (!strcmp(KINDS[i]->name, s->kind)) {
-            *out = KINDS[i];
-            return HUNCH_OK;
-        }
-        names[N_BY_ENGINE + i] = KINDS[i]->name;
-    }
+    *out = kind_named(s->kind);
+    if (*out) return HUNCH_OK;
+    for (int i = 0; i < N_KINDS; i++) names[N_BY_ENGINE + i] = KINDS[i]->name;
     memcpy(names, BY_ENGINE, sizeof BY_ENGINE);
     for (int i = 0; i < N_BY_ENGINE; i++)
         if (!strcmp(BY_ENGINE[i], s->kind)) return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no keys and no path", s->text, s->kind);
@@ -201,9 +217,29 @@ static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunc
                    *hn_nearest_hint(hint, sizeof hint, s->kind, names, (size_t)n) ? hint : ",", list);
 }
 
+/* The kind of a spec that is a path alone. */
+static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
+    hn_source *src;
+    hunch_status st = hn_source_open_head(&src, s->path, err);
+    if (st) {
+        hn_error_prefix(err, "drafter '%s'", s->text);
+        return st;
+    }
+    const char *kind = hn_head_kind(src);
+    const hn_drafter_ops *ops = kind ? kind_named(kind) : NULL;
+    if (!ops)
+        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': %s %s%s", s->text, hn_source_path(src),
+                     kind ? "is of a kind that has no drafter here: " : "is neither a draft head that is known nor a model", kind ? kind : "");
+    else
+        s->kind = ops->name;
+    hn_source_close(&src);
+    return st;
+}
+
 static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {
     const hn_drafter_ops *ops = NULL;
-    hunch_status st = kind_find(s, &ops, err);
+    hunch_status st = s->kind ? HUNCH_OK : kind_of_path(s, err);
+    if (!st) st = kind_find(s, &ops, err);
     if (st) return st;
     d->name = hn_strdup(s->text);
     if (!d->name) return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
@@ -240,8 +276,8 @@ void hn_drafter_close(hn_drafter *d) {
 typedef void (*file_taker)(void *user, const char *file, hunch_file_use use);
 
 static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_error *err) {
-    const hn_drafter_ops *ops = NULL;
-    hunch_status st = kind_find(s, &ops, err);
+    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* of a path alone: all heads have the same keys of files */
+    hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
     if (st) return st;
     const char *read = ops->reads ? spec_value(s, ops->reads) : NULL, *written = ops->writes ? spec_value(s, ops->writes) : NULL;
     if (read && ops->reads_word && ops->reads_word(read)) read = NULL;

@@ -22,10 +22,11 @@
 
 typedef struct hn_drafter hn_drafter;
 
-/* SPEC = KIND[:PATH][,key=value…] */
+/* SPEC = KIND[:PATH][,key=value…] | PATH[,key=value…] */
 typedef struct hn_spec {
     char *text;                  /* as given: also the drafter's name in reports */
-    char *kind, *path;           /* path NULL if absent */
+    char *words;                 /* a copy in pieces, which kind, path, keys and values point into */
+    const char *kind, *path;     /* kind: NULL until the path's is found out; path: NULL if absent */
     int n;                       /* key=value pairs */
     char *key[16], *value[16];
     bool used[16];               /* a drafter's open marks the keys it knows through the getters */
@@ -204,4 +205,6 @@ extern const hn_drafter_ops hn_drafter_forced;
 extern const hn_drafter_ops hn_drafter_eagle;
 extern const hn_drafter_ops hn_drafter_hass;
 extern const hn_drafter_ops hn_drafter_eagle3;
+extern const hn_drafter_ops hn_drafter_peagle;
+extern const hn_drafter_ops hn_drafter_mtp;
 #endif

@@ -18,7 +18,7 @@
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec HN_UNUSED,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *fc = hn_head_look(src, names, "fc.weight");
+    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
     if (!fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of EAGLE-1 or -2: expected a tensor fc.weight of %d inputs",
                        hn_source_path(src), 2 * a->hidden);
@@ -29,7 +29,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->features = 1;
     d->feature_width = a->hidden;
     d->joint = d->no_norm = true;
-    d->fc_bias = hn_head_look(src, names, "fc.bias");
+    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PLAIN;
     return HUNCH_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_drafter.c - options, life and trees of drafters whose head goes on from its own output, see head_drafter.h.
+/* head_drafter.c - options, life and trees of drafters with a head, see head_drafter.h.
  *
  * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a dynamic
- * tree is computed whole with level 0, since which of its nodes stay is known at the end. */
+ * tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
+ * root's pass gives all levels at once (its masks): there all nodes of a level have the same logits. */
 #include "draft/head_drafter.h"
 
 #include <assert.h>
@@ -39,6 +40,7 @@ typedef struct head_state {
     hn_draft_laws laws;
     int context, depth, topk, total, width;
     bool dynamic, forced, law;
+    bool at_once;          /* the root's pass gives all levels */
     double accept;
     hn_shape chain, shape;
     int n_seqs, vocab;
@@ -143,19 +145,6 @@ static hunch_status tables_create(head_state *st, hunch_error *err) {
     return st->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", nodes * sizeof *st->row);
 }
 
-/* Is there a tensor whose name begins so? */
-static bool has_tensor(hn_source *src, const char *begin) {
-    for (size_t i = 0; i < hn_source_tensor_count(src); i++)
-        if (!strncmp(hn_source_tensor(src, i)->name, begin, strlen(begin))) return true;
-    return false;
-}
-
-static hn_head_names find_names(hn_source *src) {
-    const bool inner = hn_source_look(src, "model.fc.weight");
-    const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
-    return (hn_head_names){inner ? "model." : "", middle ? "midlayer." : "layers.0."};
-}
-
 static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                hunch_error *err) {
     for (int i = 0; i < t->n; i++) {
@@ -176,7 +165,7 @@ static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_
 /* The head's model: described, checked, loaded. */
 static hunch_status load_head(head_state *st, hn_source *src, hn_spec *spec, const head_options *o, const hn_target_info *target,
                               hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
-    const hn_head_names names = find_names(src);
+    const hn_head_names names = hn_head_find_names(src);
     const hn_head_load load = {target->model, o->convert, o->weights};
     hn_arch a = {0};
     hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
@@ -203,6 +192,9 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, st->n_seqs, st->width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
+    st->at_once = st->passes.model.arch.draft_head.mask;
+    if (!s && st->at_once && st->depth > HN_MOST_MASKS + 1)
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, st->depth, HN_MOST_MASKS + 1);
     if (!s) s = hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert ? o->weights : HN_WEIGHT_TYPES, err);
     return s ? s : tables_create(st, err);
 }
@@ -231,7 +223,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     needs->has_logits = true;
     needs->has_law = st->law = !st->dynamic && !st->forced;
     needs->branches = st->dynamic || st->shape.n > st->shape.depth || st->shape.widest > 1; /* best and second best, drawn */
-    needs->cost = needs->branches ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
+    needs->cost = needs->branches || st->at_once ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
     return HUNCH_OK;
 }
 
@@ -409,27 +401,47 @@ static void draw_children(round_ctx *c, hn_propose *p, head_seq *s, int at, int 
     place_children(c, p, s, at, token, NULL, row, m, false);
 }
 
-/* The row of a node was computed: its children. */
-static void take_node(void *ctx, int i, int pass_row) {
-    round_ctx *c = ctx;
+/* The children of node `at` of the shape, from the logits of a row. */
+static void take_children(round_ctx *c, hn_propose *p, head_seq *s, int at, int pass_row) {
     head_state *st = c->st;
-    hn_propose *p = &c->p[st->of[i]];
-    head_seq *s = &st->seq[p->seq];
-    const int at = st->place[i], n = children_of(s->shape, at);
-    drafted *node = drafted_at(s, at);
+    const int n = children_of(s->shape, at);
     int32_t token[HN_TREE_ROWS], path[HN_TREE_ROWS];
     float prob[HN_TREE_ROWS];
     const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, path, path_of(s, at, path)};
-    node->kept = st->node[i].kept;
-    node->output = st->node[i].output;
-    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(&st->passes, pass_row));
     if (p->drawn && st->law) {
         draw_children(c, p, s, at, pass_row, &h, n);
         return;
     }
     const int m = choose_tokens(c, p, pass_row, &h, n, token, prob);
-    const bool spine = st->forced && node->spine && m > 0 && force_tokens(st, s, p, c->d->index, c->level, token, m);
+    const bool spine =
+        st->forced && drafted_at(s, at)->spine && m > 0 && force_tokens(st, s, p, c->d->index, c->level, token, m);
     place_children(c, p, s, at, token, prob, NULL, m, spine);
+}
+
+/* Has node `at` a row of the tree at this level, and does the shape go on behind it? */
+static bool wants_children(const hn_propose *p, head_seq *s, int at, int level) {
+    const int depth = at == ROOT ? 0 : s->shape->node[at].depth;
+    return depth == level && drafted_at(s, at)->row >= 0 && children_of(s->shape, at) > 0 &&
+           hn_propose_has_room(p, drafted_at(s, at)->row);
+}
+
+/* The row of a node was computed, or a mask: its children, or those of all nodes of the mask's level. */
+static void take_node(void *ctx, int i, int mask, int pass_row) {
+    round_ctx *c = ctx;
+    head_state *st = c->st;
+    hn_propose *p = &c->p[st->of[i]];
+    head_seq *s = &st->seq[p->seq];
+    if (st->at_once) c->level = mask;
+    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(&st->passes, pass_row));
+    if (mask == 0) {
+        drafted *node = drafted_at(s, st->place[i]);
+        node->kept = st->node[i].kept;
+        node->output = st->node[i].output;
+        take_children(c, p, s, st->place[i], pass_row);
+        return;
+    }
+    for (int at = 0; at < s->shape->n; at++)
+        if (wants_children(p, s, at, mask)) take_children(c, p, s, at, pass_row);
 }
 
 static void round_start(head_state *st, const hn_propose *p) {
@@ -439,24 +451,29 @@ static void round_start(head_state *st, const hn_propose *p) {
     for (int k = 0; k < s->shape->n; k++) s->node[k].row = NONE;
 }
 
+/* The masks behind a root for a tree of so many levels. */
+static int masks_behind(const head_state *st, const hn_propose *p, int levels) {
+    const int n = p->depth < levels ? p->depth : levels;
+    return st->at_once && n > 1 ? n - 1 : 0;
+}
+
 /* A level of trees of fixed shape: the nodes whose children are wanted. */
 static int propose_shape(round_ctx *c, int n) {
     head_state *st = c->st;
     int text_n[HN_MAX_ROWS], m = 0;
+    if (st->at_once && c->level > 0) return 0;
     for (int i = 0; i < n; i++) {
         hn_propose *p = &c->p[i];
         head_seq *s = &st->seq[p->seq];
         if (c->level == 0) round_start(st, p);
         for (int at = c->level ? 0 : ROOT; at < s->shape->n; at++) {
-            const drafted *node = drafted_at(s, at);
-            const int depth = at == ROOT ? 0 : s->shape->node[at].depth;
-            if (depth != c->level || node->row < 0 || children_of(s->shape, at) == 0 || !hn_propose_has_room(p, node->row)) continue;
-            const int parent = at == ROOT ? ROOT : s->shape->node[at].parent;
+            if (!wants_children(p, s, at, c->level)) continue;
+            const drafted *node = drafted_at(s, at), *parent = at == ROOT ? NULL : drafted_at(s, s->shape->node[at].parent);
             st->of[m] = i;
             st->place[m] = at;
             if (at == ROOT) text_n[m] = p->text.n;
-            st->node[m++] = (hn_head_node){p->seq, node->token, at == ROOT ? -1 : drafted_at(s, parent)->kept,
-                                           at == ROOT ? -1 : drafted_at(s, parent)->output};
+            st->node[m++] = (hn_head_node){p->seq, node->token, parent ? 0 : masks_behind(st, p, s->shape->depth),
+                                           parent ? parent->kept : -1, parent ? parent->output : -1};
         }
     }
     if (m == 0) return 0;
@@ -469,15 +486,32 @@ static int propose_shape(round_ctx *c, int n) {
 
 /* ---- the tree of the likeliest paths --------------------------------------------------------------------------------------- */
 
-/* Children of a frontier node. A beam node's place among kept rows and outputs is that of its pass. */
-static void take_beam(void *ctx, int i, int pass_row) {
+/* Children of a frontier node. */
+static void beam_children(round_ctx *c, const hn_propose *p, int at, int pass_row) {
+    head_state *st = c->st;
+    head_seq *s = &st->seq[p->seq];
+    int32_t token[MOST_TOPK];
+    float prob[MOST_TOPK];
+    const int m = choose_tokens(c, p, pass_row, NULL, st->topk, token, prob);
+    if (st->forced && at == s->spine && m > 0)
+        s->spine = force_tokens(st, s, p, c->d->index, c->level, token, m) ? s->beam.n : NONE - 1;
+    hn_beam_add(&s->beam, at, token, prob, m);
+}
+
+/* A node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
+static void take_beam(void *ctx, int i, int mask, int pass_row) {
     round_ctx *c = ctx;
     head_state *st = c->st;
     const hn_propose *p = &c->p[st->of[i]];
     head_seq *s = &st->seq[p->seq];
     const int at = st->place[i];
-    int32_t token[MOST_TOPK];
-    float prob[MOST_TOPK];
+    if (mask > 0) {
+        c->level = mask;
+        hn_beam_advance(&s->beam);
+        for (int k = 0; k < s->beam.n_frontier; k++) beam_children(c, p, s->beam.frontier[k], pass_row);
+        return;
+    }
+    if (st->at_once) c->level = 0;
     if (at == ROOT) {
         s->root.kept = st->node[i].kept;
         s->root.output = st->node[i].output;
@@ -485,10 +519,7 @@ static void take_beam(void *ctx, int i, int pass_row) {
         s->beam.node[at].kept = st->node[i].kept;
         s->beam.node[at].output = st->node[i].output;
     }
-    const int m = choose_tokens(c, p, pass_row, NULL, st->topk, token, prob);
-    if (st->forced && at == s->spine && m > 0)
-        s->spine = force_tokens(st, s, p, c->d->index, c->level, token, m) ? s->beam.n : NONE - 1;
-    hn_beam_add(&s->beam, at, token, prob, m);
+    beam_children(c, p, at, pass_row);
 }
 
 static int row_of(const hn_beam *b, const int16_t *row, int i) {
@@ -521,7 +552,7 @@ static int list_frontier(round_ctx *c, int n) {
             const hn_beam_node *b = &s->beam.node[s->beam.frontier[k]], *parent = &s->beam.node[b->parent < 0 ? 0 : b->parent];
             st->of[m] = i;
             st->place[m] = s->beam.frontier[k];
-            st->node[m] = (hn_head_node){c->p[i].seq, b->token, b->parent < 0 ? s->root.kept : parent->kept,
+            st->node[m] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
                                          b->parent < 0 ? s->root.output : parent->output};
         }
     }
@@ -539,10 +570,11 @@ static int propose_dynamic(round_ctx *c, int n) {
         st->of[m] = i;
         st->place[m] = ROOT;
         text_n[m] = c->p[i].text.n;
-        st->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1], -1, -1};
+        st->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1],
+                                       masks_behind(st, &c->p[i], st->depth), -1, -1};
     }
     if (m > 0) hn_head_roots(&st->passes, st->node, text_n, m, take_beam, c);
-    for (c->level = 1; c->level < st->depth; c->level++) {
+    for (c->level = 1; !st->at_once && c->level < st->depth; c->level++) {
         for (int i = 0; i < n; i++) hn_beam_advance(&st->seq[c->p[i].seq].beam);
         m = list_frontier(c, n);
         if (m == 0) break;

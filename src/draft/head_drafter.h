@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_drafter.h - what the drafters have in common whose head goes on from its own output, a token a level (EAGLE-1, -2, -3,
- * HASS): options, the life of a sequence, chains and trees. A kind has a file of its own that says what its head is.
+/* head_drafter.h - what the drafters have in common whose head has rows of its own: options, the life of a sequence, chains and
+ * trees. It goes on from its own output, a token a level (EAGLE-1, -2, -3, HASS, MTP), or drafts all levels in one pass
+ * (P-EAGLE). A kind has a file of its own that says what its head is.
  *
  *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,force=A]
  *

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "model/kv_groups.h"
 
-enum { PLACES_A_SEQ = 8, NO_FEATURE = 0 };
+enum { PLACES_A_SEQ = 8, NO_FEATURE = 0, MASK_FEATURE = 1 };
 
 /* ---- open and close --------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static hunch_status create_lists(hn_head_passes *h, hunch_error *err) {
         h->seq[i].token = h->lists + 2 * i * room;
         h->seq[i].place = h->seq[i].token + room;
     }
-    for (int p = h->room - 1; p > NO_FEATURE; p--) h->free_place[h->n_free++] = p;
+    for (int p = h->room - 1; p > MASK_FEATURE; p--) h->free_place[h->n_free++] = p;
     return HUNCH_OK;
 }
 
@@ -47,7 +47,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     h->n_seqs = n_seqs;
     h->width = width;
     h->vocab = vocab;
-    h->room = 1 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs; /* a pass of rows beside one of each sequence */
+    h->room = 2 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs; /* a pass of rows beside one of each sequence */
     if (ids) {
         const size_t bytes = (size_t)h->model.arch.vocab * sizeof *ids;
         h->ids = hn_alloc(bytes);
@@ -66,12 +66,21 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     return st;
 }
 
+static void store_mask(hn_head_passes *h) {
+    const int width = h->model.arch.draft_head.feature_width, from = 0, to = MASK_FEATURE;
+    hn_buf state[HN_MOST_HEAD_FEATURES];
+    for (int k = 0; k < h->n_states; k++) state[k] = hn_at(h->model.head.mask, sizeof(float) * (size_t)(k * width));
+    hn_pass_store(h->runner, state, width, &from, &to, 1);
+}
+
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
                                    hunch_error *err) {
     const hn_head_stores stores = {h->room, 2 * h->n_seqs * h->width, best};
     h->cache = cache;
     h->owner = owner;
-    return hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
+    hunch_status st = hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
+    if (!st && h->model.arch.draft_head.mask) store_mask(h);
+    return st;
 }
 
 void hn_head_passes_close(hn_head_passes *h) {
@@ -147,36 +156,43 @@ typedef struct batch {
     int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
     int node[HN_MAX_ROWS];                         /* that its last row is of, -1: none */
+    int masks[HN_MAX_ROWS];                        /* rows behind that one, which are not kept */
 } batch;
 
 static int next_output(hn_head_passes *h) {
     return h->generation * h->n_seqs * h->width + h->n_outputs++;
 }
 
-/* Puts rows that wait into the pass. node: that the last one is of; -1: all but the last, whose logits may still be wanted. False:
- * some did not fit. */
-static bool batch_add(hn_head_passes *h, batch *b, int seq, int node) {
+static void batch_row(batch *b, bool first, int32_t token, int feature, int output, bool logits) {
+    const int at = b->n_rows++;
+    b->feature[at] = feature;
+    b->output[at] = output;
+    b->row[at] = (hn_row){.token = token, .seq = (int16_t)b->n_seqs, .parent = (int16_t)(first ? -1 : at - 1),
+                          .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE};
+}
+
+/* Puts rows that wait into the pass, and masks behind the last one. node: that the last one is of; -1: all but the last, whose
+ * logits may still be wanted. False: some did not fit. */
+static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks) {
     hn_head_seq *s = &h->seq[seq];
-    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows, n = missing < room ? missing : room;
+    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows;
     if (missing <= 0 || s->lost) return true;
+    const bool last = node >= 0 && missing + masks <= room;
+    int n = missing < room ? missing : room;
+    if (node >= 0 && !last && n == missing) n--; /* the last one and its masks go together */
     if (n == 0) return false;
-    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text goes on without */
+    if (!last) masks = 0;
+    if (hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text goes on without */
         lose(h, s);
         return true;
     }
-    const bool last = n == missing && node >= 0;
     for (int i = 0; i < n; i++) {
-        const int at = b->n_rows + i;
-        b->feature[at] = s->place[i];
-        b->output[at] = -1;
-        b->row[at] = (hn_row){.token = s->token[i], .seq = (int16_t)b->n_seqs, .parent = (int16_t)(i ? at - 1 : -1)};
+        const bool root = last && i == n - 1;
+        batch_row(b, i == 0, s->token[i], s->place[i], root ? next_output(h) : -1, root);
     }
-    b->n_rows += n;
-    if (last) {
-        b->row[b->n_rows - 1].logits = HN_LOGITS_ALL;
-        b->output[b->n_rows - 1] = next_output(h);
-    }
+    for (int i = 0; i < masks; i++) batch_row(b, false, h->model.arch.draft_head.mask_token, MASK_FEATURE, -1, true);
     b->rows[b->n_seqs] = n;
+    b->masks[b->n_seqs] = masks;
     b->node[b->n_seqs] = last ? node : -1;
     b->cache_seq[b->n_seqs++] = seq;
     return n == missing;
@@ -204,7 +220,8 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
         if (b->node[i] < 0) continue;
         node[b->node[i]].kept = -1;
         node[b->node[i]].output = b->output[row];
-        take(ctx, b->node[i], row);
+        for (int mask = 0; mask <= b->masks[i]; mask++) take(ctx, b->node[i], mask, row + mask);
+        row += b->masks[i];
     }
     b->n_rows = b->n_seqs = 0;
     return ran;
@@ -215,7 +232,7 @@ static void evaluate(hn_head_passes *h, int first, int end) {
     batch b;
     b.n_rows = b.n_seqs = 0;
     for (int seq = first; seq < end; seq++)
-        while (!batch_add(h, &b, seq, -1)) batch_run(h, &b, NULL, NULL, NULL);
+        while (!batch_add(h, &b, seq, -1, 0)) batch_run(h, &b, NULL, NULL, NULL);
     batch_run(h, &b, NULL, NULL, NULL);
 }
 
@@ -263,7 +280,7 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
             s->root_place = NO_FEATURE;
         }
         if (s->lost || s->n_waiting == 0 || rows_held(h, node[i].seq) + s->n_waiting != text_n[i]) continue;
-        while (!batch_add(h, &b, node[i].seq, i)) batch_run(h, &b, node, take, ctx);
+        while (!batch_add(h, &b, node[i].seq, i, node[i].masks)) batch_run(h, &b, node, take, ctx);
     }
     batch_run(h, &b, node, take, ctx);
 }
@@ -296,7 +313,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
         node[i].kept = s->n_kept++;
         node[i].output = output[i - first];
     }
-    for (int i = first; i < last; i++) take(ctx, i, i - first);
+    for (int i = first; i < last; i++) take(ctx, i, 0, i - first);
 }
 
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_passes.h - the passes of a draft head that goes on from its own output (EAGLE, MTP): which rows it has, which wait, and
- * the passes that make them. What is drafted from their logits is not decided here.
+/* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which wait, and the passes
+ * that make them. It goes on from its own output, a level a pass (EAGLE, MTP), or has rows of a mask behind the root that draft later
+ * levels in the root's pass (P-EAGLE). What is drafted from their logits is not decided here.
  *
  * A row of the head is a token and the target's feature of the token before it, and lies in the slot of its token: so a page
  * depends on nothing but the tokens of its own slots and those before them, and can be shared. Slot 0 holds a row without a
@@ -20,6 +21,7 @@
 #include "model/head.h"
 
 enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
+enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
 
 typedef struct hn_head_seq {
     int n_waiting;
@@ -42,7 +44,7 @@ typedef struct hn_head_passes {
     int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
     float *logits;      /* [vocab] of a row in the target's vocabulary, where that is another */
     int vocab;          /* the target's */
-    int room;           /* places of the store; place 0 holds zeros */
+    int room;           /* places of the store; place 0 holds zeros, place 1 the mask's feature */
     int32_t *free_place;
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
@@ -54,6 +56,7 @@ typedef struct hn_head_passes {
 typedef struct hn_head_node {
     int seq;
     int32_t token;
+    int masks;  /* of a root: mask rows behind it, at most HN_MOST_MASKS */
     int kept;   /* out: its row among the kept ones; of its parent before; -1: the root */
     int output; /* out: place of its output; of its parent's before */
 } hn_head_node;
@@ -73,8 +76,8 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
 void hn_head_catch_up(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
-/* Called for each node while its row's logits can be read. */
-typedef void (*hn_head_take)(void *ctx, int node, int pass_row);
+/* Called for each node while its row's logits can be read, and then for each mask row behind it, the first of which is mask 1. */
+typedef void (*hn_head_take)(void *ctx, int node, int mask, int pass_row);
 
 /* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates what waits. A
  * node whose sequence cannot be drafted for is not taken. */

@@ -123,6 +123,9 @@ typedef struct hn_head_desc {
     int features, feature_width; /* states of the target that make a feature, and the width of each; 0: not a head */
     bool joint;          /* the stream begins as fc(embedding | feature), drafts' rows too; else as fc(feature), of drafts' rows
                             as the output before it */
+    bool joint_norms;    /* with it: of norm(embedding) | norm(feature) */
+    bool mask;           /* rows of mask_token, with a feature of the head's own, draft the levels behind the root's */
+    int mask_token;
     bool fc_bias;
     bool norm_before_fc; /* one RMSNorm over the whole feature */
     bool fc_norms;       /* an RMSNorm over each of its states */
@@ -130,6 +133,7 @@ typedef struct hn_head_desc {
     bool norm_output;    /* the output is what the norm makes of the stream, else the stream */
     bool no_norm;        /* no norm before the output matrix */
     bool own_embedding, own_output; /* else the target's */
+    int form;            /* of its file's names, hn_head_form */
     int embeddings;      /* tokens of the embedding (vocab: of the output) */
 } hn_head_desc;
 enum { HN_MOST_HEAD_FEATURES = 16 };

@@ -9,20 +9,15 @@
 #include "model/weights.h"
 #include "ops/pack.h"
 
-enum { OWN_TENSORS = 8 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+enum { OWN_TENSORS = 10 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, const char *what) {
-    char name[128];
-    snprintf(name, sizeof name, "%s%s", names->front, what);
-    return hn_source_look(src, name);
-}
-
+/* A tensor of layer 0, by what follows "layers.0.". */
 static const hn_tensor *look_first(const hn_source *src, const hn_head_names *names, const char *what) {
     char name[128];
-    snprintf(name, sizeof name, "%s%s", names->first, what);
-    return hn_head_look(src, names, name);
+    snprintf(name, sizeof name, "%s%s%s", names->front, names->first, what);
+    return hn_source_look(src, name);
 }
 
 /* Biases and norms are what the file has. */
@@ -72,7 +67,7 @@ static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *embedding = hn_head_look(src, names, "embed_tokens.weight"), *output = hn_source_look(src, "lm_head.weight");
+    const hn_tensor *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING), *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
     d->own_embedding = embedding;
     d->own_output = output;
     d->embeddings = target->vocab;
@@ -107,6 +102,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
                        hn_source_path(src));
     hunch_status st = hn_dense_read_layers(a, src, &family, err);
     if (st) return st;
+    if (names->form == HN_HEAD_MTP) a->layers = 1; /* config.json may carry the target's number */
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);
@@ -115,6 +111,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     a->body = names->front;
     a->head = "";
     a->first_layer = names->first;
+    a->draft_head.form = names->form;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], src, names);
     snprintf(a->architecture, sizeof a->architecture, "head");
     return read_vocabularies(a, src, names, target, err);
@@ -140,14 +137,13 @@ static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, i
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
     char name[128];
     *ids = NULL;
-    snprintf(name, sizeof name, "%sd2t", names->front);
-    hn_tensor *t = hn_source_take(src, name);
+    hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_IDS, 0, name));
     if (!t) t = hn_source_take(src, "d2t");
     if (!t && n < vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor d2t that says which", hn_source_path(src), n,
                        vocab);
     if (!t) return HUNCH_OK;
-    if (!hn_source_look(src, "lm_head.weight"))
+    if (!hn_head_look(src, names, HN_HEAD_OUTPUT))
         return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no lm_head.weight: expected the output whose tokens it names",
                        hn_source_path(src), t->name);
     int64_t *offset = hn_alloc((size_t)n * sizeof *offset);
@@ -164,32 +160,38 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
-static const char *named(const hn_arch *a, char out[128], const char *what) {
-    snprintf(out, 128, "%s%s", a->body, what);
-    return out;
+static hn_head_names names_of(const hn_arch *a) {
+    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer};
+}
+
+static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, int count, hn_buf *to, hunch_error *err) {
+    const hn_head_names names = names_of(&p->m->arch);
+    char name[128];
+    if (!hn_head_name(&names, part, k, name))
+        return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
+    return hn_plan_named_vector(p, name, count, to, err);
+}
+
+static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, int in, int out, hn_weight *w, hunch_error *err) {
+    const hn_head_names names = names_of(&p->m->arch);
+    char name[128];
+    return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), in, out, w, err);
 }
 
 static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     const hn_arch *a = &m->arch;
     const hn_head_desc *d = &a->draft_head;
+    hn_head *h = &m->head;
     const int feature = d->features * d->feature_width;
-    char name[128];
-    hunch_status st = hn_plan_named_matrix(p, named(a, name, "fc.weight"), d->joint ? a->hidden + feature : feature, a->hidden,
-                                           &m->head.fc, err);
-    if (!st && d->fc_bias) st = hn_plan_named_vector(p, named(a, name, "fc.bias"), a->hidden, &m->head.fc_bias, err);
-    if (!st && d->norm_before_fc)
-        st = hn_plan_named_vector(p, named(a, name, "input_norm.weight"), feature, &m->head.feature_norm, err);
-    for (int k = 0; !st && d->fc_norms && k < d->features; k++) {
-        char part[32];
-        snprintf(part, sizeof part, "fc_norm.%d.weight", k);
-        st = hn_plan_named_vector(p, named(a, name, part), d->feature_width, &m->head.fc_norm[k], err);
-    }
-    if (st || a->layer[0].input != HN_INPUT_PAIR) return st;
-    char first[96];
-    snprintf(first, sizeof first, "%sinput_layernorm.weight", a->first_layer);
-    st = hn_plan_named_vector(p, named(a, name, first), a->hidden, &m->head.token_norm, err);
-    snprintf(first, sizeof first, "%shidden_norm.weight", a->first_layer);
-    return st ? st : hn_plan_named_vector(p, named(a, name, first), a->hidden, &m->head.stream_norm, err);
+    hunch_status st = plan_part_matrix(p, HN_HEAD_FC, d->joint ? a->hidden + feature : feature, a->hidden, &h->fc, err);
+    if (!st && d->fc_bias) st = plan_part(p, HN_HEAD_FC_BIAS, 0, a->hidden, &h->fc_bias, err);
+    if (!st && d->norm_before_fc) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, feature, &h->feature_norm, err);
+    for (int k = 0; !st && d->fc_norms && k < d->features; k++)
+        st = plan_part(p, HN_HEAD_STATE_NORM, k, d->feature_width, &h->fc_norm[k], err);
+    if (!st && d->mask) st = plan_part(p, HN_HEAD_MASK, 0, feature, &h->mask, err);
+    if (st || (a->layer[0].input != HN_INPUT_PAIR && !d->joint_norms)) return st;
+    st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, a->hidden, &h->token_norm, err);
+    return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, d->joint_norms ? feature : a->hidden, &h->stream_norm, err);
 }
 
 /* A tensor of its layers that nobody took: the head is of another kind, or has more layers than its folder says. */
@@ -197,18 +199,19 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     for (size_t i = 0; i < hn_source_tensor_count(p->src); i++) {
         const hn_tensor *t = hn_source_tensor(p->src, i);
-        const size_t front = strlen(a->body);
+        const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : 0;
         if (t->used || strncmp(t->name, a->body, front) || strstr(t->name, "rotary_emb.")) continue;
-        if (!strncmp(t->name + front, "layers.", 7) || !strncmp(t->name + front, "midlayer.", 9))
-            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
-                           hn_source_path(p->src), t->name, a->layers, a->layers == 1 ? "" : "s");
+        static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
+        for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
+            if (!strncmp(t->name + front, layers[k], strlen(layers[k])))
+                return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
+                               hn_source_path(p->src), t->name, a->layers, a->layers == 1 ? "" : "s");
     }
     return HUNCH_OK;
 }
 
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    char name[128];
     hunch_status st = hn_plan_begin(p, m, src, false, (size_t)a->layers * HN_MOST_LAYER_TENSORS + OWN_TENSORS, err);
     if (st) return st;
     p->convert = load->convert;
@@ -217,13 +220,12 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
     if (a->draft_head.own_embedding)
-        st = hn_plan_named_matrix(p, named(a, name, "embed_tokens.weight"), a->hidden, a->draft_head.embeddings, &m->embedding,
-                                  err);
+        st = plan_part_matrix(p, HN_HEAD_EMBEDDING, a->hidden, a->draft_head.embeddings, &m->embedding, err);
     m->weight_bytes = 0; /* a pass reads a row of it */
     m->macs_per_row = 0;
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st && !a->draft_head.no_norm) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, (hn_part){0, 0}, &m->output_norm, err);
+    if (!st && !a->draft_head.no_norm) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
     if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
     return st ? st : check_rest(p, err);

@@ -6,13 +6,36 @@
 #define HN_HEAD_H
 #include "model/model.h"
 
+/* Tensors of a head that are no layer's (head_names.c). */
+typedef enum hn_head_part {
+    HN_HEAD_FC,
+    HN_HEAD_FC_BIAS,
+    HN_HEAD_FEATURE_NORM, /* of the whole feature, before fc */
+    HN_HEAD_STATE_NORM,   /* of one of its states */
+    HN_HEAD_TOKEN_NORM,   /* of the embedding */
+    HN_HEAD_STREAM_NORM,  /* of what is read beside the embedding */
+    HN_HEAD_OUTPUT_NORM,
+    HN_HEAD_MASK,         /* the feature of rows that have none */
+    HN_HEAD_EMBEDDING,
+    HN_HEAD_OUTPUT,
+    HN_HEAD_IDS,          /* d2t */
+    HN_HEAD_PARTS
+} hn_head_part;
+
+/* Forms of files. */
+typedef enum hn_head_form { HN_HEAD_FOLDER, HN_HEAD_MTP, HN_HEAD_GGUF, HN_HEAD_GGUF_MTP, HN_HEAD_FORMS } hn_head_form;
+
 /* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
 typedef struct hn_head_names {
+    hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
 } hn_head_names;
 
-/* The tensor of this name behind `front`, unmarked; NULL: there is none. */
-const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, const char *what);
+hn_head_names hn_head_find_names(hn_source *src);
+/* The name of a part; k: which state's. NULL: this form has none. */
+const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
+/* Its tensor (of the first state), unmarked; NULL: there is none. */
+const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, hn_head_part part);
 /* Reads what a folder says of the head's layers, as Llama's or Qwen3's config does, into a zeroed description, and what its
  * tensors show: biases, norms of q and k, the embedding, the output (with d2t as many as that has). target: whose vocabulary
  * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */

@@ -2,6 +2,7 @@
 /* layer_head.c - what stands in front of a draft head's layers: embedding and feature become the stream.
  *
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
+ *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
  */
 #include "model/layers.h"
@@ -46,15 +47,28 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
         o->gather(ex, n, s->each, right, s->ldpair, (hn_buf){NULL, 0}, s->x, s->ldx, hidden);
 }
 
+/* embedding | feature, each normed where the description says so */
+static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const int n = s->rows->n, hidden = m->arch.hidden, width = m->arch.draft_head.features * m->arch.draft_head.feature_width;
+    const float eps = m->arch.norm_eps;
+    const hn_buf own = {NULL, 0}, right = hn_at(s->joint, sizeof(float) * (size_t)hidden);
+    const bool norms = m->arch.draft_head.joint_norms;
+    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : s->joint, norms ? s->ldx : s->ldjoint);
+    o->gather(ex, n, in->from, in->rows, in->ld, own, norms ? s->states : right, s->ldjoint, width);
+    if (!norms) return;
+    const hn_act token = {s->joint_in.data, hidden, s->joint_in.max_rows}, feature = {s->joint_in.data, width, s->joint_in.max_rows};
+    o->rmsnorm(ex, n, s->token, s->ldx, m->head.token_norm, eps, token, 0, s->joint, s->ldjoint);
+    o->rmsnorm(ex, n, s->states, s->ldjoint, m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
+}
+
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head_desc *d = &m->arch.draft_head;
     const int n = s->rows->n, width = d->features * d->feature_width;
     const hn_buf own = {NULL, 0};
     if (d->joint) {
-        o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->joint, s->ldjoint);
-        o->gather(ex, n, in->from, in->rows, in->ld, own, hn_at(s->joint, sizeof(float) * (size_t)m->arch.hidden), s->ldjoint,
-                  width);
+        make_joint(ex, m, in, s);
         input_product(ex, m, s);
     } else if (in->drafts) {
         o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);

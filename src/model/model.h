@@ -21,7 +21,8 @@ typedef struct hn_head {
     hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
     hn_buf fc_bias, feature_norm; /* f32 [hidden], [features * feature_width] */
     hn_buf fc_norm[HN_MOST_HEAD_FEATURES]; /* f32 [feature_width] each */
-    hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR */
+    hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR; with joint_norms the second [feature_width] */
+    hn_buf mask;                    /* f32 [features * feature_width], where the description has it */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids */
     int fc_forms;

@@ -66,7 +66,7 @@ static void lay_out_head(hn_runner *r, size_t *total) {
     r->ld_store = pad16(feature);
     l->joint = take_floats(total, l->ldjoint);
     l->joint_in = take_act(total, &r->m->ops, read);
-    l->states = take_floats(total, d->fc_norms ? l->ldjoint : 0);
+    l->states = take_floats(total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
     l->pair = take_floats(total, l->ldpair);
     l->token = take_floats(total, l->ldx);
     r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);

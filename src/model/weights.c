@@ -92,7 +92,11 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
 
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err) {
     hn_tensor *t;
-    hunch_status st = need_tensor(p, name, 1, (uint64_t)count, 1, &t, err);
+    const hn_tensor *there = hn_source_look(p->src, name);
+    const bool one_row = there && there->n_dims == 2 && there->dims[1] == 1, one_sheet = there && there->n_dims == 3;
+    const uint64_t dims[3] = {(uint64_t)count, 1, 1};
+    hunch_status st = one_sheet ? hn_source_need_shape(p->src, name, 3, dims, &t, err)
+                                : need_tensor(p, name, one_row ? 2 : 1, (uint64_t)count, 1, &t, err);
     if (!st) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
     return st;
 }

@@ -43,7 +43,7 @@ hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped,
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
-/* The same by name and shape, for what has no role. */
+/* The same by name and shape, for what has no role. A vector may have further dimensions of 1. */
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
 /* model.c: all of a layer; room for the tables of the rotation (p->tables). */

@@ -20,7 +20,8 @@ static const char *const folders[] = {
     "hass-bias",            "eagle3-official-d2t", "eagle3-official-fullvocab",
     "eagle3-outputs",       "eagle3-narrow",      "eagle3spec-plain",
     "eagle3spec-norm-before-residual", "eagle3spec-v31", "eagle3spec-qwen3-mqa",
-    "eagle3spec-biases",    "eagle3spec-2layers"};
+    "eagle3spec-biases",    "eagle3spec-2layers", "peagle-spec-2layers",
+    "mtp-spec-qwen3"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {

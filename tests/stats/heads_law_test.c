@@ -58,6 +58,7 @@ static void test_chains_exact(void **state) {
     for (int i = 0; i < 3; i++) {
         check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
+        check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
         if (light()) continue;
         check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
         check_exact("eagle:@eagle2-nobias-gqa,depth=2", rules[i], &three_law, NULL);
@@ -70,6 +71,7 @@ static void test_trees_exact(void **state) {
     (void)state;
     for (int i = 0; i < 3; i += 2) {
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
+        check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
         if (light()) continue;
         check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,tree=#wide.json", rules[i], &three_law, NULL);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_peagle.c - P-EAGLE (2602.01469): EAGLE-3 that drafts all its tokens in one pass.
+ *
+ *   peagle:PATH[,taps=LOW:MID:HIGH], options: head_drafter.h
+ *
+ * Rows of the text are EAGLE-3's (drafter_eagle3.c), in several layers; all but the first are Llama's. Behind the root stand
+ * rows of a mask token, one behind another, whose feature is not the target's but a vector of the head's own, mask_hidden, which goes
+ * through the same norms and fc:
+ *
+ *   root        token x[n],   feature a[n-1]         its logits draft x[n+1]
+ *   mask d      mask token,   feature mask_hidden    its logits draft x[n+1+d], whatever the drafts before it are
+ *
+ * A mask sees the text, the root and the masks before it, and is forgotten with the round. Files: EAGLE-3's with tensor
+ * mask_hidden and the token's id, of speculators, SpecForge, or as vLLM serves them (parallel_drafting).
+ */
+#include <string.h>
+
+#include "draft/eagle3_head.h"
+
+/* Each publisher has a key of its own. */
+static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
+    static const char *const keys[] = {"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"};
+    uint64_t id = 0;
+    bool found = false;
+    for (size_t i = 0; !found && i < sizeof keys / sizeof *keys; i++) {
+        hunch_status st = hn_source_u64(src, keys[i], &id, &found, err);
+        if (st) return st;
+        if (found && id >= (uint64_t)tokens)
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), keys[i],
+                           (unsigned long long)id, tokens - 1);
+    }
+    if (!found)
+        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected mask_token_id or "
+                       "ptd_token_id in config.json", hn_source_path(src));
+    *out = (int)id;
+    return HUNCH_OK;
+}
+
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
+                             hn_head_taps *taps, hunch_error *err) {
+    const char *kind = "peagle";
+    bool found = false;
+    hunch_status st = hn_source_str(src, "speculators_model_type", &kind, NULL, &found, err);
+    if (st) return st;
+    if (strcmp(kind, "peagle") != 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: speculators_model_type is \"%s\", expected peagle", hn_source_path(src), kind);
+    if (!hn_head_look(src, names, HN_HEAD_MASK))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE", hn_source_path(src));
+    st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
+    if (!st) st = read_mask_token(src, a->draft_head.embeddings, &a->draft_head.mask_token, err);
+    a->draft_head.mask = true;
+    return st;
+}
+
+static hunch_status peagle_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+}
+
+const hn_drafter_ops hn_drafter_peagle = {.name = "peagle", .open = peagle_open, HN_HEAD_DRAFTER_OPS};

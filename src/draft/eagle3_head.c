@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* eagle3_head.c - see eagle3_head.h.
+ *
+ * Two numberings of the layers stand in files: states entering a layer (speculators, vLLM), and outputs of a layer (SpecForge).
+ * As SGLang does: where the first is 1, all are outputs, and 1 is added; but never of speculators, which has one numbering.
+ */
+#include "draft/eagle3_head.h"
+
+#include <stdlib.h>
+
+static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_taps *taps, hunch_error *err) {
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || n < 1 || n > HN_MOST_HEAD_FEATURES)
+        return hn_fail(err, HUNCH_REFUSED, "%s: eagle_aux_hidden_state_layer_ids: expected a list of 1 to %d layers",
+                       hn_source_path(src), HN_MOST_HEAD_FEATURES);
+    taps->n = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > 256)
+            return hn_fail(err, HUNCH_REFUSED, "%s: eagle_aux_hidden_state_layer_ids: expected layers of 0 to 256",
+                           hn_source_path(src));
+        taps->boundary[i] = (int)json_integer_value(id);
+    }
+    const bool outputs = taps->boundary[0] == 1 && !hn_source_config(src, "speculators_model_type");
+    for (int i = 0; outputs && i < taps->n; i++) taps->boundary[i]++;
+    return HUNCH_OK;
+}
+
+/* LOW:MID:HIGH, any number of them. */
+static hunch_status read_key(const char *text, const hn_spec *spec, hn_head_taps *taps, hunch_error *err) {
+    const char *at = text;
+    for (taps->n = 0; taps->n < HN_MOST_HEAD_FEATURES; at++) {
+        char *end;
+        const long id = strtol(at, &end, 10);
+        if (end == at || id < 0 || id > 256 || (*end && *end != ':')) break;
+        taps->boundary[taps->n++] = (int)id;
+        at = end;
+        if (!*at) return HUNCH_OK;
+    }
+    return hn_fail(err, HUNCH_USAGE, "drafter '%s': taps=%s: expected layers of 0 to 256 such as 2:16:29", spec->text, text);
+}
+
+static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
+    const char *key = hn_spec_string(spec, "taps");
+    const json_t *list = hn_source_config(src, "eagle_aux_hidden_state_layer_ids");
+    if (!list) list = hn_source_config(src, "eagle_config.eagle_aux_hidden_state_layer_ids");
+    if (key) return read_key(key, spec, taps, err);
+    if (list) return read_list(list, src, taps, err);
+    if (layers < 7)
+        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads, and the usual ones collide in %d layers: "
+                       "expected taps=LOW:MID:HIGH", hn_source_path(src), layers);
+    *taps = (hn_head_taps){3, {2, layers / 2, layers - 3}};
+    return HUNCH_OK;
+}
+
+/* Norms before fc are there where the folder says so, or a tensor shows it: one that is missing is an error, not another head. */
+static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    bool found;
+    hunch_status st = hn_source_bool(src, "norm_before_residual", &d->normed_stream, &found, err);
+    if (!st) st = hn_source_bool(src, "norm_output", &d->norm_output, &found, err);
+    if (!st) st = hn_source_bool(src, "norm_before_fc", &d->norm_before_fc, &found, err);
+    if (!st) st = hn_source_bool(src, "fc_norm", &d->fc_norms, &found, err);
+    d->norm_before_fc |= hn_head_look(src, names, HN_HEAD_FEATURE_NORM) != NULL;
+    d->fc_norms |= hn_head_look(src, names, HN_HEAD_STATE_NORM) != NULL;
+    return st;
+}
+
+hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
+                                const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    hunch_status st = read_taps(src, spec, target->layers, taps, err);
+    if (st) return st;
+    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    if (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden)
+        return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
+                       hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
+    d->features = taps->n;
+    d->feature_width = target->hidden;
+    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
+    a->layer[0].input = HN_INPUT_PAIR;
+    return read_norms(d, src, names, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_kind.c - see head_kind.h. What a folder says of itself counts first (speculators), then tensors that no other kind has,
+ * then what kinds share. Model types are no help: most heads call themselves llama. */
+#include "draft/head_kind.h"
+
+#include <string.h>
+
+/* A part of a tensor's name that only this kind has. The first row that fits holds. */
+static const struct {
+    const char *kind, *part;
+} signs[] = {
+    {"peagle", "mask_hidden"},       {"dart", "midlayer.mask_rep"},     {"dspark", "markov_head."},
+    {"dspark", "markov_w1"},         {"mtp", "mtp_layers.0."},          {"mtp", "blk.0.nextn."},
+    {"falcon", "lstm."},             {"mlp", "speculator."},            {"hydra", "hydra_head"},
+    {"medusa", "medusa_head"},       {"medusa", "0.0.linear.weight"},   {"eagle3", "midlayer."},
+    {"eagle3", "layers.0.hidden_norm.weight"},
+};
+
+static bool has_part(hn_source *src, const char *part) {
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++)
+        if (strstr(hn_source_tensor(src, i)->name, part)) return true;
+    return false;
+}
+
+static const char *text_of(const hn_source *src, const char *key) {
+    const char *text = NULL;
+    bool found = false;
+    return !hn_source_str(src, key, &text, NULL, &found, NULL) && found ? text : NULL;
+}
+
+static const char *by_tensors(hn_source *src) {
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (has_part(src, signs[i].part)) return signs[i].kind;
+    if (hn_source_config(src, "dflash_config")) return "dflash";
+    if (has_part(src, "fc.weight") && has_part(src, "layers.0.self_attn.")) return "eagle";
+    return NULL;
+}
+
+static const char *of_gguf(hn_source *src) {
+    const char *said = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
+    if (said) return said;
+    if (!architecture) return NULL;
+    if (!strcmp(architecture, "dflash")) return has_part(src, "markov_w1") ? "dspark" : "dflash";
+    if (!strcmp(architecture, "eagle3")) return has_part(src, "mask_hidden") ? "peagle" : "eagle3";
+    return hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight") ? "model" : NULL;
+}
+
+const char *hn_head_kind(hn_source *src) {
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return of_gguf(src);
+    const char *said = text_of(src, "speculators_model_type"), *kind = said ? said : by_tensors(src);
+    if (kind) return kind;
+    const bool whole = has_part(src, "embed_tokens.weight") && has_part(src, "layers.0.input_layernorm.weight");
+    return whole && text_of(src, "model_type") ? "model" : NULL;
+}
