@@ -262,6 +262,9 @@ int hunch_engine_drafters(const hunch_engine *e);                       /* how m
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
 /* One line: what a draft head's files hold and what it reads of the model; NULL: a drafter with nothing to say. The engine's. */
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
+/* What who runs it should know, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head of which
+ * nothing is ever right, a head beside the model that `auto` does not use. The engine's. */
+const char *hunch_engine_note(const hunch_engine *e, int index);
 /* Empties what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
  * stay. */
 void hunch_engine_forget(hunch_engine *e);

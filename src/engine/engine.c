@@ -40,56 +40,7 @@ static hn_dtype kv_type(const hunch_model *m, hunch_kv kv) {
     return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : kv == HUNCH_KV_Q8_0 ? HN_Q8_0 : HN_BF16;
 }
 
-/* ---- drafters ---------------------------------------------------------------------------------------------------------- */
-
-/* What `auto` opens: the model-free drafters, among which a controller chooses. */
-static const char *const by_itself[] = {"ngram", "suffix"};
-enum { N_BY_ITSELF = sizeof by_itself / sizeof *by_itself };
-
-/* The specs to open: "none" is nothing, "auto" several; *controlled if it was there. Returns how many. */
-static int list_specs(const hunch_engine_options *o, const char **list, int room, bool *controlled) {
-    int n = 0;
-    for (int i = 0; i < o->n_drafts; i++) {
-        const bool is_auto = !strcmp(o->drafts[i], "auto");
-        if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;
-        for (int k = 0; is_auto && k < N_BY_ITSELF && n < room; k++) list[n++] = by_itself[k];
-        if (!is_auto && n < room) list[n++] = o->drafts[i];
-        *controlled |= is_auto;
-    }
-    return n;
-}
-
-static hunch_status open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err) {
-    enum { MOST = HN_MAX_OWNERS - 1 };
-    const hn_model *m = &e->model->target;
-    const hn_target_info info = {.name = m->arch.name,
-                                 .model = m,
-                                 .vocab = m->arch.vocab,
-                                 .hidden = m->arch.hidden,
-                                 .layers = m->arch.layers,
-                                 .context = e->context,
-                                 .tokenizer = e->model->tokenizer,
-                                 .pool = m->pool,
-                                 .isa = m->ops.isa,
-                                 .f32 = m->ops.f32,
-                                 .kv = e->kv,
-                                 .depth = o->draft_depth};
-    const char *spec[MOST + 1];
-    const int n = list_specs(o, spec, MOST + 1, controlled);
-    if (n > MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);
-    if (n == 0) return HUNCH_OK;
-    e->drafter = hn_zalloc((size_t)n, sizeof *e->drafter);
-    if (!e->drafter) return hn_fail_memory(err, "drafters", (size_t)n * sizeof *e->drafter);
-    for (int i = 0; i < n; i++) {
-        hn_drafter *d = &e->drafter[i];
-        hunch_status st = hn_drafter_open(d, spec[i], i, e->parallel + 1, &info, err);
-        if (st) return st;
-        e->n_drafters++;
-        e->needs_oracle |= d->needs.oracle;
-        e->feeds |= d->ops->feed != NULL;
-    }
-    return HUNCH_OK;
-}
+/* ---- drafters ----------------------------------------------------------------------------------------------------------- */
 
 /* A rule that the drafters' trees do not fit is refused here, not in the middle of a text. */
 static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
@@ -151,7 +102,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     bool controlled = false;
     e->session = hn_zalloc((size_t)e->parallel, sizeof(hunch_session *));
     if (!e->session) return hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
-    hunch_status st = open_drafters(e, o, &controlled, err);
+    hunch_status st = hn_engine_open_drafters(e, o, &controlled, err);
     if (!st) st = check_rule(e, err);
     if (!st) st = open_pool(e, o, err);
     const hn_feature_set features = feature_set(e);
@@ -209,6 +160,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_verifier_close(&e->verifier);
     hn_runner_close(&e->runner);
     hn_cache_close(&e->cache);
+    hn_notes_free(e);
     hn_free(e->drafter);
     hn_free(e->session);
     hn_free(e);

@@ -40,6 +40,10 @@ struct hunch_engine {
     hn_verifier *verifier;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
+    int tried[HN_MAX_OWNERS];   /* of each head: drafts without one that was right; -1: one was, or it was said */
+    char **note;                /* for who runs it */
+    int n_notes;
+    size_t note_room;
     bool needs_oracle, feeds;   /* what its drafters asked for */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
     char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
@@ -166,6 +170,15 @@ void hn_stream_begin(hunch_session *s); /* nothing where there is no on_output *
 void hn_stream_end(hunch_session *s);   /* idempotent; at any time, from inside a callback too */
 /* Calls on_output of all sessions that have something new, until none has. */
 void hn_stream_tell(hunch_engine *e);
+
+/* ---- open_drafters.c ---- */
+
+/* *controlled: whether `auto` was among what is asked for. What was opened before an error is the engine's. */
+hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);
+void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);
+void hn_notes_free(hunch_engine *e);
+/* A head whose first drafts are all wrong is noted, once. */
+void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 
 /* ---- drafting.c, round.c, look_api.c, measure_api.c, curves.c ---- */
 

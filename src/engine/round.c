@@ -182,6 +182,7 @@ static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->tree, v->path, v->n_accepted);
+    hn_watch_heads(e, &s->tree, v);
 }
 
 /* Verifies, emits and commits: rows of the root and of every emitted token but the newest, whose row comes with the next

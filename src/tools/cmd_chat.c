@@ -147,6 +147,7 @@ static int turn_generate(chat *c, hunch_session **s, bool thinks) {
     tool_interrupts_clear();
     if (code)
         return code;
+    tool_drafters_note(c->engine);
     if (st.finish != HUNCH_FINISH_FAILED)
         return turn_report(c, &st);
     tool_failed(&st.error);

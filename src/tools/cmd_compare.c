@@ -126,6 +126,8 @@ static int batch_generate(tool_comparison *c, const batch *b) {
         code = slice_run(c, slice * TOOL_SLICE, turn + slice);
         batch_progress(c, b, (double)(slice * TOOL_SLICE) / b->requests[0].max_tokens);
     }
+    for (int i = 0; i < c->n_lanes && !code; i++)
+        tool_drafters_note(c->lanes[i].engine);
     return code;
 }
 

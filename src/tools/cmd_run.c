@@ -93,6 +93,7 @@ static int samples_report(run *r, window *w) {
                        : sample_report(r, &st, &w->why[slot], r->request.sampling.seed + (uint64_t)w->first);
         if (code)
             return code;
+        tool_drafters_note(r->engine);
         hunch_session_close(&w->session[slot]);
         tool_why_fini(&w->why[slot]);
     }

@@ -194,6 +194,7 @@ int tool_answers_run(tool_answers *a) {
     w.places = tool_alloc((size_t)w.size, sizeof *w.places);
     tool_interrupts_catch();
     code = window_run(&w, base.max_tokens);
+    tool_drafters_note(a->engine);
     for (int at = 0; at < w.size; at++)
         if (w.session[at])
             place_close(&w, at);

@@ -20,8 +20,8 @@ const char tool_drafts_text[] =
     {"force", "0..1", "for measuring: the head runs, then its tokens are right with that probability"}
 
 const tool_draft_kind tool_draft_kinds[] = {
-    {"auto", NULL, "ngram and suffix; each round a controller decides which of their rows are worth verifying, or none "
-     "(run --why prints it). The default", {{NULL, NULL, NULL}}},
+    {"auto", NULL, "ngram and suffix, and a draft head that lies beside the model (NAME.head.gguf, or head.gguf in its folder); each "
+     "round a controller decides which of their rows are worth verifying, or none (run --why prints it). The default", {{NULL, NULL, NULL}}},
     {"none", NULL, "plain decoding", {{NULL, NULL, NULL}}},
     {"ngram", NULL, "what followed where the last tokens of this text stood before",
      {{"form", "recent|pld|hf|longest|simple|map-k|map-k4v|mod", "how places are found and chosen; default recent"},

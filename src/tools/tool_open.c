@@ -73,7 +73,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
 
 /* The + that ends a SPEC; NULL: it is the last. Within a path or a value a + stands for itself, unless a kind follows. */
 static char *spec_end(char *spec) {
-    const char *behind_kind = spec + strcspn(spec, ":=");
+    const char *behind_kind = spec + strcspn(spec, ":=/");
     for (char *plus = spec; (plus = strchr(plus, '+')); plus++)
         if (plus < behind_kind || tool_draft_kind_find(plus + 1, strcspn(plus + 1, ":,+")))
             return plus;
@@ -138,18 +138,24 @@ static void pool_note(const hunch_engine *e, const tool_options *o) {
     said = true;
 }
 
-void tool_drafters_note(const hunch_engine *e) {
+/* A line, once for all engines. */
+static void say_once(const char *line) {
     static char *said;
-    for (int i = 0; i < hunch_engine_drafters(e); i++) {
-        const char *about = hunch_engine_drafter_about(e, i);
-        if (!about || tool_quiet || (said && strstr(said, about)))
-            continue;
-        char *all = tool_alloc((said ? strlen(said) : 0) + strlen(about) + 2, 1);
-        sprintf(all, "%s%s\n", said ? said : "", about);
-        free(said);
-        said = all;
-        tool_message("%s", about);
-    }
+    if (tool_quiet || (said && strstr(said, line)))
+        return;
+    char *all = tool_alloc((said ? strlen(said) : 0) + strlen(line) + 2, 1);
+    sprintf(all, "%s%s\n", said ? said : "", line);
+    free(said);
+    said = all;
+    tool_message("%s", line);
+}
+
+void tool_drafters_note(const hunch_engine *e) {
+    for (int i = 0; i < hunch_engine_drafters(e); i++)
+        if (hunch_engine_drafter_about(e, i))
+            say_once(hunch_engine_drafter_about(e, i));
+    for (int i = 0; hunch_engine_note(e, i); i++)
+        say_once(hunch_engine_note(e, i));
 }
 
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,

@@ -30,8 +30,8 @@ hunch_lossy tool_lossy(const tool_options *o);
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel);
 
-/* Says what was found in drafters' files, each once, however many engines open. Called when nothing will be refused any more: a
- * refusal is one line. */
+/* Says what was found in drafters' files and what the engine has noted, each once, however many engines open. Called when nothing
+ * will be refused any more (a refusal is one line), and again behind an answer. */
 void tool_drafters_note(const hunch_engine *e);
 
 uint64_t tool_random_seed(void);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* open_drafters.c - the drafters of an engine: those that are asked for, and what `auto` opens by itself, a draft head that lies beside
+ * the model among them. And what is noted of them for who runs the engine. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "format/find_heads.h"
+
+/* ---- notes ------------------------------------------------------------------------------------------------------------- */
+
+void hn_note(hunch_engine *e, const char *fmt, ...) {
+    char text[1000];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    char *copy = hn_strdup(text);
+    if (copy && hn_grow((void **)&e->note, &e->note_room, (size_t)e->n_notes + 1, sizeof *e->note))
+        e->note[e->n_notes++] = copy;
+    else
+        hn_free(copy); /* without memory nobody reads it */
+}
+
+void hn_notes_free(hunch_engine *e) {
+    for (int i = 0; i < e->n_notes; i++) hn_free(e->note[i]);
+    hn_free(e->note);
+    e->note = NULL;
+    e->n_notes = 0;
+}
+
+const char *hunch_engine_note(const hunch_engine *e, int index) {
+    return index >= 0 && index < e->n_notes ? e->note[index] : NULL;
+}
+
+/* Does the drafter continue the root with the token of this row? */
+static bool said_first(const hn_tree *t, int drafter, int row) {
+    for (int c = t->first[0]; c >= 0; c = t->candidate[c].next)
+        if (t->candidate[c].drafter == drafter && (row < 0 || t->candidate[c].child == row)) return true;
+    return false;
+}
+
+void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
+    enum { ENOUGH = 64, SETTLED = -1 };
+    for (int d = 0; d < e->n_drafters; d++) {
+        hn_drafter *of = &e->drafter[d];
+        if (!of->ops->feed || of->needs.oracle || e->tried[d] == SETTLED || !said_first(t, d, -1)) continue;
+        e->tried[d] = v->n_accepted > 0 && said_first(t, d, v->path[0]) ? SETTLED : e->tried[d] + 1;
+        if (e->tried[d] < ENOUGH) continue;
+        e->tried[d] = SETTLED;
+        hn_note(e, "none of the first %d drafts of %s was right: hunch check %s --draft %s looks for the cause", ENOUGH, of->name,
+                e->model->path ? e->model->path : "MODEL", of->name);
+    }
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------------- */
+
+enum { MOST = HN_MAX_OWNERS - 1 };
+
+static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err) {
+    if (e->n_drafters == MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);
+    hn_drafter *d = &e->drafter[e->n_drafters];
+    hunch_status st = hn_drafter_open(d, spec, e->n_drafters, e->parallel + 1, info, err);
+    if (st) return st;
+    e->n_drafters++;
+    e->needs_oracle |= d->needs.oracle;
+    e->feeds |= d->ops->feed != NULL;
+    return HUNCH_OK;
+}
+
+/* One that does not fit is noted, and the next one tried. */
+static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open, hunch_error *err) {
+    char spec[4200];
+    hunch_error why;
+    *open = false;
+    if (e->n_drafters == MOST) return HUNCH_OK;
+    snprintf(spec, sizeof spec, "%s%s", strchr(path, '/') ? "" : "./", path);
+    if (strchr(path, ',')) {
+        hn_note(e, "the draft head %s is not used: a comma in its name would end it", path);
+        return HUNCH_OK;
+    }
+    const hunch_status st = open_one(e, spec, info, &why);
+    *open = !st;
+    if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
+    if (st) hn_note(e, "the draft head beside the model is not used: %s", why.message);
+    return HUNCH_OK;
+}
+
+/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it. Among them a controller chooses. */
+static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
+    static const char *const model_free[] = {"ngram", "suffix"};
+    hn_found_heads heads = {0};
+    bool open = false;
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < sizeof model_free / sizeof *model_free; i++) st = open_one(e, model_free[i], info, err);
+    if (!st && e->model->path) st = hn_find_heads(e->model->path, &heads, err);
+    for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.path[i], info, &open, err);
+    hn_found_heads_fini(&heads);
+    return st;
+}
+
+hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err) {
+    const hn_model *m = &e->model->target;
+    const hn_target_info info = {.name = m->arch.name,
+                                 .model = m,
+                                 .vocab = m->arch.vocab,
+                                 .hidden = m->arch.hidden,
+                                 .layers = m->arch.layers,
+                                 .context = e->context,
+                                 .tokenizer = e->model->tokenizer,
+                                 .pool = m->pool,
+                                 .isa = m->ops.isa,
+                                 .f32 = m->ops.f32,
+                                 .kv = e->kv,
+                                 .depth = o->draft_depth};
+    e->drafter = hn_zalloc(MOST, sizeof *e->drafter);
+    if (!e->drafter) return hn_fail_memory(err, "drafters", MOST * sizeof *e->drafter);
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < o->n_drafts; i++) {
+        const bool is_auto = !strcmp(o->drafts[i], "auto");
+        if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;
+        *controlled |= is_auto;
+        st = is_auto ? open_by_itself(e, &info, err) : open_one(e, o->drafts[i], &info, err);
+    }
+    return st;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_heads.c - see find_heads.h. */
+#include "format/find_heads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "format/find_caches.h"
+
+/* Takes over the path, which may be NULL for lack of memory. */
+static hunch_status add(hn_found_heads *f, char *path, hunch_error *err) {
+    if (path && hn_grow((void **)&f->path, &f->cap, f->n + 1, sizeof *f->path)) {
+        f->path[f->n++] = path;
+        return HUNCH_OK;
+    }
+    hn_free(path);
+    return hn_fail_memory(err, "the name of a draft head", 0);
+}
+
+static hunch_status add_if_there(hn_found_heads *f, char *path, hunch_error *err) {
+    if (path && !hn_is_file(path)) {
+        hn_free(path);
+        return HUNCH_OK;
+    }
+    return add(f, path, err);
+}
+
+static hunch_status add_gguf(void *user, const char *folder, const char *name) {
+    return hn_ends_with(name, ".gguf") ? add_if_there(user, hn_path_join(folder, name), NULL) : HUNCH_OK;
+}
+
+/* The length of a file's name without ".gguf" and without the number of a part. */
+static size_t stem_of(const char *model) {
+    const size_t n = strlen(model) - strlen(".gguf"), number = strlen("-00001-of-00003");
+    unsigned part, parts;
+    int end = 0;
+    if (n > number && sscanf(model + n - number, "-%5u-of-%5u%n", &part, &parts, &end) == 2 && end == (int)number) return n - number;
+    return n;
+}
+
+static hunch_status beside_file(const char *model, hn_found_heads *out, hunch_error *err) {
+    static const char end[] = ".head.gguf";
+    if (!hn_ends_with(model, ".gguf") || hn_ends_with(model, end)) return HUNCH_OK;
+    const size_t stem = stem_of(model);
+    char *path = hn_alloc(stem + sizeof end);
+    if (path) {
+        memcpy(path, model, stem);
+        memcpy(path + stem, end, sizeof end);
+    }
+    return add_if_there(out, path, err);
+}
+
+static hunch_status in_folder(const char *model, hn_found_heads *out, hunch_error *err) {
+    hunch_status st = add_if_there(out, hn_path_join(model, "head.gguf"), err);
+    char *heads = st ? NULL : hn_path_join(model, "heads");
+    if (!st) st = heads ? hn_folder_each(heads, add_gguf, out, err) : hn_fail_memory(err, "the name of a folder", 0);
+    hn_free(heads);
+    return st;
+}
+
+hunch_status hn_find_heads(const char *model, hn_found_heads *out, hunch_error *err) {
+    *out = (hn_found_heads){0};
+    return hn_is_folder(model) ? in_folder(model, out, err) : beside_file(model, out, err);
+}
+
+void hn_found_heads_fini(hn_found_heads *f) {
+    for (size_t i = 0; i < f->n; i++) hn_free(f->path[i]);
+    hn_free(f->path);
+    *f = (hn_found_heads){0};
+}

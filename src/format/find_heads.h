@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_heads.h - draft heads that lie beside a model, by their names alone:
+ *
+ *   NAME.gguf                       NAME.head.gguf in the same folder (of a split model NAME-00001-of-00003.gguf as well)
+ *   a folder                        head.gguf in it, then heads/NAME.gguf in the order of their names
+ */
+#ifndef HN_FIND_HEADS_H
+#define HN_FIND_HEADS_H
+#include "base/status.h"
+
+typedef struct hn_found_heads {
+    char **path;
+    size_t n, cap;
+} hn_found_heads;
+
+/* Errors: HUNCH_NO_MEMORY. To be ended also then. */
+hunch_status hn_find_heads(const char *model, hn_found_heads *out, hunch_error *err);
+void hn_found_heads_fini(hn_found_heads *f);
+#endif
