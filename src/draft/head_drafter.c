@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_drafter.c - options, life and trees of drafters with a head, see head_drafter.h.
+/* head_drafter.c - life and trees of drafters with a head, see head_drafter.h.
  *
  * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a dynamic
  * tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
@@ -12,10 +12,11 @@
 
 #include "base/mem.h"
 #include "draft/draft_law.h"
+#include "draft/head_loading.h"
 #include "draft/head_passes.h"
 #include "draft/head_tree.h"
 
-enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59, MOST_TOPK = 16, ROOT = -1, NONE = -1 };
+enum { ROOT = -1, NONE = -1 };
 
 /* A node of a fixed shape in this round. */
 typedef struct drafted {
@@ -52,45 +53,12 @@ typedef struct head_state {
     int16_t *row;          /* of a dynamic tree: where each node of a beam stands */
 } head_state;
 
-/* ---- options --------------------------------------------------------------------------------------------------------- */
-
-typedef struct head_options {
-    long depth, topk, total;
-    const char *tree;
-    bool convert;
-    hn_dtype weights, kv;
-    double force;
-} head_options;
-
-static hunch_status options_read(head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
-    static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
-    static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
-    int form = target->f32 ? 3 : 0;
-    if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
-    hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
-    if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
-    if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
-    if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
-    o->tree = hn_spec_string(spec, "tree");
-    const bool dynamic = o->tree && !strcmp(o->tree, "dynamic");
-    if (!s) s = hn_spec_int(spec, "topk", 1, MOST_TOPK, dynamic ? DEFAULT_TOPK : 0, &o->topk, err);
-    if (!s) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, dynamic ? DEFAULT_TOTAL : 0, &o->total, err);
-    if (!s && !dynamic && (o->topk || o->total))
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s is of tree=dynamic alone", spec->text, o->topk ? "topk" : "total");
-    if (!s && dynamic && (o->depth - 1) * o->topk > HN_MOST_KEPT)
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %ld of %ld nodes a level: expected at most %d in all", spec->text,
-                    o->depth, o->topk, HN_MOST_KEPT);
-    o->convert = form != 3 || !target->f32;
-    o->weights = of_form[form];
-    return s;
-}
+/* ---- open and close ----------------------------------------------------------------------------------------------------- */
 
 static void make_chain(hn_shape *s, int depth) {
     *s = (hn_shape){.n = depth, .depth = depth, .widest = 1, .most_expanded = 1};
     for (int i = 0; i < depth; i++) s->node[i] = (hn_shape_node){(int16_t)(i - 1), 0, (int16_t)(i + 1)};
 }
-
-/* ---- open and close ----------------------------------------------------------------------------------------------------- */
 
 static void state_free(head_state *st) {
     if (!st) return;
@@ -109,11 +77,7 @@ static void state_free(head_state *st) {
     hn_free(st);
 }
 
-bool hn_head_drafter_tree_is_word(const char *tree) {
-    return !strcmp(tree, "chain") || !strcmp(tree, "dynamic") || hn_shape_is_published(tree);
-}
-
-static hunch_status read_trees(head_state *st, const hn_spec *spec, const head_options *o, hunch_error *err) {
+static hunch_status read_trees(head_state *st, const hn_spec *spec, const hn_head_options *o, hunch_error *err) {
     make_chain(&st->chain, (int)o->depth);
     st->shape = st->chain;
     st->dynamic = o->tree && !strcmp(o->tree, "dynamic");
@@ -145,49 +109,14 @@ static hunch_status tables_create(head_state *st, hunch_error *err) {
     return st->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", nodes * sizeof *st->row);
 }
 
-static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
-                               hunch_error *err) {
-    for (int i = 0; i < t->n; i++) {
-        if (t->boundary[i] != HN_FEATURE_POST_NORM && (t->boundary[i] < 0 || t->boundary[i] > target->layers))
-            return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d, expected 0 to %d of this target",
-                           hn_source_path(src), t->boundary[i], target->layers);
-        for (int k = 0; k < i; k++)
-            if (t->boundary[k] == t->boundary[i])
-                return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d twice: expected distinct layers",
-                               hn_source_path(src), t->boundary[i]);
-    }
-    return a->draft_head.feature_width == target->hidden
-               ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: reads states of %d numbers, the target's have %d", hn_source_path(src),
-                         a->draft_head.feature_width, target->hidden);
-}
-
-/* The head's model: described, checked, loaded. */
-static hunch_status load_head(head_state *st, hn_source *src, hn_spec *spec, const head_options *o, const hn_target_info *target,
-                              hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
-    const hn_head_names names = hn_head_find_names(src);
-    const hn_head_load load = {target->model, o->convert, o->weights};
-    hn_arch a = {0};
-    hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
-    if (!s) s = describe(&a, src, &names, spec, target, taps, err);
-    if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
-    if (!s) s = check_taps(&a, src, taps, target, err);
-    if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
-    if (s) {
-        hn_arch_fini(&a);
-        return s;
-    }
-    return hn_head_open(&st->passes.model, src, &a, &load, *ids, err);
-}
-
-static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, const head_options *o, const hn_target_info *target,
+static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
                                hn_needs *needs, hn_head_describe describe, hunch_error *err) {
     hn_source *src = NULL;
     hn_head_taps taps = {0};
     int32_t *ids = NULL;
     hunch_status s = read_trees(st, spec, o, err);
     if (!s) s = hn_source_open_head(&src, spec->path, err);
-    if (!s) s = load_head(st, src, spec, o, target, describe, &taps, &ids, err);
+    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, st->n_seqs, st->width, o->kv, needs, err);
     hn_free(ids);
@@ -201,8 +130,8 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
 
 hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                   hn_head_describe describe, hunch_error *err) {
-    head_options o = {0};
-    hunch_status s = options_read(&o, spec, target, err);
+    hn_head_options o = {0};
+    hunch_status s = hn_head_options_read(&o, spec, target, err);
     if (s) return s;
     head_state *st = hn_zalloc(1, sizeof *st);
     if (!st) return hn_fail_memory(err, "a draft head", sizeof *st);
@@ -490,8 +419,8 @@ static int propose_shape(round_ctx *c, int n) {
 static void beam_children(round_ctx *c, const hn_propose *p, int at, int pass_row) {
     head_state *st = c->st;
     head_seq *s = &st->seq[p->seq];
-    int32_t token[MOST_TOPK];
-    float prob[MOST_TOPK];
+    int32_t token[HN_MOST_TOPK];
+    float prob[HN_MOST_TOPK];
     const int m = choose_tokens(c, p, pass_row, NULL, st->topk, token, prob);
     if (st->forced && at == s->spine && m > 0)
         s->spine = force_tokens(st, s, p, c->d->index, c->level, token, m) ? s->beam.n : NONE - 1;

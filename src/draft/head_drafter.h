@@ -46,11 +46,11 @@ double hn_head_drafter_pass_s(const hn_drafter *d);
 void hn_head_drafter_catch_up(hn_drafter *d, int seq);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
-bool hn_head_drafter_tree_is_word(const char *tree); /* chain, dynamic or a published tree: no file */
+bool hn_head_tree_is_word(const char *tree); /* chain, dynamic or a published tree: no file; head_options.c */
 
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
     .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
     .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
-    .path_is_model = true, .reads = "tree", .reads_word = hn_head_drafter_tree_is_word
+    .path_is_model = true, .reads = "tree", .reads_word = hn_head_tree_is_word
 #endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_loading.c - see head_loading.h. */
+#include "draft/head_loading.h"
+
+static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
+                               hunch_error *err) {
+    for (int i = 0; i < t->n; i++) {
+        if (t->boundary[i] != HN_FEATURE_POST_NORM && (t->boundary[i] < 0 || t->boundary[i] > target->layers))
+            return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d, expected 0 to %d of this target",
+                           hn_source_path(src), t->boundary[i], target->layers);
+        for (int k = 0; k < i; k++)
+            if (t->boundary[k] == t->boundary[i])
+                return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d twice: expected distinct layers",
+                               hn_source_path(src), t->boundary[i]);
+    }
+    return a->draft_head.feature_width == target->hidden
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: reads states of %d numbers, the target's have %d", hn_source_path(src),
+                         a->draft_head.feature_width, target->hidden);
+}
+
+hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
+                                 hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
+    const hn_head_names names = hn_head_find_names(src);
+    const hn_head_load load = {target->model, o->convert, o->weights};
+    hn_arch a = {0};
+    hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
+    if (!s) s = describe(&a, src, &names, spec, target, taps, err);
+    if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
+    if (!s) s = check_taps(&a, src, taps, target, err);
+    if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
+    if (s) {
+        hn_arch_fini(&a);
+        return s;
+    }
+    return hn_head_open(m, src, &a, &load, *ids, err);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_options.c - see head_options.h. */
+#include "draft/head_options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "draft/head_drafter.h"
+#include "draft/head_passes.h"
+#include "draft/head_tree.h"
+
+enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59 };
+
+bool hn_head_tree_is_word(const char *tree) {
+    return !strcmp(tree, "chain") || !strcmp(tree, "dynamic") || hn_shape_is_published(tree);
+}
+
+static hunch_status read_tree(hn_head_options *o, hn_spec *spec, hunch_error *err) {
+    o->tree = hn_spec_string(spec, "tree");
+    const bool dynamic = o->tree && !strcmp(o->tree, "dynamic");
+    hunch_status s = hn_spec_int(spec, "topk", 1, HN_MOST_TOPK, dynamic ? DEFAULT_TOPK : 0, &o->topk, err);
+    if (!s) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, dynamic ? DEFAULT_TOTAL : 0, &o->total, err);
+    if (!s && !dynamic && (o->topk || o->total))
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s is of tree=dynamic alone", spec->text, o->topk ? "topk" : "total");
+    if (!s && dynamic && (o->depth - 1) * o->topk > HN_MOST_KEPT)
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %ld of %ld nodes a level: expected at most %d in all", spec->text,
+                    o->depth, o->topk, HN_MOST_KEPT);
+    return s;
+}
+
+hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
+    static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
+    static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
+    int form = target->f32 ? 3 : 0;
+    if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
+    hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
+    if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
+    if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
+    if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
+    if (!s) s = read_tree(o, spec, err);
+    o->convert = form != 3 || !target->f32;
+    o->weights = of_form[form];
+    return s;
+}
