@@ -231,14 +231,20 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     return st ? st : check_rest(p, err);
 }
 
+static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {
+    return (uint64_t)m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out);
+}
+
 static void borrow(hn_model *m, const hn_model *target) {
-    if (!m->arch.draft_head.own_embedding) m->embedding = target->embedding;
-    if (m->arch.draft_head.own_output) return;
+    const bool embedding = !m->arch.draft_head.own_embedding, output = !m->arch.draft_head.own_output;
+    if (embedding) m->embedding = target->embedding;
+    if (embedding || output) m->files = target->files; /* where their rows may lie */
+    if (!output) return;
     m->output = target->output;
     m->arch.logit_scale = target->arch.logit_scale;
     m->arch.logit_cap = target->arch.logit_cap;
-    m->weight_bytes += m->ops.strip_bytes(m->output.dtype, m->output.in) * (size_t)hn_strips(m->output.out);
-    m->files = target->files; /* where its rows may lie */
+    m->weight_bytes += packed_bytes(m, &m->output);
+    m->macs_per_row += (double)m->output.in * m->output.out;
 }
 
 static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) {
