@@ -208,7 +208,7 @@ static void check_chosen(const hn_model *m) {
         const float v = (float)below(2001) * 1e-3f - 1;
         m->ops.write(&m->ops, hn_at(c.x, sizeof v * (size_t)i), &v, sizeof v);
     }
-    must(hn_model_reduce_output(m, ids, CHOSEN, &c.reduced, err));
+    must(hn_reduce_output(&m->ops, &m->output, ids, CHOSEN, &c.reduced, err));
     c.top.map = c.reduced.ids;
     hn_pool_run(m->pool, chosen_rank, &c);
     const float *logits = m->ops.view(&m->ops, c.logits), *value = m->ops.view(&m->ops, c.top.value);
@@ -227,7 +227,7 @@ static void check_chosen(const hn_model *m) {
         }
     }
     free(is);
-    hn_reduced_output_free(m, &c.reduced);
+    hn_reduced_output_free(&m->ops, &c.reduced);
     const hn_buf all[] = {c.x, c.logits, c.act.data, c.top.id, c.top.value, c.top.scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) m->ops.mem_free(&m->ops, all[i].mem);
 }
@@ -255,7 +255,7 @@ static void test_shared_factors(void **state) {
     hn_reduced_output out;
     hunch_error why = {0};
     other.output.dtype = HN_F8_E4M3;
-    assert_int_equal(hn_model_reduce_output(&other, ids, 2, &out, &why), HUNCH_REFUSED);
+    assert_int_equal(hn_reduce_output(&other.ops, &other.output, ids, 2, &out, &why), HUNCH_REFUSED);
     assert_non_null(strstr(why.message, "F8_E4M3"));
     assert_null(out.mem);
     hunch_model_close(&m);

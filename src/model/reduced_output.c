@@ -10,7 +10,8 @@
 #include "ops/pack.h"
 
 typedef struct pick_job {
-    const hn_model *m;
+    const hn_ops *ops;
+    const hn_weight *whole;
     const int32_t *ids;
     hn_reduced_output *out;
     unsigned char *rows; /* the chosen ones as they are stored; NULL: the matrix is packed */
@@ -19,21 +20,21 @@ typedef struct pick_job {
 static void pick(void *arg, int rank, int ranks) {
     (void)ranks;
     const pick_job *j = arg;
-    const hn_ops *o = &j->m->ops;
+    const hn_ops *o = j->ops;
     const hn_weight *w = &j->out->w;
     hn_claim c = hn_claim_begin(o->pool, rank, hn_strips(w->out));
     for (int s; (s = hn_claim_next(&c)) >= 0;) {
         const hn_buf dst = hn_at(w->data, w->strip_stride * (size_t)s);
         if (j->rows)
-            o->pack_strip(o, w->dtype, w->out, w->in, j->rows, j->m->output.stored.row_bytes, NULL, s * HN_STRIP, dst);
+            o->pack_strip(o, w->dtype, w->out, w->in, j->rows, j->whole->stored.row_bytes, NULL, s * HN_STRIP, dst);
         else
-            o->pick_strip(o, &j->m->output, j->ids, w->out, s * HN_STRIP, dst);
+            o->pick_strip(o, j->whole, j->ids, w->out, s * HN_STRIP, dst);
     }
     hn_barrier(o->pool, rank);
 }
 
 static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
-    const hn_stored *s = &j->m->output.stored;
+    const hn_stored *s = &j->whole->stored;
     const size_t bytes = s->row_bytes * (size_t)n;
     if (!s->rows) return HUNCH_OK;
     j->rows = hn_alloc(bytes);
@@ -44,29 +45,29 @@ static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_model_reduce_output(const hn_model *m, const int32_t *ids, int n, hn_reduced_output *out,
-                                    hunch_error *err) {
-    const hn_weight *whole = &m->output;
-    const size_t strip = m->ops.strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)hn_strips(n);
-    pick_job j = {.m = m, .ids = ids, .out = out};
+hunch_status hn_reduce_output(const hn_ops *o, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
+                              hunch_error *err) {
+    const size_t strip = o->strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)hn_strips(n);
+    pick_job j = {.ops = o, .whole = whole, .ids = ids, .out = out};
     assert(n >= 1 && n <= whole->out);
-    *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .strip_stride = strip}};
+    *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .strip_stride = strip, .phase = whole->phase}};
     if (whole->dtype == HN_F8_E4M3)
         return hn_fail(err, HUNCH_REFUSED, "output matrix of %s: its rows share factors, expected another type to choose from",
                        hn_dtype_name(whole->dtype));
     hunch_status st = copy_stored(&j, n, err);
-    if (!st) st = m->ops.mem_create(&m->ops, rows + (size_t)n * sizeof *ids, &out->mem, err);
+    out->bytes = rows + (size_t)n * sizeof *ids;
+    if (!st) st = o->mem_create(o, out->bytes, &out->mem, err);
     if (!st) {
         out->w.data.mem = out->ids.mem = out->mem;
         out->ids.off = rows;
-        m->ops.write(&m->ops, out->ids, ids, (size_t)n * sizeof *ids);
-        hn_pool_run(m->pool, pick, &j);
+        o->write(o, out->ids, ids, (size_t)n * sizeof *ids);
+        hn_pool_run(o->pool, pick, &j);
     }
     hn_free(j.rows);
     return st;
 }
 
-void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out) {
-    m->ops.mem_free(&m->ops, out->mem);
+void hn_reduced_output_free(const hn_ops *o, hn_reduced_output *out) {
+    o->mem_free(o, out->mem);
     memset(out, 0, sizeof *out);
 }

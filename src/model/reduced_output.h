@@ -9,9 +9,12 @@ typedef struct hn_reduced_output {
     hn_weight w; /* [n, hidden] */
     hn_buf ids;  /* int32 [n] the token of each row: a map for linear_top */
     hn_mem *mem; /* owned: both */
+    size_t bytes; /* of it */
 } hn_reduced_output;
 
-/* ids: n tokens of the model, each another. Errors: HUNCH_NO_MEMORY; HUNCH_REFUSED: an output of F8_E4M3. */
-hunch_status hn_model_reduce_output(const hn_model *m, const int32_t *ids, int n, hn_reduced_output *out, hunch_error *err);
-void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out); /* zeroed is fine */
+/* Of an output matrix, packed or in a file. ids: n of its rows, each another. Errors: HUNCH_NO_MEMORY; HUNCH_REFUSED: one of
+ * F8_E4M3. */
+hunch_status hn_reduce_output(const hn_ops *o, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
+                              hunch_error *err);
+void hn_reduced_output_free(const hn_ops *o, hn_reduced_output *out); /* zeroed is fine */
 #endif
