@@ -48,6 +48,14 @@ void hn_bpe_put(hn_bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t i
     *m = (hn_merge){.pair = pair_of(left, right), .rank = rank, .id = id};
 }
 
+const hn_merge *hn_bpe_next(const hn_bpe *b, size_t *at) {
+    while (b->slots && *at <= b->mask) {
+        const hn_merge *m = &b->slots[(*at)++];
+        if (m->pair != NO_PAIR) return m;
+    }
+    return NULL;
+}
+
 static const hn_merge *find(const hn_bpe *b, int32_t left, int32_t right) {
     if (left < 0 || right < 0) return NULL;
     const hn_merge *m = slot_of(b, pair_of(left, right));

@@ -24,6 +24,8 @@ bool hn_bpe_init(hn_bpe *b, size_t count);
 void hn_bpe_fini(hn_bpe *b);
 /* Of two ranks for one pair the lower stays. At most `count` calls. */
 void hn_bpe_put(hn_bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id);
+/* The pair that was put at or behind *at, in any order; *at goes on from 0. NULL: no more. */
+const hn_merge *hn_bpe_next(const hn_bpe *b, size_t *at);
 
 typedef struct hn_bpe_item { /* a pair that could merge when it was pushed */
     uint64_t key;            /* rank << 32 | position of the left symbol: what merges next is the least */

@@ -19,6 +19,9 @@ bool hn_tokenizer_is_end(const hn_tokenizer *t, int32_t id);
 bool hn_tokenizer_is_special(const hn_tokenizer *t, int32_t id); /* control tokens: not part of the text */
 /* Fills the vocabulary up and stands for nothing: outside of it, without a piece, or marked unused by the file. */
 bool hn_tokenizer_is_padding(const hn_tokenizer *t, int32_t id);
+/* All ids, [hn_tokenizer_vocab], likeliest first as far as the vocabulary was made by frequency. *tells: it was; else the order
+ * means next to nothing. HUNCH_NO_MEMORY. (token_order.c) */
+hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *tells, hunch_error *err);
 
 /* flags: HUNCH_TEXT_*. text must be valid UTF-8 (else HUNCH_USAGE). ids: hn_alloc'ed, freed with hn_free. */
 hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
