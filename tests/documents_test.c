@@ -344,6 +344,7 @@ static void test_commands(void **state) {
     (void)state;
     text_write("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
     head_write_form(&STORIES_EAGLE3, path_of("HEAD"));
+    head_write_form(&STORIES_EAGLE, path_of("EAGLE_HEAD"));
     text_write("notes.txt", "Once upon a time there was a little girl.\n");
     int wrong = 0, ran = 0;
     for (int i = 0; i < n_text_files; i++) {

@@ -37,6 +37,8 @@ static const char *const of_llama[] = {
     "peagle:@peagle-spec-2layers,depth=6,force=0.7",
     "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=4,total=14,force=0.7",
     "peagle:@peagle-spec-2layers,tree=mc_sim_7b_63,force=0.6,weights=q4_0",
+    "eagle:@eagle1-bias-bin,depth=4,vocab=150,ids=%even.json,force=0.7",
+    "eagle3:@eagle3spec-2layers,depth=4,tree=dynamic,topk=4,total=12,vocab=90,ids=%even.json,force=0.7",
     "auto+eagle:@eagle2-nobias-gqa,tree=dynamic,topk=4,total=12,force=0.9",
 };
 static const char *const of_qwen[] = {
@@ -44,6 +46,7 @@ static const char *const of_qwen[] = {
     "eagle3:@eagle3-official-fullvocab,depth=4,tree=dynamic,topk=4,total=16,force=0.6,weights=f32",
     "eagle3:@eagle3spec-norm-before-residual,tree=#fork.json,force=0.6",
     "mtp:@mtp-spec-qwen3,depth=5,force=0.7",
+    "mtp:@mtp-spec-qwen3,depth=4,vocab=200,ids=%even.json,force=0.7",
     "mtp:@mtp-spec-qwen3,depth=3,tree=dynamic,topk=3,total=9,force=0.6,weights=f32",
     "hass:@hass-bias,depth=4,tree=dynamic,topk=4,total=16+ngram,min=1+forced,accept=0.6,depth=4",
 };
@@ -198,6 +201,7 @@ static const struct {
     {"eagle:@eagle2-nobias-gqa,depth=3,tree=dynamic,topk=2,total=6,force=0.7", HUNCH_VERIFY_RATIO},
     {"eagle3:@eagle3-official-d2t,depth=4,force=0.6", HUNCH_VERIFY_RATIO},
     {"peagle:@peagle-spec-2layers,depth=4", HUNCH_VERIFY_BLOCK},
+    {"eagle:@eagle1-bias-bin,depth=4,vocab=200,ids=%even.json", HUNCH_VERIFY_BLOCK},
     {"peagle:@peagle-spec-2layers,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
 };
 

@@ -14,21 +14,21 @@
 #define HEADS_QWEN "goldens-heads/targets/qwen3-a"
 enum { HEADS_CONTEXT = 512, HEADS_VOCAB = 512 };
 
-/* "eagle:@eagle1-bias-bin,tree=#fork.json": @NAME is that head's folder, #NAME a file of tests/data/trees. Several specs are
- * joined by '+'. */
+/* "eagle:@eagle1-bias-bin,tree=#fork.json": @NAME is that head's folder, #NAME a file of tests/data/trees, %NAME one of
+ * tests/data/token-lists. Several specs are joined by '+'. */
 FIXTURE const char *heads_spec(const char *form) {
     static char text[8][1000];
     static int next;
     char *out = text[next++ & 7];
     size_t n = 0;
     for (const char *c = form; *c && n < 800; c++) {
-        if (*c != '@' && *c != '#') {
+        if (!strchr("@#%", *c)) {
             out[n++] = *c;
             continue;
         }
         const size_t len = strcspn(c + 1, ",+");
-        n += (size_t)snprintf(out + n, 1000 - n, *c == '@' ? "%s/goldens-heads/%.*s/head" : "%s/trees/%.*s", HUNCH_TEST_DATA,
-                              (int)len, c + 1);
+        const char *where = *c == '@' ? "%s/goldens-heads/%.*s/head" : *c == '#' ? "%s/trees/%.*s" : "%s/token-lists/%.*s";
+        n += (size_t)snprintf(out + n, 1000 - n, where, HUNCH_TEST_DATA, (int)len, c + 1);
         c += len;
     }
     out[n] = 0;

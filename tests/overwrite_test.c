@@ -252,7 +252,7 @@ static void heads_list(void) {
     assert_string_equal(listed, "model.safetensors ");
 }
 
-/* Neither a head's weights, nor its config.json, nor its tree are written over. */
+/* Neither a head's weights, nor its config.json, nor its tree, nor what says which tokens are likely are written over. */
 static void test_heads(void **state) {
     (void)state;
     char spec[900], file[300];
@@ -260,7 +260,8 @@ static void test_heads(void **state) {
     head_write_form(&STORIES_EAGLE, path_of("head"));
     snprintf(spec, sizeof spec, "eagle:%s,tree=%s", path_of("head"), tree);
     static const char *const names[] = {"model.safetensors", "config.json"};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
+        if (i > 2) snprintf(spec, sizeof spec, "eagle:%s,vocab=9,%s=%s", path_of("head"), i == 3 ? "ids" : "texts", tree);
         snprintf(file, sizeof file, "%s/%s", path_of("head"), i < 2 ? names[i] : "../tree.json");
         refused(HUNCH_USAGE, "would be written over a file that the command reads (--draft)", "draft", "-m", STORIES, "-p", "Once",
                 "--draft", spec, "-o", file);
@@ -293,6 +294,9 @@ static void test_lists(void **state) {
     spec_lists("eagle:/h,depth=3", "/h model ");
     spec_lists("hass:/h,tree=/t.json", "/h model /t.json read ");
     spec_lists("eagle3:/h,tree=dynamic,topk=3", "/h model ");
+    spec_lists("mtp:/h,vocab=9,ids=/i", "/h model /i read ");
+    spec_lists("/h,vocab=9,texts=dynamic", "/h model dynamic read "); /* a word of trees alone */
+    spec_lists("eagle:/h,vocab=9,texts=/x,tree=/t.json", "/h model /t.json read /x read ");
     spec_lists("eagle3:/h,tree=mc_sim_7b_63", "/h model ");
     heads_list();
     assert_int_equal(hunch_draft_files("nonsense:x", use_list, NULL, &err), HUNCH_USAGE);

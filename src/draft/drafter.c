@@ -279,12 +279,15 @@ static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_er
     const hn_drafter_ops *ops = &hn_drafter_eagle3; /* of a path alone: all heads have the same keys of files */
     hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
     if (st) return st;
-    const char *read = ops->reads ? spec_value(s, ops->reads) : NULL, *written = ops->writes ? spec_value(s, ops->writes) : NULL;
-    if (read && ops->reads_word && ops->reads_word(read)) read = NULL;
+    const char *written = ops->writes ? spec_value(s, ops->writes) : NULL;
     if (s->path) each(user, s->path, ops->path_is_model ? HUNCH_FILE_MODEL : HUNCH_FILE_READ);
     if (written) each(user, written, HUNCH_FILE_WRITTEN);
-    /* one that it goes on with loses nothing: what it held is in what is written */
-    if (read && !(written && hn_same_file(read, written))) each(user, read, HUNCH_FILE_READ);
+    for (const char *const *key = ops->reads; *key; key++) {
+        const char *read = spec_value(s, *key);
+        if (!read || (ops->reads_word && ops->reads_word(*key, read))) continue;
+        /* one that it goes on with loses nothing: what it held is in what is written */
+        if (!(written && hn_same_file(read, written))) each(user, read, HUNCH_FILE_READ);
+    }
     return HUNCH_OK;
 }
 

@@ -142,11 +142,11 @@ typedef struct hn_needs {      /* what open asks the engine for */
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
-    /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads and writes
-     * (NULL: none). */
+    /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads (to a
+     * NULL), and the one whose value it writes (NULL: none). */
     bool path_is_model;
-    const char *reads, *writes;
-    bool (*reads_word)(const char *value); /* of `reads`: a value that is no file; NULL: all are files */
+    const char *reads[4], *writes;
+    bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows

@@ -295,7 +295,7 @@ static void cache_close(hn_drafter *d) {
 
 const hn_drafter_ops hn_drafter_cache = {
     .name = "cache",
-    .reads = "dynamic",
+    .reads = {"dynamic"},
     .writes = "save",
     .open = cache_open,
     .begin = cache_begin,

@@ -3,7 +3,8 @@
  * trees. It goes on from its own output, a token a level (EAGLE-1, -2, -3, HASS, MTP), or drafts all levels in one pass
  * (P-EAGLE). A kind has a file of its own that says what its head is.
  *
- *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,force=A]
+ *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32]
+ *             [,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
  *
  *   PATH      the head's folder or file
  *   depth     levels a round                                                                        5
@@ -12,6 +13,8 @@
  *   total     of a dynamic tree: nodes that are verified                                            59
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
  *   kv        type of the head's cache rows                                                         as the target's
+ *   vocab     of a head without d2t: drafts that many tokens, the likeliest (token_ranks.h)         all
+ *   ids, texts  with vocab: which are likely, a file of ids or of text                              by the tokenizer
  *   force     the head runs, then its likeliest token is replaced by the right one with probability A, else by a wrong one: to
  *             tell overhead from acceptance
  */
@@ -46,11 +49,12 @@ double hn_head_drafter_pass_s(const hn_drafter *d);
 void hn_head_drafter_catch_up(hn_drafter *d, int seq);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
-bool hn_head_tree_is_word(const char *tree); /* chain, dynamic or a published tree: no file; head_options.c */
+bool hn_head_reads_word(const char *key, const char *value); /* a tree that is no file: chain, dynamic, a published one */
 
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
     .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
     .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
-    .path_is_model = true, .reads = "tree", .reads_word = hn_head_tree_is_word
+    .path_is_model = true, .reads = {"tree", "ids", "texts"},                                                           \
+    .reads_word = hn_head_reads_word
 #endif

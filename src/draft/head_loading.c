@@ -19,16 +19,29 @@ static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_
                          a->draft_head.feature_width, target->hidden);
 }
 
+/* *ids, *n: the tokens that it is to draft, where those are fewer; else as they are. */
+static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o, const hn_arch *a, const hn_target_info *target,
+                                  int32_t **ids, int *n, hunch_error *err) {
+    if (!o->tokens.n) return HUNCH_OK;
+    if (*ids)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': vocab=%d: the head has a reduced vocabulary already, %d of %d tokens",
+                       spec->text, o->tokens.n, a->vocab, target->vocab);
+    hunch_status s = hn_tokens_choose(&o->tokens, target->tokenizer, target->vocab, ids, n, err);
+    if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
+    return s;
+}
+
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
                                  hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
     const hn_head_names names = hn_head_find_names(src);
-    const hn_head_load load = {target->model, o->convert, o->weights};
+    hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights};
     hn_arch a = {0};
     hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
     if (!s) s = describe(&a, src, &names, spec, target, taps, err);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
     if (!s) s = check_taps(&a, src, taps, target, err);
     if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
+    if (!s) s = choose_tokens(spec, o, &a, target, ids, &load.trim, err);
     if (s) {
         hn_arch_fini(&a);
         return s;

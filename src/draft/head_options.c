@@ -11,8 +11,8 @@
 
 enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59 };
 
-bool hn_head_tree_is_word(const char *tree) {
-    return !strcmp(tree, "chain") || !strcmp(tree, "dynamic") || hn_shape_is_published(tree);
+bool hn_head_reads_word(const char *key, const char *value) {
+    return !strcmp(key, "tree") && (!strcmp(value, "chain") || !strcmp(value, "dynamic") || hn_shape_is_published(value));
 }
 
 static hunch_status read_tree(hn_head_options *o, hn_spec *spec, hunch_error *err) {
@@ -28,6 +28,18 @@ static hunch_status read_tree(hn_head_options *o, hn_spec *spec, hunch_error *er
     return s;
 }
 
+static hunch_status read_tokens(hn_token_wish *w, hn_spec *spec, hunch_error *err) {
+    long n = 0;
+    hunch_status s = hn_spec_int(spec, "vocab", 1, INT32_MAX, 0, &n, err);
+    *w = (hn_token_wish){(int)n, hn_spec_string(spec, "ids"), hn_spec_string(spec, "texts")};
+    if (!s && w->ids && w->texts)
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': ids and texts: expected one of them", spec->text);
+    if (!s && !n && (w->ids || w->texts))
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s says which tokens are likely, expected vocab=N as well", spec->text,
+                    w->ids ? "ids" : "texts");
+    return s;
+}
+
 hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
     static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
     static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
@@ -38,6 +50,7 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
     if (!s) s = read_tree(o, spec, err);
+    if (!s) s = read_tokens(&o->tokens, spec, err);
     o->convert = form != 3 || !target->f32;
     o->weights = of_form[form];
     return s;

@@ -3,6 +3,7 @@
 #ifndef HN_HEAD_OPTIONS_H
 #define HN_HEAD_OPTIONS_H
 #include "draft/drafter.h"
+#include "draft/token_ranks.h"
 
 enum { HN_MOST_TOPK = 16 };
 
@@ -12,6 +13,7 @@ typedef struct hn_head_options {
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double force;            /* NAN: not asked for */
+    hn_token_wish tokens;    /* n 0: whatever the head drafts */
 } hn_head_options;
 
 /* HUNCH_USAGE. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/reduced_output.h"
 #include "model/weights.h"
 #include "ops/pack.h"
 
@@ -257,6 +258,23 @@ static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) 
     return HUNCH_OK;
 }
 
+/* In the place of the output matrix the rows of ids[n] alone. Its own whole one stays in its block of memory, unread. */
+static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
+    hn_reduced_output r;
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* what was cut off cannot be read */
+    if (!st) st = hn_reduce_output(&m->ops, &m->output, ids, n, &r, err);
+    if (st) return st;
+    m->head.table = r.mem;
+    m->head.ids = r.ids;
+    m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, &m->output);
+    m->macs_per_row += (double)r.w.in * (r.w.out - m->output.out);
+    m->bytes.memory += r.bytes;
+    m->output = r.w;
+    m->arch.vocab = n;
+    if (m->arch.draft_head.own_embedding) m->files = NULL;
+    return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is what was written meanwhile the model */
+}
+
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err) {
     const hn_model_load how = {.pool = load->target->pool};
@@ -268,9 +286,9 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     hunch_status st = plan_head(&p, m, src, load, err);
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);
-    if (!st) st = load_ids(m, ids, err);
+    if (!st) borrow(m, load->target);
+    if (!st) st = load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
     if (!st) {
-        borrow(m, load->target);
         hn_model_choose_forms(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
     }

@@ -45,9 +45,11 @@ typedef struct hn_head_load {
     const hn_model *target; /* must outlive the head, which borrows pool, embedding and output */
     bool convert;           /* matrices of floats are packed as `weights` */
     hn_dtype weights;
+    int trim;               /* 0, or how many tokens it drafts of those that its file lets it, or its target's output */
 } hn_head_load;
 
-/* a: taken over, also where this fails. ids: the target's token of each output [a->vocab], or NULL: the same. Errors as
+/* a: taken over, also where this fails. ids: the target's token of each output [a->vocab], or NULL: the same; with load->trim
+ * which tokens it drafts [load->trim], and the file has no list. Errors as
  * hn_model_open, and HUNCH_REFUSED for weights that are not finite. Ends with hn_model_close. */
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err);

@@ -17,6 +17,9 @@ const char tool_drafts_text[] =
     {"total", "1..63", "of tree dynamic: nodes that are verified, default 59"},                                        \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
+    {"vocab", "1..", "of heads without a reduced vocabulary: draft that many tokens, the likeliest"},                  \
+    {"ids", "FILE", "with vocab: token ids, likeliest first, in JSON, one behind another, or of torch.save"},         \
+    {"texts", "FILE", "with vocab: text, or .jsonl rows, in which tokens are counted; default the tokenizer's order"}, \
     {"force", "0..1", "for measuring: the head runs, then its tokens are right with that probability"}
 
 const tool_draft_kind tool_draft_kinds[] = {
