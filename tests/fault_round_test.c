@@ -17,7 +17,7 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], few_tokens[2][1300];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -26,6 +26,10 @@ static int setup(void **state) {
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
     snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
+    test_file_write(test_path("rows.jsonl"), "{\"text\": \"Once upon a time\"}\n", 29);
+    test_file_write(test_path("ids.json"), "[261, 403, 407, 9, 5, 378]", 26);
+    snprintf(few_tokens[0], sizeof few_tokens[0], "eagle:%s,depth=3,vocab=100,texts=%s", test_path("one"), test_path("rows.jsonl"));
+    snprintf(few_tokens[1], sizeof few_tokens[1], "eagle:%s,depth=3,vocab=9,ids=%s", test_path("one"), test_path("ids.json"));
     return 0;
 }
 
@@ -267,6 +271,10 @@ static void test_look(void **state) {
     faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
     faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
     faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
+    for (int i = 0; i < 2; i++) {
+        faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
+        faults_break_both("look, head of few tokens: reads", look_life, few_tokens[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+    }
     faults_break_both("look, forced", look_life, "forced,accept=1,depth=4", HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
     faults_break_both("look, model: reads", look_life, self_draft, HN_FAULT_READ, HUNCH_FAILED, 60, 2);
 }
