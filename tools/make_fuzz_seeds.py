@@ -457,6 +457,13 @@ def main(out):
     put("request", "biases", "", "", bytes([1, 2]), "", "", bytes([0, 1, 8, 16, 0, 0, 0, 0, 0, 0, 0, 9] + [0] * 2 + [0] * 13 + [3, 202, 4, 199]))
     put("lines", "chat", "abc a\n\n/system b\nab\\\nc\n/stats\n/help\n/reset\n /a\n/no\nc\n/exit\n")
     put("lines", "bench", "info\npass 2 8\npass 1 0\nprefill 16\ndecode 3 8\npass 64 1\npass x\nquit\n")
+    rows = '{"text": "ab a"}\n{"messages": [{"role": "user", "content": ["b", {"text": "aab"}]}]}\n'
+    put("tokens", "json", "[5, 3, 9, 8, 7, 6, 4, 2, 1, 0]", "ab a b\nab", rows)
+    put("tokens", "numbers", "5 3\n9 8 7 6\t4 2 1 0\n", "b", '{"prompt": ["a", "b"], "n": [{"answer": "b"}]}')
+    listed = io.BytesIO()
+    with zipfile.ZipFile(listed, "w") as z:
+        z.writestr(zipfile.ZipInfo("a/data.pkl"), b"\x80\x02](" + b"".join(b"K" + bytes([i]) for i in (5, 3, 9, 8, 7, 6, 4, 2, 1, 0)) + b"e.")
+    put("tokens", "torch", listed.getvalue(), "a", "")
     pair = struct.Struct("<ii")
     put("counts", "three", b"".join(
         struct.pack("<iiiii", *gram, len(pairs)) + b"".join(pair.pack(*p) for p in pairs) for gram, pairs in

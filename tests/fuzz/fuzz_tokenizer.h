@@ -20,6 +20,22 @@ static inline void fuzz_pieces(const hn_tokenizer *t) {
     FUZZ_MUST(hn_tokenizer_eos(t) >= -1 && hn_tokenizer_eos(t) < vocab);
 }
 
+/* Each id once. */
+static inline void fuzz_order(const hn_tokenizer *t) {
+    const size_t vocab = (size_t)hn_tokenizer_vocab(t);
+    int32_t *ids = hn_alloc(vocab * sizeof *ids);
+    bool *seen = hn_zalloc(vocab, sizeof *seen), tells;
+    hunch_error err = {0};
+    FUZZ_MUST(ids && seen);
+    fuzz_check(hn_tokenizer_order(t, ids, &tells, &err), &err, NULL);
+    for (size_t i = 0; i < vocab; i++) {
+        FUZZ_MUST(ids[i] >= 0 && (size_t)ids[i] < vocab && !seen[ids[i]]);
+        seen[ids[i]] = true;
+    }
+    hn_free(ids);
+    hn_free(seen);
+}
+
 static inline void fuzz_detokenize(const hn_tokenizer *t, const int32_t *ids, size_t n) {
     char *text = NULL;
     size_t len = 0, cap = 0;
@@ -49,6 +65,7 @@ static inline void fuzz_tokenizer(const hn_tokenizer *t, fuzz_bytes given) {
     static const char usual[] =
         " Hello  world, it's 12345 h\xC3\xA9 \xE2\x96\x81 <s>a</s><0x0A>\n\n\t \xF0\x9F\x99\x82 end ";
     fuzz_pieces(t);
+    fuzz_order(t);
     for (int flags = 0; flags < 4; flags++) {
         fuzz_encode(t, usual, sizeof usual - 1, flags);
         fuzz_encode(t, (const char *)given.at, given.size, flags);
