@@ -2,7 +2,8 @@
 /* eagle3_head.c - see eagle3_head.h.
  *
  * Two numberings of the layers stand in files: states entering a layer (speculators, vLLM), and outputs of a layer (SpecForge).
- * As SGLang does: where the first is 1, all are outputs, and 1 is added; but never of speculators, which has one numbering.
+ * As SGLang does: where the first is 1, all are outputs, and 1 is added; but never of speculators, which has one numbering,
+ * nor where ptd_token_id stands, a key of vLLM's alone, which names states.
  */
 #include "draft/eagle3_head.h"
 
@@ -21,7 +22,8 @@ static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_
                            hn_source_path(src));
         taps->boundary[i] = (int)json_integer_value(id);
     }
-    const bool outputs = taps->boundary[0] == 1 && !hn_source_config(src, "speculators_model_type");
+    const bool states = hn_source_config(src, "speculators_model_type") || hn_source_config(src, "ptd_token_id");
+    const bool outputs = taps->boundary[0] == 1 && !states;
     for (int i = 0; outputs && i < taps->n; i++) taps->boundary[i]++;
     return HUNCH_OK;
 }

@@ -21,7 +21,8 @@ static const char *const folders[] = {
     "eagle3-outputs",       "eagle3-narrow",      "eagle3spec-plain",
     "eagle3spec-norm-before-residual", "eagle3spec-v31", "eagle3spec-qwen3-mqa",
     "eagle3spec-biases",    "eagle3spec-2layers", "peagle-spec-2layers",
-    "mtp-spec-qwen3"};
+    "peagle-vllm-4layers",  "peagle-norms",       "peagle-biases",
+    "mtp-spec-qwen3",       "mtp-untied-bias"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {
