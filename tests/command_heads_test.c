@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_heads_test.c - what `hunch draft` prints and writes for a draft head: the JSON of chains and trees, the round that
- * --accept asks for, logits in the target's vocabulary; against what the reference implementations drafted. */
+ * --accept asks for, logits in the target's vocabulary; against what the reference implementations drafted. And --draft PATH: which
+ * kind is found there. */
 #include "command.h"
 
 #include "format/source.h"
+#include "random_head.h"
 
 #define HEADS HUNCH_TEST_DATA "/goldens-heads/"
 
@@ -129,8 +131,74 @@ static void test_none_accepted(void **state) {
     check_golden("eagle3spec-biases", false);
 }
 
+/* --draft PATH: the line on standard error begins with the kind that was found, and the drafts are those of KIND:PATH. */
+static void check_found(const char *target, const char *path, const char *kind) {
+    char spec[600], begin[700];
+    snprintf(spec, sizeof spec, "%s:%s", kind, path);
+    snprintf(begin, sizeof begin, "hunch: %s %s: ", kind, path);
+    result r = command("draft", "-m", target, "--draft", path, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
+    assert_int_equal(r.code, 0);
+    const char *end = strchr(r.err, '\n');
+    if (strncmp(r.err, begin, strlen(begin)) != 0 || !end || end[1]) fail_msg("no line \"%s...\" but \"%s\"", begin, r.err);
+    result said = command("draft", "-m", target, "--draft", spec, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
+    assert_string_equal(r.out, said.out);
+    result_free(&r);
+    result_free(&said);
+}
+
+static void test_paths(void **state) {
+    (void)state;
+    static const char *const heads[][2] = {
+        {"eagle1-bias-bin/head", "eagle"},      {"eagle1-bias-bin/head/pytorch_model.bin", "eagle"},
+        {"eagle3-official-d2t/head", "eagle3"}, {"eagle3spec-plain/head/model.safetensors", "eagle3"},
+        {"peagle-norms/head", "peagle"},        {"peagle-vllm-4layers/head", "peagle"},
+        {"mtp-untied-bias/head", "mtp"},        {"targets/llama-a", "model"}};
+    char path[500];
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        snprintf(path, sizeof path, HEADS "%s", heads[i][0]);
+        check_found(HEADS "targets/llama-a", path, heads[i][1]);
+    }
+    check_found(STORIES, STORIES, "model");
+    json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", STORIES, "--quiet");
+    assert_string_equal(json_string_value(json_array_get(get(j, "about"), 0)), "model " STORIES ": a whole language model");
+    json_decref(j);
+}
+
+/* What is no head, or of a kind that is not drafted with: one line that says so. */
+static void test_other_paths(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *config, *says;
+    } kinds[] = {
+        {"0.0.linear.weight", "{}", "a head of kind medusa, for which there is no drafter here"},
+        {"hydra_mlp.0.0.linear.weight", "{}", "a head of kind hydra, for which"},
+        {"speculator.emb.0.weight", "{}", "a head of kind mlp, for which"},
+        {"extra_heads.0.attention.wq.weight", "{}", "a head of kind meta-mtp, for which"},
+        {"layers.0.x", "{\"speculators_model_type\": \"dflash\"}", "a head of kind dflash, for which"},
+        {"layers.0.x", "{\"speculators_model_type\": \"a\\nb\"}", "for which there is no drafter here"},
+        {"layers.0.x", "{\"speculators_model_type\": \"ngram\"}", "for which there is no drafter here"},
+        {"bert.x", "{\"model_type\": \"bert\"}", "neither a draft head that is known nor a language model"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        random_head h = {.config = json_loads(kinds[i].config, 0, NULL)};
+        head_floats(&h, "", kinds[i].name, 2, 2);
+        head_write(&h, path_of("other"));
+        head_free(&h);
+        refused(HUNCH_REFUSED, kinds[i].says, "run", "-m", STORIES, "-p", "x", "--draft", path_of("other"));
+    }
+    (void)mkdir(path_of("empty"), 0700);
+    refused(HUNCH_REFUSED, "neither model.safetensors nor", "run", "-m", STORIES, "-p", "x", "--draft", path_of("empty"));
+    text_write("notes.txt", "hello");
+    refused(HUNCH_REFUSED, "not a GGUF file", "run", "-m", STORIES, "-p", "x", "--draft", path_of("notes.txt"));
+    text_write("cut.safetensors", "hello");
+    refused(HUNCH_REFUSED, "cut.safetensors", "run", "-m", STORIES, "-p", "x", "--draft", path_of("cut.safetensors"));
+    refused(HUNCH_REFUSED, "/nowhere: no such file or folder", "run", "-m", STORIES, "-p", "x", "--draft", "/nowhere");
+    refused(HUNCH_USAGE, "unknown kind 'nowhere'", "run", "-m", STORIES, "-p", "x", "--draft", "nowhere");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
+                                       cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
                                        cmocka_unit_test(test_none_accepted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

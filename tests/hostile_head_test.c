@@ -30,9 +30,9 @@ static const char *spec_at(const char *kind, const char *path, const char *rest)
     return spec;
 }
 
-typedef enum form { EAGLE, EAGLE3, SPECULATORS } form;
-static const char *const kinds[] = {"eagle", "eagle3", "eagle3"};
-static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS};
+typedef enum form { EAGLE, EAGLE3, SPECULATORS, PEAGLE, MTP } form;
+static const char *const kinds[] = {"eagle", "eagle3", "eagle3", "peagle", "mtp"};
+static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS, &LLAMA_PEAGLE, &LLAMA_MTP};
 
 static void make(random_head *h, form f) { head_make(h, forms[f]); }
 
@@ -97,6 +97,39 @@ static void test_config(void **state) {
         {EAGLE3, "{\"eagle_aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states of the target"},
         {EAGLE3, "{\"eagle_aux_hidden_state_layer_ids\": null, \"eagle_config\": {\"eagle_aux_hidden_state_layer_ids\": [2, 4, 99]}}",
          "reads the state at layer 99"},
+        {EAGLE3, "{\"model_type\": \"qwen3_5_text\"}", "model_type is \"qwen3_5_text\", expected a draft head with layers of Llama or Qwen3"},
+        {EAGLE, "{\"layer_types\": [\"sliding_attention\"], \"sliding_window\": 6}", "layer 0 is of type sliding_attention"},
+        {PEAGLE, "{\"layer_types\": [\"full_attention\", \"sliding_attention\"]}", "layer 1 is of type sliding_attention"},
+        {PEAGLE, "{\"mask_token_id\": null}", "expected mask_token_id or ptd_token_id in config.json"},
+        {PEAGLE, "{\"mask_token_id\": 480}", "mask_token_id is 480, expected a token of 0 to 479"},
+        {PEAGLE, "{\"mask_token_id\": -1}", "mask_token_id is -1"},
+        {PEAGLE, "{\"mask_token_id\": \"477\"}", "mask_token_id is a string"},
+        {PEAGLE, "{\"mask_token_id\": 4.5}", "mask_token_id is 4.5"},
+        {PEAGLE, "{\"mask_token_id\": [477]}", "mask_token_id is an array"},
+        {PEAGLE, "{\"ptd_token_id\": 9223372036854775807}", "ptd_token_id is 9223372036854775807"},
+        {PEAGLE, "{\"ptd_token_id\": 99999999999}", "ptd_token_id is 99999999999, expected a token of 0 to 479"},
+        {PEAGLE, "{\"mask_token_id\": null, \"pard_token\": 480}", "pard_token is 480"},
+        {PEAGLE, "{\"mask_token_id\": null, \"dflash_config\": {\"mask_token_id\": 9999}}", "dflash_config.mask_token_id is 9999"},
+        {PEAGLE, "{\"mask_token_id\": null, \"dflash_config\": 3}", "dflash_config is no object"},
+        {PEAGLE, "{\"speculators_model_type\": \"eagle3\"}", "speculators_model_type is \"eagle3\", expected peagle"},
+        {PEAGLE, "{\"num_hidden_layers\": 1}", "tensor layers.1."},
+        {PEAGLE, "{\"num_hidden_layers\": 3}", "tensor layers.2.self_attn.q_proj.weight is missing"},
+        {PEAGLE, "{\"num_hidden_layers\": 17}", "17 layers, expected a draft head of at most 16"},
+        {PEAGLE, "{\"norm_before_fc\": true}", "tensor input_norm.weight is missing; expected it with shape [192]"},
+        {PEAGLE, "{\"fc_norm\": true}", "tensor fc_norm.0.weight is missing; expected it with shape [64]"},
+        {PEAGLE, "{\"eagle_aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states of the target"},
+        {MTP, "{\"num_nextn_predict_layers\": 0}", "num_nextn_predict_layers is 0, expected 1 layer"},
+        {MTP, "{\"num_nextn_predict_layers\": 2}", "num_nextn_predict_layers is 2, expected 1 layer"},
+        {MTP, "{\"num_nextn_predict_layers\": \"1\"}", "num_nextn_predict_layers is a string"},
+        {MTP, "{\"num_nextn_predict_layers\": -1}", "num_nextn_predict_layers is -1"},
+        {MTP, "{\"speculators_model_type\": \"eagle3\"}", "speculators_model_type is \"eagle3\", expected mtp"},
+        {MTP, "{\"transformer_layer_config\": {\"model_type\": \"qwen3_next\"}}", "model_type is \"qwen3_next\""},
+        {MTP, "{\"num_experts\": 8}", "8 experts a layer"},
+        {MTP, "{\"hidden_size\": 32}", "hidden size 32, and no embedding of its own"},
+        {MTP, "{\"num_hidden_layers\": 0}", "num_hidden_layers is 0"},
+        {MTP, "{\"num_attention_heads\": 2}", "self_attn.k_proj.weight has shape [64, 32]; expected [64, 64]"},
+        {MTP, "{\"layer_types\": [\"linear_attention\"]}", "layer 0 is of type linear_attention"},
+        {MTP, "{\"vocab_size\": 512}", "vocab_size is 512, expected the 480 of this target"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
@@ -157,6 +190,19 @@ static void test_missing_tensors(void **state) {
         {EAGLE3, "midlayer.mlp.down_proj.weight", NULL},
         {SPECULATORS, "layers.0.hidden_norm.weight", NULL},
         {SPECULATORS, "layers.0.self_attn.v_proj.weight", NULL},
+        {PEAGLE, "mask_hidden", "tensor mask_hidden is missing: not a head of P-EAGLE"},
+        {PEAGLE, "fc.weight", "fc.weight is missing, expected 3 states of the target, of 64 numbers each"},
+        {PEAGLE, "layers.0.hidden_norm.weight", NULL},
+        {PEAGLE, "layers.1.input_layernorm.weight", NULL},
+        {PEAGLE, "layers.1.mlp.up_proj.weight", NULL},
+        {PEAGLE, "d2t", "160 draft tokens of 480, and no tensor d2t"},
+        {MTP, "mtp_layers.0.input_proj.weight", NULL},
+        {MTP, "mtp_layers.0.token_layernorm.weight", NULL},
+        {MTP, "mtp_layers.0.hidden_layernorm.weight", NULL},
+        {MTP, "mtp_layers.0.final_layernorm.weight", NULL},
+        {MTP, "mtp_layers.0.input_layernorm.weight", NULL},
+        {MTP, "mtp_layers.0.post_attention_layernorm.weight", NULL},
+        {MTP, "mtp_layers.0.self_attn.k_proj.weight", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
@@ -198,6 +244,18 @@ static void test_shapes(void **state) {
         {EAGLE3, "d2t", 159, 0, "tensor d2t has shape [159]; expected [160]"},
         {EAGLE3, "d2t", 161, 0, "tensor d2t has shape [161]; expected [160]"},
         {EAGLE3, "d2t", 160, 1, "tensor d2t has shape [1, 160]; expected [160]"},
+        {PEAGLE, "mask_hidden", 1, 191, "tensor mask_hidden has shape [191, 1]; expected [192, 1]"},
+        {PEAGLE, "mask_hidden", 64, 0, "tensor mask_hidden has shape [64]; expected [192]"},
+        {PEAGLE, "mask_hidden", 3, 64, "tensor mask_hidden has shape [64, 3]; expected [192]"},
+        {PEAGLE, "mask_hidden", 192, 1, "tensor mask_hidden has shape [1, 192]; expected [192]"},
+        {PEAGLE, "fc.weight", 64, 128, "fc.weight has other inputs, expected 3 states"},
+        {PEAGLE, "layers.1.self_attn.q_proj.weight", 64, 128, "has shape [128, 64]; expected [64, 64]"},
+        {PEAGLE, "embed_tokens.weight", 479, 64, "an embedding of 479 tokens, expected the 480 of the target"},
+        {MTP, "mtp_layers.0.input_proj.weight", 64, 64, "input_proj.weight has shape [64, 64]; expected [128, 64]"},
+        {MTP, "mtp_layers.0.input_proj.weight", 128, 64, "input_proj.weight has shape [64, 128]; expected [128, 64]"},
+        {MTP, "mtp_layers.0.token_layernorm.weight", 63, 0, "token_layernorm.weight has shape [63]; expected [64]"},
+        {MTP, "mtp_layers.0.final_layernorm.weight", 8, 8, "final_layernorm.weight has shape [8, 8]; expected [64]"},
+        {MTP, "mtp_layers.0.self_attn.q_proj.weight", 128, 64, "has shape [64, 128]; expected [64, 64]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
@@ -230,6 +288,17 @@ static void test_more_tensors(void **state) {
         {EAGLE3, "fc_norm.0.weight", 64, 0, "tensor fc_norm.1.weight is missing"},
         {EAGLE3, "input_norm.weight", 64, 0, "tensor input_norm.weight has shape [64]; expected [192]"},
         {EAGLE3, "midlayer.self_attn.q_norm.weight", 16, 0, "midlayer.self_attn.k_norm.weight is missing"},
+        {EAGLE3, "mask_hidden", 1, 192, "tensor mask_hidden: a head of P-EAGLE, expected peagle:PATH"},
+        {PEAGLE, "layers.2.mlp.up_proj.weight", 96, 64, "tensor layers.2.mlp.up_proj.weight: heads of this kind, of 2 layers"},
+        {PEAGLE, "layers.1.hidden_norm.weight", 64, 0, "tensor layers.1.hidden_norm.weight: heads of this kind, of 2 layers"},
+        {PEAGLE, "input_norm.weight", 64, 0, "tensor input_norm.weight has shape [64]; expected [192]"},
+        {MTP, "mtp_layers.1.input_proj.weight", 64, 128, "tensor mtp_layers.1.input_proj.weight: heads of this kind, of 1 layer"},
+        {MTP, "mtp_layers.0.hidden_norm.weight", 64, 0, "tensor mtp_layers.0.hidden_norm.weight: heads of this kind, of 1 layer"},
+        {MTP, "mtp_layers.0.mlp.experts.gate_up_proj", 64, 64, "tensor mtp_layers.0.mlp.experts.gate_up_proj: heads of this kind"},
+        {MTP, "mtp_layers.0.input_proj.bias", 63, 0, "tensor mtp_layers.0.input_proj.bias has shape [63]; expected [64]"},
+        {MTP, "mtp_layers.0.self_attn.k_norm.weight", 16, 0, "mtp_layers.0.self_attn.k_norm.weight: heads of this kind"},
+        {MTP, "lm_head.weight", 100, 64, "100 draft tokens of 480, and no tensor d2t"},
+        {MTP, "embed_tokens.weight", 479, 64, "an embedding of 479 tokens"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
@@ -238,13 +307,55 @@ static void test_more_tensors(void **state) {
         assert_head_refused(&h, cases[i].form, cases[i].says);
         head_free(&h);
     }
-    random_head h; /* tables that some files keep, and what was for training */
-    make(&h, EAGLE);
-    head_floats(&h, "", "layers.0.self_attn.rotary_emb.inv_freq", 8, 0);
-    head_floats(&h, "", "verifier_norm.weight", 64, 0);
-    head_write(&h, path_of("head"));
-    json_decref(json_of("draft", "-m", LLAMA, "--draft", spec_at("eagle", path_of("head"), ""), "--tokens", IDS));
-    head_free(&h);
+}
+
+/* Tables that some files keep, copies of the target's, and what was for training: they change nothing. */
+static void test_tensors_beside(void **state) {
+    (void)state;
+    static const form each[] = {EAGLE, SPECULATORS, PEAGLE, MTP};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        random_head h;
+        make(&h, each[i]);
+        head_write(&h, path_of("head"));
+        json_t *plain = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ""), "--tokens", IDS);
+        head_floats(&h, each[i] == MTP ? "mtp_layers.0." : "layers.0.", "self_attn.rotary_emb.inv_freq", 8, 0);
+        head_floats(&h, "", "verifier_norm.weight", 64, 0);
+        head_floats(&h, "", "verifier_lm_head.weight", 160, 64);
+        head_floats(&h, "", "t2d", 480, 0);
+        if (each[i] == MTP) head_floats(&h, "model.", "embed_tokens.weight", 480, 64);
+        head_write(&h, path_of("head"));
+        json_t *beside = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ""), "--tokens", IDS);
+        assert_true(json_array_size(get(plain, "tokens")) == 5 && json_equal(plain, beside));
+        json_decref(plain);
+        json_decref(beside);
+        head_free(&h);
+    }
+}
+
+/* All below "model.", but the output and the list of its tokens. */
+static void test_wrapped(void **state) {
+    (void)state;
+    static const form each[] = {EAGLE3, SPECULATORS, PEAGLE, MTP};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        random_head h;
+        make(&h, each[i]);
+        head_write(&h, path_of("head"));
+        json_t *plain = json_of("draft", "-m", LLAMA, "--draft", path_of("head"), "--tokens", IDS);
+        for (int k = 0; k < h.n; k++) {
+            char name[80];
+            snprintf(name, sizeof name, "model.%.70s", h.tensor[k].name);
+            if (strcmp(h.tensor[k].name, "lm_head.weight") && strcmp(h.tensor[k].name, "d2t"))
+                memcpy(h.tensor[k].name, name, sizeof name);
+        }
+        head_write(&h, path_of("head"));
+        json_t *wrapped = json_of("draft", "-m", LLAMA, "--draft", path_of("head"), "--tokens", IDS);
+        assert_true(json_array_size(get(plain, "tokens")) == 5 && json_equal(plain, wrapped));
+        head_floats(&h, "", each[i] == MTP ? "model.mtp_layers.1.mlp.up_proj.weight" : "model.layers.7.mlp.up_proj.weight", 96, 64);
+        assert_head_refused(&h, each[i], "mlp.up_proj.weight: heads of this kind");
+        json_decref(plain);
+        json_decref(wrapped);
+        head_free(&h);
+    }
 }
 
 static void test_weights_that_are_no_numbers(void **state) {
@@ -262,6 +373,22 @@ static void test_weights_that_are_no_numbers(void **state) {
         assert_head_refused(&h, EAGLE3, says);
         spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",weights=f32"), says);
         spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",weights=q4_0"), says);
+        head_free(&h);
+    }
+    static const struct {
+        form form;
+        const char *name;
+    } more[] = {{PEAGLE, "mask_hidden"}, {PEAGLE, "embed_tokens.weight"}, {PEAGLE, "layers.1.input_layernorm.weight"},
+                {MTP, "mtp_layers.0.input_proj.weight"}, {MTP, "mtp_layers.0.token_layernorm.weight"},
+                {MTP, "mtp_layers.0.hidden_layernorm.weight"}, {MTP, "mtp_layers.0.final_layernorm.weight"}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        random_head h;
+        char says[120];
+        make(&h, more[i].form);
+        bytes *b = &head_find(&h, more[i].name)->data;
+        memcpy(b->at + 4 * (i % 2), &values[i % 3], 4);
+        snprintf(says, sizeof says, "tensor %s: a value is not finite", more[i].name);
+        assert_head_refused(&h, more[i].form, says);
         head_free(&h);
     }
     /* finite, and too large for what is computed with it: nothing is drafted, the text is the model's */
@@ -369,6 +496,17 @@ static void test_other_files(void **state) {
         {"eagle3", LLAMA, HEADS "/eagle2-nobias-gqa/head", "fc.weight has other inputs, expected 3 states of the target"},
         {"eagle", LLAMA, HEADS "/eagle3-official-d2t/head", "not a head of EAGLE-1 or -2"},
         {"eagle", LLAMA, LLAMA, "not a head of EAGLE-1 or -2"},
+        {"eagle", LLAMA, HEADS "/mtp-untied-bias/head", "not a head of EAGLE-1 or -2"},
+        {"eagle3", LLAMA, HEADS "/peagle-spec-2layers/head", "speculators_model_type is \"peagle\", expected eagle3"},
+        {"eagle3", LLAMA, HEADS "/peagle-vllm-4layers/head", "a head of P-EAGLE, expected peagle:PATH"},
+        {"peagle", LLAMA, HEADS "/eagle3spec-plain/head", "speculators_model_type is \"eagle3\", expected peagle"},
+        {"peagle", LLAMA, HEADS "/eagle3-official-d2t/head", "tensor mask_hidden is missing: not a head of P-EAGLE"},
+        {"peagle", LLAMA, HEADS "/mtp-untied-bias/head", "speculators_model_type is \"mtp\", expected peagle"},
+        {"peagle", LLAMA, LLAMA, "tensor mask_hidden is missing: not a head of P-EAGLE"},
+        {"peagle", QWEN3, HEADS "/peagle-vllm-4layers/head", "expected"},
+        {"mtp", LLAMA, HEADS "/mtp-spec-qwen3/head", "hidden size 80, and no embedding of its own: expected the target's 64"},
+        {"mtp", LLAMA, HEADS "/eagle1-bias-bin/head", "no tensor mtp_layers.0.*: not a module of multi-token prediction"},
+        {"mtp", LLAMA, LLAMA, "no tensor mtp_layers.0.*: not a module of multi-token prediction"},
         {"eagle", LLAMA, STORIES, "a GGUF file, expected a draft head"},
         {"eagle", LLAMA, IDS, "ids.json"},
         {"eagle", LLAMA, "/nowhere", "/nowhere: no such file or folder"},
@@ -415,6 +553,29 @@ static void test_specs(void **state) {
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",taps=2:4:9"), "reads the state at layer 9");
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",taps=2:4"), "fc.weight has other inputs");
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",taps=4:4:5"), "reads the state at layer 4 twice");
+    head_write_form(&LLAMA_PEAGLE, path_of("masks"));
+    spec_refused(HUNCH_REFUSED, LLAMA, spec_at("peagle", path_of("masks"), ",taps=2:4"), "fc.weight has other inputs");
+    spec_refused(HUNCH_USAGE, LLAMA, spec_at("peagle", path_of("masks"), ",depth=64"), "depth=64, expected a whole number from 1 to 63");
+    head_write_form(&LLAMA_MTP, path_of("mtp"));
+    spec_refused(HUNCH_USAGE, LLAMA, spec_at("mtp", path_of("mtp"), ",taps=2"), "unknown key 'taps' for this drafter");
+    spec_refused(HUNCH_USAGE, LLAMA, spec_at("mtp", path_of("mtp"), ",depth=0"), "depth=0, expected a whole number from 1 to 63");
+}
+
+/* The deepest chain that may be asked for, and one more. */
+static void test_deepest(void **state) {
+    (void)state;
+    static const form each[] = {PEAGLE, MTP};
+    for (int i = 0; i < 2; i++) {
+        const char *head = head_write_form(forms[each[i]], path_of("head"));
+        json_t *j = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ""), "--tokens", IDS, "--depth", "63");
+        assert_int_equal(json_array_size(get(j, "tokens")), 63);
+        json_t *again = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ",depth=63"), "--tokens", IDS,
+                                "--accept", "63", "--depth", "63");
+        assert_int_equal(json_array_size(get(again, "tokens")), 63);
+        json_decref(j);
+        json_decref(again);
+        refused(HUNCH_USAGE, "64", "draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], head, ""), "--tokens", IDS, "--depth", "64");
+    }
 }
 
 static void test_trees(void **state) {
@@ -565,7 +726,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),        cmocka_unit_test(test_no_config),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_more_tensors),  cmocka_unit_test(test_weights_that_are_no_numbers),
+        cmocka_unit_test(test_more_tensors),  cmocka_unit_test(test_tensors_beside),
+        cmocka_unit_test(test_wrapped),       cmocka_unit_test(test_deepest),
+        cmocka_unit_test(test_weights_that_are_no_numbers),
         cmocka_unit_test(test_draft_tokens),  cmocka_unit_test(test_files_cut),
         cmocka_unit_test(test_other_files),   cmocka_unit_test(test_specs),
         cmocka_unit_test(test_trees),         cmocka_unit_test(test_depth),

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,11 +58,17 @@ static const hn_drafter_ops *kind_named(const char *name) {
     return NULL;
 }
 
+static bool is_word(const char *text) {
+    bool engine = false;
+    for (int i = 0; i < N_BY_ENGINE; i++) engine |= !strcmp(BY_ENGINE[i], text);
+    return engine || kind_named(text);
+}
+
 /* Is it a file's name, without a kind before it? Kinds have precedence. */
 static bool is_path(const char *text) {
     const size_t word = strcspn(text, ":");
     if (memchr(text, '/', word)) return true;
-    return !text[word] && !kind_named(text) && (hn_is_folder(text) || hn_is_file(text));
+    return !text[word] && !is_word(text) && (hn_is_folder(text) || hn_is_file(text));
 }
 
 static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
@@ -227,18 +234,30 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     }
     const char *kind = hn_head_kind(src);
     const hn_drafter_ops *ops = kind ? kind_named(kind) : NULL;
-    if (!ops)
-        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': %s %s%s", s->text, hn_source_path(src),
-                     kind ? "is of a kind that has no drafter here: " : "is neither a draft head that is known nor a model", kind ? kind : "");
+    if (ops && !ops->feed && !ops->path_is_model) ops = NULL; /* no head has such a kind, whatever its folder says */
+    if (!kind)
+        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': neither a draft head that is known nor a language model", s->text);
+    else if (!ops)
+        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': a head of kind %.40s, for which there is no drafter here", s->text, kind);
     else
         s->kind = ops->name;
     hn_source_close(&src);
     return st;
 }
 
+/* Heads say what they found; of other kinds, too, it is said which one a path became. */
+static hunch_status about_path(hn_drafter *d, const hn_spec *s, hunch_error *err) {
+    const size_t room = strlen(s->kind) + strlen(s->path) + 40;
+    d->about = hn_alloc(room);
+    if (!d->about) return hn_fail_memory(err, "what is said of a drafter", room);
+    snprintf(d->about, room, "%s %s: a whole language model", s->kind, s->path);
+    return HUNCH_OK;
+}
+
 static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {
     const hn_drafter_ops *ops = NULL;
-    hunch_status st = s->kind ? HUNCH_OK : kind_of_path(s, err);
+    const bool by_path = !s->kind;
+    hunch_status st = by_path ? kind_of_path(s, err) : HUNCH_OK;
     if (!st) st = kind_find(s, &ops, err);
     if (st) return st;
     d->name = hn_strdup(s->text);
@@ -247,7 +266,8 @@ static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info
     if (st) return st;
     assert(d->needs.max_depth >= 1);
     d->ops = ops; /* from here on close has something to undo */
-    return hn_spec_all_used(s, err);
+    st = hn_spec_all_used(s, err);
+    return st || d->about || !by_path ? st : about_path(d, s, err);
 }
 
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,

@@ -19,7 +19,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
-    if (!fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)
+    if (names->form == HN_HEAD_MTP || !fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of EAGLE-1 or -2: expected a tensor fc.weight of %d inputs",
                        hn_source_path(src), 2 * a->hidden);
     if (a->vocab != target->vocab)

@@ -5,17 +5,29 @@
 
 #include <string.h>
 
-/* A part of a tensor's name that only this kind has. The first row that fits holds. */
+/* How tensors' names begin that only this kind has, behind "model." where that stands before them. The first row that fits holds. */
 static const struct {
-    const char *kind, *part;
+    const char *kind, *begin;
 } signs[] = {
-    {"peagle", "mask_hidden"},       {"dart", "midlayer.mask_rep"},     {"dspark", "markov_head."},
-    {"dspark", "markov_w1"},         {"mtp", "mtp_layers.0."},          {"mtp", "blk.0.nextn."},
-    {"falcon", "lstm."},             {"mlp", "speculator."},            {"hydra", "hydra_head"},
-    {"medusa", "medusa_head"},       {"medusa", "0.0.linear.weight"},   {"eagle3", "midlayer."},
+    {"peagle", "mask_hidden"},         {"dart", "midlayer.mask_rep"},
+    {"dspark", "markov_head."},        {"mtp", "mtp_layers.0."},
+    {"meta-mtp", "extra_heads."},      {"falcon", "lstm."},
+    {"mlp", "speculator.emb."},        {"hydra", "hydra_"},
+    {"medusa", "medusa_head."},        {"medusa", "0.0.linear.weight"},
+    {"medusa", "lm_heads.0.weight"},   {"eagle3", "midlayer."},
     {"eagle3", "layers.0.hidden_norm.weight"},
 };
 
+static bool has_begin(hn_source *src, const char *begin) {
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
+        const char *name = hn_source_tensor(src, i)->name;
+        if (!strncmp(name, "model.", 6)) name += 6;
+        if (!strncmp(name, begin, strlen(begin))) return true;
+    }
+    return false;
+}
+
+/* Models of several parts have theirs further inside. */
 static bool has_part(hn_source *src, const char *part) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++)
         if (strstr(hn_source_tensor(src, i)->name, part)) return true;
@@ -30,18 +42,17 @@ static const char *text_of(const hn_source *src, const char *key) {
 
 static const char *by_tensors(hn_source *src) {
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (has_part(src, signs[i].part)) return signs[i].kind;
-    if (hn_source_config(src, "dflash_config")) return "dflash";
-    if (has_part(src, "fc.weight") && has_part(src, "layers.0.self_attn.")) return "eagle";
-    return NULL;
+        if (has_begin(src, signs[i].begin)) return signs[i].kind;
+    if (!has_begin(src, "fc.weight") || !has_begin(src, "layers.0.self_attn.")) return NULL;
+    return hn_source_config(src, "dflash_config") || has_begin(src, "hidden_norm.weight") ? "dflash" : "eagle";
 }
 
 static const char *of_gguf(hn_source *src) {
     const char *said = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
     if (said) return said;
     if (!architecture) return NULL;
-    if (!strcmp(architecture, "dflash")) return has_part(src, "markov_w1") ? "dspark" : "dflash";
-    if (!strcmp(architecture, "eagle3")) return has_part(src, "mask_hidden") ? "peagle" : "eagle3";
+    if (!strcmp(architecture, "dflash")) return hn_source_look(src, "markov_w1.weight") ? "dspark" : "dflash";
+    if (!strcmp(architecture, "eagle3")) return hn_source_look(src, "mask_hidden") ? "peagle" : "eagle3";
     return hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight") ? "model" : NULL;
 }
 

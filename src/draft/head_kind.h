@@ -4,7 +4,7 @@
 #define HN_HEAD_KIND_H
 #include "format/source.h"
 
-/* The kind's name ("eagle3"; "model" for a whole language model), of those that exist, also such as have no drafter here. NULL: nothing
- * that is known. */
+/* The kind's name ("eagle3"; "model" for a whole language model), of those that exist, also such as have no drafter here, or as the
+ * folder has it. Valid while src is open. NULL: nothing that is known. */
 const char *hn_head_kind(hn_source *src);
 #endif

@@ -31,6 +31,15 @@ static void read_parts(hn_layer_desc *l, const hn_source *src, const hn_head_nam
     l->first = 1; /* slot 0 holds no pair of feature and token */
 }
 
+/* Layers that speculators may write beside Llama's and Qwen3's: gated attention, norms around 1. */
+static hunch_status refuse_other_layers(const hn_source *src, hunch_error *err) {
+    const char *type = json_string_value(hn_source_config(src, "model_type"));
+    return !type || (strncmp(type, "qwen3_next", 10) && strncmp(type, "qwen3_5", 7))
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: model_type is \"%.40s\", expected a draft head with layers of Llama or Qwen3",
+                         hn_source_path(src), type);
+}
+
 /* A layer that sees a window of the text only would need rows that the head's cache does not tell apart. */
 static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *types = hn_source_config(src, "layer_types");
@@ -101,7 +110,8 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (!hn_source_json(src, "config.json"))
         return hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that says what its layers are",
                        hn_source_path(src));
-    hunch_status st = hn_dense_read_layers(a, src, &family, err);
+    hunch_status st = refuse_other_layers(src, err);
+    if (!st) st = hn_dense_read_layers(a, src, &family, err);
     if (st) return st;
     if (names->form == HN_HEAD_MTP) a->layers = 1; /* config.json may carry the target's number */
     if (a->layers > MOST_LAYERS)
@@ -200,7 +210,7 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     for (size_t i = 0; i < hn_source_tensor_count(p->src); i++) {
         const hn_tensor *t = hn_source_tensor(p->src, i);
-        const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : 0;
+        const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
         if (t->used || strncmp(t->name, a->body, front) || strstr(t->name, "rotary_emb.")) continue;
         static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
         for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)

@@ -49,6 +49,7 @@ hn_head_names hn_head_find_names(hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
         return (hn_head_names){has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", ""};
     if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", ""};
+    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", ""};
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
     return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0."};
