@@ -17,7 +17,7 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], few_tokens[2][1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], few_tokens[2][1300], masks[600], other_two[1300];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -25,6 +25,8 @@ static int setup(void **state) {
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=3", data_path("models/stories260K/stories260K.f16.gguf"));
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
+    snprintf(masks, sizeof masks, "peagle:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_PEAGLE, test_path("masks")));
+    snprintf(other_two, sizeof other_two, "mtp:%s,depth=2+peagle:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")), test_path("masks"));
     snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
     test_file_write(test_path("rows.jsonl"), "{\"text\": \"Once upon a time\"}\n", 29);
     test_file_write(test_path("ids.json"), "[261, 403, 407, 9, 5, 378]", 26);
@@ -201,6 +203,7 @@ static void test_model(void **state) {
 static void test_heads(void **state) {
     (void)state;
     check(&(scene){.name = "heads", .draft = two_heads, .parallel = 2, .sampling = greedy});
+    check(&(scene){.name = "masks and a module", .draft = other_two, .parallel = 2, .sampling = warm});
     check(&(scene){.name = "head, few pages", .draft = one_head, .verify = HUNCH_VERIFY_BLOCK, .parallel = 3,
                    .pool_rows = CONTEXT + 64, .sampling = warm});
 }
@@ -270,6 +273,7 @@ static void test_look(void **state) {
     (void)state;
     faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
     faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
+    faults_break_both("look, masks", look_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
     faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     for (int i = 0; i < 2; i++) {
         faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_batch_test.c - eight texts draft together: a level is one pass of the head, what waits since the round before comes with
- * the first of them, and each text gets the drafts, with the same probabilities, bit for bit, that it gets alone. */
+/* head_batch_test.c - eight texts draft together: a level is one pass of the head (of P-EAGLE all levels are, or as many passes as
+ * their rows fill), what waits since the round before comes with the first of them, and each text gets the drafts, with the same
+ * probabilities, bit for bit, that it gets alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +9,11 @@
 
 #include <cmocka.h>
 
+#include "draft/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
 
-enum { SEQS = 8, DEPTH = 4, CONTEXT = 128, TOKENS = 40 };
+enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VERIFIED = HN_MAX_ROWS / SEQS - 1 };
 #define TARGET "goldens-heads/targets/llama-a"
 
 static const hn_drafter_ops *real;
@@ -27,24 +29,47 @@ static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight
 /* What was drafted behind a text of so many tokens. */
 typedef struct heard {
     int n;
-    int32_t token[DEPTH];
-    float p[DEPTH];
+    int32_t token[MOST_DEPTH];
+    float p[MOST_DEPTH];
 } heard;
 static heard (*hears)[CONTEXT]; /* [sequence][tokens] */
 static int together; /* levels at which all texts drafted */
+static int full;     /* passes beyond the first of a level */
+
+/* Passes of a level: one; with masks the rows of all texts, those of a text's masks behind its root in one pass. */
+static void check_passes(const hn_head_passes *h, int rows, int most_masks, int added) {
+    if (!h->model.arch.draft_head.mask || rows <= HN_MAX_ROWS) {
+        assert_int_equal(passes, added > 0);
+        return;
+    }
+    const int least = (rows + HN_MAX_ROWS - 1) / HN_MAX_ROWS, room = HN_MAX_ROWS - most_masks;
+    assert_true(passes >= least && passes <= (rows + room - 1) / room);
+    full += passes - 1;
+}
+
+/* Rows of the roots' pass. */
+static int rows_to_run(const hn_head_passes *h, const hn_propose *p, int n, int depth) {
+    int rows = 0;
+    for (int i = 0; i < n; i++) rows += h->seq[p[i].seq].n_waiting + (p[i].depth < depth ? p[i].depth : depth) - 1;
+    return rows;
+}
 
 static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int before[HN_MAX_ROWS];
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
+    const hn_head_passes *head = d->state; /* which the state of every head begins with */
+    const bool at_once = head->model.arch.draft_head.mask;
+    const int depth = d->needs.max_depth, rows = at_once && level == 0 ? rows_to_run(head, p, n, depth) : 0;
     passes = 0;
     const int added = real->propose(d, p, n, level);
-    assert_int_equal(passes, added > 0);
-    together += n == SEQS && added == SEQS;
+    check_passes(head, rows, depth, added);
+    const int each = !at_once ? 1 : depth < MOST_VERIFIED ? depth : MOST_VERIFIED;
+    together += n == SEQS && added == SEQS * each ? each : 0;
     for (int i = 0; i < n; i++) {
         heard *h = &hears[p[i].seq][p[i].text.n];
         if (level == 0) *h = (heard){0};
         for (int k = before[i]; k < p[i].tree->n_candidates; k++, h->n++) {
-            assert_int_equal(h->n, level); /* a chain: one a level */
+            if (!at_once) assert_int_equal(h->n, level); /* a chain: one a level */
             h->token[h->n] = p[i].tree->candidate[k].token;
             h->p[h->n] = p[i].tree->candidate[k].estimate;
         }
@@ -72,7 +97,16 @@ static hunch_engine *open_listening(hunch_model *m, const char *spec, int parall
     return e;
 }
 
-static void check(const char *kind, const char *folder) {
+/* Returns how many. few: together there was room for the first of them only, or the round began elsewhere. */
+static int same_drafts(const heard *many, const heard *alone, bool few) {
+    const int n = !few || alone->n < many->n ? alone->n : many->n;
+    if (!few) assert_int_equal(many->n, alone->n);
+    assert_memory_equal(many->token, alone->token, (size_t)n * sizeof *alone->token);
+    assert_memory_equal(many->p, alone->p, (size_t)n * sizeof *alone->p);
+    return n;
+}
+
+static void check(const char *kind, const char *folder, int depth) {
     static heard all[SEQS][CONTEXT], alone[1][CONTEXT];
     static hunch_token prompt[SEQS][16];
     char spec[600];
@@ -82,15 +116,15 @@ static void check(const char *kind, const char *folder) {
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
     real_embed = m->target.ops.embed;
     m->target.ops.embed = count_passes; /* heads take the target's operations */
-    snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, data_path(folder), DEPTH);
+    snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, data_path(folder), depth);
     for (int i = 0; i < SEQS; i++) make_request(&r[i], m, prompt[i], i);
     memset(all, 0, sizeof all);
     hears = all;
-    together = 0;
+    together = full = 0;
     hunch_engine *e = open_listening(m, spec, SEQS, &listening);
     run_requests(e, r, SEQS, false, a);
     hunch_engine_close(&e);
-    assert_true(together >= 4 * DEPTH);
+    assert_true(together >= 4 * (depth < MOST_VERIFIED ? depth : MOST_VERIFIED));
     hears = alone;
     for (int i = 0; i < SEQS; i++) {
         int compared = 0;
@@ -98,10 +132,7 @@ static void check(const char *kind, const char *folder) {
         e = open_listening(m, spec, 1, &listening);
         run_requests(e, &r[i], 1, false, &b);
         assert_same(&b, &a[i], "eight together");
-        for (int n = 0; n < CONTEXT; n++) {
-            assert_memory_equal(&all[i][n], &alone[0][n], sizeof(heard));
-            compared += alone[0][n].n;
-        }
+        for (int n = 0; n < CONTEXT; n++) compared += same_drafts(&all[i][n], &alone[0][n], depth > MOST_VERIFIED);
         assert_true(compared > TOKENS);
         answer_free(&b);
         hunch_engine_close(&e);
@@ -112,15 +143,35 @@ static void check(const char *kind, const char *folder) {
 
 static void test_eagle(void **state) {
     (void)state;
-    check("eagle", "goldens-heads/eagle2-nobias-gqa/head");
+    check("eagle", "goldens-heads/eagle2-nobias-gqa/head", DEPTH);
 }
 
 static void test_eagle3(void **state) {
     (void)state;
-    check("eagle3", "goldens-heads/eagle3-official-d2t/head");
+    check("eagle3", "goldens-heads/eagle3-official-d2t/head", DEPTH);
+}
+
+static void test_mtp(void **state) {
+    (void)state;
+    check("mtp", "goldens-heads/mtp-untied-bias/head", DEPTH);
+}
+
+/* All levels of eight texts in one pass, but where their prompts wait too. */
+static void test_peagle(void **state) {
+    (void)state;
+    check("peagle", "goldens-heads/peagle-spec-2layers/head", 3);
+    assert_true(full <= 1);
+}
+
+/* Eight roots with 15 masks each are two passes' rows. */
+static void test_more_than_a_pass(void **state) {
+    (void)state;
+    check("peagle", "goldens-heads/peagle-norms/head", 16);
+    assert_true(full > 4);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3), cmocka_unit_test(test_mtp),
+                                       cmocka_unit_test(test_peagle), cmocka_unit_test(test_more_than_a_pass)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static const kind kinds[] = {
     {&llama, "peagle:@peagle-spec-2layers,depth=3", HUNCH_VERIFY_RATIO, &warm},
     {&qwen, "mtp:@mtp-spec-qwen3,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
 };
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
 #define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 2 : 1)
 
 static hunch_engine *open_kind(const kind *k, hunch_engine_options o) {
@@ -126,10 +126,11 @@ static void test_fed_once(void **state) {
 static int rows_evaluated(hn_profile *p, const hn_model *head) {
     hn_phase_sum sums[HN_PHASES];
     hn_profile_take(p, sums);
-    return (int)lround(sums[HN_PHASE_O].macs / ((double)head->layer[0].o.in * head->layer[0].o.out));
+    return (int)lround(sums[HN_PHASE_O].macs / ((double)head->layer[0].o.in * head->layer[0].o.out * head->arch.layers));
 }
 
-/* A row of every token of the text but the newest, and one of each draft that was gone on from: nothing else is computed. */
+/* A row of every token of the text but the newest, and one of each draft that was gone on from, or of each mask: nothing else is
+ * computed, and of the masks' rows nothing stays. */
 static void check_evaluated(const char *form, int max_tokens) {
     hunch_token prompt[100];
     answer got = {0};
@@ -160,6 +161,9 @@ static void test_evaluated_once(void **state) {
     check_evaluated("eagle:@eagle1-bias-bin,depth=4,force=1", 41);
     check_evaluated("eagle:@eagle1-bias-bin,depth=4,force=0.5", 40);
     check_evaluated("eagle3:@eagle3-official-d2t,depth=5,force=0", 30);
+    check_evaluated("peagle:@peagle-spec-2layers,depth=5,force=0.5", 40);
+    check_evaluated("peagle:@peagle-norms,depth=7,force=1", 57);
+    check_evaluated("mtp:@mtp-untied-bias,depth=4,force=0.5", 40);
 }
 
 /* ---- rows that were not read now ---------------------------------------------------------------------------------------- */
@@ -349,6 +353,7 @@ static void check_crowd(const kind *k, int pool_rows) {
 static void test_crowds(void **state) {
     (void)state;
     for (int i = 1; i < (light() ? 2 : 4); i++) check_crowd(&kinds[i], 1 + 40 * i);
+    check_crowd(&kinds[MASKS], 81);
 }
 
 /* Others take every page while the head is asked. */
@@ -405,6 +410,7 @@ static void check_starved(const kind *k) {
 static void test_no_pages(void **state) {
     (void)state;
     for (int i = 1; i < (light() ? 2 : 4); i++) check_starved(&kinds[i]);
+    check_starved(&kinds[MASKS]);
 }
 
 /* Nobody asks the head for long (`auto` that has better): what waits is computed when the store is full, and it is right when it is
@@ -468,7 +474,8 @@ static void test_mistakes_are_found(void **state) {
         assert_int_equal(unlike(&kinds[i], HEADS_RIGHT), 0);
         assert_int_equal(unlike(&kinds[i], HEADS_TWICE), 0);
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
-            if (wrong[w].mistake == HEADS_TAPS_SWAPPED && !strstr(kinds[i].form, "eagle3:")) continue; /* it reads one state */
+            const bool states = strstr(kinds[i].form, "eagle3:") || strstr(kinds[i].form, "peagle:");
+            if (wrong[w].mistake == HEADS_TAPS_SWAPPED && !states) continue; /* it reads one state */
             if (unlike(&kinds[i], wrong[w].mistake) == 0) fail_msg("%s: %s passes", kinds[i].form, wrong[w].what);
         }
     }
@@ -522,6 +529,10 @@ static void test_acceptance(void **state) {
     check_acceptance("eagle3:@eagle3-official-d2t,depth=2,force=0.6", .6, (const bool[3]){true, true, true});
     check_acceptance("eagle:@eagle1-bias-bin,depth=3,force=0.5", .5, (const bool[3]){true, true, true});
     check_acceptance("eagle:@eagle1-bias-bin,depth=3,force=0", 0, (const bool[3]){false, false, true});
+    check_acceptance("peagle:@peagle-spec-2layers,depth=4,force=1", 1, (const bool[3]){true, false, false});
+    check_acceptance("peagle:@peagle-vllm-4layers,depth=2,force=0.6", .6, (const bool[3]){true, true, true});
+    check_acceptance("peagle:@peagle-norms,depth=3,force=0", 0, (const bool[3]){false, false, true});
+    check_acceptance("mtp:@mtp-untied-bias,depth=3,force=0.5", .5, (const bool[3]){true, true, true});
 }
 
 int main(void) {

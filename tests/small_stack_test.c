@@ -94,8 +94,11 @@ static void test_heads(void **state) {
     if (SANITIZED) skip();
     static const char *const specs[] = {"eagle:%s/goldens-heads/eagle1-bias-bin/head,depth=6,force=0.7",
                                         "eagle:%s/goldens-heads/eagle2-nobias-gqa/head,tree=mc_sim_7b_63",
-                                        "eagle3:%s/goldens-heads/eagle3-official-d2t/head,tree=dynamic,depth=5"};
-    for (int i = 0; i < 6; i++) {
+                                        "eagle3:%s/goldens-heads/eagle3-official-d2t/head,tree=dynamic,depth=5",
+                                        "peagle:%s/goldens-heads/peagle-norms/head,depth=20,force=0.7",
+                                        "peagle:%s/goldens-heads/peagle-vllm-4layers/head,tree=dynamic,depth=5",
+                                        "mtp:%s/goldens-heads/mtp-untied-bias/head,tree=mc_sim_7b_63"};
+    for (int i = 0; i < 2 * (int)(sizeof specs / sizeof *specs); i++) {
         char draft[600];
         snprintf(draft, sizeof draft, specs[i / 2], HUNCH_TEST_DATA);
         run(&(job){.path = data_path("goldens-heads/targets/llama-a"), .draft = draft, .isa = "best",

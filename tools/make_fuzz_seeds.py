@@ -349,6 +349,27 @@ def heads():
     wrapped = {("model." + k if k not in ("lm_head.weight", "d2t") else k): v for k, v in head_tensors(True, "layers.0.", 15).items()}
     yield "wrapped", ["eagle3,depth=1", json.dumps({"model_type": "eagle", "model": dict(HEAD, draft_vocab_size=15),
                       "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1]}}), "", head_safetensors(wrapped)]
+    second = {k.replace("layers.0.", "layers.1."): shape for k, (shape, _) in one.items() if k.startswith("layers.0.")}
+    masks = head_tensors(True, "layers.0.", 10, dict(second, **{"mask_hidden": (1, 16), "layers.1.input_layernorm.weight": (8,)}))
+    served = dict(HEAD, num_hidden_layers=2, draft_vocab_size=10, parallel_drafting=True, ptd_token_id=14,
+                  eagle_config={"eagle_aux_hidden_state_layer_ids": [0, 1], "use_aux_hidden_state": True})
+    spec = {"speculators_model_type": "peagle", "eagle_aux_hidden_state_layer_ids": [0, 1], "draft_vocab_size": 10, "mask_token_id": 3,
+            "norm_before_fc": True, "transformer_layer_config": dict(HEAD, num_hidden_layers=2)}
+    yield "peagle", ["peagle,depth=4", json.dumps(served), "", head_safetensors(masks)]
+    yield "peagle-tree", ["peagle,tree=dynamic,topk=3,total=7", json.dumps(served), "", head_safetensors(masks)]
+    masks = dict(masks, **{"input_norm.weight": ((16,), [1.0] * 16), "embed_tokens.weight": ((15, 8), [k % 5 / 4 for k in range(120)])})
+    yield "peagle-spec", ["peagle,force=0.5,weights=f32", json.dumps(spec), "[[0],[1],[0,0],[0,1],[0,0,0]]", head_safetensors(masks)]
+    yield "peagle-bin", ["peagle,depth=9,kv=f32", json.dumps(spec), "", head_archive(masks)]
+    own = {"input_proj.weight": (8, 16), "token_layernorm.weight": (8,), "hidden_layernorm.weight": (8,), "final_layernorm.weight": (8,),
+           "input_layernorm.weight": (8,), "self_attn.q_norm.weight": (4,), "self_attn.k_norm.weight": (4,)}
+    module = head_tensors(False, "mtp_layers.0.", more={"mtp_layers.0." + k: v for k, v in own.items()})
+    del module["fc.weight"]
+    mtp = {"speculators_model_type": "mtp", "num_nextn_predict_layers": 1, "transformer_layer_config": dict(HEAD, model_type="qwen3")}
+    yield "mtp", ["mtp,depth=4", json.dumps(mtp), "", head_safetensors(module)]
+    yield "mtp-tree", ["mtp,weights=q4_0", json.dumps(mtp), "[[0],[1],[0,0],[0,1],[0,0,0]]", head_safetensors(module)]
+    yield "path", [",depth=2", json.dumps(mtp), "", head_safetensors(module)]
+    yield "path-eagle", ["", json.dumps(HEAD), "", head_archive(biased)]
+    yield "mtp-bin", ["mtp,tree=dynamic,topk=2,total=6,depth=3", json.dumps(mtp), "", head_archive(module)]
 
 
 TEMPLATES = {

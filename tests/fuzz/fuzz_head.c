@@ -2,8 +2,8 @@
 /* fuzz_head.c - a draft head's folder, opened over a tiny model as drafters open it, and run for a few tokens where it opens: the
  * text is that of the model alone.
  *
- * Input: a SPEC without its path (eagle3,depth=3), config.json, a tree (JSON; empty: none), 0xFF behind each; then the weights: a
- * checkpoint of PyTorch where it begins as an archive, else safetensors. */
+ * Input: a SPEC without its path (eagle3,depth=3; ,depth=3 for a path alone), config.json, a tree (JSON; empty: none), 0xFF behind
+ * each; then the weights: a checkpoint of PyTorch where it begins as an archive, else safetensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,14 +70,18 @@ static void drafted_is_plain(hunch_engine *e) {
     FUZZ_MUST(memcmp(plain, drafted, sizeof plain) == 0);
 }
 
-/* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE". False: no kind of a head's, or a SPEC that names files. */
+/* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE"; ",depth=3": "FOLDER,depth=3", whose kind is found. False: no
+ * kind of a head's, or a SPEC that names files. */
 static bool spec_make(char out[400], fuzz_bytes part, const char *tree) {
+    static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp"};
     char spec[160];
+    bool known = false;
     snprintf(spec, sizeof spec, "%.*s", (int)part.size, part.size ? (const char *)part.at : "");
     const size_t kind = strcspn(spec, ",");
-    const bool known = !strncmp(spec, "eagle", kind) || !strncmp(spec, "hass", kind) || !strncmp(spec, "eagle3", kind);
-    if (kind < 4 || !known || strpbrk(spec, "/:.")) return false;
-    snprintf(out, 400, "%.*s:%s%s%s%s", (int)kind, spec, fuzz_folder(), spec + kind, tree ? ",tree=" : "", tree ? tree : "");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) known |= strlen(kinds[i]) == kind && !strncmp(spec, kinds[i], kind);
+    if (!known || strpbrk(spec, "/:")) return false;
+    snprintf(out, 400, "%.*s%s%s%s%s%s", (int)kind, spec, kind ? ":" : "", fuzz_folder(), spec + kind, tree ? ",tree=" : "",
+             tree ? tree : "");
     return true;
 }
 
