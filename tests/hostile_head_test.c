@@ -421,7 +421,7 @@ static void test_other_files(void **state) {
         {"mtp", LLAMA, HEADS "/mtp-spec-qwen3/head", "hidden size 80, and no embedding of its own: expected the target's 64"},
         {"mtp", LLAMA, HEADS "/eagle1-bias-bin/head", "no tensor mtp_layers.0.*: not a module of multi-token prediction"},
         {"mtp", LLAMA, LLAMA, "no tensor mtp_layers.0.*: not a module of multi-token prediction"},
-        {"eagle", LLAMA, STORIES, "a GGUF file, expected a draft head"},
+        {"eagle", LLAMA, STORIES, "general.architecture is \"llama\", expected a draft head's"},
         {"eagle", LLAMA, IDS, "ids.json"},
         {"eagle", LLAMA, "/nowhere", "/nowhere: no such file or folder"},
         {"eagle3", LLAMA, "/nowhere.safetensors", "/nowhere.safetensors: no such file or folder"},

@@ -52,7 +52,7 @@ static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
     return HUNCH_OK;
 }
 
-static const hn_drafter_ops *kind_named(const char *name) {
+const hn_drafter_ops *hn_drafter_named(const char *name) {
     for (int i = 0; i < N_KINDS; i++)
         if (!strcmp(KINDS[i]->name, name)) return KINDS[i];
     return NULL;
@@ -61,7 +61,7 @@ static const hn_drafter_ops *kind_named(const char *name) {
 static bool is_word(const char *text) {
     bool engine = false;
     for (int i = 0; i < N_BY_ENGINE; i++) engine |= !strcmp(BY_ENGINE[i], text);
-    return engine || kind_named(text);
+    return engine || hn_drafter_named(text);
 }
 
 /* Is it a file's name, without a kind before it? Kinds have precedence. */
@@ -212,7 +212,7 @@ hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
 
 static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunch_error *err) {
     const char *names[N_KINDS + N_BY_ENGINE + 1] = {NULL};
-    *out = kind_named(s->kind);
+    *out = hn_drafter_named(s->kind);
     if (*out) return HUNCH_OK;
     for (int i = 0; i < N_KINDS; i++) names[N_BY_ENGINE + i] = KINDS[i]->name;
     memcpy(names, BY_ENGINE, sizeof BY_ENGINE);
@@ -233,7 +233,7 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
         return st;
     }
     const char *kind = hn_head_kind(src);
-    const hn_drafter_ops *ops = kind ? kind_named(kind) : NULL;
+    const hn_drafter_ops *ops = kind ? hn_drafter_named(kind) : NULL;
     if (ops && !ops->feed && !ops->path_is_model) ops = NULL; /* no head has such a kind, whatever its folder says */
     if (!kind)
         st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': neither a draft head that is known nor a language model", s->text);

@@ -140,6 +140,13 @@ typedef struct hn_needs {      /* what open asks the engine for */
     int n_groups;
 } hn_needs;
 
+struct hn_head_names;
+struct hn_head_taps;
+/* Describes the head in a file: a is filled by hn_head_read, the rest of it is to be set. HUNCH_REFUSED: it is none of the kind,
+ * or does not fit the target. */
+typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struct hn_head_names *names, hn_spec *spec,
+                                         const hn_target_info *target, struct hn_head_taps *taps, hunch_error *err);
+
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
     /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads (to a
@@ -147,6 +154,7 @@ typedef struct hn_drafter_ops {
     bool path_is_model;
     const char *reads[4], *writes;
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
+    hn_head_describe describe; /* of a draft head's kind (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
@@ -186,6 +194,8 @@ struct hn_drafter {
     char *about;   /* one line of what open found in its files, for who uses it; NULL: nothing to say. open's, freed with it */
     hn_needs needs;
 };
+
+const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none */
 
 /* See hunch_draft_files. Opens nothing. */
 hunch_status hn_drafter_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,

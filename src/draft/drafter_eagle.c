@@ -19,6 +19,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "eagle", err) : HUNCH_OK;
+    if (st) return st;
     if (names->form == HN_HEAD_MTP || !fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of EAGLE-1 or -2: expected a tensor fc.weight of %d inputs",
                        hn_source_path(src), 2 * a->hidden);
@@ -38,5 +40,5 @@ static hunch_status eagle_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_eagle = {.name = "eagle", .open = eagle_open, HN_HEAD_DRAFTER_OPS};
-const hn_drafter_ops hn_drafter_hass = {.name = "hass", .open = eagle_open, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_eagle = {.name = "eagle", .open = eagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_hass = {.name = "hass", .open = eagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -14,21 +14,15 @@
  *   out = r + swiglu(norm(r))               norm_output: what goes on is its norm
  *   logits = its own output matrix norm(out), over a vocabulary of its own: draft token d is the target's d + d2t[d]
  *
- * Files: SafeAILab's and SpecForge's (midlayer.*), speculators' and vLLM's (layers.0.*).
+ * Files: SafeAILab's and SpecForge's (midlayer.*), speculators' and vLLM's (layers.0.*), llama.cpp's GGUF.
  */
-#include <string.h>
-
 #include "draft/eagle3_head.h"
 
 /* Heads of other kinds have much the same tensors. */
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
-    const char *kind = "eagle3";
-    bool found = false;
-    hunch_status st = hn_source_str(src, "speculators_model_type", &kind, NULL, &found, err);
+    hunch_status st = hn_head_check_kind(src, "eagle3", err);
     if (st) return st;
-    if (strcmp(kind, "eagle3") != 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: speculators_model_type is \"%s\", expected eagle3", hn_source_path(src), kind);
     if (hn_head_look(src, names, HN_HEAD_MASK))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden: a head of P-EAGLE, expected peagle:PATH", hn_source_path(src));
     return hn_eagle3_describe(a, src, names, spec, target, taps, err);
@@ -38,4 +32,4 @@ static hunch_status eagle3_open(hn_drafter *d, hn_spec *spec, const hn_target_in
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_eagle3 = {.name = "eagle3", .open = eagle3_open, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_eagle3 = {.name = "eagle3", .open = eagle3_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -13,26 +13,22 @@
  * One layer is chained to any depth. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
  * final_layernorm, and a layer's); embedding and output are the target's unless the file has them.
  */
-#include <string.h>
-
 #include "draft/head_drafter.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec HN_UNUSED,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const char *kind = "mtp";
+    const char *name;
     uint64_t layers = 1;
-    bool found = false;
-    hunch_status st = hn_source_str(src, "speculators_model_type", &kind, NULL, &found, err);
-    if (!st) st = hn_source_u64(src, "num_nextn_predict_layers", &layers, &found, err);
+    hunch_status st = hn_head_check_kind(src, "mtp", err);
+    if (!st) st = hn_head_u64(src, HN_HEAD_SAYS_MTP_LAYERS, &layers, &name, err);
     if (st) return st;
-    if (strcmp(kind, "mtp") != 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: speculators_model_type is \"%s\", expected mtp", hn_source_path(src), kind);
     if (names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor mtp_layers.0.*: not a module of multi-token prediction", hn_source_path(src));
+        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction", hn_source_path(src),
+                       names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
     if (layers != 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: num_nextn_predict_layers is %llu, expected 1 layer, which drafts any depth",
-                       hn_source_path(src), (unsigned long long)layers);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 layer, which drafts any depth",
+                       hn_source_path(src), name, (unsigned long long)layers);
     *taps = (hn_head_taps){1, {HN_FEATURE_POST_NORM}};
     d->features = 1;
     d->feature_width = target->hidden;
@@ -45,4 +41,4 @@ static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info 
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_mtp = {.name = "mtp", .open = mtp_open, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_mtp = {.name = "mtp", .open = mtp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

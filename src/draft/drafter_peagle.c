@@ -13,37 +13,28 @@
  * A mask sees the text, the root and the masks before it, and is forgotten with the round. Files: EAGLE-3's with tensor
  * mask_hidden and the token's id, of speculators, SpecForge, or as vLLM serves them (parallel_drafting).
  */
-#include <string.h>
-
 #include "draft/eagle3_head.h"
 
 /* Each publisher has a key of its own. */
 static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
-    static const char *const keys[] = {"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"};
     uint64_t id = 0;
-    bool found = false;
-    for (size_t i = 0; !found && i < sizeof keys / sizeof *keys; i++) {
-        hunch_status st = hn_source_u64(src, keys[i], &id, &found, err);
-        if (st) return st;
-        if (found && id >= (uint64_t)tokens)
-            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), keys[i],
-                           (unsigned long long)id, tokens - 1);
-    }
-    if (!found)
-        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected mask_token_id or "
-                       "ptd_token_id in config.json", hn_source_path(src));
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_MASK_TOKEN, &id, &name, err);
+    if (st) return st;
+    if (!name)
+        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected a key %s or %s",
+                       hn_source_path(src), "mask_token_id", "ptd_token_id");
+    if (id >= (uint64_t)tokens)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), name,
+                       (unsigned long long)id, tokens - 1);
     *out = (int)id;
     return HUNCH_OK;
 }
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
-    const char *kind = "peagle";
-    bool found = false;
-    hunch_status st = hn_source_str(src, "speculators_model_type", &kind, NULL, &found, err);
+    hunch_status st = hn_head_check_kind(src, "peagle", err);
     if (st) return st;
-    if (strcmp(kind, "peagle") != 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: speculators_model_type is \"%s\", expected peagle", hn_source_path(src), kind);
     if (!hn_head_look(src, names, HN_HEAD_MASK))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE", hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
@@ -56,4 +47,4 @@ static hunch_status peagle_open(hn_drafter *d, hn_spec *spec, const hn_target_in
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_peagle = {.name = "peagle", .open = peagle_open, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_peagle = {.name = "peagle", .open = peagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

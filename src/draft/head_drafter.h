@@ -29,10 +29,9 @@ typedef struct hn_head_taps {
     int boundary[HN_MOST_HEAD_FEATURES]; /* layers whose entering state is read, or HN_FEATURE_POST_NORM */
 } hn_head_taps;
 
-/* Describes the head in a file: a is filled by hn_head_read, the rest of it is to be set. HUNCH_REFUSED: it is none of the kind,
- * or does not fit the target. */
-typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
-                                         const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
+/* HUNCH_REFUSED where a kind reads states that the target does not have, or of another width. */
+hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
+                                hunch_error *err);
 
 /* One line of what an open head is, to be freed. weights: what its matrices are packed as, HN_WEIGHT_TYPES: as in the file. */
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,

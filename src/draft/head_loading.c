@@ -2,8 +2,8 @@
 /* head_loading.c - see head_loading.h. */
 #include "draft/head_loading.h"
 
-static hunch_status check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
-                               hunch_error *err) {
+hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
+                                hunch_error *err) {
     for (int i = 0; i < t->n; i++) {
         if (t->boundary[i] != HN_FEATURE_POST_NORM && (t->boundary[i] < 0 || t->boundary[i] > target->layers))
             return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d, expected 0 to %d of this target",
@@ -39,7 +39,7 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
     if (!s) s = describe(&a, src, &names, spec, target, taps, err);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
-    if (!s) s = check_taps(&a, src, taps, target, err);
+    if (!s) s = hn_head_check_taps(&a, src, taps, target, err);
     if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
     if (!s) s = choose_tokens(spec, o, &a, target, ids, &load.trim, err);
     if (s) {

@@ -149,6 +149,7 @@ typedef struct hn_arch {
     hn_layer_desc *layer; /* [layers] */
     int rope_dims;
     bool rope_interleaved;
+    bool rows_in_pairs;   /* Q and K rows stand so in the file, and are packed in halves: rope_interleaved is false */
     hn_scaling scaling;
     double *rope_freq;  /* [rope_dims / 2] radians a position */
     double *rope_long;  /* the same where texts may grow beyond rope_original; NULL: rope_freq holds for all */
@@ -178,8 +179,15 @@ float hn_arch_vector_more(const hn_arch *a, hn_role role);
 const char *hn_role_name(hn_role role, hn_source_kind form); /* %d in it is the layer */
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
+bool hn_role_turns(hn_role role);                            /* of rows that are rotated, or of a head's values of one */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of what is added to the stream */
 hn_phase hn_role_phase(hn_role role);                        /* what a matrix's product is for */
+
+/* The row of a head, of which `dims` rows are rotated in halves (i and i + dims / 2 together), in a file that has them in neighbouring
+ * pairs (2i and 2i + 1). */
+static inline int hn_paired_row(int row, int dims) {
+    return row >= dims ? row : row < dims / 2 ? 2 * row : 2 * (row - dims / 2) + 1;
+}
 
 /* One architecture. Reads into a zeroed description. */
 typedef struct hn_family {
@@ -192,8 +200,7 @@ extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
 hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
-/* A folder's layers alone, all of one kind: sizes, heads, rotation; nothing of vocabularies, and no biases nor norms
- * but the family's. */
+/* The layers alone, all of one kind: sizes, heads, rotation; nothing of vocabularies, and no biases nor norms but the family's. */
 hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *family, hunch_error *err);
 /* Of a folder: sliding_window where use_sliding_window is on, else 0. */
 hunch_status hn_dense_sliding(const hn_source *src, int *window, hunch_error *err);

@@ -373,7 +373,7 @@ hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *fa
     hn_layer_desc usual;
     dense_keys k = {0};
     a->dense = family;
-    a->form = HN_SOURCE_HF;
+    a->form = hn_source_get_kind(src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
     if (!st) st = hn_rope_read(a, src, k.theta, err);
     return st ? st : layers_create(a, &usual, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head.c - opening a draft head: its description from a folder, its tensors, what it borrows of the target. */
+/* head.c - opening a draft head: its description from its file, its tensors, what it borrows of the target. */
 #include "model/head.h"
 
 #include <stdio.h>
@@ -14,20 +14,19 @@ enum { OWN_TENSORS = 10 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-/* A tensor of layer 0, by what follows "layers.0.". */
-static const hn_tensor *look_first(const hn_source *src, const hn_head_names *names, const char *what) {
+static bool has_role(const hn_arch *a, const hn_source *src, hn_role role) {
     char name[128];
-    snprintf(name, sizeof name, "%s%s%s", names->front, names->first, what);
+    hn_arch_tensor_name(a, role, 0, name);
     return hn_source_look(src, name);
 }
 
-/* Biases and norms are what the file has. */
-static void read_parts(hn_layer_desc *l, const hn_source *src, const hn_head_names *names) {
-    l->qkv_bias = look_first(src, names, "self_attn.q_proj.bias");
-    l->o_bias = look_first(src, names, "self_attn.o_proj.bias");
-    l->qk_norm = look_first(src, names, "self_attn.q_norm.weight");
-    l->gate_up_bias = look_first(src, names, "mlp.gate_proj.bias");
-    l->down_bias = look_first(src, names, "mlp.down_proj.bias");
+/* Biases and norms are what the file has in its first layer. */
+static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
+    l->qkv_bias = has_role(a, src, HN_ROLE_Q_BIAS);
+    l->o_bias = has_role(a, src, HN_ROLE_O_BIAS);
+    l->qk_norm = has_role(a, src, HN_ROLE_Q_NORM);
+    l->gate_up_bias = has_role(a, src, HN_ROLE_GATE_BIAS);
+    l->down_bias = has_role(a, src, HN_ROLE_DOWN_BIAS);
     l->first = 1; /* slot 0 holds no pair of feature and token */
 }
 
@@ -49,27 +48,31 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
             return hn_fail(err, HUNCH_REFUSED, "%s: layer %d is of type %.40s, expected a draft head's to be full_attention",
                            hn_source_path(src), i, type ? type : "no name");
     }
-    return HUNCH_OK;
+    uint64_t window = 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_WINDOW, &window, &name, err);
+    if (!st && window > 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a draft head without windows", hn_source_path(src), name,
+                     (unsigned long long)window);
+    return st;
 }
 
-/* What a folder says of its model beside what its tensors show: a head for another one is seen by it. */
+/* What a file says of its model beside what its tensors show: a head for another one is seen by it. */
 static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     uint64_t said = 0;
-    bool found = false;
-    hunch_status st = hn_source_u64(src, "target_hidden_size", &said, &found, err);
-    if (!st && found && said != (uint64_t)target->hidden)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: target_hidden_size is %llu, expected the %d of this target", hn_source_path(src),
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &said, &name, err);
+    if (!st && name && said != (uint64_t)target->hidden)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
                      (unsigned long long)said, target->hidden);
-    found = false;
-    if (!st) st = hn_source_u64(src, "draft_vocab_size", &said, &found, err);
-    if (!st && found && said != (uint64_t)a->vocab)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: draft_vocab_size is %llu, expected the %d tokens of its output",
-                     hn_source_path(src), (unsigned long long)said, a->vocab);
-    found = false;
-    if (!st) st = hn_source_u64(src, "vocab_size", &said, &found, err);
-    if (!st && found && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
+    if (!st) st = hn_head_u64(src, HN_HEAD_SAYS_OUTPUTS, &said, &name, err);
+    if (!st && name && said != (uint64_t)a->vocab)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d tokens of its output", hn_source_path(src), name,
+                     (unsigned long long)said, a->vocab);
+    if (!st) st = hn_head_u64(src, HN_HEAD_SAYS_TOKENS, &said, &name, err);
+    if (!st && name && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
         said != (uint64_t)a->draft_head.embeddings)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: vocab_size is %llu, expected the %d of this target", hn_source_path(src),
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
                      (unsigned long long)said, target->vocab);
     return st;
 }
@@ -82,7 +85,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     d->own_output = output;
     d->embeddings = target->vocab;
     if (output && output->n_dims != 2)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor lm_head.weight has %d dimensions, expected 2", hn_source_path(src),
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %d dimensions, expected 2", hn_source_path(src), output->name,
                        output->n_dims);
     a->vocab = output && output->dims[1] <= (uint64_t)target->vocab ? (int)output->dims[1] : target->vocab;
     if (embedding && (embedding->n_dims != 2 || embedding->dims[1] < (uint64_t)target->vocab))
@@ -99,19 +102,11 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
 }
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
-    static const hn_dense family = {.prefix = "head",
-                                    .attention_bias = true, /* of those that the file has, see read_parts */
-                                    .mlp_bias = true,
-                                    .theta = 10000,
-                                    .usual = {.context = 1 << 24, .eps = 1e-6}};
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
-        return hn_fail(err, HUNCH_REFUSED, "%s: a GGUF file, expected a draft head: a folder, a .safetensors, .bin, .pt or .pth",
-                       hn_source_path(src));
-    if (!hn_source_json(src, "config.json"))
-        return hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that says what its layers are",
-                       hn_source_path(src));
-    hunch_status st = refuse_other_layers(src, err);
-    if (!st) st = hn_dense_read_layers(a, src, &family, err);
+    const hn_dense *family;
+    hunch_status st = hn_head_find_family(src, &family, err);
+    if (!st) st = refuse_other_layers(src, err);
+    if (!st) st = hn_dense_read_layers(a, src, family, err);
+    if (!st) st = hn_head_read_rotation(a, src, err);
     if (st) return st;
     if (names->form == HN_HEAD_MTP) a->layers = 1; /* config.json may carry the target's number */
     if (a->layers > MOST_LAYERS)
@@ -123,7 +118,9 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     a->head = "";
     a->first_layer = names->first;
     a->draft_head.form = names->form;
-    for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], src, names);
+    a->rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
+    a->rope_interleaved = false;
+    for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
     snprintf(a->architecture, sizeof a->architecture, "head");
     return read_vocabularies(a, src, names, target, err);
 }
@@ -146,6 +143,7 @@ static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, i
 }
 
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
+    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF;
     char name[128];
     *ids = NULL;
     hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_IDS, 0, name));
@@ -155,15 +153,15 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
                        vocab);
     if (!t) return HUNCH_OK;
     if (!hn_head_look(src, names, HN_HEAD_OUTPUT))
-        return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no lm_head.weight: expected the output whose tokens it names",
-                       hn_source_path(src), t->name);
-    int64_t *offset = hn_alloc((size_t)n * sizeof *offset);
+        return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
+                       hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
+    int64_t *stored = hn_alloc((size_t)n * sizeof *stored);
     int32_t *list = hn_alloc((size_t)n * sizeof *list);
-    hunch_status st = offset && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, offset, err)
-                                     : hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *offset);
-    for (int i = 0; !st && i < n; i++) list[i] = (int32_t)(i + offset[i]);
+    hunch_status st = stored && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, stored, err)
+                                     : hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *stored);
+    for (int i = 0; !st && i < n; i++) list[i] = (int32_t)(stored[i] + (offsets ? i : 0));
     if (!st) st = check_ids(src, list, n, vocab, err);
-    hn_free(offset);
+    hn_free(stored);
     if (st) hn_free(list);
     *ids = st ? NULL : list;
     return st;
@@ -175,48 +173,55 @@ static hn_head_names names_of(const hn_arch *a) {
     return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer};
 }
 
-static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, int count, hn_buf *to, hunch_error *err) {
+/* Of those that a head has. k: which state's. */
+static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
     const hn_head_names names = names_of(&p->m->arch);
     char name[128];
+    uint64_t dims[2];
+    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
+    hn_head_part_shape(&p->m->arch, part, dims);
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
-    return hn_plan_named_vector(p, name, count, to, err);
+    return hn_plan_named_vector(p, name, (int)dims[0], to, err);
 }
 
-static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, int in, int out, hn_weight *w, hunch_error *err) {
+static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
     const hn_head_names names = names_of(&p->m->arch);
     char name[128];
-    return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), in, out, w, err);
+    uint64_t dims[2];
+    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
+    hn_head_part_shape(&p->m->arch, part, dims);
+    return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), (int)dims[0], (int)dims[1], w, err);
 }
 
 static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
-    const hn_arch *a = &m->arch;
-    const hn_head_desc *d = &a->draft_head;
     hn_head *h = &m->head;
-    const int feature = d->features * d->feature_width;
-    hunch_status st = plan_part_matrix(p, HN_HEAD_FC, d->joint ? a->hidden + feature : feature, a->hidden, &h->fc, err);
-    if (!st && d->fc_bias) st = plan_part(p, HN_HEAD_FC_BIAS, 0, a->hidden, &h->fc_bias, err);
-    if (!st && d->norm_before_fc) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, feature, &h->feature_norm, err);
-    for (int k = 0; !st && d->fc_norms && k < d->features; k++)
-        st = plan_part(p, HN_HEAD_STATE_NORM, k, d->feature_width, &h->fc_norm[k], err);
-    if (!st && d->mask) st = plan_part(p, HN_HEAD_MASK, 0, feature, &h->mask, err);
-    if (st || (a->layer[0].input != HN_INPUT_PAIR && !d->joint_norms)) return st;
-    st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, a->hidden, &h->token_norm, err);
-    return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, d->joint_norms ? feature : a->hidden, &h->stream_norm, err);
+    hunch_status st = plan_part_matrix(p, HN_HEAD_FC, &h->fc, err);
+    if (!st) st = plan_part(p, HN_HEAD_FC_BIAS, 0, &h->fc_bias, err);
+    if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
+    for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
+    if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
+    return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
 
-/* A tensor of its layers that nobody took: the head is of another kind, or has more layers than its folder says. */
-static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
-    const hn_arch *a = &p->m->arch;
-    for (size_t i = 0; i < hn_source_tensor_count(p->src); i++) {
-        const hn_tensor *t = hn_source_tensor(p->src, i);
-        const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
-        if (t->used || strncmp(t->name, a->body, front) || strstr(t->name, "rotary_emb.")) continue;
-        static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
-        for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
-            if (!strncmp(t->name + front, layers[k], strlen(layers[k])))
-                return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
-                               hn_source_path(p->src), t->name, a->layers, a->layers == 1 ? "" : "s");
+/* Of a folder's tensors those of its layers; of a GGUF all but what follows from its keys or from others. */
+static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
+    static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
+    const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
+    if (strncmp(name, a->body, front) || strstr(name, "rotary_emb.")) return false;
+    for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
+        if (!strncmp(name + front, layers[k], strlen(layers[k]))) return true;
+    return false;
+}
+
+hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err) {
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
+        const hn_tensor *t = hn_source_tensor(src, i);
+        if (!t->used && tensor_counts(src, a, t->name))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
+                           hn_source_path(src), t->name, a->layers, a->layers == 1 ? "" : "s");
     }
     return HUNCH_OK;
 }
@@ -230,16 +235,15 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     p->finite = true;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
-    if (a->draft_head.own_embedding)
-        st = plan_part_matrix(p, HN_HEAD_EMBEDDING, a->hidden, a->draft_head.embeddings, &m->embedding, err);
+    st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
     m->weight_bytes = 0; /* a pass reads a row of it */
     m->macs_per_row = 0;
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
-    if (!st && !a->draft_head.no_norm) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, a->hidden, &m->output_norm, err);
+    if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
-    return st ? st : check_rest(p, err);
+    return st ? st : hn_head_check_rest(src, a, err);
 }
 
 static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {

@@ -36,7 +36,48 @@ hn_head_names hn_head_find_names(hn_source *src);
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
 /* Its tensor (of the first state), unmarked; NULL: there is none. */
 const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, hn_head_part part);
-/* Reads what a folder says of the head's layers, as Llama's or Qwen3's config does, into a zeroed description, and what its
+/* What is known of a part in a description: whether a head has it (norms of states: all of them), and its shape in ggml's order
+ * (inputs, outputs; a vector has outputs 1). */
+bool hn_head_has(const hn_arch *a, hn_head_part part);
+bool hn_head_part_is_vector(hn_head_part part);
+void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
+
+/* What files say beside the keys of a dense family's layers (head_keys.c). */
+typedef enum hn_head_key {
+    HN_HEAD_SAYS_KIND,
+    HN_HEAD_SAYS_STATES,       /* a list: the layers whose states are read */
+    HN_HEAD_SAYS_TARGET_WIDTH,
+    HN_HEAD_SAYS_TOKENS,       /* of the target */
+    HN_HEAD_SAYS_OUTPUTS,      /* tokens that are drafted */
+    HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL,
+    HN_HEAD_SAYS_NORM_BEFORE_FC,
+    HN_HEAD_SAYS_FC_NORM,
+    HN_HEAD_SAYS_NORM_OUTPUT,
+    HN_HEAD_SAYS_MASK_TOKEN,
+    HN_HEAD_SAYS_MTP_LAYERS,
+    HN_HEAD_SAYS_WINDOW,
+    HN_HEAD_SAYS_FREQUENCIES,  /* of the rotation: radians a position, as they are used */
+    HN_HEAD_SAYS_LONG_FREQUENCIES,
+    HN_HEAD_SAYS_AMPLITUDE,
+    HN_HEAD_KEYS
+} hn_head_key;
+
+/* The i-th name that a key may have in such a file, the likeliest first; NULL: there are no more. */
+const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
+/* *name: the key that was found, NULL: none was, and *out is untouched. Errors as hn_source_u64. */
+hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
+hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);
+/* HUNCH_REFUSED where the file says that it is of another kind. */
+hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
+/* How the file has its layers' keys and rows. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */
+hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err);
+/* The same of a GGUF that is to be written (states: a head that reads states of layers, as EAGLE-3 does), and its keys. */
+const hn_dense *hn_head_family(bool states);
+const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key); /* NULL: it has none */
+/* Of a GGUF, behind hn_dense_read_layers: what it says of the rotation in our own keys. */
+hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err);
+
+/* Reads what a file says of the head's layers, a folder as Llama's or Qwen3's config does, into a zeroed description, and what its
  * tensors show: biases, norms of q and k, the embedding, the output (with d2t as many as that has). target: whose vocabulary
  * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
@@ -54,7 +95,11 @@ typedef struct hn_head_load {
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err);
 
-/* The target's token of each draft token, from d2t (offsets) of n draft tokens: *ids is the caller's (hn_free); NULL where the
+/* HUNCH_REFUSED, naming it, where there is a tensor that heads of this description do not have, and nobody took: the head is of another
+ * kind, or has more layers than its file says. */
+hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err);
+
+/* The target's token of each draft token, from d2t (a folder has offsets, a GGUF the tokens) of n draft tokens: *ids is the caller's (hn_free); NULL where the
  * file has none. HUNCH_REFUSED: one is not in the vocabulary, or there twice. */
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
 #endif

@@ -38,6 +38,43 @@ const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, 
     return hn_head_name(names, part, 0, name) ? hn_source_look(src, name) : NULL;
 }
 
+bool hn_head_has(const hn_arch *a, hn_head_part part) {
+    const hn_head_desc *d = &a->draft_head;
+    switch (part) {
+    case HN_HEAD_FC: return true;
+    case HN_HEAD_FC_BIAS: return d->fc_bias;
+    case HN_HEAD_FEATURE_NORM: return d->norm_before_fc;
+    case HN_HEAD_STATE_NORM: return d->fc_norms;
+    case HN_HEAD_TOKEN_NORM:
+    case HN_HEAD_STREAM_NORM: return a->layer[0].input == HN_INPUT_PAIR || d->joint_norms;
+    case HN_HEAD_OUTPUT_NORM: return !d->no_norm;
+    case HN_HEAD_MASK: return d->mask;
+    case HN_HEAD_EMBEDDING: return d->own_embedding;
+    case HN_HEAD_OUTPUT:
+    case HN_HEAD_IDS: return d->own_output;
+    case HN_HEAD_PARTS: break;
+    }
+    return false;
+}
+
+bool hn_head_part_is_vector(hn_head_part part) {
+    return part != HN_HEAD_FC && part != HN_HEAD_EMBEDDING && part != HN_HEAD_OUTPUT;
+}
+
+void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
+    const hn_head_desc *d = &a->draft_head;
+    const uint64_t hidden = (uint64_t)a->hidden, width = (uint64_t)d->feature_width, feature = (uint64_t)d->features * width;
+    dims[0] = hidden;
+    dims[1] = 1;
+    if (part == HN_HEAD_FC) dims[0] = d->joint ? hidden + feature : feature, dims[1] = hidden;
+    if (part == HN_HEAD_FEATURE_NORM || part == HN_HEAD_MASK) dims[0] = feature;
+    if (part == HN_HEAD_STATE_NORM) dims[0] = width;
+    if (part == HN_HEAD_STREAM_NORM && d->joint_norms) dims[0] = feature;
+    if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;
+    if (part == HN_HEAD_OUTPUT) dims[1] = (uint64_t)a->vocab;
+    if (part == HN_HEAD_IDS) dims[0] = (uint64_t)a->vocab;
+}
+
 /* Is there a tensor whose name begins so? */
 static bool has_tensor(hn_source *src, const char *begin) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++)

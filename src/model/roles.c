@@ -133,6 +133,11 @@ bool hn_role_of_layer(hn_role role) {
     return strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
 }
 
+bool hn_role_turns(hn_role role) {
+    return role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_Q_BIAS || role == HN_ROLE_K_BIAS || role == HN_ROLE_Q_NORM ||
+           role == HN_ROLE_K_NORM;
+}
+
 hn_phase hn_role_phase(hn_role role) {
     return table[role].phase;
 }

@@ -77,6 +77,15 @@ static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, flo
     p->m->parameters += (uint64_t)part.count;
 }
 
+static hn_turn turn_of(const hn_arch *a, hn_role role, int layer) {
+    return (hn_turn){a->rows_in_pairs && hn_role_turns(role) ? a->layer[layer].head_dim : 0, a->rope_dims};
+}
+
+/* Where the file has row i. */
+static int row_in_file(hn_turn turn, int i) {
+    return turn.size ? i - i % turn.size + hn_paired_row(i % turn.size, turn.dims) : i;
+}
+
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     const bool ends_branch = hn_role_ends_branch(role); /* what scales the product scales it too */
@@ -87,6 +96,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     if (st) return st;
     if (!part.count) part.count = (int)dims[0];
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
+    p->item[p->n - 1].turn = turn_of(a, role, layer);
     return HUNCH_OK;
 }
 
@@ -161,6 +171,7 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     if (st) return st;
     if (!part.count) part.count = (int)dims[1];
     st = plan_matrix(p, t, part, pair, w, err);
+    if (!st) p->item[p->n - 1].turn = turn_of(&p->m->arch, role, layer);
     w->phase = hn_role_phase(role);
     return st;
 }
@@ -179,6 +190,7 @@ typedef struct pack_job {
     const hn_tensor *tensor;
     const hn_weight *w;
     hn_stored from;      /* rows NULL */
+    hn_turn turn;
     unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them; then, where that is another type, as floats */
     size_t rank_bytes;   /* of each rank */
     bool finite;         /* refuse what is not */
@@ -190,8 +202,13 @@ typedef struct pack_job {
 /* Rows of strip s into the rank's place. */
 static hunch_status read_strip(const pack_job *j, int s, unsigned char *to, hunch_error *err) {
     const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
-    return hn_source_read(j->src, j->tensor, (size_t)(j->from.first + row) * j->from.row_bytes,
-                          (size_t)n * j->from.row_bytes, to, err);
+    const size_t bytes = j->from.row_bytes;
+    hunch_status st = HUNCH_OK;
+    if (!j->turn.size) return hn_source_read(j->src, j->tensor, (size_t)(j->from.first + row) * bytes, (size_t)n * bytes, to, err);
+    for (int i = 0; !st && i < n; i++)
+        st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->turn, j->from.first + row + i) * bytes, bytes,
+                            to + (size_t)i * bytes, err);
+    return st;
 }
 
 static hunch_status not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err) {
@@ -255,7 +272,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
     const bool finite = p->finite && it->tensor->dtype <= HN_BF16;
     const size_t floats = converted || finite ? (HN_STRIP + 1) * (size_t)it->weight->in * sizeof(float) : 0;
     const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
-    pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .err = err};
+    pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .turn = it->turn, .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
     hn_pool_run(p->m->pool, pack_matrix, &j);
@@ -276,14 +293,26 @@ static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t
     return st;
 }
 
+/* Of a vector: one of rows that the file has in pairs. */
+static hunch_status turn_values(hn_turn turn, float *f, int n, hunch_error *err) {
+    float *copy = hn_alloc((size_t)n * sizeof *copy);
+    if (!copy) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *copy);
+    memcpy(copy, f, (size_t)n * sizeof *copy);
+    for (int i = 0; i < n; i++) f[i] = copy[row_in_file(turn, i)];
+    hn_free(copy);
+    return HUNCH_OK;
+}
+
 static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
     float *f;
     hunch_status st = read_values(p->src, it->tensor, (size_t)it->tensor->dims[0], &f, err);
     if (st) return st;
     float *own = f + it->first;
-    if (p->finite && !all_finite(own, (size_t)it->out)) {
+    if (p->finite && !all_finite(own, (size_t)it->out)) st = not_finite(p->src, it->tensor, err);
+    if (!st && it->turn.size) st = turn_values(it->turn, own, it->out, err);
+    if (st) {
         hn_free(f);
-        return not_finite(p->src, it->tensor, err);
+        return st;
     }
     for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
     *it->vector = (hn_buf){p->m->weights, it->off};

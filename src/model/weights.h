@@ -5,6 +5,11 @@
 #define HN_WEIGHTS_H
 #include "model/model.h"
 
+/* Rows (of a vector: values) that a file has in pairs (hn_paired_row), `dims` of the `size` of each head. size 0: in their order. */
+typedef struct hn_turn {
+    int size, dims;
+} hn_turn;
+
 /* One tensor's way: a matrix (weight) or a vector of floats (vector). */
 typedef struct hn_placement {
     hn_tensor *tensor;
@@ -14,6 +19,7 @@ typedef struct hn_placement {
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the tensor's rows (a vector's: values) that it is */
     hn_tensor *factors; /* of F8_E4M3 */
+    hn_turn turn;
 } hn_placement;
 
 typedef struct hn_plan {
