@@ -4,6 +4,8 @@
  * key of a drafter is listed and opens, every example runs. Shells and readers of man pages that the machine lacks are
  * skipped. */
 #include "command.h"
+
+#include "random_head.h"
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
@@ -187,6 +189,7 @@ static void files_for_examples(void) {
              "echo '[{\"role\": \"user\", \"content\": \"hello\"}]' > talk.json",
              folder, STORIES, STORIES, STORIES_HF);
     assert_int_equal(system(line), 0);
+    head_write_form(&STORIES_EAGLE, path_of("head"));
 }
 
 /* An example of a page, run where its files are. Measurements take long and are tested elsewhere; man may be missing; what

@@ -462,16 +462,20 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
                          hunch_draft_result *out, hunch_error *err);
 
 /* What a model file or folder holds, as JSON: path, format, metadata, tensors (each with "used", null where the model does not
- * run), sums by type, tokenizer, "runs", and "refused" with the reason or "model" and "unused" (names of tensors). No byte of
- * a tensor is read. path: as of hunch_model_open. *json: to be freed with hunch_free. */
+ * run), sums by type, tokenizer, "head" (of a draft head its kind, else null), "runs", and "refused" with the reason or "model" and
+ * "unused" (names of tensors). No byte of a tensor is read. path: as of hunch_model_open, or a draft head's. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
-/* Writes a Hugging Face folder as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
+/* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
  * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. A file that is there
  * is replaced, one of the folder's own too: hunch_model_files says which those are. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, saying how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                                 hunch_error *err);
+/* The same, of a draft head (a folder or a file of weights) and the model that it drafts for, against which it is checked. target: as
+ * of hunch_model_open; NULL: the head says what is needed of it, else HUNCH_USAGE. */
+hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
+                               hunch_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------------------------ */
 

@@ -2,9 +2,12 @@
 /* look_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
  * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "draft/head_kind.h"
+#include "draft/head_to_gguf.h"
 #include "engine/engine.h"
 #include "format/json_text.h"
 #include "model/convert.h"
@@ -179,26 +182,52 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
     return json_object_set_new(d, "model", model) == 0 && ok;
 }
 
-hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
-    hn_source *src = NULL;
+/* Of a draft head: whether it opens depends on the model. */
+static hunch_status inspect_head(hn_source *src, const char *kind, char **json, hunch_error *err) {
+    char why[160];
+    json_t *d = NULL;
+    hunch_status st = hn_source_describe(src, &d, err);
+    if (st) return st;
+    snprintf(why, sizeof why, "a draft head of kind %.40s, which drafts for a model: --draft %.40s:PATH", kind, kind);
+    if (describe_model(d, NULL, NULL, HUNCH_REFUSED, why) && !json_object_set_new(d, "head", hn_json_text(kind, strlen(kind))))
+        *json = hn_json_dump(d, JSON_INDENT(1));
+    json_decref(d);
+    return *json ? HUNCH_OK : hn_fail_memory(err, "description", 0);
+}
+
+static hunch_status inspect_model(hn_source *src, char **json, hunch_error *err) {
     json_t *d = NULL;
     hn_arch arch = {0};
     hn_model_bytes bytes = {0};
     hunch_error why = {0};
-    *json = NULL;
-    hunch_status st = hn_source_open(&src, path, err);
-    if (st) return st;
+    hunch_status st;
     const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
     if (fits == HUNCH_NO_MEMORY || fits == HUNCH_FAILED) /* says nothing of the model */
         st = hn_fail(err, fits, "%s", why.message);
     else
         st = hn_source_describe(src, &d, err);
     if (!st) {
-        *json = describe_model(d, &arch, &bytes, fits, why.message) ? hn_json_dump(d, JSON_INDENT(1)) : NULL;
+        *json = describe_model(d, &arch, &bytes, fits, why.message) && !json_object_set_new(d, "head", json_null())
+                    ? hn_json_dump(d, JSON_INDENT(1)) : NULL;
         if (!*json) st = hn_fail_memory(err, "description", 0);
     }
     json_decref(d);
     hn_arch_fini(&arch);
+    return st;
+}
+
+hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
+    hn_source *src = NULL;
+    *json = NULL;
+    hunch_status st = hn_source_open_head(&src, path, err);
+    const char *kind = st ? NULL : hn_head_kind(src);
+    if (hn_head_is(kind)) {
+        st = inspect_head(src, kind, json, err);
+    } else {
+        hn_source_close(&src);
+        st = hn_source_open(&src, path, err); /* a model has to have all that a head may lack */
+        if (!st) st = inspect_model(src, json, err);
+    }
     hn_source_close(&src);
     return st;
 }
@@ -217,10 +246,26 @@ hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const 
 }
 
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
-    return hn_convert(folder, out_path, err);
+    return hunch_convert_for(folder, NULL, out_path, NULL, NULL, err);
 }
 
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                                 hunch_error *err) {
-    return hn_convert_with(folder, out_path, progress, user, err);
+    return hunch_convert_for(folder, NULL, out_path, progress, user, err);
+}
+
+hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
+                               hunch_error *err) {
+    hn_source *src;
+    const char *kind = NULL;
+    hunch_status st = hn_source_open_head(&src, path, err);
+    if (!st) kind = hn_head_kind(src);
+    if (hn_head_is(kind))
+        st = hn_head_to_gguf(src, kind, target, out_path, progress, user, err);
+    else if (target && !st)
+        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);
+    else if (!target) /* also of what did not open as a head: it says why */
+        st = hn_convert_with(path, out_path, progress, user, err);
+    hn_source_close(&src);
+    return st;
 }

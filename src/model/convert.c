@@ -2,9 +2,9 @@
 /* convert.c - a Hugging Face folder of a dense family as a GGUF file: keys, tensor names, the order of Q and K rows.
  *
  * The folder is read through the same description that the model is loaded with (arch.h), so what opens converts. The
- * tokenizer's keys are convert_tokenizer.c's.
+ * tokenizer's keys are convert_tokenizer.c's; draft heads: convert_head.c.
  */
-#include "model/convert.h"
+#include "model/convert_private.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,30 +12,15 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "model/arch.h"
 #include "model/sampling_keys.h"
 
 /* general.file_type: the type of most weights. */
 enum { FILE_TYPE_F32 = 0, FILE_TYPE_F16 = 1, FILE_TYPE_BF16 = 32 };
 
-typedef struct conversion {
-    hn_source *src;
-    hn_arch arch;
-    hn_gguf_writer *w;
-    struct {
-        const char *name; /* NULL: none */
-        float *values;    /* [rope_dims / 2] */
-    } table[2];           /* of the rotation */
-    hunch_progress progress; /* NULL: nobody looks */
-    void *user;
-    uint64_t done, total;    /* bytes of weights */
-    hunch_error *err;
-} conversion;
-
 /* ---- RoPE ------------------------------------------------------------------------------------------------------ */
 
 /* The description holds finished frequencies; GGUF has a tensor of what the plain ones are divided by. */
-static hunch_status divisors_make(conversion *c, const double *freq, float **out) {
+static hunch_status divisors_make(hn_conversion *c, const double *freq, float **out) {
     const int half = c->arch.rope_dims / 2;
     *out = hn_zalloc((size_t)half, sizeof **out);
     if (*out == NULL)
@@ -45,7 +30,7 @@ static hunch_status divisors_make(conversion *c, const double *freq, float **out
     return HUNCH_OK;
 }
 
-static hunch_status rope_plan(conversion *c) {
+hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_scaling *s = &a->scaling;
     hunch_status status = HUNCH_OK;
@@ -69,13 +54,13 @@ static hunch_status rope_plan(conversion *c) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-static const char *key_of(const conversion *c, const char *suffix, char key[96]) {
+static const char *key_of(const hn_conversion *c, const char *suffix, char key[96]) {
     hn_dense_key(c->arch.dense, suffix, key);
     return key;
 }
 
 /* general.name: what config.json calls the model, else the folder's name. */
-static hunch_status name_write(conversion *c) {
+hunch_status hn_conversion_put_name(hn_conversion *c) {
     const char *name = NULL, *path = hn_source_path(c->src);
     size_t len = 0;
     bool found = false;
@@ -94,7 +79,7 @@ static hunch_status name_write(conversion *c) {
     return hn_gguf_put_str(c->w, "general.name", name, len, c->err);
 }
 
-static hunch_status file_type_write(conversion *c) {
+static hunch_status file_type_write(hn_conversion *c) {
     char name[128];
     hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
     const hn_tensor *t = hn_source_take(c->src, name);
@@ -106,7 +91,7 @@ static hunch_status file_type_write(conversion *c) {
     return hn_gguf_put_u32(c->w, "general.file_type", type, c->err);
 }
 
-static hunch_status dimensions_write(conversion *c) {
+static hunch_status dimensions_write(hn_conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[0];
     int window = 0;
@@ -140,7 +125,7 @@ static hunch_status dimensions_write(conversion *c) {
     return status;
 }
 
-static hunch_status rope_write(conversion *c) {
+static hunch_status rope_write(hn_conversion *c) {
     static const char *const names[] = {
         [HN_SCALING_LINEAR] = "linear", [HN_SCALING_YARN] = "yarn", [HN_SCALING_LONGROPE] = "longrope"};
     const hn_arch *a = &c->arch;
@@ -172,7 +157,7 @@ static hunch_status rope_write(conversion *c) {
     return status;
 }
 
-static hunch_status sampling_write(conversion *c) {
+static hunch_status sampling_write(hn_conversion *c) {
     const hunch_sampling *s = &c->arch.sampling;
     hunch_status status = HUNCH_OK;
     for (const hn_sampling_key *k = hn_sampling_keys; status == HUNCH_OK && (k->gguf || k->hf); k++) {
@@ -185,21 +170,24 @@ static hunch_status sampling_write(conversion *c) {
     return status;
 }
 
-static hunch_status keys_write(conversion *c) {
+hunch_status hn_conversion_put_sizes(hn_conversion *c) {
     char key[96];
-    hunch_status status =
-        hn_gguf_put_str(c->w, "general.architecture", c->arch.architecture, strlen(c->arch.architecture), c->err);
-    if (status == HUNCH_OK)
-        status = name_write(c);
-    if (status == HUNCH_OK)
-        status = file_type_write(c);
+    hunch_status status = file_type_write(c);
     if (status == HUNCH_OK)
         status = dimensions_write(c);
     if (status == HUNCH_OK)
         status = hn_gguf_put_f32(c->w, key_of(c, "attention.layer_norm_rms_epsilon", key), c->arch.norm_eps,
                                  c->err);
+    return status == HUNCH_OK ? rope_write(c) : status;
+}
+
+static hunch_status keys_write(hn_conversion *c) {
+    hunch_status status =
+        hn_gguf_put_str(c->w, "general.architecture", c->arch.architecture, strlen(c->arch.architecture), c->err);
     if (status == HUNCH_OK)
-        status = rope_write(c);
+        status = hn_conversion_put_name(c);
+    if (status == HUNCH_OK)
+        status = hn_conversion_put_sizes(c);
     if (status == HUNCH_OK && c->arch.dense->put)
         status = c->arch.dense->put(&c->arch, c->w, c->err);
     if (status == HUNCH_OK)
@@ -209,7 +197,7 @@ static hunch_status keys_write(conversion *c) {
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor **t) {
+static hunch_status role_need(hn_conversion *c, hn_role role, int layer, hn_tensor **t) {
     char name[128];
     uint64_t dims[2];
     hn_arch_tensor_name(&c->arch, role, layer, name);
@@ -217,18 +205,10 @@ static hunch_status role_need(conversion *c, hn_role role, int layer, hn_tensor 
     return hn_source_need(c->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
 }
 
-static hunch_status role_declare(conversion *c, hn_role role, int layer) {
-    char name[128];
-    const hn_arch named = {.form = HN_SOURCE_GGUF};
-    uint64_t dims[2];
-    hn_tensor *t;
-    hunch_status status = role_need(c, role, layer, &t);
-    if (status != HUNCH_OK)
-        return status;
-    hn_arch_tensor_name(&named, role, layer, name);
-    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector,
+                                   const uint64_t dims[2]) {
     c->total += t->bytes;
-    if (hn_role_is_vector(role))
+    if (vector)
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
         return hn_fail(
@@ -238,42 +218,51 @@ static hunch_status role_declare(conversion *c, hn_role role, int layer) {
     return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
 }
 
-/* Rows of each head: the dims that turn from halves (i and i + dims / 2 turn together) to neighbours (2i and 2i + 1). */
-static void rows_interleave(char *to, const char *from, int heads, int head_dim, int dims, size_t row) {
-    for (int h = 0; h < heads; h++) {
-        for (int i = 0; i < head_dim; i++) {
-            int source = i >= dims ? i : i % 2 == 0 ? i / 2 : dims / 2 + i / 2;
-            memcpy(to + ((size_t)h * (size_t)head_dim + (size_t)i) * row,
-                   from + ((size_t)h * (size_t)head_dim + (size_t)source) * row, row);
-        }
-    }
+hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
+    char name[128];
+    const hn_arch named = {.form = HN_SOURCE_GGUF};
+    uint64_t dims[2];
+    hn_tensor *t;
+    hunch_status status = role_need(c, role, layer, &t);
+    if (status != HUNCH_OK)
+        return status;
+    hn_arch_tensor_name(&named, role, layer, name);
+    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    return hn_conversion_declare(c, t, name, hn_role_is_vector(role), dims);
+}
+
+/* Rows of each head, the rotated ones in neighbouring pairs. */
+static void rows_pair(char *to, const char *from, int heads, int head_dim, int dims, size_t row) {
+    for (int h = 0; h < heads; h++)
+        for (int i = 0; i < head_dim; i++)
+            memcpy(to + ((size_t)h * (size_t)head_dim + (size_t)hn_paired_row(i, dims)) * row,
+                   from + ((size_t)h * (size_t)head_dim + (size_t)i) * row, row);
 }
 
 /* The heads whose rows a role's tensor has in another order in this family's GGUF; 0: its order is kept. */
-static int heads_to_turn(const conversion *c, hn_role role, int layer) {
-    const hn_layer_desc *l = &c->arch.layer[layer];
-    if (!c->arch.dense->interleaved)
+static int heads_to_turn(const hn_conversion *c, hn_role role, int layer) {
+    uint64_t dims[2];
+    if (!c->arch.dense->interleaved || !hn_role_turns(role))
         return 0;
-    if (role == HN_ROLE_Q || role == HN_ROLE_Q_BIAS)
-        return l->heads;
-    return role == HN_ROLE_K || role == HN_ROLE_K_BIAS ? l->kv_heads : 0;
+    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    return (int)dims[hn_role_is_vector(role) ? 0 : 1] / c->arch.layer[layer].head_dim;
 }
 
-static hunch_status rows_write(conversion *c, const void *data, size_t bytes, const char *name, int heads,
+static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes, const char *name, int heads,
                                int head_dim) {
     if (heads == 0)
         return hn_gguf_data(c->w, data, bytes, c->err);
     char *copy = hn_alloc(bytes);
     if (copy == NULL)
         return hn_fail_memory(c->err, name, bytes);
-    rows_interleave(copy, data, heads, head_dim, c->arch.rope_dims, bytes / ((size_t)heads * (size_t)head_dim));
+    rows_pair(copy, data, heads, head_dim, c->arch.rope_dims, bytes / ((size_t)heads * (size_t)head_dim));
     hunch_status status = hn_gguf_data(c->w, copy, bytes, c->err);
     hn_free(copy);
     return status;
 }
 
 /* Its bytes; to be freed with hn_free. */
-static hunch_status tensor_read(conversion *c, const hn_tensor *t, void **out) {
+static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out) {
     *out = hn_alloc(t->bytes);
     hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
                                        : hn_source_read(c->src, t, 0, t->bytes, *out, c->err);
@@ -284,7 +273,7 @@ static hunch_status tensor_read(conversion *c, const hn_tensor *t, void **out) {
     return status;
 }
 
-static hunch_status vector_write(conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
+static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
     size_t n = (size_t)t->dims[0];
     void *stored;
     hunch_status status = tensor_read(c, t, &stored);
@@ -305,7 +294,7 @@ static hunch_status vector_write(conversion *c, const hn_tensor *t, float more, 
 }
 
 /* A matrix as it is, by way of a small buffer; one whose rows are turned, whole. */
-static hunch_status matrix_write(conversion *c, const hn_tensor *t, int heads, int head_dim) {
+static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads, int head_dim) {
     enum { PIECE = 1 << 20 };
     void *stored = NULL;
     hunch_status status;
@@ -328,28 +317,29 @@ static hunch_status matrix_write(conversion *c, const hn_tensor *t, int heads, i
     return status;
 }
 
-static hunch_status role_write(conversion *c, hn_role role, int layer) {
-    const int heads = heads_to_turn(c, role, layer), head_dim = c->arch.layer[layer].head_dim;
-    hn_tensor *t;
-    hunch_status status = role_need(c, role, layer, &t);
-    if (status != HUNCH_OK)
-        return status;
-    if (hn_role_is_vector(role))
-        status = vector_write(c, t, hn_arch_vector_more(&c->arch, role), heads, head_dim);
-    else
-        status = matrix_write(c, t, heads, head_dim);
+/* Of a matrix or vector with so many heads to turn. */
+static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, int heads, int head_dim) {
+    hunch_status status = vector ? vector_write(c, t, more, heads, head_dim) : matrix_write(c, t, heads, head_dim);
     c->done += t->bytes;
     if (status == HUNCH_OK && c->progress != NULL)
         c->progress(c->user, c->done, c->total);
     return status;
 }
 
-/* The tensors in the file's order, declared or written. */
-static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversion *c, hn_role role, int layer)) {
+hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector) {
+    return tensor_write(c, t, vector, 0, 0, 0);
+}
+
+hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
+    hn_tensor *t;
+    hunch_status status = role_need(c, role, layer, &t);
+    return status != HUNCH_OK ? status
+                              : tensor_write(c, t, hn_role_is_vector(role), hn_arch_vector_more(&c->arch, role),
+                                             heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);
+}
+
+hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {
     hunch_status status = HUNCH_OK;
-    for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
-        if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
-            status = visit(c, (hn_role)role, 0);
     for (int layer = 0; layer < c->arch.layers; layer++)
         for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
             if (hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, layer))
@@ -357,9 +347,27 @@ static hunch_status tensors_visit(conversion *c, hunch_status (*visit)(conversio
     return status;
 }
 
+/* The tensors in the file's order, declared or written. */
+static hunch_status tensors_visit(hn_conversion *c, hn_visit_role visit) {
+    hunch_status status = HUNCH_OK;
+    for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
+        if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
+            status = visit(c, (hn_role)role, 0);
+    return status == HUNCH_OK ? hn_conversion_visit_layers(c, visit) : status;
+}
+
+hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write) {
+    const uint64_t half = (uint64_t)c->arch.rope_dims / 2;
+    hunch_status status = HUNCH_OK;
+    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
+        status = write ? hn_gguf_data(c->w, c->table[i].values, (size_t)half * sizeof *c->table[i].values, c->err)
+                       : hn_gguf_declare(c->w, c->table[i].name, HN_F32, 1, &half, c->err);
+    return status;
+}
+
 /* Rotary tables that old files carry (they follow from the keys), the copy of a tied head, and what belongs to another part
  * of a model of several (vision). */
-static bool tensor_may_stay(const conversion *c, const char *name) {
+static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     static const char table[] = ".rotary_emb.inv_freq";
     const size_t len = strlen(name), tail = sizeof table - 1;
     char head[128];
@@ -370,7 +378,7 @@ static bool tensor_may_stay(const conversion *c, const char *name) {
 }
 
 /* Any other tensor that would be left behind changes what the model computes. */
-static hunch_status leftovers_check(const conversion *c) {
+static hunch_status leftovers_check(const hn_conversion *c) {
     for (size_t i = 0; i < hn_source_tensor_count(c->src); i++) {
         const hn_tensor *t = hn_source_tensor(c->src, i);
         if (!t->used && !tensor_may_stay(c, t->name))
@@ -384,41 +392,45 @@ static hunch_status leftovers_check(const conversion *c) {
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-static hunch_status tensors_write(conversion *c) {
-    const uint64_t half = (uint64_t)c->arch.rope_dims / 2;
-    hunch_status status = tensors_visit(c, role_declare);
-    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
-        status = hn_gguf_declare(c->w, c->table[i].name, HN_F32, 1, &half, c->err);
+static hunch_status tensors_write(hn_conversion *c) {
+    hunch_status status = tensors_visit(c, hn_conversion_declare_role);
+    if (status == HUNCH_OK)
+        status = hn_conversion_visit_tables(c, false);
     if (status == HUNCH_OK)
         status = leftovers_check(c);
     if (status == HUNCH_OK)
-        status = tensors_visit(c, role_write);
-    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
-        status = hn_gguf_data(c->w, c->table[i].values, (size_t)half * sizeof *c->table[i].values, c->err);
+        status = tensors_visit(c, hn_conversion_write_role);
+    return status == HUNCH_OK ? hn_conversion_visit_tables(c, true) : status;
+}
+
+hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
+    if (status == HUNCH_OK)
+        status = hn_source_check(c->src, c->err); /* all of it is of the same files */
+    if (status == HUNCH_OK)
+        status = hn_gguf_writer_finish(&c->w, c->err);
+    else
+        hn_gguf_writer_abort(&c->w);
+    hn_free(c->table[0].values);
+    hn_free(c->table[1].values);
     return status;
 }
 
-static hunch_status conversion_run(conversion *c, const char *out_path) {
+static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
     if (status == HUNCH_OK)
-        status = rope_plan(c);
+        status = hn_conversion_plan_rotation(c);
     if (status == HUNCH_OK)
         status = hn_gguf_writer_open(&c->w, out_path, c->err);
     if (status == HUNCH_OK)
         status = keys_write(c);
     if (status == HUNCH_OK)
         status = tensors_write(c);
-    if (status == HUNCH_OK)
-        status = hn_source_check(c->src, c->err); /* all of it is of the same files */
-    if (status == HUNCH_OK)
-        return hn_gguf_writer_finish(&c->w, c->err);
-    hn_gguf_writer_abort(&c->w);
-    return status;
+    return hn_conversion_finish(c, status);
 }
 
 hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    conversion c = {.progress = progress, .user = user, .err = err};
+    hn_conversion c = {.progress = progress, .user = user, .err = err};
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status != HUNCH_OK)
         return status;
@@ -427,8 +439,6 @@ hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_pro
     else
         status = hn_fail(err, HUNCH_USAGE, "%s: is a GGUF file, expected a Hugging Face folder to convert", hn_source_path(c.src));
     hn_arch_fini(&c.arch);
-    hn_free(c.table[0].values);
-    hn_free(c.table[1].values);
     hn_source_close(&c.src);
     return status;
 }

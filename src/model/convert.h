@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.h - writes a Hugging Face folder as GGUF. */
+/* convert.h - writes a Hugging Face folder, of a model or a draft head, as GGUF. */
 #ifndef HN_CONVERT_H
 #define HN_CONVERT_H
 #include "format/gguf_writer.h"
@@ -12,6 +12,19 @@
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, and tells how many bytes of weights were written; progress may be NULL. */
 hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err);
+
+struct hn_arch;
+/* A draft head of a folder or file of weights. */
+typedef struct hn_head_written {
+    const char *kind;           /* of its drafter */
+    const struct hn_arch *arch; /* described whole, as for hn_head_open */
+    const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: reads none of those */
+    const int32_t *ids;         /* [vocab], NULL: the target's */
+    int tokens;                 /* of the target */
+} hn_head_written;
+/* Writes it as hn_convert_with writes a model. */
+hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
 
 /* The part for convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none where tokenizer.json is

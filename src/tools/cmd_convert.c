@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_convert.c - `hunch convert`: a Hugging Face folder as one GGUF file. */
+/* cmd_convert.c - `hunch convert`: a Hugging Face folder, of a model or a draft head, as one GGUF file. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,14 +18,14 @@ static int convert_to(const tool_options *o, const char *path) {
     hunch_error err = {0};
     tool_progress bar;
     tool_progress_begin(&bar, "converting", "B");
-    const hunch_status status = hunch_convert_with(o->model, path, tool_progress_bytes, &bar, &err);
+    const hunch_status status = hunch_convert_for(o->model, o->target, path, tool_progress_bytes, &bar, &err);
     tool_progress_end(&bar);
     return status == HUNCH_OK ? 0 : tool_failed(&err);
 }
 
 static int convert_run(const tool_options *o) {
     if (!o->model)
-        return tool_usage("convert: FOLDER is missing: a Hugging Face folder");
+        return tool_usage("convert: FOLDER is missing: a Hugging Face folder, or a draft head");
     if (!o->output)
         return tool_usage("convert: -o FILE.gguf is missing");
     char *place, *partial;

@@ -41,7 +41,8 @@ enum {
 #define AT(field) offsetof(tool_options, field)
 const tool_flag tool_flags[] = {
     {"--model", "-m", TOOL_TEXT, AT(model), ALL & ~TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (hunch help models)"},
-    {"--model", "-m", TOOL_TEXT, AT(model), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "FOLDER", "a Hugging Face folder, or the name of one that was downloaded (hunch help models)"},
+    {"--model", "-m", TOOL_TEXT, AT(model), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "FOLDER", "a Hugging Face folder, or the name of one that was downloaded (hunch help models); a draft head's folder or file of weights"},
+    {"--target", NULL, TOOL_TEXT, AT(target), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "of a draft head: the model that it drafts for; it is checked against that, and needs it where its folder does not say which layers it reads"},
     {"--prompt", "-p", TOOL_TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the text; - reads standard input"},
     {"--file", "-f", TOOL_TEXT, AT(file), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TEXTED, READ, 0, 0, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},

@@ -28,7 +28,7 @@ typedef struct tool_biases {
 enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
 
 typedef struct tool_options {
-    const char *model, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
+    const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *system;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args;

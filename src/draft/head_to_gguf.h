@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_to_gguf.h - a draft head's folder or file of weights as one GGUF file. */
+#ifndef HN_HEAD_TO_GGUF_H
+#define HN_HEAD_TO_GGUF_H
+#include "format/source.h"
+
+/* Is that what lies in a source whose kind is this (head_kind.h)? */
+bool hn_head_is(const char *kind);
+/* target: the path of the model that it drafts for, against which it is checked; NULL: the file says all that is needed. Errors:
+ * HUNCH_USAGE (a target is needed, and what for; a GGUF file), else as hn_convert_with, and HUNCH_REFUSED where it does not fit. */
+hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, const char *out_path, hunch_progress progress,
+                             void *user, hunch_error *err);
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert_head.c - a draft head, as it was described for drafting (head.h), as a GGUF file: under llama.cpp's architecture eagle3
+ * where it reads states of layers, else under one of our own. Names: head_names.c, roles.c; keys: head_keys.c. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/convert_private.h"
+#include "model/head.h"
+
+typedef struct head_conversion {
+    hn_conversion c;
+    const hn_head_written *h;
+    hn_head_names from, to;
+} head_conversion;
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------------ */
+
+static const char *key_of(const head_conversion *k, hn_head_key key) {
+    return hn_head_gguf_key(k->c.arch.dense, key);
+}
+
+static hunch_status put_number(head_conversion *k, hn_head_key key, int value) {
+    return hn_gguf_put_u32(k->c.w, key_of(k, key), (uint32_t)value, k->c.err);
+}
+
+static hunch_status put_true(head_conversion *k, hn_head_key key, bool value) {
+    return value ? hn_gguf_put_bool(k->c.w, key_of(k, key), true, k->c.err) : HUNCH_OK;
+}
+
+static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const double *freq) {
+    const int n = k->c.arch.rope_dims / 2;
+    if (!freq) return HUNCH_OK;
+    float *f = hn_alloc((size_t)n * sizeof *f);
+    if (!f) return hn_fail_memory(k->c.err, "rope frequencies", (size_t)n * sizeof *f);
+    for (int i = 0; i < n; i++) f[i] = (float)freq[i]; /* as a model uses them */
+    hunch_status st = hn_gguf_put_f32s(k->c.w, key_of(k, key), f, (size_t)n, k->c.err);
+    hn_free(f);
+    return st;
+}
+
+/* The usual keys round what they say to f32; what follows from that may be other bits. */
+static hunch_status put_rotation(head_conversion *k) {
+    const hn_arch *a = &k->c.arch;
+    if (a->scaling.kind == HN_SCALING_NONE && (double)(float)a->scaling.theta == a->scaling.theta) return HUNCH_OK;
+    hunch_status st = put_frequencies(k, HN_HEAD_SAYS_FREQUENCIES, a->rope_freq);
+    if (!st) st = put_frequencies(k, HN_HEAD_SAYS_LONG_FREQUENCIES, a->rope_long);
+    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_SAYS_AMPLITUDE), a->rope_scale, k->c.err);
+}
+
+static hunch_status put_states(head_conversion *k) {
+    const hn_head_desc *d = &k->c.arch.draft_head;
+    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_SAYS_STATES), k->h->states, (size_t)d->features, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL, d->normed_stream);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_FC, d->norm_before_fc);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_FC_NORM, d->fc_norms);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_OUTPUT, d->norm_output);
+    return st || !d->mask ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
+}
+
+static hunch_status put_keys(head_conversion *k) {
+    hn_conversion *c = &k->c;
+    const char *architecture = c->arch.dense->prefix, *kind = k->h->kind;
+    hunch_status st = hn_gguf_put_str(c->w, "general.architecture", architecture, strlen(architecture), c->err);
+    if (!st) st = hn_conversion_put_name(c);
+    if (!st) st = hn_conversion_put_sizes(c);
+    if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_SAYS_KIND), kind, strlen(kind), c->err);
+    if (!st) st = put_number(k, HN_HEAD_SAYS_TARGET_WIDTH, c->arch.draft_head.feature_width);
+    if (!st && k->h->states) st = put_states(k);
+    if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_SAYS_MTP_LAYERS, 1);
+    return st ? st : put_rotation(k);
+}
+
+/* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
+
+/* The tokens as a GGUF has them: whole, not as offsets. */
+static hunch_status write_ids(head_conversion *k) {
+    const int n = k->h->arch->vocab;
+    int64_t *ids = hn_alloc((size_t)n * sizeof *ids);
+    if (!ids) return hn_fail_memory(k->c.err, "draft tokens", (size_t)n * sizeof *ids);
+    for (int i = 0; i < n; i++) ids[i] = k->h->ids[i];
+    hunch_status st = hn_gguf_data(k->c.w, ids, (size_t)n * sizeof *ids, k->c.err);
+    hn_free(ids);
+    return st;
+}
+
+static hunch_status visit_part(head_conversion *k, hn_head_part part, int number, bool write) {
+    char from[128], to[128];
+    uint64_t dims[2];
+    hn_tensor *t;
+    hn_head_part_shape(k->h->arch, part, dims);
+    if (!hn_head_name(&k->to, part, number, to) || !hn_head_name(&k->from, part, number, from))
+        return hn_fail(k->c.err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for",
+                       hn_source_path(k->c.src));
+    if (part == HN_HEAD_IDS && write) return write_ids(k);
+    if (part == HN_HEAD_IDS) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
+    const bool vector = hn_head_part_is_vector(part);
+    hunch_status st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
+    if (st) return st;
+    return write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+}
+
+static hunch_status visit(head_conversion *k, bool write) {
+    const hn_arch *a = k->h->arch;
+    hunch_status st = HUNCH_OK;
+    for (int part = 0; part < HN_HEAD_PARTS; part++) {
+        const int n = part == HN_HEAD_STATE_NORM ? a->draft_head.features : 1;
+        if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
+        for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
+    }
+    if (!st) st = hn_conversion_visit_layers(&k->c, write ? hn_conversion_write_role : hn_conversion_declare_role);
+    return st ? st : hn_conversion_visit_tables(&k->c, write);
+}
+
+hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err) {
+    const bool mtp = h->arch->draft_head.form == HN_HEAD_MTP;
+    head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err},
+                         .h = h,
+                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer},
+                         .to = {mtp ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", ""}};
+    k.c.arch.dense = hn_head_family(h->states);
+    k.c.arch.vocab = h->tokens;
+    hunch_status st = hn_conversion_plan_rotation(&k.c);
+    if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
+    if (!st) st = put_keys(&k);
+    if (!st) st = visit(&k, false);
+    if (!st) st = hn_head_check_rest(src, h->arch, err);
+    if (!st) st = visit(&k, true);
+    return hn_conversion_finish(&k.c, st);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert_private.h - what writing models (convert.c) and draft heads (convert_head.c) as GGUF have in common. */
+#ifndef HN_CONVERT_PRIVATE_H
+#define HN_CONVERT_PRIVATE_H
+#include "model/arch.h"
+#include "model/convert.h"
+
+typedef struct hn_conversion {
+    hn_source *src;
+    hn_arch arch;            /* of the folder; its family is the GGUF's */
+    hn_gguf_writer *w;
+    struct {
+        const char *name;    /* NULL: none */
+        float *values;       /* [rope_dims / 2] */
+    } table[2];              /* of the rotation */
+    hunch_progress progress; /* NULL: nobody looks */
+    void *user;
+    uint64_t done, total;    /* bytes of weights */
+    hunch_error *err;
+} hn_conversion;
+
+/* Which tables of the rotation there will be. */
+hunch_status hn_conversion_plan_rotation(hn_conversion *c);
+hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
+hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
+
+/* First all tensors are declared, then written in the same order. */
+hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
+hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);
+typedef hunch_status (*hn_visit_role)(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit);
+hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
+
+/* Ends what is written, or where status says that it failed drops it. */
+hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);
+#endif

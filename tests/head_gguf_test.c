@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_gguf_test.c - draft heads in GGUF files: what hunch convert writes of a folder, and what llama.cpp's converter would, drafts
+ * the same tokens with the same q and logits as the folder, bit for bit; quantised ones open. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "fixture.h"
+#include "random_head.h"
+#include "tiny_gguf.h"
+
+#include "head_gguf.h"
+
+#define HEADS HUNCH_TEST_DATA "/goldens-heads"
+#define LLAMA HEADS "/targets/llama-a"
+#define QWEN3 HEADS "/targets/qwen3-a"
+
+enum { MOST_NODES = 64, VOCAB = 512, DEPTH = 4 };
+static const hunch_token prompt[] = {1, 8, 300, 10, 8, 9, 77, 410, 8, 300, 10, 8, 9, 23, 55, 8, 300, 10};
+
+/* ---- two heads draft the same bits -------------------------------------------------------------------------------------------- */
+
+typedef struct drafted {
+    int n, root;
+    hunch_draft_node node[MOST_NODES];
+    float logits[DEPTH][VOCAB];
+    int levels;
+} drafted;
+
+static void keep(void *user, int level, const float *logits, int vocab) {
+    drafted *d = user;
+    assert_true(level < DEPTH && vocab <= VOCAB);
+    memcpy(d->logits[level], logits, (size_t)vocab * sizeof *logits);
+    d->levels = level + 1;
+}
+
+static void draft(drafted out[2], hunch_model *m, const char *spec, const char *rest) {
+    char text[900];
+    snprintf(text, sizeof text, "%s%s", spec, rest);
+    hunch_engine *e = open_engine(m, text, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+    for (int round = 0; round < 2; round++) {
+        hunch_draft_result r;
+        memset(&out[round], 0, sizeof out[round]);
+        must(hunch_draft(e, prompt, sizeof prompt / sizeof *prompt, DEPTH, round ? 2 : -1, NULL, keep, &out[round], &r, err));
+        assert_true(r.n > 0 && r.n <= MOST_NODES);
+        out[round].n = r.n;
+        out[round].root = r.root;
+        for (int i = 0; i < r.n; i++) {
+            const hunch_draft_node *from = &r.node[i];
+            hunch_draft_node *to = &out[round].node[i]; /* field by field: what lies between them is nobody's */
+            to->token = from->token, to->parent = from->parent, to->drafter = from->drafter;
+            to->q = from->q, to->estimate = from->estimate, to->logp = from->logp;
+        }
+        hunch_free(r.node);
+    }
+    hunch_engine_close(&e);
+}
+
+static bool same(hunch_model *m, const char *one, const char *other, const char *rest) {
+    static drafted a[2], b[2];
+    draft(a, m, one, rest);
+    draft(b, m, other, rest);
+    assert_true(a[0].levels > 0 && memcmp(a[0].logits, a[1].logits, sizeof a[0].logits));
+    return memcmp(a, b, sizeof a) == 0;
+}
+
+static void assert_same_drafts(const char *target, const char *folder, const char *file) {
+    static const char *const ways[] = {"", ",tree=dynamic,topk=3,total=12", ",weights=f32"};
+    static const hunch_precision precisions[] = {HUNCH_PRECISION_F32, HUNCH_PRECISION_NATIVE};
+    for (int p = 0; p < 2; p++) {
+        hunch_model *m = open_model(target, "best", 1, precisions[p]);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            if (!same(m, folder, file, ways[i])) fail_msg("%s%s drafts otherwise than %s, precision %d", file, ways[i], folder, p);
+            const char *path = strchr(file, ':');
+            if (path && !same(m, file, path + 1, ways[i])) fail_msg("%s without its kind drafts otherwise", file);
+        }
+        hunch_model_close(&m);
+    }
+}
+
+static const char *spec_of(const char *kind, const char *path) {
+    static char text[4][800];
+    static int next;
+    char *out = text[next++ & 3];
+    snprintf(out, 800, "%s:%s", kind, path);
+    return out;
+}
+
+/* ---- what convert writes ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name, *kind, *target;
+    bool asks; /* does not say which layers it reads */
+} goldens[] = {
+    {"eagle1-bias-bin", "eagle", LLAMA, false},
+    {"eagle2-nobias-gqa", "eagle", LLAMA, false},
+    {"eagle2-qkv-bias", "eagle", LLAMA, false},
+    {"hass-bias", "hass", QWEN3, false},
+    {"eagle3-official-d2t", "eagle3", LLAMA, true},
+    {"eagle3-official-fullvocab", "eagle3", QWEN3, true},
+    {"eagle3-outputs", "eagle3", LLAMA, false},
+    {"eagle3-narrow", "eagle3", QWEN3, false},
+    {"eagle3spec-plain", "eagle3", LLAMA, false},
+    {"eagle3spec-norm-before-residual", "eagle3", QWEN3, false},
+    {"eagle3spec-v31", "eagle3", LLAMA, false},
+    {"eagle3spec-qwen3-mqa", "eagle3", QWEN3, false},
+    {"eagle3spec-biases", "eagle3", LLAMA, false},
+    {"eagle3spec-2layers", "eagle3", LLAMA, false},
+    {"peagle-spec-2layers", "peagle", LLAMA, false},
+    {"mtp-spec-qwen3", "mtp", QWEN3, false},
+};
+
+static bool equal_files(const char *one, const char *other) {
+    bytes a = test_file_read(one), b = test_file_read(other);
+    const bool equal = a.size == b.size && !memcmp(a.at, b.at, a.size);
+    bytes_free(&a);
+    bytes_free(&b);
+    return equal;
+}
+
+/* README: "A draft head that `hunch convert` wrote drafts the bits of its folder." */
+static void test_goldens(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        char folder[600], with[600], without[600];
+        hunch_error error = {0};
+        snprintf(folder, sizeof folder, "%s/%s/head", HEADS, goldens[i].name);
+        snprintf(with, sizeof with, "%s", test_path("with.gguf"));
+        snprintf(without, sizeof without, "%s", test_path("without.gguf"));
+        must(hunch_convert_for(folder, goldens[i].target, with, NULL, NULL, err));
+        assert_same_drafts(goldens[i].target, spec_of(goldens[i].kind, folder), spec_of(goldens[i].kind, with));
+        if (goldens[i].asks) {
+            assert_int_equal(hunch_convert(folder, without, &error), HUNCH_USAGE);
+            assert_non_null(strstr(error.message, "which layers of its model it reads: expected --target"));
+            continue;
+        }
+        must(hunch_convert(folder, without, err));
+        if (!equal_files(with, without)) fail_msg("%s: converts otherwise without its target", goldens[i].name);
+    }
+}
+
+/* What files may say and the goldens do not: each is written and read in the bits that the folder has. */
+static void test_configs(void **state) {
+    static const char *const changes[] = {
+        "{\"rope_theta\": 12345.6789}",
+        "{\"partial_rotary_factor\": 0.5}",
+        "{\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 3.3}}",
+        "{\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 7.7, \"low_freq_factor\": 1, \"high_freq_factor\": 4,"
+        " \"original_max_position_embeddings\": 64}}",
+        "{\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 3.7, \"original_max_position_embeddings\": 64}}",
+        "{\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, \"attention_factor\": 1.13}}",
+        "{\"rope_scaling\": {\"rope_type\": \"longrope\", \"original_max_position_embeddings\": 64, \"factor\": 8,"
+        " \"short_factor\": [1, 1.1, 1.2, 1.3, 1.5, 1.7, 2.1, 2.3], \"long_factor\": [1, 2, 3.1, 4, 5.3, 6, 7.7, 9]}}",
+        "{\"rms_norm_eps\": 1.3e-6, \"max_position_embeddings\": 777, \"norm_before_residual\": true, \"norm_output\": true}",
+    };
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp"};
+    (void)state;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+            char folder[600], file[600];
+            random_head h;
+            head_make(&h, forms[k]);
+            json_t *change = json_loads(changes[i], 0, NULL);
+            assert_int_equal(json_object_update(h.config, change), 0);
+            json_decref(change);
+            snprintf(folder, sizeof folder, "%s", test_path("folder"));
+            snprintf(file, sizeof file, "%s", test_path("head.gguf"));
+            head_write(&h, folder);
+            head_free(&h);
+            hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_F32);
+            must(hunch_convert(folder, file, err));
+            if (!same(m, spec_of(kinds[k], folder), spec_of(kinds[k], file), ""))
+                fail_msg("%s with %s drafts otherwise from a GGUF", kinds[k], changes[i]);
+            snprintf(folder, sizeof folder, "%s/model.safetensors", test_path("folder"));
+            must(hunch_convert_for(folder, LLAMA, file, NULL, NULL, err)); /* a file of weights */
+            assert_true(same(m, spec_of(kinds[k], folder), file, ",tree=dynamic"));
+            hunch_model_close(&m);
+        }
+}
+
+static void refused_to_convert(const char *path, const char *target, hunch_status status, const char *says) {
+    hunch_error error = {0};
+    char file[600];
+    snprintf(file, sizeof file, "%s", test_path("refused.gguf"));
+    const hunch_status have = hunch_convert_for(path, target, file, NULL, NULL, &error);
+    if (have != status || !strstr(error.message, says))
+        fail_msg("%s: expected %d and \"%s\", got %d and \"%s\"", path, (int)status, says, (int)have, error.message);
+    assert_false(test_file_exists(file));
+}
+
+static void test_convert_refuses(void **state) {
+    char folder[600];
+    random_head h;
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", test_path("bad"));
+    refused_to_convert(HEADS "/eagle2-nobias-gqa/head", QWEN3, HUNCH_REFUSED, "expected the target's 80");
+    refused_to_convert(HEADS "/eagle3-official-d2t/head", QWEN3, HUNCH_REFUSED, "hidden size 64, and no embedding");
+    refused_to_convert(HEADS "/eagle3spec-plain/head", QWEN3, HUNCH_REFUSED, "an embedding of 480 tokens");
+    refused_to_convert(HEADS "/eagle3spec-plain/head", "/nowhere", HUNCH_REFUSED, "/nowhere: no such file");
+    refused_to_convert(LLAMA, QWEN3, HUNCH_USAGE, "is no draft head, expected one beside --target");
+    refused_to_convert("/nowhere", QWEN3, HUNCH_REFUSED, "/nowhere: no such file");
+    head_make(&h, &LLAMA_EAGLE);
+    json_object_del(h.config, "vocab_size");
+    head_write(&h, folder);
+    refused_to_convert(folder, NULL, HUNCH_USAGE, "it does not say how many tokens its model has: expected --target");
+    json_object_set_new(h.config, "vocab_size", json_integer(480));
+    head_drop(&h, "layers.0.mlp.up_proj.weight");
+    head_write(&h, folder);
+    refused_to_convert(folder, NULL, HUNCH_REFUSED, "tensor layers.0.mlp.up_proj.weight is missing");
+    head_free(&h);
+    head_make(&h, &LLAMA_EAGLE3);
+    head_floats(&h, "", "midlayer.more.weight", 8, 8);
+    head_write(&h, folder);
+    refused_to_convert(folder, NULL, HUNCH_REFUSED, "tensor midlayer.more.weight: heads of this kind, of 1 layer, have none");
+    head_find(&h, "midlayer.more.weight")->name[0] = 'x';
+    head_write(&h, folder);
+    must(hunch_convert(folder, test_path("good.gguf"), err));
+    refused_to_convert(test_path("good.gguf"), NULL, HUNCH_USAGE, "is a GGUF file, expected a folder");
+    head_floats(&h, "", "medusa_head.0.0.linear.weight", 8, 8);
+    json_object_del(h.config, "speculators_model_type");
+    head_write(&h, folder);
+    refused_to_convert(folder, NULL, HUNCH_REFUSED, "a draft head of kind medusa, which has no drafter here");
+    head_free(&h);
+}
+
+/* ---- what others write -------------------------------------------------------------------------------------------------------- */
+
+static const head_form four = {true, "midlayer.", 64, 4, 2, 256, 480, 160, {2, 4, 5, 1}, 4, 0, false};
+
+/* Both forms of one random head. */
+static void write_both(tiny *t, const head_form *f, char folder[600], char file[600]) {
+    random_head h;
+    head_make(&h, f);
+    snprintf(folder, 600, "%s", test_path("folder"));
+    snprintf(file, 600, "%s", test_path("head.gguf"));
+    head_write(&h, folder);
+    head_gguf_open(t, &h, f);
+    head_gguf_write(t, file);
+    head_free(&h);
+}
+
+static void test_written_apart(void **state) {
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3"};
+    (void)state;
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+        char folder[600], file[600];
+        tiny t;
+        write_both(&t, forms[k], folder, file);
+        assert_same_drafts(LLAMA, spec_of(kinds[k], folder), spec_of(kinds[k], file));
+        tiny_close(&t);
+    }
+}
+
+/* Every matrix as Q8_0 is what a head of floats is packed as. */
+static void test_q8_0(void **state) {
+    char folder[600], file[600];
+    tiny t;
+    (void)state;
+    write_both(&t, &LLAMA_EAGLE3, folder, file);
+    for (size_t i = 0; i < t.n_tensors; i++) {
+        tiny_tensor *x = &t.tensor[i];
+        size_t row;
+        if (x->n_dims != 2) continue;
+        assert_true(hn_dtype_row_bytes(HN_Q8_0, x->dims[0], &row));
+        unsigned char *q = calloc(x->dims[1], row);
+        hn_quantise(HN_Q8_0, x->data, x->n, q);
+        head_gguf_data(x, 8, q, row * x->dims[1]);
+        free(q);
+    }
+    head_gguf_write(&t, file);
+    tiny_close(&t);
+    hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_NATIVE);
+    assert_true(same(m, spec_of("eagle3", folder), file, ""));
+    assert_false(same(m, spec_of("eagle3", folder), file, ",weights=f32")); /* which a file of blocks is not */
+    hunch_model_close(&m);
+}
+
+/* Blocks of 256, of any bits, beside floats of the same values: in f32 their products are the same. */
+static void test_q4_k(void **state) {
+    static const char *const names[] = {"fc.weight", "blk.0.ffn_down.weight"};
+    char folder[600], file[600], floats[600];
+    tiny t;
+    (void)state;
+    write_both(&t, &four, folder, file);
+    snprintf(floats, sizeof floats, "%s", test_path("floats.gguf"));
+    for (int write = 0; write < 2; write++) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            tiny_tensor *x = tiny_tensor_of(&t, names[i]);
+            const size_t n = (size_t)(x->dims[0] * x->dims[1]), bytes_all = n / 256 * 144;
+            unsigned char *q = calloc(bytes_all, 1);
+            float *f = calloc(n, sizeof *f);
+            uint64_t seed = 5 + i;
+            for (size_t k = 0; k < bytes_all; k++) q[k] = (unsigned char)(hn_splitmix(&seed) >> 40);
+            for (size_t k = 0; k < bytes_all; k += 144) memcpy(q + k, "\x00\x10\x00\x14", 4); /* d, dmin: small */
+            hn_dequantise(HN_Q4_K, q, n, f);
+            head_gguf_data(x, write ? 12 : 0, write ? (void *)q : (void *)f, write ? bytes_all : n * sizeof *f);
+            free(q);
+            free(f);
+        }
+        head_gguf_write(&t, write ? file : floats);
+    }
+    tiny_close(&t);
+    hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_F32);
+    assert_true(same(m, floats, file, ""));
+    hunch_model_close(&m);
+    m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_NATIVE);
+    drafted d[2];
+    draft(d, m, file, ",tree=dynamic");
+    hunch_model_close(&m);
+}
+
+/* ---- what inspect says -------------------------------------------------------------------------------------------------------- */
+
+static void assert_inspected(const char *path, const char *kind) {
+    char *text = NULL;
+    must(hunch_inspect(path, &text, err));
+    json_t *d = json_loads(text, 0, NULL);
+    assert_non_null(d);
+    assert_string_equal(json_string_value(json_object_get(d, "head")), kind);
+    assert_true(json_is_false(json_object_get(d, "runs")));
+    assert_non_null(strstr(json_string_value(json_object_get(d, "refused")), "a draft head of kind "));
+    json_decref(d);
+    hunch_free(text);
+}
+
+static void test_inspect(void **state) {
+    char folder[600], file[600], *text = NULL;
+    tiny t;
+    (void)state;
+    write_both(&t, &LLAMA_PEAGLE, folder, file);
+    tiny_close(&t);
+    assert_inspected(folder, "peagle");
+    assert_inspected(file, "peagle");
+    assert_inspected(HEADS "/eagle1-bias-bin/head", "eagle");
+    must(hunch_inspect(LLAMA, &text, err));
+    assert_non_null(strstr(text, "\"head\": null"));
+    hunch_free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goldens), cmocka_unit_test(test_configs), cmocka_unit_test(test_convert_refuses),
+        cmocka_unit_test(test_written_apart), cmocka_unit_test(test_q8_0), cmocka_unit_test(test_q4_k),
+        cmocka_unit_test(test_inspect),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
