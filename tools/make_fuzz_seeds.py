@@ -7,6 +7,7 @@
 `make fuzz` merges them, what the kept corpus has and what it finds into tests/data/fuzz/corpus.tar.xz."""
 import base64
 import io
+import itertools
 import json
 import os
 import struct
@@ -19,7 +20,7 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 PACK = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
 GGML = {"F32": (0, 1, 4), "F16": (1, 1, 2), "Q4_0": (2, 32, 18), "Q8_0": (8, 32, 34), "Q4_K": (12, 256, 144),
         "Q6_K": (14, 256, 210), "BF16": (30, 1, 2), "IQ2_XXS": (16, 256, 66), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24),
-        "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17)}
+        "IQ4_NL": (20, 32, 18), "MXFP4": (39, 32, 17), "I64": (27, 1, 8)}
 
 
 def text(s):
@@ -54,6 +55,8 @@ def gguf(keys, tensors, version=3, alignment=32):
                 raw += struct.pack("<f", ((len(data) + i) * 37 % 17 - 8) / 16 if len(dims) > 1 else 1)
             elif kind == "F16":
                 raw += struct.pack("<e", (i * 37 % 17 - 8) / 16)
+            elif kind == "I64":
+                raw += struct.pack("<q", i + i // 2)
             elif kind == "BF16":
                 raw += struct.pack("<f", (i * 37 % 17 - 8) / 16)[2:]
             else:
@@ -332,6 +335,36 @@ def head_archive(tensors):
     return out.getvalue()
 
 
+def head_gguf(architecture, keys, tensors):
+    """A head's layer of its own, 8 wide, beside what makes its kind."""
+    a, b = architecture + ".", "blk.0."
+    wide = 16 if architecture == "eagle3" else 8
+    sizes = [("block_count", 1), ("embedding_length", 8), ("feed_forward_length", 8), ("attention.head_count", 2),
+             ("attention.head_count_kv", 1), ("context_length", 64), ("vocab_size", 15)]
+    layer = [(b + "attn_q.weight", "F32", (wide, 8)), (b + "attn_k.weight", "F32", (wide, 4)), (b + "attn_v.weight", "F32", (wide, 4)),
+             (b + "attn_output.weight", "F32", (8, 8)), (b + "ffn_norm.weight", "F32", (8,))]
+    layer += [(b + "ffn_%s.weight" % c, "F32", (8, 8)) for c in ("gate", "up", "down")]
+    return gguf([("general.architecture", STRING, architecture)] + [(a + k, U32, v) for k, v in sizes] +
+                [(a + "attention.layer_norm_rms_epsilon", F32, 1e-5)] + keys, layer + tensors)
+
+
+def gguf_heads():
+    layers = [("eagle3.target_layers", ARRAY, (I32, [0, 1])), ("eagle3.target_hidden_size", U32, 8)]
+    more = [("eagle3.norm_before_residual", BOOL, True), ("hunch.head.norm_output", BOOL, True),
+            ("hunch.head.rope_frequencies", ARRAY, (F32, [1.0, 0.5])), ("hunch.head.rope_amplitude", F32, 1.1)]
+    norms = [("blk.0.attn_norm.weight", "F32", (8,)), ("blk.0.attn_norm_2.weight", "F32", (8,)), ("output_norm.weight", "F32", (8,))]
+    three = [("fc.weight", "F32", (16, 8)), ("output.weight", "F32", (8, 10)), ("d2t", "I64", (10,))] + norms
+    mask = [("mask_hidden", "F32", (16,)), ("token_embd.weight", "F32", (8, 15))]
+    nextn = [("blk.0.nextn.eh_proj.weight", "F32", (16, 8)), ("blk.0.attn_norm.weight", "F32", (8,))]
+    nextn += [("blk.0.nextn.%s.weight" % c, "F32", (8,)) for c in ("enorm", "hnorm", "shared_head_norm")]
+    yield "eagle3-gguf", ["eagle3,depth=3", "", "", head_gguf("eagle3", layers, three)]
+    yield "eagle3-gguf-keys", ["eagle3,tree=dynamic,topk=2,total=5", "", "", head_gguf("eagle3", layers + more, three)]
+    yield "peagle-gguf", ["peagle,depth=3", "", "", head_gguf("eagle3", layers + [("hunch.head.mask_token_id", U32, 3)], three + mask)]
+    yield "eagle-gguf", ["eagle", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "eagle")],
+                                                   [("fc.weight", "F32", (16, 8)), ("fc.bias", "F32", (8,))])]
+    yield "mtp-gguf", ["mtp,depth=2", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "mtp")], nextn)]
+
+
 def heads():
     speculators = {"speculators_model_type": "eagle3", "eagle_aux_hidden_state_layer_ids": [0, 1], "draft_vocab_size": 10,
                    "norm_before_residual": True, "norm_output": True, "fc_norm": True, "transformer_layer_config": HEAD}
@@ -415,7 +448,7 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, data in checkpoints():
         put("pickle", name, data)
-    for name, parts in heads():
+    for name, parts in itertools.chain(heads(), gguf_heads()):
         put("head", name, *parts)
     for name, parts in folders():
         put("folder", name, *parts)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_head.c - a draft head's folder, opened over a tiny model as drafters open it, and run for a few tokens where it opens: the
- * text is that of the model alone.
+/* fuzz_head.c - a draft head's folder or GGUF file, opened over a tiny model as drafters open it, and run for a few tokens
+ * where it opens: the text is that of the model alone.
  *
  * Input: a SPEC without its path (eagle3,depth=3; ,depth=3 for a path alone), config.json, a tree (JSON; empty: none), 0xFF behind
- * each; then the weights: a checkpoint of PyTorch where it begins as an archive, else safetensors. */
+ * each; then the weights: a checkpoint of PyTorch where it begins as an archive, a GGUF file of the whole where it
+ * begins as one, else safetensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static void drafted_is_plain(hunch_engine *e) {
 
 /* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE"; ",depth=3": "FOLDER,depth=3", whose kind is found. False: no
  * kind of a head's, or a SPEC that names files. */
-static bool spec_make(char out[400], fuzz_bytes part, const char *tree) {
+static bool spec_make(char out[400], fuzz_bytes part, const char *path, const char *tree) {
     static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp"};
     char spec[160];
     bool known = false;
@@ -80,7 +81,7 @@ static bool spec_make(char out[400], fuzz_bytes part, const char *tree) {
     const size_t kind = strcspn(spec, ",");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) known |= strlen(kinds[i]) == kind && !strncmp(spec, kinds[i], kind);
     if (!known || strpbrk(spec, "/:")) return false;
-    snprintf(out, 400, "%.*s%s%s%s%s%s", (int)kind, spec, kind ? ":" : "", fuzz_folder(), spec + kind, tree ? ",tree=" : "",
+    snprintf(out, 400, "%.*s%s%s%s%s%s", (int)kind, spec, kind ? ":" : "", path, spec + kind, tree ? ",tree=" : "",
              tree ? tree : "");
     return true;
 }
@@ -88,16 +89,17 @@ static bool spec_make(char out[400], fuzz_bytes part, const char *tree) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char spec[400];
     fuzz_bytes rest = {data, size}, words = fuzz_part(&rest), config = fuzz_part(&rest), tree = fuzz_part(&rest);
-    const bool torch = rest.size > 1 && !memcmp(rest.at, "PK", 2);
+    const bool torch = rest.size > 1 && !memcmp(rest.at, "PK", 2), gguf = rest.size > 3 && !memcmp(rest.at, "GGUF", 4);
+    const char *path = gguf ? fuzz_file(5, rest) : fuzz_folder();
     const fuzz_bytes none = {NULL, 0};
     hunch_engine *e = NULL;
     hunch_error err = {0};
-    if (!spec_make(spec, words, tree.size ? fuzz_file(4, tree) : NULL)) return 0;
+    if (!spec_make(spec, words, path, tree.size ? fuzz_file(4, tree) : NULL)) return 0;
     fuzz_folder_file("config.json", 1, config, true);
-    fuzz_folder_file("model.safetensors", 2, torch ? none : rest, true);
+    fuzz_folder_file("model.safetensors", 2, torch || gguf ? none : rest, true);
     fuzz_folder_file("pytorch_model.bin", 3, torch ? rest : none, true);
     hunch_status st = engine_open(&e, spec, &err);
-    fuzz_check(st, &err, st == HUNCH_REFUSED ? fuzz_folder() : NULL);
+    fuzz_check(st, &err, st == HUNCH_REFUSED ? path : NULL);
     if (st == HUNCH_OK) drafted_is_plain(e);
     hunch_engine_close(&e);
     return 0;
