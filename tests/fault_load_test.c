@@ -223,7 +223,7 @@ static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error
 
 static void test_convert(void **state) {
     (void)state;
-    static const char *const names[] = {"models/stories260K/hf", "goldens/phi3-longrope"};
+    static const char *const names[] = {"models/stories260K/hf", "goldens/phi3-longrope", "goldens-heads/peagle-spec-2layers/head"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = data_path(names[i]);
         faults_break_both(path, convert_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);

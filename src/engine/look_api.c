@@ -223,7 +223,7 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     const char *kind = st ? NULL : hn_head_kind(src);
     if (hn_head_is(kind)) {
         st = inspect_head(src, kind, json, err);
-    } else {
+    } else if (st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) {
         hn_source_close(&src);
         st = hn_source_open(&src, path, err); /* a model has to have all that a head may lack */
         if (!st) st = inspect_model(src, json, err);
@@ -264,7 +264,7 @@ hunch_status hunch_convert_for(const char *path, const char *target, const char 
         st = hn_head_to_gguf(src, kind, target, out_path, progress, user, err);
     else if (target && !st)
         st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);
-    else if (!target) /* also of what did not open as a head: it says why */
+    else if (!target && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also of what did not open as a head: it says why */
         st = hn_convert_with(path, out_path, progress, user, err);
     hn_source_close(&src);
     return st;
