@@ -94,6 +94,28 @@ static void test_files(void **state) {
     assert_string_equal(kind_at(data_path("models/stories260K/hf")), "model");
 }
 
+/* Tensors of other models, whose names hold those of heads. */
+static void test_models_are_models(void **state) {
+    static const char *const more[] = {"model.layers.0.mlp.c_fc.weight", "model.mtp_layers.0.input_proj.weight", "mtp_layers.0.norm.weight"};
+    (void)state;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        random_head h;
+        head_make(&h, &LLAMA_EAGLE);
+        head_drop(&h, "fc.weight");
+        for (int k = 0; k < h.n; k++) {
+            char name[80];
+            snprintf(name, sizeof name, "model.%.70s", h.tensor[k].name);
+            strcpy(h.tensor[k].name, name);
+        }
+        head_floats(&h, "model.", "embed_tokens.weight", 480, 64);
+        head_floats(&h, "model.layers.0.", "input_layernorm.weight", 64, 0);
+        head_floats(&h, "", more[i], 8, 8);
+        head_write(&h, test_path("model"));
+        head_free(&h);
+        assert_string_equal(kind_at(test_path("model")), "model");
+    }
+}
+
 static void check_spec(const char *text, const char *kind, const char *path, int n) {
     hn_spec s;
     must(hn_spec_parse(&s, text, err));
@@ -146,7 +168,8 @@ static void test_named_like_kinds(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_tensors), cmocka_unit_test(test_files),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_models_are_models),
+                                       cmocka_unit_test(test_tensors), cmocka_unit_test(test_files),
                                        cmocka_unit_test(test_specs), cmocka_unit_test(test_named_like_kinds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
