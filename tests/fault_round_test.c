@@ -17,7 +17,7 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], few_tokens[2][1300], masks[600], other_two[1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -27,6 +27,8 @@ static int setup(void **state) {
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
     snprintf(masks, sizeof masks, "peagle:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_PEAGLE, test_path("masks")));
     snprintf(other_two, sizeof other_two, "mtp:%s,depth=2+peagle:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")), test_path("masks"));
+    snprintf(file_head, sizeof file_head, "%s,depth=3", test_path("three.gguf")); /* its kind is found, too */
+    must(hunch_convert(test_path("three"), test_path("three.gguf"), err));
     snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
     test_file_write(test_path("rows.jsonl"), "{\"text\": \"Once upon a time\"}\n", 29);
     test_file_write(test_path("ids.json"), "[261, 403, 407, 9, 5, 378]", 26);
@@ -279,6 +281,7 @@ static void test_look(void **state) {
         faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
         faults_break_both("look, head of few tokens: reads", look_life, few_tokens[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
     }
+    faults_break_both("look, head of a GGUF", look_life, file_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
     faults_break_both("look, forced", look_life, "forced,accept=1,depth=4", HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
     faults_break_both("look, model: reads", look_life, self_draft, HN_FAULT_READ, HUNCH_FAILED, 60, 2);
 }
