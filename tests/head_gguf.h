@@ -21,6 +21,11 @@ static const struct {
     {"hidden_norm.weight", "attn_norm_2.weight", false},
     {"self_attn.q_proj.weight", "attn_q.weight", true},
     {"self_attn.k_proj.weight", "attn_k.weight", true},
+    {"self_attn.q_proj.bias", "attn_q.bias", true},
+    {"self_attn.k_proj.bias", "attn_k.bias", true},
+    {"self_attn.v_proj.bias", "attn_v.bias", false},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight", true},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight", true},
     {"self_attn.v_proj.weight", "attn_v.weight", false},
     {"self_attn.o_proj.weight", "attn_output.weight", false},
     {"post_attention_layernorm.weight", "ffn_norm.weight", false},
@@ -81,7 +86,8 @@ static inline void head_gguf_tensor(tiny *t, const head_tensor *from, const head
     tiny_tensor *to = &t->tensor[t->n_tensors - 1];
     head_gguf_data(to, !strcmp(from->type, "I64") ? 27 : 0, from->data.at, from->data.size);
     if (head_gguf_names[i].pairs && f->eagle3)
-        head_gguf_pairs(to->data, (const float *)(const void *)from->data.at, from->rows, from->cols, f->hidden / f->heads);
+        head_gguf_pairs(to->data, (const float *)(const void *)from->data.at, from->rows, from->cols ? from->cols : 1,
+                         f->hidden / f->heads);
     for (int d = 0; !strcmp(name, "d2t") && d < from->rows; d++) {
         int64_t id;
         memcpy(&id, from->data.at + (size_t)d * sizeof id, sizeof id);
