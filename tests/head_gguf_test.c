@@ -112,6 +112,10 @@ static const struct {
     {"eagle3spec-2layers", "eagle3", LLAMA, false},
     {"peagle-spec-2layers", "peagle", LLAMA, false},
     {"mtp-spec-qwen3", "mtp", QWEN3, false},
+    {"mtp-untied-bias", "mtp", LLAMA, false},
+    {"peagle-biases", "peagle", QWEN3, false},
+    {"peagle-norms", "peagle", LLAMA, false},
+    {"peagle-vllm-4layers", "peagle", LLAMA, false},
 };
 
 static bool equal_files(const char *one, const char *other) {

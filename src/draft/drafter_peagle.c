@@ -22,8 +22,9 @@ static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, 
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_MASK_TOKEN, &id, &name, err);
     if (st) return st;
     if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected a key %s or %s",
-                       hn_source_path(src), "mask_token_id", "ptd_token_id");
+        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s", hn_source_path(src),
+                       hn_source_get_kind(src) == HN_SOURCE_HF ? "mask_token_id or ptd_token_id in config.json"
+                                                               : "a key hunch.head.mask_token_id");
     if (id >= (uint64_t)tokens)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), name,
                        (unsigned long long)id, tokens - 1);
