@@ -58,6 +58,7 @@ typedef struct hn_target_info {
     bool f32;
     hn_dtype kv;
     int depth; /* levels to draft where a spec does not say, 0: the drafter's own choice */
+    struct hn_head_report *report; /* head_reading.h: what a draft head's open finds; NULL: nobody wants to know */
 } hn_target_info;
 
 /* Committed text of a sequence. */

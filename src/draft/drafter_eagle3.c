@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_eagle3.c - EAGLE-3 (2503.01840) and 3.1 (2605.09992).
  *
- *   eagle3:PATH[,taps=LOW:MID:HIGH], options: head_drafter.h
+ *   eagle3:PATH[,taps=LOW:MID:HIGH][,residual=normed|plain][,output=normed|plain][,fc_norms=on|off], options: head_drafter.h
  *
  *   taps   layers whose entering states are read, low to high; default: the file's, else 2, half, all but 3
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_mtp.c - a module of multi-token prediction (DeepSeek-V3, 2412.19437) beside a dense target, from a folder of its own.
  *
- *   mtp:PATH, options: head_drafter.h
+ *   mtp:PATH[,last=normed|raw], options: head_drafter.h
  *
  * A row of token x[i+1] reads the target's last state behind its final norm at position i, f[i]:
  *
@@ -13,9 +13,9 @@
  * One layer is chained to any depth. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
  * final_layernorm, and a layer's); embedding and output are the target's unless the file has them.
  */
-#include "draft/head_drafter.h"
+#include "draft/head_reading.h"
 
-static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec HN_UNUSED,
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const char *name;
@@ -29,12 +29,11 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (layers != 1)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 layer, which drafts any depth",
                        hn_source_path(src), name, (unsigned long long)layers);
-    *taps = (hn_head_taps){1, {HN_FEATURE_POST_NORM}};
     d->features = 1;
     d->feature_width = target->hidden;
     d->joint = d->joint_norms = d->norm_output = true;
     d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
-    return HUNCH_OK;
+    return hn_head_read_last(spec, target, taps, err);
 }
 
 static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_peagle.c - P-EAGLE (2602.01469): EAGLE-3 that drafts all its tokens in one pass.
  *
- *   peagle:PATH[,taps=LOW:MID:HIGH], options: head_drafter.h
+ *   peagle:PATH[,taps=LOW:MID:HIGH][,residual=normed|plain][,output=normed|plain][,fc_norms=on|off], options: head_drafter.h
  *
  * Rows of the text are EAGLE-3's (drafter_eagle3.c), in several layers; all but the first are Llama's. Behind the root stand
  * rows of a mask token, one behind another, whose feature is not the target's but a vector of the head's own, mask_hidden, which goes

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "draft/head_reading.h"
+
 enum { MOST_LAYER = 256 };
 
 static hunch_status fail_list(const hn_source *src, const char *key, hunch_error *err) {
@@ -106,12 +108,14 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
     hunch_status st = read_taps(src, spec, target->layers, taps, err);
     if (st) return st;
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
-    if (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden)
+    const bool noted = !fc && target->report; /* with what else is missing */
+    if (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden))
         return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
                        hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
     d->features = taps->n;
     d->feature_width = target->hidden;
     d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PAIR;
-    return read_norms(d, src, names, err);
+    st = read_norms(d, src, names, err);
+    return st ? st : hn_head_read_norms(spec, d, err);
 }

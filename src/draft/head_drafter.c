@@ -14,6 +14,7 @@
 #include "draft/draft_law.h"
 #include "draft/head_loading.h"
 #include "draft/head_passes.h"
+#include "draft/head_reading.h"
 #include "draft/head_tree.h"
 
 enum { ROOT = -1, NONE = -1 };
@@ -116,6 +117,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
     int32_t *ids = NULL;
     hunch_status s = read_trees(st, spec, o, err);
     if (!s) s = hn_source_open_head(&src, spec->path, err);
+    if (!s && target->report) target->report->read = true;
     if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, st->n_seqs, st->width, o->kv, needs, err);

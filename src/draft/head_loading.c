@@ -2,6 +2,8 @@
 /* head_loading.c - see head_loading.h. */
 #include "draft/head_loading.h"
 
+#include "draft/head_reading.h"
+
 hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                 hunch_error *err) {
     for (int i = 0; i < t->n; i++) {
@@ -31,13 +33,24 @@ static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o,
     return s;
 }
 
+/* Whoever wants to know hears which tensors it took. */
+static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
+                               struct hn_head_report *report, hunch_error *err) {
+    if (report && load->trim) report->drafts = load->trim;
+    const hunch_status s = hn_head_open(m, src, a, load, ids, err);
+    const hunch_status told = report ? hn_head_report_tensors(report, src, err) : HUNCH_OK;
+    return told ? told : s;
+}
+
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
                                  hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
     const hn_head_names names = hn_head_find_names(src);
-    hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights};
+    hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights,
+                         .missing = target->report ? &target->report->missing : NULL};
     hn_arch a = {0};
     hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
     if (!s) s = describe(&a, src, &names, spec, target, taps, err);
+    if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);
     if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
@@ -46,5 +59,5 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
         hn_arch_fini(&a);
         return s;
     }
-    return hn_head_open(m, src, &a, &load, *ids, err);
+    return open_model(m, src, &a, &load, *ids, target->report, err);
 }

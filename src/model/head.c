@@ -233,6 +233,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     p->convert = load->convert;
     p->as = load->weights;
     p->finite = true;
+    p->missing = load->missing;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
     st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
@@ -243,6 +244,9 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
+    if (!st && p->missing && p->missing->n)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
+                     p->missing->n == 1 ? "is" : "are", p->missing->name[0], p->missing->n > 1 ? ", ..." : "");
     return st ? st : hn_head_check_rest(src, a, err);
 }
 

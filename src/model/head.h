@@ -4,6 +4,7 @@
  * of any model (pass.h). */
 #ifndef HN_HEAD_H
 #define HN_HEAD_H
+#include "base/name_list.h"
 #include "model/model.h"
 
 /* Tensors of a head that are no layer's (head_names.c). */
@@ -87,6 +88,7 @@ typedef struct hn_head_load {
     bool convert;           /* matrices of floats are packed as `weights` */
     hn_dtype weights;
     int trim;               /* 0, or how many tokens it drafts of those that its file lets it, or its target's output */
+    hn_name_list *missing;      /* the names of all tensors that the file lacks; NULL: the first one is enough */
 } hn_head_load;
 
 /* a: taken over, also where this fails. ids: the target's token of each output [a->vocab], or NULL: the same; with load->trim

@@ -41,10 +41,17 @@ size_t hn_plan_room(hn_plan *p, size_t bytes) {
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------- */
 
-/* A tensor by its name and shape. */
+/* Has the plan gone on without a tensor? Then it is never loaded. */
+static bool lacks(const hn_plan *p) {
+    return p->missing && p->missing->n > 0;
+}
+
+/* A tensor by its name and shape; NULL: it is missing, which was noted. */
 static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64_t in, uint64_t out, hn_tensor **t,
                                 hunch_error *err) {
     size_t row;
+    *t = NULL;
+    if (p->missing && !hn_source_look(p->src, name)) return hn_name_list_add(p->missing, name, err);
     hunch_status st = hn_source_need(p->src, name, n_dims, in, out, t, err);
     if (st) return st;
     if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, in, &row))
@@ -93,7 +100,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     hn_tensor *t;
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
     hunch_status st = find_tensor(p, role, layer, dims, &t, err);
-    if (st) return st;
+    if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
     p->item[p->n - 1].turn = turn_of(a, role, layer);
@@ -107,7 +114,7 @@ hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_bu
     const uint64_t dims[3] = {(uint64_t)count, 1, 1};
     hunch_status st = one_sheet ? hn_source_need_shape(p->src, name, 3, dims, &t, err)
                                 : need_tensor(p, name, one_row ? 2 : 1, (uint64_t)count, 1, &t, err);
-    if (!st) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
+    if (!st && t) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
     return st;
 }
 
@@ -124,7 +131,7 @@ static hunch_status place_matrix(hn_plan *p, hn_placement *it, bool pair, hunch_
     if (!hn_mul_size(strip, (size_t)hn_strips(w->out), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
         return hn_fail_memory(err, it->tensor->name, SIZE_MAX);
     it->off = hn_plan_room(p, bytes);
-    if (pair) {
+    if (pair && !lacks(p)) {
         hn_placement *first = it - 1;
         it->off = first->off + strip;
         first->weight->strip_stride += strip;
@@ -168,7 +175,7 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     uint64_t dims[2];
     hn_tensor *t;
     hunch_status st = find_tensor(p, role, layer, dims, &t, err);
-    if (st) return st;
+    if (st || !t) return st;
     if (!part.count) part.count = (int)dims[1];
     st = plan_matrix(p, t, part, pair, w, err);
     if (!st) p->item[p->n - 1].turn = turn_of(&p->m->arch, role, layer);
@@ -179,7 +186,7 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
     hn_tensor *t;
     hunch_status st = need_tensor(p, name, 2, (uint64_t)in, (uint64_t)out, &t, err);
-    return st ? st : plan_matrix(p, t, (hn_part){0, out}, false, w, err);
+    return st || !t ? st : plan_matrix(p, t, (hn_part){0, out}, false, w, err);
 }
 
 /* ---- the load ------------------------------------------------------------------------------------------------------- */

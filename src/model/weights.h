@@ -3,6 +3,7 @@
  * checked, every place known), then one block of memory and the load. Which tensors make a model: model.c. */
 #ifndef HN_WEIGHTS_H
 #define HN_WEIGHTS_H
+#include "base/name_list.h"
 #include "model/model.h"
 
 /* Rows (of a vector: values) that a file has in pairs (hn_paired_row), `dims` of the `size` of each head. size 0: in their order. */
@@ -34,6 +35,7 @@ typedef struct hn_plan {
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
     size_t tables; /* where those of the rotation begin */
+    hn_name_list *missing; /* names of tensors that the file lacks go here, and the plan goes on, for what it says alone; NULL: the first is an error */
     size_t strips; /* most bytes of strips that a rank packs while it computes */
 } hn_plan;
 

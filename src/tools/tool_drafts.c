@@ -22,6 +22,13 @@ const char tool_drafts_text[] =
     {"texts", "FILE", "with vocab: text, or .jsonl rows, in which tokens are counted; default the tokenizer's order"}, \
     {"force", "0..1", "for measuring: the head runs, then its tokens are right with that probability"}
 
+#define LAST_KEY {"last", "normed|raw", "the last state that is read: behind the final norm (default) or before it"}
+#define TAPS_KEYS                                                                                                      \
+    {"taps", "LOW:MID:HIGH", "layers whose entering states are read, such as 2:16:29; default the head's own"},        \
+    {"residual", "normed|plain", "over what the head says of norm_before_residual"},                                   \
+    {"output", "normed|plain", "over what it says of norm_output"},                                                    \
+    {"fc_norms", "on|off", "the norms before fc that it has; default on"}
+
 const tool_draft_kind tool_draft_kinds[] = {
     {"auto", NULL, "ngram and suffix, and a draft head that lies beside the model (NAME.head.gguf, or head.gguf in its folder); each "
      "round a controller decides which of their rows are worth verifying, or none (run --why prints it). The default", {{NULL, NULL, NULL}}},
@@ -55,13 +62,13 @@ const tool_draft_kind tool_draft_kinds[] = {
       {"kv", "bf16|f16|f32", "that of the target by default"},
       {"depth", "1..63", "tokens drafted, default 5"}}},
     {"eagle", ":HEAD", "a draft head of EAGLE-1 or EAGLE-2 for this model: reads what the model makes of each token",
-     {HEAD_KEYS}},
-    {"hass", ":HEAD", "the same for heads trained as HASS", {HEAD_KEYS}},
+     {LAST_KEY, HEAD_KEYS}},
+    {"hass", ":HEAD", "the same for heads trained as HASS", {LAST_KEY, HEAD_KEYS}},
     {"eagle3", ":HEAD", "a draft head of EAGLE-3: reads several layers of the model, may draft a part of the vocabulary",
-     {{"taps", "LOW:MID:HIGH", "layers whose entering states are read, such as 2:16:29; default the head's own"}, HEAD_KEYS}},
+     {TAPS_KEYS, HEAD_KEYS}},
     {"peagle", ":HEAD", "a draft head of P-EAGLE: as EAGLE-3's, but drafts all its tokens in one pass",
-     {{"taps", "LOW:MID:HIGH", "layers whose entering states are read, such as 2:16:29; default the head's own"}, HEAD_KEYS}},
-    {"mtp", ":HEAD", "a module of multi-token prediction beside the model: one layer that drafts any depth", {HEAD_KEYS}},
+     {TAPS_KEYS, HEAD_KEYS}},
+    {"mtp", ":HEAD", "a module of multi-token prediction beside the model: one layer that drafts any depth", {LAST_KEY, HEAD_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},

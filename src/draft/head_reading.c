@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_reading.c - see head_reading.h. */
+#include "draft/head_reading.h"
+
+#include "base/mem.h"
+
+void hn_head_report_fini(struct hn_head_report *r) {
+    hn_name_list_fini(&r->unused);
+    hn_name_list_fini(&r->missing);
+}
+
+void hn_head_report_arch(struct hn_head_report *r, const hn_arch *a, const hn_head_taps *taps) {
+    r->described = true;
+    r->layers = a->layers;
+    r->hidden = a->hidden;
+    r->drafts = a->vocab;
+    r->embeddings = a->draft_head.embeddings;
+    r->desc = a->draft_head;
+    r->taps = *taps;
+}
+
+hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    r->planned = true;
+    r->n_used = 0;
+    for (size_t i = 0; !st && i < hn_source_tensor_count(src); i++) {
+        const hn_tensor *t = hn_source_tensor(src, i);
+        if (t->used)
+            r->n_used++;
+        else
+            st = hn_name_list_add(&r->unused, t->name, err);
+    }
+    return st;
+}
+
+hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
+    static const char *const states[] = {"normed", "raw", NULL};
+    int state = 0;
+    const hunch_status st = hn_spec_choice(spec, "last", states, 0, &state, err);
+    *taps = (hn_head_taps){1, {state ? target->layers : HN_FEATURE_POST_NORM}};
+    return st;
+}
+
+hunch_status hn_head_read_norms(hn_spec *spec, hn_head_desc *d, hunch_error *err) {
+    static const char *const streams[] = {"plain", "normed", NULL}, *const switches[] = {"off", "on", NULL};
+    int stream = d->normed_stream, output = d->norm_output, norms = 1;
+    hunch_status st = hn_spec_choice(spec, "residual", streams, stream, &stream, err);
+    if (!st) st = hn_spec_choice(spec, "output", streams, output, &output, err);
+    if (!st) st = hn_spec_choice(spec, "fc_norms", switches, 1, &norms, err);
+    d->normed_stream = stream;
+    d->norm_output = output;
+    if (!norms) d->norm_before_fc = d->fc_norms = false;
+    return st;
+}
