@@ -9,7 +9,7 @@
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
-                                       "draft", "score",   "convert", "help",  "manual",  "completion", "version"};
+                                       "draft", "check",   "score",   "convert", "help",  "manual",  "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* ---- lists --------------------------------------------------------------------------------------------------- */
@@ -182,12 +182,12 @@ static void test_help(void **state) {
 static void files_for_examples(void) {
     char line[2000];
     snprintf(line, sizeof line,
-             "cd %s && ln -sf '%s' model.gguf && ln -sf '%s' small.gguf && ln -sfn '%s' folder && "
+             "cd %s && ln -sf '%s' model.gguf && ln -sf '%s' small.gguf && ln -sfn '%s' folder && ln -sfn '%s' head && "
              "echo 'Once upon a time there was a dog. The dog ran.' > article.txt && "
              "echo '{\"prompt\": \"Once upon a time\"}' > prompts.jsonl && "
              "echo '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' > chat.jinja && "
              "echo '[{\"role\": \"user\", \"content\": \"hello\"}]' > talk.json",
-             folder, STORIES, STORIES, STORIES_HF);
+             folder, STORIES, STORIES, STORIES_HF, HUNCH_TEST_DATA "/heads/stories-eagle3");
     assert_int_equal(system(line), 0);
     head_write_form(&STORIES_EAGLE, path_of("head"));
 }

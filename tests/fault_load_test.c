@@ -197,6 +197,39 @@ static void test_inspect(void **state) {
     }
 }
 
+/* ---- the check of a head ---------------------------------------------------------------------------------------------- */
+
+typedef struct checked {
+    hunch_model *model;
+    const char *spec;
+    bool smoke;
+} checked;
+
+/* What a smoke test measures where memory is short now and then is another thing: a head goes on without pages. */
+static hunch_status check_life(const void *what, uint64_t *digest, hunch_error *err) {
+    const checked *c = what;
+    const hunch_check_options o = {.smoke = c->smoke};
+    char *json = NULL;
+    hunch_status st = hunch_check_head(c->model, c->spec, &o, &json, err);
+    assert_true(!json == (st != HUNCH_OK));
+    if (!c->smoke) digest_text(digest, json);
+    hunch_free(json);
+    return st;
+}
+
+static void test_check(void **state) {
+    (void)state;
+    char spec[600];
+    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    snprintf(spec, sizeof spec, "%s", data_path("heads/stories-eagle3"));
+    const checked fits = {m, spec, false}, smoke = {m, spec, true}, misfit = {m, data_path("goldens-heads/eagle3spec-plain/head"), false};
+    faults_break_both("check", check_life, &fits, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+    faults_break_both("check", check_life, &fits, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+    faults_break_both("check of a misfit", check_life, &misfit, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+    faults_break_both("smoke test", check_life, &smoke, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 0);
+    hunch_model_close(&m);
+}
+
 static const char converted[] = "/tmp/hunch-fault-converted.gguf";
 static const char OLD[] = "the old file";
 
@@ -284,7 +317,7 @@ int main(void) {
         cmocka_unit_test(test_gguf),     cmocka_unit_test(test_folders),
         cmocka_unit_test(test_parts),    cmocka_unit_test(test_folder_with_tokenizer),
         cmocka_unit_test(test_text),     cmocka_unit_test(test_template),
-        cmocka_unit_test(test_text_only), cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_text_only), cmocka_unit_test(test_inspect), cmocka_unit_test(test_check),
         cmocka_unit_test(test_convert), cmocka_unit_test(test_files),  cmocka_unit_test(test_meter)};
     return cmocka_run_group_tests(tests, faults_setup, faults_teardown);
 }

@@ -465,6 +465,19 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
  * run), sums by type, tokenizer, "head" (of a draft head its kind, else null), "runs", and "refused" with the reason or "model" and
  * "unused" (names of tensors). No byte of a tensor is read. path: as of hunch_model_open, or a draft head's. *json: to be freed with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
+/* Does a draft head fit this model, and is it worth anything? As JSON: "passes", "fits" with "reason", "kind", "taps" and "outputs"
+ * (the layers that it reads, in both numberings), "vocabulary", "tensors", and "smoke", null or how often it was right in real rounds
+ * on texts that the model made, against the best constant guess, and the likely cause where something is wrong
+ * (docs/formats.md). spec: KIND:PATH or PATH, with keys. *json: to be freed with hunch_free. A head that does not fit is such a
+ * result. Errors: HUNCH_USAGE (no spec of a draft head), those of opening its files, and of passes. It opens engines of its own, a
+ * few seconds long; not while passes of the model run. */
+typedef struct hunch_check_options {
+    bool smoke; /* the test on texts, where the model has a tokenizer; true */
+    hunch_progress progress; /* of that test, as far as can be told; may be NULL */
+    void *progress_user;
+} hunch_check_options;
+void hunch_check_options_defaults(hunch_check_options *o);
+hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json, hunch_error *err);
 /* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
  * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. A file that is there
  * is replaced, one of the folder's own too: hunch_model_files says which those are. */

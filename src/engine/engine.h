@@ -2,7 +2,7 @@
 /* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
  * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), drafting.c (the trees
  * of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
- * curves.c (measured costs between processes). */
+ * check_api.c and its parts (head_check.h: does a draft head fit, and is it worth anything), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -172,6 +172,9 @@ void hn_stream_end(hunch_session *s);   /* idempotent; at any time, from inside 
 void hn_stream_tell(hunch_engine *e);
 
 /* ---- open_drafters.c ---- */
+
+/* What drafters are told of a model. */
+hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype kv, int depth);
 
 /* *controlled: whether `auto` was among what is asked for. What was opened before an error is the engine's. */
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);

@@ -101,20 +101,24 @@ static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, 
     return st;
 }
 
+hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype kv, int depth) {
+    const hn_model *m = &model->target;
+    return (hn_target_info){.name = m->arch.name,
+                            .model = m,
+                            .vocab = m->arch.vocab,
+                            .hidden = m->arch.hidden,
+                            .layers = m->arch.layers,
+                            .context = context,
+                            .tokenizer = model->tokenizer,
+                            .pool = m->pool,
+                            .isa = m->ops.isa,
+                            .f32 = m->ops.f32,
+                            .kv = kv,
+                            .depth = depth};
+}
+
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err) {
-    const hn_model *m = &e->model->target;
-    const hn_target_info info = {.name = m->arch.name,
-                                 .model = m,
-                                 .vocab = m->arch.vocab,
-                                 .hidden = m->arch.hidden,
-                                 .layers = m->arch.layers,
-                                 .context = e->context,
-                                 .tokenizer = e->model->tokenizer,
-                                 .pool = m->pool,
-                                 .isa = m->ops.isa,
-                                 .f32 = m->ops.f32,
-                                 .kv = e->kv,
-                                 .depth = o->draft_depth};
+    const hn_target_info info = hn_engine_target(e->model, e->context, e->kv, o->draft_depth);
     e->drafter = hn_zalloc(MOST, sizeof *e->drafter);
     if (!e->drafter) return hn_fail_memory(err, "drafters", MOST * sizeof *e->drafter);
     hunch_status st = HUNCH_OK;

@@ -97,6 +97,17 @@ const tool_command tool_commands[] = {
      {"MODEL", "TEXT"},
      {{"What would it guess?", "hunch draft model.gguf \"The cat ran. The cat ran. The\" --draft ngram"}},
      tool_draft},
+    {TOOL_CHECK, "check", "does a draft head fit a model, and is it worth anything", "MODEL --draft SPEC [--no-smoke] [--json] [FLAG...]",
+     "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). What was found is said: the layers that it reads, counted "
+     "as states and as outputs, widths, vocabulary, tensors used, left over and missing.\n\n"
+     "Then the model goes on behind some built-in texts, a few seconds long, and the head drafts. Its acceptance at the first position, "
+     "over 200 of them, is held against the best constant guess. Where it is not three standard errors above that, or where the head "
+     "guesses clearly better when it is read otherwise (rows shifted by one, other layers, other norms), the likely cause is named, with the key that "
+     "repairs it if there is one. Exit code 3 says that the head does not fit, or is as good as none, or is read wrongly.",
+     {"MODEL"},
+     {{"A head that was downloaded.", "hunch check model.gguf --draft head"},
+      {"Does it fit, no more.", "hunch check model.gguf --draft eagle3:head --no-smoke"}},
+     tool_check},
     {TOOL_SCORE, "score", "how likely a text is: nats a token, and perplexity",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--json] [FLAG...]",
      "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half overlap: "
@@ -165,7 +176,7 @@ const tool_topic tool_topics[] = {
      {{"0", "done"},
       {"1", "failed: input, output, or a fault of hunch"},
       {"2", "wrong usage: a flag, a prompt or a request that cannot be served"},
-      {"3", "refused: a model that is damaged, unknown or does not fit"},
+      {"3", "refused: a model that is damaged, unknown or does not fit; of check: a head that does not, or is as good as none"},
       {"4", "out of memory"},
       {"130", "interrupted"}}},
     {NULL, NULL, NULL, {{NULL, NULL}}},

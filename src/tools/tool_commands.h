@@ -24,7 +24,8 @@ enum {
     TOOL_HELP = 1024,
     TOOL_MANUAL = 2048,
     TOOL_COMPLETION = 4096,
-    TOOL_VERSION = 8192
+    TOOL_VERSION = 8192,
+    TOOL_CHECK = 16384
 };
 
 typedef struct tool_example {
@@ -66,6 +67,7 @@ int tool_bench(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
 int tool_tokenize(int argc, char **argv);
 int tool_draft(int argc, char **argv);
+int tool_check(int argc, char **argv);
 int tool_logits(int argc, char **argv);
 int tool_score(int argc, char **argv);
 int tool_convert(int argc, char **argv);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_check.h - the parts of hunch_check_head: check_api.c (does it fit, and the report), check_smoke.c (does it guess better than a
+ * constant, on texts that the model makes), check_causes.c (if read otherwise, does it guess better). */
+#ifndef HN_HEAD_CHECK_H
+#define HN_HEAD_CHECK_H
+#include "draft/head_reading.h"
+#include "engine/engine.h"
+
+enum {
+    HN_CHECK_TEXTS = 16,
+    HN_CHECK_AT_ONCE = 8,
+    HN_CHECK_WANTED = 256, /* first positions */
+    HN_CHECK_LEAST = 50,   /* fewer say nothing */
+    HN_CHECK_ERRORS = 3    /* standard errors that make a difference */
+};
+
+typedef struct hn_check_text {
+    int32_t *token;
+    int n, n_prompt;
+} hn_check_text;
+
+typedef struct hn_smoke {
+    hn_check_text text[HN_CHECK_TEXTS]; /* [n] owned */
+    int n;
+    int drafted[HUNCH_MAX_DEPTH], accepted[HUNCH_MAX_DEPTH]; /* rounds that drafted level i + 1, and in which it was right */
+    int32_t *said;                      /* [n_said] what the texts have at first positions */
+    size_t n_said, cap_said;
+    bool no_memory;
+    double constant;                    /* share of the likeliest of them */
+    double seconds;
+    bool cut;                           /* time was up */
+} hn_smoke;
+
+/* Who wants to know how far it has come. */
+typedef struct hn_check_progress {
+    hunch_progress tell; /* NULL: nobody */
+    void *user;
+} hn_check_progress;
+
+/* spec: a head's, a chain. n 0: the model's tokenizer makes nothing of the texts. */
+hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_check_progress p, hunch_error *err);
+void hn_smoke_fini(hn_smoke *s);
+double hn_smoke_error(double share, int n); /* standard error */
+
+typedef enum hn_smoke_verdict { HN_SMOKE_GOOD, HN_SMOKE_BAD, HN_SMOKE_UNKNOWN } hn_smoke_verdict;
+hn_smoke_verdict hn_smoke_judge(const hn_smoke *s);
+
+/* A way to read a head: a key of its spec, or rows that are put together otherwise. */
+typedef struct hn_reading {
+    char what[80];
+    char key[16], value[100]; /* of the spec, "": none */
+    int feature, token;       /* rows' features and tokens are taken from so many positions on */
+    int n, hits;
+    bool better;              /* clearly, than as the file says */
+} hn_reading;
+
+enum { HN_MOST_READINGS = 32 };
+typedef struct hn_causes {
+    hn_reading reading[HN_MOST_READINGS]; /* the first is the file's own */
+    int n, best;                          /* best -1: none is clearly better */
+    double seconds;
+    bool cut;
+} hn_causes;
+
+/* Tries other ways to read the head on the smoke test's texts, for so many seconds at most. */
+hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, const struct hn_head_report *report,
+                            const hn_smoke *smoke, double seconds, hn_check_progress p, hunch_error *err);
+
+/* The spec with kind and path, without what is not the head's own (its tree, fewer tokens), one key set otherwise (NULL: none). hn_free. */
+hunch_status hn_check_spec(char **out, const hn_spec *spec, const char *key, const char *value, hunch_error *err);
+#endif
