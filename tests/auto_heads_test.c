@@ -60,7 +60,7 @@ static void check(const char *model, const char *head, const char *note) {
     hunch_model_close(&m);
 }
 
-/* A whole model is a drafter as well: here it stands for a head. */
+/* A whole model is a drafter as well. */
 static void test_beside(void **state) {
     (void)state;
     link_to("models/stories260K/stories260K.f32.gguf", "m.gguf");
@@ -71,6 +71,9 @@ static void test_beside(void **state) {
     link_to("models/stories260K/stories260K.f32.gguf", "m.head.gguf");
     check("m.gguf", "m.head.gguf", NULL);
     check("m.head.gguf", NULL, NULL); /* a head has none */
+    (void)unlink(in_root("m.head.gguf"));
+    must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, in_root("m.head.gguf"), NULL, NULL, err));
+    check("m.gguf", "m.head.gguf", NULL);
 }
 
 static void test_folder(void **state) {

@@ -189,7 +189,6 @@ static void files_for_examples(void) {
              "echo '[{\"role\": \"user\", \"content\": \"hello\"}]' > talk.json",
              folder, STORIES, STORIES, STORIES_HF, HUNCH_TEST_DATA "/heads/stories-eagle3");
     assert_int_equal(system(line), 0);
-    head_write_form(&STORIES_EAGLE, path_of("head"));
 }
 
 /* An example of a page, run where its files are. Measurements take long and are tested elsewhere; man may be missing; what

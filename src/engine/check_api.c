@@ -52,7 +52,7 @@ static hunch_status look_at_files(check *c, hunch_error *err) {
 /* Finds the kind. *known: it has a drafter; else c->reason says why not. */
 static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     const char *said = c->spec.kind;
-    const hn_drafter_ops *ops = said ? hn_drafter_kind(said) : NULL;
+    const hn_drafter_ops *ops = said ? hn_drafter_named(said) : NULL;
     *known = is_head(ops) && c->spec.path;
     if (*known) {
         snprintf(c->kind, sizeof c->kind, "%s", said);
@@ -66,7 +66,7 @@ static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, said, *c->kind ? ", by its files it is one of kind " : "", c->kind);
     if (!strcmp(c->kind, "model"))
         return hn_fail(err, HUNCH_USAGE, "'%s': a language model, expected a draft head (hunch compare MODEL --draft model:PATH measures it)", c->given);
-    ops = hn_drafter_kind(c->kind);
+    ops = hn_drafter_named(c->kind);
     *known = is_head(ops) && !said;
     if (*known) c->spec.kind = ops->name;
     return HUNCH_OK;
