@@ -30,6 +30,11 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   target_compile_options(${name} PRIVATE ${HUNCH_TEST_OPTIONS})
   target_compile_definitions(${name} PRIVATE HUNCH_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" HUNCH_COMMAND="$<TARGET_FILE_DIR:${name}>/hunch"
     HUNCH_TEST_TEMPLATES="${CMAKE_BINARY_DIR}/templates" HUNCH_TEST_TOKENIZERS="${CMAKE_BINARY_DIR}/tokenizers")
+  if(f MATCHES "/src/train/.*_double_test\\.c$")
+    target_link_libraries(${name} PRIVATE hunch_train_double)
+  elseif(f MATCHES "/src/train/")
+    target_link_libraries(${name} PRIVATE hunch_train)
+  endif()
   target_link_libraries(${name} PRIVATE hunch_lib PkgConfig::CMOCKA)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77

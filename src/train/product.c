@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* product.c - a product in slices, strips and tiles; product.h says what holds.
+ *
+ *           n                 for parts of M, of N that fit the room (MOST, MOST_ALONE)
+ *      B  k ▤▤▤▤                for slices of the sum, ascending
+ *         |                       pack strips of A, strips of B                  | the team claims strips,
+ *   A   m ▥▥▥ -> C                tiles: strip of A x strip of B, added to C     | then blocks of BLOCK x BLOCK tiles */
+#include "train/product.h"
+
+#include <assert.h>
+
+#include "train/product_kernels.h"
+
+enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 4 };
+
+const hn_product_kernel *hn_product_kernel_of(hn_isa isa, hn_products products) {
+    static const hn_product_kernel *const all[] = {
+#if defined(__x86_64__) && !defined(HN_TRAIN_DOUBLE)
+        &hn_product_amx, &hn_product_avx512bf16, &hn_product_avx512, &hn_product_avx2,
+#endif
+        &hn_product_ref};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->products == products && hn_isa_includes(isa, all[i]->isa)) return all[i];
+    return NULL;
+}
+
+static int strips(int outputs, int width) {
+    return (outputs + width - 1) / width;
+}
+
+static size_t strip_bytes(const hn_product_kernel *k, int width) {
+    return (size_t)width * (size_t)k->depth * k->bytes;
+}
+
+static hn_product_room room_of(const hn_product_kernel *k, int most) {
+    return (hn_product_room){(size_t)strips(most, k->rows) * strip_bytes(k, k->rows),
+                             (size_t)strips(most, k->cols) * strip_bytes(k, k->cols)};
+}
+
+hn_product_room hn_product_room_of(const hn_product_kernel *k) {
+    return room_of(k, MOST);
+}
+
+hn_product_room hn_product_room_alone(const hn_product_kernel *k) {
+    return room_of(k, MOST_ALONE);
+}
+
+/* A product, and the part and slice of it that is computed now. */
+typedef struct job {
+    const hn_product_kernel *kernel;
+    char *packed_a, *packed_b;
+    hn_operand a, b;
+    hn_mat c;
+    int terms, most;
+    bool add;
+    hn_pool *pool; /* NULL: one worker */
+    int m0, m, n0, n, k0, k; /* c[m0, m0 + m)[n0, n0 + n), terms [k0, k0 + k) */
+    int block_a, block_b;    /* strips a block */
+} job;
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static int strips_a(const job *j) {
+    return strips(j->m, j->kernel->rows);
+}
+
+static int strips_b(const job *j) {
+    return strips(j->n, j->kernel->cols);
+}
+
+/* Strip s: those of A, then those of B. */
+static void pack(const job *j, int s) {
+    const hn_product_kernel *k = j->kernel;
+    const int of_a = strips_a(j);
+    if (s < of_a)
+        k->pack(j->a, j->m0 + s * k->rows, k->rows, j->k0, j->k, k->group_a, j->packed_a + (size_t)s * strip_bytes(k, k->rows));
+    else
+        k->pack(j->b, j->n0 + (s - of_a) * k->cols, k->cols, j->k0, j->k, k->group_b,
+                j->packed_b + (size_t)(s - of_a) * strip_bytes(k, k->cols));
+}
+
+/* The tiles of one block. */
+static void multiply(const job *j, int block) {
+    const hn_product_kernel *k = j->kernel;
+    const int across = strips(strips_b(j), j->block_b);
+    const int a0 = block / across * j->block_a, b0 = block % across * j->block_b;
+    const int a1 = least(a0 + j->block_a, strips_a(j)), b1 = least(b0 + j->block_b, strips_b(j));
+    for (int b = b0; b < b1; b++) {
+        for (int a = a0; a < a1; a++) {
+            const int row = a * k->rows, col = b * k->cols;
+            const hn_tile_out out = {hn_mat_row(j->c, j->m0 + row) + j->n0 + col, j->c.ld, least(k->rows, j->m - row),
+                                     least(k->cols, j->n - col), j->add || j->k0 > 0};
+            k->tile(j->k, j->packed_a + (size_t)a * strip_bytes(k, k->rows), j->packed_b + (size_t)b * strip_bytes(k, k->cols), out);
+        }
+    }
+}
+
+static int blocks(const job *j) {
+    return strips(strips_a(j), j->block_a) * strips(strips_b(j), j->block_b);
+}
+
+/* One slice of one part, by this worker and its fellows. */
+static void slice(const job *j, int rank) {
+    const int to_pack = strips_a(j) + strips_b(j), to_multiply = blocks(j);
+    if (!j->pool) {
+        for (int i = 0; i < to_pack; i++) pack(j, i);
+        for (int i = 0; i < to_multiply; i++) multiply(j, i);
+        return;
+    }
+    hn_claim c = hn_claim_begin(j->pool, rank, to_pack);
+    for (int i; (i = hn_claim_next(&c)) >= 0;) pack(j, i);
+    hn_barrier(j->pool, rank);
+    c = hn_claim_begin(j->pool, rank, to_multiply);
+    for (int i; (i = hn_claim_next(&c)) >= 0;) multiply(j, i);
+    hn_barrier(j->pool, rank);
+}
+
+/* Blocks of some size keep strips in the cache; but there are to be several for every worker. */
+static void choose_blocks(job *j, int ranks) {
+    j->block_a = j->block_b = BLOCK;
+    if (blocks(j) < 4 * ranks) j->block_b = 1;
+    if (blocks(j) < 4 * ranks) j->block_a = 1;
+}
+
+static void product_run(void *arg, int rank, int ranks) {
+    job j = *(const job *)arg; /* each worker walks its own copy */
+    for (j.m0 = 0; j.m0 < j.c.rows; j.m0 += j.most) {
+        j.m = least(j.most, j.c.rows - j.m0);
+        for (j.n0 = 0; j.n0 < j.c.cols; j.n0 += j.most) {
+            j.n = least(j.most, j.c.cols - j.n0);
+            choose_blocks(&j, ranks);
+            for (j.k0 = 0; j.k0 < j.terms; j.k0 += j.kernel->depth) {
+                j.k = least(j.kernel->depth, j.terms - j.k0);
+                slice(&j, rank);
+            }
+        }
+    }
+}
+
+static job job_of(const hn_product_kernel *k, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
+    const int terms = form == HN_ATB ? a.rows : a.cols;
+    assert(c.rows == (form == HN_ATB ? a.cols : a.rows) && c.cols == (form == HN_ABT ? b.rows : b.cols));
+    assert(terms == (form == HN_ABT ? b.cols : b.rows) && terms > 0);
+    return (job){.kernel = k,
+                 .a = form == HN_ATB ? (hn_operand){a.p, 1, a.ld, c.rows} : (hn_operand){a.p, a.ld, 1, c.rows},
+                 .b = form == HN_ABT ? (hn_operand){b.p, b.ld, 1, c.cols} : (hn_operand){b.p, 1, b.ld, c.cols},
+                 .c = c,
+                 .terms = terms,
+                 .add = add};
+}
+
+void hn_product(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
+    job j = job_of(t->kernel, form, a, b, c, add);
+    j.packed_a = t->packed_a;
+    j.packed_b = t->packed_b;
+    j.pool = t->pool;
+    j.most = MOST;
+    hn_pool_run(t->pool, product_run, &j);
+}
+
+void hn_product_alone(hn_team *t, int rank, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add) {
+    job j = job_of(t->exact, form, a, b, c, add);
+    j.packed_a = t->alone[rank];
+    j.packed_b = j.packed_a + hn_product_room_alone(t->exact).a;
+    j.most = MOST_ALONE;
+    product_run(&j, rank, 1);
+}
