@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_data.c - see cmd_data.h. */
+#include "train/cmd_data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/file_out.h"
+#include "base/mem.h"
+#include "train/identity.h"
+#include "train/make_texts.h"
+
+enum { MOST_TEMPERATURES = 16 };
+
+static void show(void *user, size_t done, size_t of, uint64_t tokens, double seconds) {
+    static double shown;
+    const hn_train_options *o = user;
+    if (o->quiet || (seconds < shown + 1 && done < of) || seconds < 1) return;
+    shown = seconds;
+    /* rows of earlier runs cost nothing: the time left follows from the tokens of this one */
+    fprintf(stderr, "\r%zu of %zu rows, %.0f tokens/s ", done, of, (double)tokens / seconds);
+    if (done == of) fputc('\n', stderr);
+}
+
+static hunch_status read_temperatures(const hn_train_options *o, double *t, int *n, hunch_error *err) {
+    *n = 2;
+    t[0] = 0;
+    t[1] = 0.7;
+    if (o->temperatures.n == 0) return HUNCH_OK;
+    if (o->temperatures.n > MOST_TEMPERATURES) return hn_fail(err, HUNCH_USAGE, "--temperature: expected at most %d", MOST_TEMPERATURES);
+    for (*n = 0; *n < o->temperatures.n; ++*n) {
+        char *end;
+        t[*n] = strtod(o->temperatures.item[*n], &end);
+        if (*end || !(t[*n] >= 0 && t[*n] <= 10))
+            return hn_fail(err, HUNCH_USAGE, "--temperature %s: expected a number from 0 to 10", o->temperatures.item[*n]);
+    }
+    return HUNCH_OK;
+}
+
+/* ---- what it was made of ------------------------------------------------------------------------------------------------ */
+
+/* {"model": number, ...}: what must be the same for a run to go on. */
+static json_t *describe(uint64_t model, const hn_train_rows *rows, const hn_train_make *how) {
+    json_t *t = json_array();
+    char number[20];
+    snprintf(number, sizeof number, "%016" PRIx64, model);
+    for (int i = 0; i < how->n_temperatures; i++) json_array_append_new(t, json_real(how->temperature[i]));
+    return json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t, "tokens",
+                     how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
+}
+
+static hunch_status write_json(const json_t *j, const char *path, hunch_error *err) {
+    char *text = json_dumps(j, JSON_INDENT(1));
+    hn_out *out = NULL;
+    hunch_status st = text ? hn_out_open(&out, path, false, err) : hn_fail_memory(err, path, 0);
+    if (!st) st = hn_out_write(out, text, strlen(text), err);
+    if (!st) st = hn_out_write(out, "\n", 1, err);
+    if (!st)
+        st = hn_out_finish(&out, err);
+    else
+        hn_out_abort(&out);
+    free(text);
+    return st;
+}
+
+/* Writes it, or holds it against what an earlier run wrote. Takes over now. */
+static hunch_status check_made(const char *path, json_t *now, hunch_error *err) {
+    json_t *then = now && hn_is_file(path) ? json_load_file(path, 0, NULL) : NULL;
+    hunch_status st = HUNCH_OK;
+    const char *key;
+    json_t *value;
+    if (!now) return hn_fail_memory(err, path, 0);
+    if (!then && hn_is_file(path)) st = hn_fail(err, HUNCH_REFUSED, "%s: no JSON: expected what an earlier run has written, or another folder", path);
+    json_object_foreach (now, key, value)
+        if (!st && then && !json_equal(value, json_object_get(then, key)))
+            st = hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same again, or another folder", path,
+                         strcmp(key, "rows") ? key : "number of rows");
+    if (!st && !then) st = write_json(now, path, err);
+    json_decref(now);
+    json_decref(then);
+    return st;
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------------------- */
+
+static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_train_rows *rows, const hn_train_make *how, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < o->leave_out.n; i++) st = hn_train_rows_leave_out(rows, o->leave_out.item[i], err);
+    for (int i = 0; !st && i < o->files.n; i++) st = hn_train_rows_read(rows, o->files.item[i], err);
+    if (!st && o->self > 0) st = hn_train_rows_of_model(m, rows, (size_t)o->self, how, err);
+    if (!st && rows->n == 0) st = hn_fail(err, HUNCH_USAGE, "no rows to learn from: expected -f FILE with some, or --self N");
+    if (!st && !o->quiet && rows->doubles + rows->near > 0)
+        fprintf(stderr, "left out: %zu rows that were there before, %zu near what must stay unseen\n", rows->doubles, rows->near);
+    return st;
+}
+
+hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop, hunch_error *err) {
+    double temperature[MOST_TEMPERATURES];
+    hn_train_make how = {.temperature = temperature, .max_tokens = o->tokens > 0 ? (int)o->tokens : 320, .seed = (uint64_t)o->seed,
+                         .parallel = o->parallel > 0 ? (int)o->parallel : 24, .progress = show, .user = (void *)(uintptr_t)o, .stop = stop};
+    hn_train_rows rows = {0};
+    hunch_model_info info;
+    uint64_t model = 0;
+    hunch_model_get_info(m, &info);
+    if (!info.has_tokenizer) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with", o->model);
+    how.context = o->context > 0 ? (int)o->context : 2048;
+    if (how.context > info.context) how.context = info.context;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+    char *texts = hn_path_join(folder, "texts.jsonl"), *made = hn_path_join(folder, "made.json");
+    hunch_status st = texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
+    if (!st) st = read_rows(m, o, &rows, &how, err);
+    if (!st) st = hn_train_identity(o->model, &model, err);
+    if (!st) st = check_made(made, describe(model, &rows, &how), err);
+    if (!st) st = hn_train_texts_make(m, &rows, &how, texts, err);
+    hn_train_rows_fini(&rows);
+    hn_free(texts);
+    hn_free(made);
+    return st;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* features.h - what the target makes of each token of the texts, in the numerics that are deployed, stored as bf16.
+ *
+ * A folder of shards, features-0000.bin, ...: a header, then a record a text:
+ *
+ *   header   hn_shard_header, whose numbers must be the same for a run to go on
+ *   record   uint32 n, own; int32 ids[n]; bf16 states[n][n_states * width]; uint64 sum of all that
+ *
+ * Records are in the order of the texts; a shard is closed where it has SHARD bytes. A run that was ended goes on behind the last
+ * record that is whole, and ends with the same bytes on the same level. Little-endian, as the machines are that this runs on. */
+#ifndef HN_TRAIN_FEATURES_H
+#define HN_TRAIN_FEATURES_H
+#include "model/model.h"
+#include "train/texts.h"
+
+enum { HN_TRAIN_MOST_STATES = 16, HN_TRAIN_LEVEL_BYTES = 24 };
+
+typedef struct hn_shard_header {
+    char magic[8]; /* "HUNCHFT1" */
+    uint64_t model, texts; /* hn_train_identity of the target; a sum of all ids of all texts */
+    uint32_t n_states, width;
+    int32_t boundary[HN_TRAIN_MOST_STATES]; /* of each state: the layer it enters, or HN_FEATURE_POST_NORM */
+    char level[HN_TRAIN_LEVEL_BYTES];       /* of instructions */
+} hn_shard_header;
+
+/* Takes what is missing. states: boundaries in rising order, HN_FEATURE_POST_NORM last, if asked for. progress: tokens. stop as
+ * elsewhere. HUNCH_REFUSED: the folder holds features of another model, level, states or texts. */
+hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states, int n_states,
+                              const char *folder, hunch_progress progress, void *user, const volatile int *stop, hunch_error *err);
+
+/* All records, mapped. */
+typedef struct hn_feature_text {
+    const int32_t *ids;
+    const uint16_t *states; /* [n][n_states * width] bf16 */
+    int n, own;
+} hn_feature_text;
+
+typedef struct hn_features_read {
+    hn_shard_header header;
+    hn_feature_text *text;
+    size_t n, cap;
+    uint64_t tokens;
+    struct hn_shard_map *map;
+    size_t n_maps, maps_cap;
+} hn_features_read;
+
+/* HUNCH_REFUSED: a record that is not what was written. */
+hunch_status hn_features_open(hn_features_read *f, const char *folder, hunch_error *err);
+void hn_features_close(hn_features_read *f); /* zeroed is fine */
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* features_test.c - stored features are what the target's passes make, row by row; a run that was ended anywhere ends with the same
+ * bytes; shards of other models, texts and states, and damaged ones, are refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/dtype.h"
+#include "engine/engine.h"
+#include "fixture.h"
+#include "format/bytes_for_tests.h"
+#include "model/kv_groups.h"
+#include "train/features.h"
+
+static char root[] = "/tmp/hunch-features-XXXXXX";
+static hunch_model *model;
+static const int states[] = {1, 3, HN_FEATURE_POST_NORM};
+enum { N_STATES = 3, N_TEXTS = 4, MOST = 150 };
+static int32_t ids[N_TEXTS][MOST];
+static hn_train_text text[N_TEXTS];
+static hn_train_texts texts = {.item = text, .n = N_TEXTS};
+
+static const char *in_root(const char *name) {
+    static char path[8][600];
+    static int next;
+    char *out = path[next++ & 7];
+    snprintf(out, sizeof path[0], "%s/%s", root, name);
+    return out;
+}
+
+static int setup(void **state) {
+    (void)state;
+    static const int length[N_TEXTS] = {1, 64, MOST, 17};
+    for (int i = 0; i < N_TEXTS; i++) {
+        for (int k = 0; k < length[i]; k++) ids[i][k] = k ? (i * 131 + k * 37) % 500 + 3 : 1;
+        text[i] = (hn_train_text){ids[i], length[i], i};
+        texts.tokens += (uint64_t)length[i];
+    }
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char line[700];
+    hunch_model_close(&model);
+    snprintf(line, sizeof line, "rm -r '%s'", root);
+    return system(line);
+}
+
+static hunch_status make(const char *folder, const hn_train_texts *t, int n_states, uint64_t identity, hunch_error *why) {
+    (void)mkdir(folder, 0700);
+    return hn_features_make(&model->target, identity, t, states, n_states, folder, NULL, NULL, NULL, why);
+}
+
+/* Row by row, with other chunks than the stored ones were made in. */
+static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
+    hn_cache_group group[HN_MAX_GROUPS];
+    const hn_feature_set set = {{1 << 1 | 1 << 3}, true};
+    const int n = hn_kv_groups(&model->target.arch, HN_BF16, group, NULL), id = 0, width = model->target.arch.hidden;
+    hn_cache *cache;
+    hn_runner *runner;
+    group[0].page_rows = 16;
+    must(hn_cache_open(&cache, &model->target.ops, group, n, 1, MOST, 0, err));
+    must(hn_runner_open(&runner, &model->target, cache, 0, MOST, &set, err));
+    hn_cache_seq_begin(cache, id);
+    assert_int_equal(have->n, want->n);
+    assert_int_equal(have->own, want->own);
+    assert_memory_equal(have->ids, want->ids, (size_t)want->n * sizeof *want->ids);
+    for (int i = 0; i < want->n; i++) {
+        const hn_row row = {.token = want->ids[i], .parent = -1, .feature = true};
+        must(hn_pass_run(runner, &row, 1, &id, 1, err));
+        for (int k = 0; k < N_STATES; k++) {
+            uint16_t packed[1024];
+            hn_quantise(HN_BF16, hn_pass_feature(runner, states[k], 0), (size_t)width, packed);
+            assert_memory_equal(packed, have->states + (size_t)((i * N_STATES + k) * width), (size_t)width * sizeof *packed);
+        }
+        hn_cache_commit(cache, id, 0, NULL, 1);
+    }
+    hn_cache_seq_end(cache, id);
+    hn_runner_close(&runner);
+    hn_cache_close(&cache);
+}
+
+static void test_states(void **state) {
+    (void)state;
+    hn_features_read f;
+    must(make(in_root("whole"), &texts, N_STATES, 7, err));
+    must(hn_features_open(&f, in_root("whole"), err));
+    assert_int_equal(f.n, N_TEXTS);
+    assert_int_equal(f.tokens, texts.tokens);
+    assert_int_equal(f.header.width, model->target.arch.hidden);
+    for (int i = 0; i < N_TEXTS; i++) check_rows(&f.text[i], &text[i]);
+    hn_features_close(&f);
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    hunch_error why;
+    bytes whole = test_file_read(in_root("whole/features-0000.bin"));
+    uint64_t x = 3;
+    for (int i = 0; i < 20; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        const size_t cut = (size_t)(x >> 20) % whole.size;
+        (void)mkdir(in_root("part"), 0700);
+        test_file_write(in_root("part/features-0000.bin"), whole.at, cut);
+        must(make(in_root("part"), &texts, N_STATES, 7, err));
+        bytes part = test_file_read(in_root("part/features-0000.bin"));
+        assert_int_equal(part.size, whole.size);
+        assert_memory_equal(part.at, whole.at, whole.size);
+        bytes_free(&part);
+    }
+    (void)why;
+    bytes_free(&whole);
+}
+
+static void refused(hunch_status st, const hunch_error *why, const char *says) {
+    assert_int_equal(st, HUNCH_REFUSED);
+    if (!strstr(why->message, says)) fail_msg("%s", why->message);
+}
+
+static void test_others(void **state) {
+    (void)state;
+    hunch_error why;
+    hn_train_texts fewer = texts;
+    fewer.n--;
+    refused(make(in_root("whole"), &texts, N_STATES, 8, &why), &why, "features of another model");
+    refused(make(in_root("whole"), &fewer, N_STATES, 7, &why), &why, "features of other texts");
+    refused(make(in_root("whole"), &texts, 2, 7, &why), &why, "features of other states");
+}
+
+static void test_damaged(void **state) {
+    (void)state;
+    hunch_error why;
+    hn_features_read f;
+    bytes whole = test_file_read(in_root("whole/features-0000.bin"));
+    (void)mkdir(in_root("bad"), 0700);
+    for (size_t at = 0; at < whole.size; at += at < 200 ? 1 : 977) {
+        const unsigned char was = ((unsigned char *)whole.at)[at];
+        ((unsigned char *)whole.at)[at] ^= 0x40;
+        test_file_write(in_root("bad/features-0000.bin"), whole.at, whole.size);
+        const hunch_status st = hn_features_open(&f, in_root("bad"), &why);
+        if (at >= sizeof(hn_shard_header)) refused(st, &why, "damaged at byte");
+        hn_features_close(&f);
+        ((unsigned char *)whole.at)[at] = was;
+    }
+    test_file_write(in_root("bad/features-0000.bin"), whole.at, 20);
+    refused(hn_features_open(&f, in_root("bad"), &why), &why, "too short for features");
+    hn_features_close(&f);
+    refused(hn_features_open(&f, in_root("nowhere"), &why), &why, "no features there");
+    hn_features_close(&f);
+    bytes_free(&whole);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_resume), cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_damaged)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

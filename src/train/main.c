@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It may see the library's insides; the
+ * library and the command know nothing of it. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/cmd_data.h"
+
+static volatile int stop;
+
+static void on_signal(int number) {
+    (void)number;
+    stop = 1;
+    signal(SIGINT, SIG_DFL); /* the second one ends it at once */
+}
+
+static int fail(const hunch_error *err) {
+    fprintf(stderr, "hunch train: %s\n", err->message);
+    return err->status == HUNCH_CANCELLED ? 130 : (int)err->status;
+}
+
+int main(int argc, char **argv) {
+    hn_train_options o;
+    hunch_model_options mo;
+    hunch_model *m = NULL;
+    hunch_error err = {0};
+    int code = hn_train_options_parse(&o, argc, argv);
+    if (code) return code;
+    if (o.help || !o.command) {
+        hn_train_options_help(o.help ? stdout : stderr);
+        return o.help ? 0 : 2;
+    }
+    if (strcmp(o.command, "data") != 0 || !o.model || !o.output) {
+        fprintf(stderr, "hunch train: expected data MODEL -f FILE... -o DIR (hunch train --help)\n");
+        return 2;
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    hunch_model_options_defaults(&mo);
+    mo.threads = o.threads > 0 ? (int)o.threads : 0;
+    mo.isa = o.isa;
+    hunch_status st = hunch_model_open(&m, o.model, &mo, &err);
+    if (!st) st = hn_train_data(m, &o, o.output, &stop, &err);
+    hunch_model_close(&m);
+    return st ? fail(&err) : 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - see options.h: one table of flags, from which they are read and explained. */
+#include "train/options.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USAGE = 2 };
+typedef enum form { TEXT, LIST, NUMBER, SWITCH } form;
+
+#define AT(field) offsetof(hn_train_options, field)
+static const struct flag {
+    const char *name, *brief, *value;
+    form form;
+    size_t at;
+    double least, most;
+    const char *what;
+} flags[] = {
+    {"--file", "-f", "FILE", LIST, AT(files), 0, 0, "rows or texts; of a KIND: what data has made, or files, which are made into texts first"},
+    {"--output", "-o", "PATH", TEXT, AT(output), 0, 0, "data: the folder of the texts; else the head"},
+    {"--self", NULL, "N", NUMBER, AT(self), 0, 1e8, "data: N prompts of the model's own beside the files'; default 0"},
+    {"--leave-out", NULL, "FILE", LIST, AT(leave_out), 0, 0, "data: rows that share every fifth run of eight words with FILE are left out"},
+    {"--temperature", NULL, "T", LIST, AT(temperatures), 0, 0, "data: of the answers; repeatable; default 0 and 0.7"},
+    {"--tokens", "-n", "N", NUMBER, AT(tokens), 1, 1e6, "data: of an answer at most; default 320"},
+    {"--parallel", NULL, "N", NUMBER, AT(parallel), 1, 64, "data: answers at once; default 24"},
+    {"--context", NULL, "ROWS", NUMBER, AT(context), 64, 1e6, "data: of a text; default 2048, or the model's"},
+    {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
+    {"--threads", NULL, "N", NUMBER, AT(threads), 1, 1024, "default: the cores this process may use"},
+    {"--isa", NULL, "LEVEL", TEXT, AT(isa), 0, 0, "instruction level; default best"},
+    {"--quiet", "-q", NULL, SWITCH, AT(quiet), 0, 0, "no progress"},
+    {"--help", "-h", NULL, SWITCH, AT(help), 0, 0, "this"},
+};
+enum { N_FLAGS = sizeof flags / sizeof *flags };
+
+static int wrong(const char *what, const char *about) {
+    fprintf(stderr, "hunch train: %s: %s\n", about, what);
+    return USAGE;
+}
+
+static int value_set(hn_train_options *o, const struct flag *f, const char *value) {
+    char *at = (char *)o + f->at, *end;
+    hn_train_list *list = (hn_train_list *)(void *)at;
+    if (f->form == TEXT) {
+        *(const char **)(void *)at = value;
+        return 0;
+    }
+    if (f->form == LIST) {
+        if (list->n == HN_TRAIN_MOST) return wrong("given too often", f->name);
+        list->item[list->n++] = value;
+        return 0;
+    }
+    const double x = strtod(value, &end);
+    if (end == value || *end || !(x >= f->least && x <= f->most)) {
+        fprintf(stderr, "hunch train: %s %s: expected a number from %g to %g\n", f->name, value, f->least, f->most);
+        return USAGE;
+    }
+    *(double *)(void *)at = x;
+    return 0;
+}
+
+static const struct flag *flag_named(const char *name) {
+    for (int i = 0; i < N_FLAGS; i++)
+        if (!strcmp(name, flags[i].name) || (flags[i].brief && !strcmp(name, flags[i].brief))) return &flags[i];
+    return NULL;
+}
+
+int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
+    *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0, .seconds = -1,
+                            .steps = -1, .vocab = -1, .width = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1};
+    for (int i = 1; i < argc; i++) {
+        const struct flag *f = flag_named(argv[i]);
+        if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);
+        if (!f) {
+            const char **word = !o->command ? &o->command : &o->model;
+            if (*word) return wrong("one word too many (hunch train --help)", argv[i]);
+            *word = argv[i];
+            continue;
+        }
+        if (f->form == SWITCH) {
+            *(bool *)(void *)((char *)o + f->at) = true;
+            continue;
+        }
+        if (i + 1 == argc) return wrong("expected a value behind it", argv[i]);
+        const int code = value_set(o, f, argv[++i]);
+        if (code) return code;
+    }
+    return 0;
+}
+
+void hn_train_options_help(FILE *to) {
+    fputs("hunch train data MODEL -f FILE... [--self N] -o DIR    texts in the model's own words\n\n", to);
+    for (int i = 0; i < N_FLAGS; i++) {
+        char left[60];
+        snprintf(left, sizeof left, "%s%s%s%s%s", flags[i].brief ? flags[i].brief : "", flags[i].brief ? ", " : "", flags[i].name,
+                 flags[i].value ? " " : "", flags[i].value ? flags[i].value : "");
+        fprintf(to, "  %-24s %s\n", left, flags[i].what);
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - the command line of hunch-train. */
+#ifndef HN_TRAIN_OPTIONS_H
+#define HN_TRAIN_OPTIONS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { HN_TRAIN_MOST = 64 };
+
+typedef struct hn_train_list {
+    const char *item[HN_TRAIN_MOST];
+    int n;
+} hn_train_list;
+
+typedef struct hn_train_options {
+    const char *command, *model; /* the words without a flag */
+    hn_train_list files, leave_out, temperatures;
+    const char *output, *format, *taps, *isa;
+    double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, unroll, batch, rate, length, held_out;
+    bool quiet, help;
+} hn_train_options;
+
+/* 0, or the exit code after a message. */
+int hn_train_options_parse(hn_train_options *o, int argc, char **argv);
+void hn_train_options_help(FILE *to);
+#endif
