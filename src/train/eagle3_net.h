@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* eagle3_net.h - EAGLE-3's head as a network that learns, by training-time test (2503.01840).
+ *
+ *     g  = step 0: fc · taps; step k: out of step k - 1, the gradient flows back through it
+ *     j  = [norm_input(embedding of the row's token k places on) | norm_hidden(g)]
+ *     r  = (norm_before_residual: norm_hidden(g), else g) + o · attention(q, k, v of j)      attention_back.h
+ *     out = r + down · swiglu(gate, up of norm_post(r))
+ *     q  = softmax(head · norm(out))
+ *
+ * Row i of a text knows the target's states at place i (taps) and the token behind it, token[i]; its first output is a law of the
+ * token behind that. At step k it reads token[i + k], stands at position i + k, and is held against law[i + k]; rows whose text
+ * ends before that have no loss. The loss of a step is the mean over its rows by their weights of the cross entropy with the
+ * target's law; the loss of the whole is the sum of decay^k times the loss of step k. */
+#ifndef HN_EAGLE3_NET_H
+#define HN_EAGLE3_NET_H
+#include "train/attention_back.h"
+
+typedef struct hn_eagle3_shape {
+    int hidden; /* of the head and of the embedding */
+    int taps;   /* numbers of all states of a row, three times the target's width as a rule */
+    int heads, kv_heads, head_dim, ffn;
+    int vocab;  /* the head's: tokens that it drafts */
+    double eps, theta;
+    bool norm_before_residual;
+} hn_eagle3_shape;
+
+typedef enum hn_eagle3_part {
+    HN_EAGLE3_FC,
+    HN_EAGLE3_NORM_INPUT,
+    HN_EAGLE3_NORM_HIDDEN,
+    HN_EAGLE3_Q,
+    HN_EAGLE3_K,
+    HN_EAGLE3_V,
+    HN_EAGLE3_O,
+    HN_EAGLE3_NORM_POST,
+    HN_EAGLE3_GATE,
+    HN_EAGLE3_UP,
+    HN_EAGLE3_DOWN,
+    HN_EAGLE3_NORM,
+    HN_EAGLE3_HEAD,
+    HN_EAGLE3_PARTS
+} hn_eagle3_part;
+
+/* All weights lie in one vector, part behind part, and so do gradients and what the optimiser keeps. */
+size_t hn_eagle3_count(const hn_eagle3_shape *s);
+/* A part of such a vector: a matrix [outputs][inputs], or a norm's gain [1][hidden]. */
+hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real *vector);
+/* What published checkpoints call it: "midlayer.self_attn.q_proj.weight". */
+const char *hn_eagle3_part_name(hn_eagle3_part part);
+
+typedef struct hn_eagle3_batch {
+    int texts;
+    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
+    const int *token;      /* [rows] */
+    hn_mat taps;           /* [rows][taps] */
+    hn_mat law;            /* [rows][vocab], the target's: hn_law_kept */
+    const hn_real *weight; /* [rows], 0: no loss there */
+} hn_eagle3_batch;
+
+typedef struct hn_eagle3_net hn_eagle3_net;
+
+/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which does not learn; it, the team, and the weights
+ * outlive the network. */
+hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay, hn_mat table,
+                                int rows, hunch_error *err);
+void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
+/* The loss of the whole; losses [steps], those of the steps. gradient, unless NULL: the loss's is added to it. Of a step without
+ * any weight the loss is 0. */
+double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient, double *losses);
+#endif

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What PyTorch computes of everything the trainer is made of: writes tests/data/train/operations.safetensors and eagle3.safetensors.
+
+    tools/make_train_goldens.py tests/data/train        (needs torch, numpy and safetensors)
+
+operations: of each operation its inputs, its output y for them, the gradient dy of the output, and the gradients of the inputs
+(d…), by autograd; weights after each step of torch.optim.AdamW, what clip_grad_norm_ makes of gradients, and the learning rates of
+LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
+ten steps of training, for both residuals. All numbers are float32, ids too.
+
+The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
+arithmetic is shared with src/train.
+"""
+import math
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+
+def leaf(*shape, scale=1.0):
+    return (torch.randn(*shape) * scale).requires_grad_()
+
+
+def back(out, prefix, y, inputs):
+    """Keeps inputs, y, a random dy, and the gradients."""
+    dy = torch.randn_like(y)
+    y.backward(dy)
+    out[prefix + ".y"], out[prefix + ".dy"] = y.detach(), dy
+    for name, x in inputs.items():
+        out[prefix + "." + name], out[prefix + ".d" + name] = x.detach(), x.grad
+
+
+def norm(x, gain, eps):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * gain
+
+
+def rotate(x, head_dim, theta, position):
+    """x [rows, heads * head_dim], halves."""
+    turns = position[:, None].float() * theta ** (-torch.arange(0, head_dim, 2).float() / head_dim)[None]
+    turns = torch.cat((turns, turns), -1)[:, None]
+    x = x.view(len(x), -1, head_dim)
+    a, b = x.chunk(2, -1)
+    return (x * turns.cos() + torch.cat((-b, a), -1) * turns.sin()).flatten(1)
+
+
+def attend(q, k, v, heads, kv_heads):
+    """One text at step len(k) - 1: k[0] causally, of each later step the row's own."""
+    rows, dim = len(q), q.shape[1] // heads
+    q = q.view(rows, heads, dim).transpose(0, 1)
+    k, v = ([x.view(rows, kv_heads, dim).transpose(0, 1).repeat_interleave(heads // kv_heads, 0) for x in each] for each in (k, v))
+    mask = torch.full((rows, rows), -math.inf).triu(1)
+    scores = [q @ k[0].transpose(1, 2) / math.sqrt(dim) + mask]
+    scores += [(q * one).sum(-1, keepdim=True) / math.sqrt(dim) for one in k[1:]]
+    weights = torch.cat(scores, -1).softmax(-1)
+    y = weights[..., :rows] @ v[0]
+    for i, one in enumerate(v[1:]):
+        y = y + weights[..., rows + i:rows + i + 1] * one
+    return y.transpose(0, 1).flatten(1)
+
+
+def layers(out):
+    x, w, b = leaf(5, 7), leaf(6, 7), leaf(6)
+    back(out, "linear", F.linear(x, w, b), {"x": x, "w": w, "bias": b})
+    x, gain = leaf(4, 21), leaf(21)
+    back(out, "norm", F.rms_norm(x, (21,), gain, 1e-2), {"x": x, "gain": gain})
+    a, b, gain_a, gain_b = leaf(3, 5), leaf(3, 5), leaf(5), leaf(5)
+    back(out, "joined", torch.cat((norm(a, gain_a, 1e-2), norm(b, gain_b, 1e-2)), -1), {"a": a, "b": b, "gain_a": gain_a, "gain_b": gain_b})
+    table, ids = leaf(9, 6), torch.tensor([3, 0, 3, 8, 3])
+    back(out, "embed", F.embedding(ids, table), {"table": table})
+    out["embed.ids"] = ids.float()
+    x, position = leaf(5, 24), torch.tensor([0, 1, 2, 7, 900])
+    back(out, "rotate", rotate(x, 8, 500.0, position + 2), {"x": x})
+    out["rotate.position"] = position.float()
+    gate, up = leaf(3, 11, scale=3), leaf(3, 11)
+    back(out, "swiglu", F.silu(gate) * up, {"gate": gate, "up": up})
+
+
+def attention(out):
+    start, heads, kv_heads, dim, steps = [0, 5, 6, 75], 4, 2, 4, 3
+    q = leaf(start[-1], heads * dim)
+    k, v = ([leaf(start[-1], kv_heads * dim) for _ in range(steps)] for _ in range(2))
+    parts = [attend(q[a:b], [x[a:b] for x in k], [x[a:b] for x in v], heads, kv_heads) for a, b in zip(start, start[1:])]
+    inputs = {"q": q}
+    for i in range(steps):
+        inputs["k%d" % i], inputs["v%d" % i] = k[i], v[i]
+    back(out, "attention", torch.cat(parts), inputs)
+
+
+def losses(out):
+    weight = torch.tensor([1.0, 0.0, 0.5, 2.0])
+    target, kept = torch.randn(4, 30) * 2, torch.tensor([0, 3, 4, 7, 11, 12, 20, 29])
+    target[0, 4], target[2, 5] = 9.0, 9.0  # the likeliest inside, outside
+    whole = target.softmax(-1)
+    out["law.logits"], out["law.kept"] = target, kept.float()
+    out["law.reduced"] = law = target[:, kept].softmax(-1)
+    out["law.inside"] = torch.isin(target.argmax(-1), kept).float()
+    out["law.covered"] = whole[:, kept].sum(-1)
+    for name, width, p in (("whole", 30, whole), ("reduced", len(kept), law)):
+        x, ids = leaf(4, width, scale=2), torch.tensor([1, 0, width - 1, 3])
+        out["loss.%s.x" % name], out["loss.%s.ids" % name] = x.detach(), ids.float()
+        for kind, loss in (("hard", F.cross_entropy(x, ids, reduction="none")), ("soft", -(p * x.log_softmax(-1)).sum(-1)),
+                           ("kl", F.kl_div(x.log_softmax(-1), p, reduction="none").sum(-1))):
+            out["loss.%s.%s" % (name, kind)] = loss.detach()
+            out["loss.%s.%s.dx" % (name, kind)], = torch.autograd.grad((weight * loss).sum(), x, retain_graph=True)
+    x, y = leaf(4, 9), torch.randn(4, 9)
+    loss = F.smooth_l1_loss(x, y, reduction="none").mean(-1)
+    out["smooth.x"], out["smooth.target"], out["smooth.loss"] = x.detach(), y, loss.detach()
+    out["smooth.dx"], = torch.autograd.grad((weight * loss).sum(), x)
+    out["loss.weight"] = weight
+
+
+def optimiser(out):
+    w, g = torch.nn.Parameter(torch.randn(37)), torch.randn(12, 37)
+    g[:, 36] = 0  # what has no gradient only decays
+    out["adamw.w"], out["adamw.g"] = w.detach().clone(), g
+    adamw = torch.optim.AdamW([w], lr=0.02, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+    seen = []
+    for one in g:
+        w.grad = one.clone()
+        adamw.step()
+        seen.append(w.detach().clone())
+    out["adamw.seen"] = torch.stack(seen)
+    for name, most in (("clipped", 0.5), ("kept", 100.0)):
+        p = torch.nn.Parameter(torch.zeros(37))
+        p.grad = g[0].clone()
+        norm_was = torch.nn.utils.clip_grad_norm_([p], most)
+        out["clip." + name], out["clip.norm"] = p.grad, norm_was.reshape(1)
+    for name, warm in (("warm", 5), ("cold", 0)):
+        adamw = torch.optim.AdamW([w], lr=0.003)
+        cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adamw, 25 - warm, eta_min=0.0001)
+        rates = cosine
+        if warm:
+            rise = torch.optim.lr_scheduler.LinearLR(adamw, 1 / warm, 1.0, warm - 1)
+            rates = torch.optim.lr_scheduler.SequentialLR(adamw, [rise, cosine], [warm])
+        seen = []
+        for _ in range(26):
+            seen.append(adamw.param_groups[0]["lr"])
+            adamw.step()
+            rates.step()
+        out["rate." + name] = torch.tensor(seen)
+
+
+# ---- EAGLE-3 ------------------------------------------------------------------------------------------------------------------
+
+HIDDEN, TAPS, HEADS, KV, DIM, FFN, VOCAB, TOKENS, STEPS, DECAY, EPS, THETA = 24, 60, 4, 2, 6, 40, 40, 64, 3, 0.8, 1e-5, 10000.0
+SHAPES = {"fc": (HIDDEN, TAPS), "midlayer.input_layernorm": (HIDDEN,), "midlayer.hidden_norm": (HIDDEN,),
+          "midlayer.self_attn.q_proj": (HEADS * DIM, 2 * HIDDEN), "midlayer.self_attn.k_proj": (KV * DIM, 2 * HIDDEN),
+          "midlayer.self_attn.v_proj": (KV * DIM, 2 * HIDDEN), "midlayer.self_attn.o_proj": (HIDDEN, HEADS * DIM),
+          "midlayer.post_attention_layernorm": (HIDDEN,), "midlayer.mlp.gate_proj": (FFN, HIDDEN), "midlayer.mlp.up_proj": (FFN, HIDDEN),
+          "midlayer.mlp.down_proj": (HIDDEN, FFN), "norm": (HIDDEN,), "lm_head": (VOCAB, HIDDEN)}
+
+
+def shifted(x, k):
+    """Row i becomes row i + k; zeros behind the end."""
+    return torch.cat((x[k:], torch.zeros_like(x[:k]))) if k < len(x) else torch.zeros_like(x)
+
+
+def head_losses(w, table, texts, norm_before_residual):
+    """Of the steps: the mean over all supervised rows of all texts."""
+    sums, counts = [0.0] * STEPS, [0.0] * STEPS
+    for text in texts:
+        g, keys, values = F.linear(text["taps"], w["fc"]), [], []
+        places = torch.arange(len(g))
+        for step in range(STEPS):
+            normed = norm(g, w["midlayer.hidden_norm"], EPS)
+            token = shifted(text["token"], step)
+            joined = torch.cat((norm(table[token], w["midlayer.input_layernorm"], EPS), normed), -1)
+            q, k, v = (F.linear(joined, w["midlayer.self_attn.%s_proj" % c]) for c in "qkv")
+            keys.append(rotate(k, DIM, THETA, places + step))
+            values.append(v)
+            z = F.linear(attend(rotate(q, DIM, THETA, places + step), keys, values, HEADS, KV), w["midlayer.self_attn.o_proj"])
+            r = (normed if norm_before_residual else g) + z
+            post = norm(r, w["midlayer.post_attention_layernorm"], EPS)
+            act = F.silu(F.linear(post, w["midlayer.mlp.gate_proj"])) * F.linear(post, w["midlayer.mlp.up_proj"])
+            g = r + F.linear(act, w["midlayer.mlp.down_proj"])
+            logits = F.linear(norm(g, w["norm"], EPS), w["lm_head"])
+            mask = shifted(text["mask"], step)
+            sums[step] = sums[step] - (mask * (shifted(text["law"], step) * logits.log_softmax(-1)).sum(-1)).sum()
+            counts[step] += mask.sum()
+    return [s / c for s, c in zip(sums, counts)]
+
+
+def batch_of(out, name, lengths, kept):
+    """Learnable: the target's law hangs on the taps and on the token."""
+    rows, start = sum(lengths), [0]
+    for n in lengths:
+        start.append(start[-1] + n)
+    token, taps = torch.randint(TOKENS, (rows,)), torch.randn(rows, TAPS)
+    logits = 2 * taps[:, :1] * torch.randn(1, TOKENS) + 3 * torch.randn(TOKENS, TOKENS)[token]
+    mask = (torch.rand(rows) < 0.8).float() * torch.isin(logits.argmax(-1), kept)
+    for key, x in (("token", token.float()), ("taps", taps), ("target", logits), ("mask", mask), ("start", torch.tensor(start).float())):
+        out["%s.%s" % (name, key)] = x
+    law = logits[:, kept].softmax(-1)
+    return [{"token": token[a:b], "taps": taps[a:b], "law": law[a:b], "mask": mask[a:b]} for a, b in zip(start, start[1:])]
+
+
+def eagle3(out):
+    table, kept = torch.randn(TOKENS, HIDDEN), torch.randperm(TOKENS)[:VOCAB].sort().values
+    out["table"], out["kept"] = table, kept.float()
+    out["shape"] = torch.tensor([HIDDEN, TAPS, HEADS, KV, DIM, FFN, VOCAB, TOKENS, STEPS]).float()
+    first = {n: 1 + 0.2 * torch.randn(s) if len(s) == 1 else torch.randn(s) / math.sqrt(s[1]) for n, s in SHAPES.items()}
+    for n, x in first.items():
+        out["w.%s.weight" % n] = x
+    batches = [batch_of(out, "batch0", [9, 1, 20], kept), batch_of(out, "batch1", [13, 2, 11], kept)]
+    for name, flag in (("plain", False), ("normed", True)):
+        w = {n: torch.nn.Parameter(x.clone()) for n, x in first.items()}
+        adamw = torch.optim.AdamW(w.values(), lr=1.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01)
+        rates = [0.01 * (i + 1) / 3 if i < 3 else 0.001 + 0.009 * (1 + math.cos(math.pi * (i - 3) / 9)) / 2 for i in range(10)]
+        seen, norms = [], []
+        for i in range(10):
+            adamw.param_groups[0]["lr"] = rates[i]
+            adamw.zero_grad()
+            steps = head_losses(w, table, batches[i % 2], flag)
+            sum(DECAY ** k * x for k, x in enumerate(steps)).backward()
+            if i == 0:
+                for n, x in w.items():
+                    out["%s.d.%s.weight" % (name, n)] = x.grad.clone()
+            norms.append(float(torch.nn.utils.clip_grad_norm_(w.values(), 2.0)))
+            adamw.step()
+            seen.append([x.item() for x in steps])
+        out[name + ".losses"], out[name + ".norms"] = torch.tensor(seen), torch.tensor(norms)
+        print(name, [round(sum(s), 4) for s in seen], [round(n, 2) for n in norms])
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    torch.set_num_threads(1)
+    for seed, (name, parts) in enumerate((("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)))):
+        torch.manual_seed(seed)
+        out = {}
+        for part in parts:
+            part(out)
+        path = os.path.join(folder, name + ".safetensors")
+        save_file({k: v.detach().float().contiguous().clone() for k, v in out.items()}, path)
+        print(path, os.path.getsize(path))
+
+
+if __name__ == "__main__":
+    main()
