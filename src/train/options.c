@@ -25,6 +25,16 @@ static const struct flag {
     {"--tokens", "-n", "N", NUMBER, AT(tokens), 1, 1e6, "data: of an answer at most; default 320"},
     {"--parallel", NULL, "N", NUMBER, AT(parallel), 1, 64, "data: answers at once; default 24"},
     {"--context", NULL, "ROWS", NUMBER, AT(context), 64, 1e6, "data: of a text; default 2048, or the model's"},
+    {"--steps", NULL, "N", NUMBER, AT(steps), 0, 1e7, "of the optimiser; 0 writes the head that training begins with"},
+    {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7, "as many steps as fit into that time here, instead"},
+    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts: the commonest, special ones always; default 8192"},
+    {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "layers whose entering states it reads; default 2, half, all but 3"},
+    {"--ffn", NULL, "N", NUMBER, AT(width), 16, 1e6, "width of its feed-forward layer; default the target's"},
+    {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3"},
+    {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "tokens of a step at most; default 2048"},
+    {"--length", NULL, "ROWS", NUMBER, AT(length), 16, 65536, "tokens of a text that it learns in one piece; default 512"},
+    {"--rate", NULL, "R", NUMBER, AT(rate), 0, 1, "peak of the learning rate; default 0.001"},
+    {"--held-out", NULL, "N", NUMBER, AT(held_out), 2, 10000, "texts that it does not learn from and is measured with; default 32"},
     {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
     {"--threads", NULL, "N", NUMBER, AT(threads), 1, 1024, "default: the cores this process may use"},
     {"--isa", NULL, "LEVEL", TEXT, AT(isa), 0, 0, "instruction level; default best"},
@@ -89,7 +99,8 @@ int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
 }
 
 void hn_train_options_help(FILE *to) {
-    fputs("hunch train data MODEL -f FILE... [--self N] -o DIR    texts in the model's own words\n\n", to);
+    fputs("hunch train data MODEL -f FILE... [--self N] -o DIR                   texts in the model's own words\n"
+          "hunch train eagle3 MODEL -f DIR|FILE... -o HEAD [--seconds T|--steps N]   a head that learns from them\n\n", to);
     for (int i = 0; i < N_FLAGS; i++) {
         char left[60];
         snprintf(left, sizeof left, "%s%s%s%s%s", flags[i].brief ? flags[i].brief : "", flags[i].brief ? ", " : "", flags[i].name,

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_learn.c - see cmd_learn.h. */
+#include "train/cmd_learn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "train/cmd_data.h"
+#include "train/identity.h"
+#include "train/learn.h"
+#include "train/measure.h"
+
+enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
+
+typedef struct training {
+    hunch_model *model;
+    const hn_train_options *o;
+    const volatile int *stop;
+    char folder[3000], checkpoint[3100], last[3100]; /* HEAD.training, and in it */
+    int taps[HN_TRAIN_MOST_STATES], n_taps;
+    hn_train_texts texts;
+    hn_features_read features;
+    hn_learn_options how;
+    hn_learner *learner;
+    double best, seconds; /* the best speed-up so far; that steps took */
+    uint64_t tokens;
+    int worse;            /* checks since the best */
+    bool goes_on;
+} training;
+
+static hunch_status make_folder(const char *path, hunch_error *err) {
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return HUNCH_OK;
+    return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", path, strerror(errno));
+}
+
+/* ---- what it learns from ------------------------------------------------------------------------------------------------ */
+
+static hunch_status read_taps(training *t, hunch_error *err) {
+    const int layers = t->model->target.arch.layers;
+    const char *at = t->o->taps;
+    t->n_taps = 3;
+    const int usual[] = {layers > 6 ? 2 : 1, layers / 2, layers > 6 ? layers - 3 : layers - 1};
+    for (int i = 0; i < 3; i++) t->taps[i] = usual[i];
+    for (int n = 0; at; n++) {
+        char *end;
+        const long layer = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ':') || layer < 1 || layer > layers || n + 1 == HN_TRAIN_MOST_STATES || (n && layer <= t->taps[n - 1]))
+            return hn_fail(err, HUNCH_USAGE, "--taps %s: expected rising layers of 1 to %d, such as 2:16:29", t->o->taps, layers);
+        t->taps[n] = (int)layer;
+        t->n_taps = n + 1;
+        at = *end ? end + 1 : NULL;
+    }
+    for (int i = 1; i < t->n_taps; i++)
+        if (t->taps[i] <= t->taps[i - 1])
+            return hn_fail(err, HUNCH_USAGE, "a model of %d layers: expected --taps with layers of which each is above the one before", layers);
+    return HUNCH_OK;
+}
+
+/* A folder that `data` has made, or files, of which texts are made first. */
+static hunch_status read_texts(training *t, hunch_error *err) {
+    const hn_train_options *o = t->o;
+    const bool made = o->files.n == 1 && hn_is_folder(o->files.item[0]);
+    if (o->files.n == 0 && o->self <= 0) return hn_fail(err, HUNCH_USAGE, "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
+    hunch_status st = made ? HUNCH_OK : hn_train_data(t->model, o, t->folder, t->stop, err);
+    char *path = st ? NULL : hn_path_join(made ? o->files.item[0] : t->folder, "texts.jsonl");
+    if (!st) st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err) : hn_fail_memory(err, "a path", 0);
+    hn_free(path);
+    return st;
+}
+
+static void show_features(void *user, uint64_t done, uint64_t of) {
+    static double shown;
+    const training *t = user;
+    const double now = hn_now();
+    if (t->o->quiet || (now < shown + 1 && done < of)) return;
+    shown = now;
+    fprintf(stderr, "\rfeatures of %.1f of %.1f thousand tokens ", (double)done / 1e3, (double)of / 1e3);
+    if (done == of) fputc('\n', stderr);
+}
+
+static hunch_status take_features(training *t, hunch_error *err) {
+    int states[HN_TRAIN_MOST_STATES];
+    uint64_t identity;
+    memcpy(states, t->taps, sizeof states);
+    states[t->n_taps] = HN_FEATURE_POST_NORM;
+    hunch_status st = hn_train_identity(t->o->model, &identity, err);
+    if (!st)
+        st = hn_features_make(&t->model->target, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features, t, t->stop, err);
+    return st ? st : hn_features_open(&t->features, t->folder, err);
+}
+
+/* ---- how ---------------------------------------------------------------------------------------------------------------- */
+
+static void set(int *to, double given) {
+    if (given >= 0) *to = (int)given;
+}
+
+static hunch_status plan_steps(training *t, int steps) {
+    t->how.steps = steps;
+    t->how.every = steps / 12 > 50 ? steps / 12 : 50;
+    return HUNCH_OK;
+}
+
+static void choose_options(training *t) {
+    const hn_train_options *o = t->o;
+    t->how = hn_learn_usual(&t->model->target.arch, t->features.tokens);
+    if (o->batch > 0) t->how.steps = (int)((double)t->how.steps * t->how.rows / o->batch);
+    set(&t->how.steps, o->steps);
+    set(&t->how.rows, o->batch);
+    set(&t->how.longest, o->length);
+    set(&t->how.unroll, o->unroll);
+    set(&t->how.vocab, o->vocab);
+    set(&t->how.ffn, o->width);
+    set(&t->how.held_out, o->held_out);
+    if (o->rate >= 0) t->how.rate = o->rate;
+    t->how.seed = (uint64_t)o->seed;
+    (void)plan_steps(t, t->how.steps);
+}
+
+static hunch_status open_learner(training *t, hunch_error *err) {
+    return hn_learner_open(&t->learner, t->model, t->o->model, &t->features, &t->how, err);
+}
+
+/* How many steps fit into a time: some are timed, and forgotten. */
+static hunch_status time_steps(training *t, hunch_error *err) {
+    double losses[HN_MOST_STEPS];
+    int tokens;
+    hunch_status st = open_learner(t, err);
+    if (!st) st = hn_learner_step(t->learner, losses, &tokens, err);
+    const double start = hn_now();
+    for (int i = 0; !st && i < TIMED_STEPS; i++) st = hn_learner_step(t->learner, losses, &tokens, err);
+    const double each = (hn_now() - start) / TIMED_STEPS;
+    hn_learner_close(&t->learner);
+    return st ? st : plan_steps(t, t->o->seconds > each ? (int)(t->o->seconds / each) : 1);
+}
+
+static void show_plan(const training *t) {
+    if (t->o->quiet) return;
+    fprintf(stderr, "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, %d tokens that cover %.1f %%; %d steps of %d rows, "
+            "%.1f epochs\n", (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3, hn_learner_parameters(t->learner) / 1e6,
+            t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps, t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------------- */
+
+/* Is it the best so far? By the speed that it makes here: tokens a round over what a round costs, plain decoding being 1. */
+static hunch_status check(training *t, bool end, hunch_error *err) {
+    double losses[HN_MOST_STEPS];
+    size_t n;
+    hn_train_acceptance a;
+    char spec[3300];
+    const hn_train_text *held = hn_learner_held_out(t->learner, &n);
+    snprintf(spec, sizeof spec, "eagle3:%s,depth=%d", t->last, t->how.unroll);
+    hunch_status st = hn_learner_save(t->learner, t->checkpoint, err);
+    if (!st) st = hn_learner_save_head(t->learner, t->last, err);
+    if (!st) st = hn_learner_judge(t->learner, losses, err);
+    if (!st) st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
+    if (st) return st;
+    const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
+    const bool best = a.tau > t->best;
+    if (!t->o->quiet) {
+        fprintf(stderr, "step %d: held out: loss", hn_learner_step_number(t->learner));
+        for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
+        fprintf(stderr, ", accepted");
+        for (int k = 0; k < t->how.unroll && k < HN_TRAIN_MOST_DEPTH; k++) fprintf(stderr, " %.3f", a.position[k]);
+        fprintf(stderr, ", %.2f tokens a round, %.2f x plain%s\n", a.tau, speed, best ? ", the best so far" : "");
+    }
+    t->worse = best ? 0 : t->worse + 1;
+    if (!best && !(end && t->best == 0)) return HUNCH_OK;
+    t->best = a.tau;
+    return hn_learner_save_head(t->learner, t->o->output, err);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------------- */
+
+static void show_step(const training *t, const double *losses) {
+    static double shown;
+    const double now = hn_now();
+    const int step = hn_learner_step_number(t->learner);
+    if (t->o->quiet || (now < shown + 2 && step < t->how.steps)) return;
+    shown = now;
+    const double rate = (double)t->tokens / t->seconds, left = (double)(t->how.steps - step) * t->how.rows / rate;
+    fprintf(stderr, "\rstep %d of %d, loss", step, t->how.steps);
+    for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
+    fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
+}
+
+static hunch_status run_steps(training *t, hunch_error *err) {
+    double losses[HN_MOST_STEPS];
+    hunch_status st = HUNCH_OK;
+    int tokens;
+    while (!st && hn_learner_step_number(t->learner) < t->how.steps && t->worse < PATIENCE) {
+        const double start = hn_now();
+        st = hn_learner_step(t->learner, losses, &tokens, err);
+        if (st) break;
+        t->seconds += hn_now() - start;
+        t->tokens += (uint64_t)tokens;
+        show_step(t, losses);
+        const int step = hn_learner_step_number(t->learner);
+        if (step % t->how.every == 0 && step < t->how.steps) st = check(t, false, err);
+        if (!st && t->stop && *t->stop) {
+            st = hn_learner_save(t->learner, t->checkpoint, err);
+            if (!st) st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command goes on", step, t->how.steps);
+        }
+    }
+    return st ? st : check(t, true, err);
+}
+
+static hunch_status learn(training *t, hunch_error *err) {
+    snprintf(t->folder, sizeof t->folder, "%.2900s.training", t->o->output);
+    snprintf(t->checkpoint, sizeof t->checkpoint, "%s/checkpoint.bin", t->folder);
+    snprintf(t->last, sizeof t->last, "%s/last", t->folder);
+    hunch_status st = read_taps(t, err);
+    if (!st) st = make_folder(t->folder, err);
+    if (!st) st = read_texts(t, err);
+    if (!st) st = take_features(t, err);
+    if (st) return st;
+    choose_options(t);
+    const int planned = hn_learner_planned(t->checkpoint);
+    if (t->o->seconds > 0 && t->o->steps < 0) st = planned ? plan_steps(t, planned) : time_steps(t, err);
+    if (!st) st = open_learner(t, err);
+    if (!st && hn_is_file(t->checkpoint)) st = hn_learner_load(t->learner, t->checkpoint, err);
+    if (st) return st;
+    show_plan(t);
+    return run_steps(t, err);
+}
+
+hunch_status hn_train_learn(hunch_model *m, const hn_train_options *o, const volatile int *stop, hunch_error *err) {
+    training t = {.model = m, .o = o, .stop = stop};
+    hunch_status st = learn(&t, err);
+    hn_learner_close(&t.learner);
+    hn_features_close(&t.features);
+    hn_train_texts_fini(&t.texts);
+    return st;
+}

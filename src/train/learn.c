@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn.c - see learn.h. */
+#include "train/learn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/file_out.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "train/adamw.h"
+#include "train/loss.h"
+#include "train/product.h"
+#include "train/save_head.h"
+#include "train/target_rows.h"
+
+/* A part of a text that is learned from in one piece: rows [from, from + rows), each with the token behind it. */
+typedef struct piece {
+    uint32_t text;
+    int from, rows;
+} piece;
+
+struct hn_learner {
+    hunch_model *model;
+    const hn_features_read *f;
+    hn_learn_options o;
+    hn_team team;
+    hn_eagle3_shape shape;
+    hn_eagle3_net *net;
+    hn_target_rows target;
+    int32_t *ids;     /* [vocab] rising, the target's token of each output */
+    int32_t *draft;   /* [target vocab] the output of each token, -1: none */
+    double coverage;
+    piece *all;       /* learned from, in the order of the texts */
+    uint32_t *order;  /* [n_all] of this epoch */
+    size_t n_all, at; /* at: the next in order */
+    piece *judged;    /* held out */
+    size_t n_judged;
+    hn_train_text *held;
+    size_t n_held;
+    int step, epoch;
+    size_t count;
+    hn_real *w, *g;
+    hn_adamw adam;
+    /* a batch */
+    int *token, *start;
+    hn_real *taps, *last, *logits, *law, *weight;
+};
+
+hn_learn_options hn_learn_usual(const hn_arch *target, uint64_t tokens) {
+    const int rows = 2048;
+    const uint64_t epochs = tokens > 2000000 ? 3 : 6;
+    const double steps = (double)(epochs * tokens) / rows;
+    return (hn_learn_options){.steps = steps < 50 ? 50 : (int)steps,
+                              .rows = rows,
+                              .longest = 512,
+                              .unroll = 3,
+                              .decay = 0.8,
+                              .rate = 1e-3,
+                              .clip = 0.5,
+                              .vocab = target->vocab < 8192 ? target->vocab : 8192,
+                              .held_out = 32,
+                              .every = 200,
+                              .products = HN_PRODUCTS_BF16};
+}
+
+/* ---- which tokens it drafts --------------------------------------------------------------------------------------------- */
+
+typedef struct counted {
+    uint64_t n;
+    int32_t id;
+} counted;
+
+/* More often first, then the smaller id. */
+static int more_often(const void *a, const void *b) {
+    const counted *x = a, *y = b;
+    if (x->n != y->n) return x->n > y->n ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int by_id(const void *a, const void *b) {
+    const counted *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static bool is_special(const hn_learner *l, int32_t id) {
+    bool special = false;
+    const char *bytes;
+    size_t len;
+    return l->model->tokenizer && !hunch_token_piece(l->model, id, &bytes, &len, &special, NULL) && special;
+}
+
+/* The commonest tokens of the target's own words; special ones always. */
+static hunch_status choose_tokens(hn_learner *l, hunch_error *err) {
+    const int vocab = l->model->target.arch.vocab, n = l->o.vocab;
+    counted *c = hn_zalloc((size_t)vocab, sizeof *c);
+    uint64_t all = 0, there = 0;
+    l->ids = hn_alloc((size_t)n * sizeof *l->ids);
+    l->draft = hn_alloc((size_t)vocab * sizeof *l->draft);
+    if (!c || !l->ids || !l->draft) {
+        hn_free(c);
+        return hn_fail_memory(err, "a vocabulary", (size_t)vocab * sizeof *c);
+    }
+    for (int i = 0; i < vocab; i++) c[i].id = i;
+    for (size_t t = 0; t < l->f->n; t++)
+        for (int i = l->f->text[t].own; i < l->f->text[t].n; i++) c[l->f->text[t].ids[i]].n++;
+    for (int i = 0; i < vocab; i++) {
+        all += c[i].n;
+        if (is_special(l, i)) c[i].n += UINT64_MAX / 2;
+    }
+    qsort(c, (size_t)vocab, sizeof *c, more_often);
+    qsort(c, (size_t)n, sizeof *c, by_id);
+    for (int i = 0; i < vocab; i++) l->draft[i] = -1;
+    for (int i = 0; i < n; i++) {
+        l->ids[i] = c[i].id;
+        l->draft[c[i].id] = i;
+        there += c[i].n >= UINT64_MAX / 2 ? c[i].n - UINT64_MAX / 2 : c[i].n;
+    }
+    l->coverage = all ? (double)there / (double)all : 0;
+    hn_free(c);
+    return HUNCH_OK;
+}
+
+/* ---- texts in pieces ---------------------------------------------------------------------------------------------------- */
+
+/* Of n tokens n - 1 are known with the token behind them. A piece without a row that is learned from is left out. */
+static size_t cut(const hn_learner *l, uint32_t text, piece *out) {
+    const hn_feature_text *t = &l->f->text[text];
+    size_t n = 0;
+    for (int from = 0; from < t->n - 1; from += l->o.longest) {
+        const int left = t->n - 1 - from, rows = left < l->o.longest ? left : l->o.longest;
+        if (from + rows + 1 <= t->own) continue;
+        if (out) out[n] = (piece){text, from, rows};
+        n++;
+    }
+    return n;
+}
+
+static bool is_held_out(const hn_learner *l, size_t text) {
+    const size_t every = l->o.held_out > 0 ? l->f->n / (size_t)l->o.held_out : 0;
+    return every > 0 && text % every == every / 2;
+}
+
+static hunch_status make_pieces(hn_learner *l, hunch_error *err) {
+    size_t n = 0, m = 0;
+    for (size_t t = 0; t < l->f->n; t++) *(is_held_out(l, t) ? &m : &n) += cut(l, (uint32_t)t, NULL);
+    if (n == 0) return hn_fail(err, HUNCH_REFUSED, "no text has words of the target's own to learn from");
+    l->all = hn_alloc(n * sizeof *l->all);
+    l->order = hn_alloc(n * sizeof *l->order);
+    l->judged = hn_alloc((m ? m : 1) * sizeof *l->judged);
+    l->held = hn_alloc((l->f->n ? l->f->n : 1) * sizeof *l->held);
+    if (!l->all || !l->order || !l->judged || !l->held) return hn_fail_memory(err, "pieces of texts", n * sizeof *l->all);
+    for (size_t t = 0; t < l->f->n; t++) {
+        const hn_feature_text *x = &l->f->text[t];
+        if (!is_held_out(l, t)) {
+            l->n_all += cut(l, (uint32_t)t, l->all + l->n_all);
+            continue;
+        }
+        l->n_judged += cut(l, (uint32_t)t, l->judged + l->n_judged);
+        l->held[l->n_held++] = (hn_train_text){(int32_t *)(uintptr_t)x->ids, x->n, x->own};
+    }
+    return HUNCH_OK;
+}
+
+/* The order of an epoch follows from seed and number alone. */
+static void shuffle(hn_learner *l) {
+    uint64_t x = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->epoch;
+    for (size_t i = 0; i < l->n_all; i++) l->order[i] = (uint32_t)i;
+    for (size_t i = l->n_all - 1; i > 0; i--) {
+        const size_t k = (size_t)(hn_splitmix(&x) % (i + 1));
+        const uint32_t t = l->order[i];
+        l->order[i] = l->order[k];
+        l->order[k] = t;
+    }
+    l->at = 0;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct batch {
+    int rows, texts;
+    double own; /* rows that are learned from */
+} batch;
+
+static void widen(const uint16_t *from, size_t n, hn_real *to) {
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)from[i] << 16;
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        to[i] = (hn_real)x;
+    }
+}
+
+/* The states of a row are its taps, then the last one behind the norm: of a row's law it is that of the row behind it. */
+static void batch_add(hn_learner *l, batch *b, const piece *p) {
+    const hn_feature_text *t = &l->f->text[p->text];
+    const size_t width = l->f->header.width, taps = (size_t)l->shape.taps, row = taps + width;
+    l->start[b->texts++] = b->rows;
+    for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
+        const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
+        l->token[b->rows] = t->ids[i + 1];
+        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && l->draft[next] >= 0;
+        b->own += (double)l->weight[b->rows];
+        widen(t->states + (size_t)i * row, taps, l->taps + (size_t)b->rows * taps);
+        widen(t->states + (size_t)(i + 1) * row + taps, width, l->last + (size_t)b->rows * width);
+    }
+    l->start[b->texts] = b->rows;
+}
+
+static hn_eagle3_batch batch_end(hn_learner *l, const batch *b) {
+    const int vocab = l->shape.vocab;
+    const hn_mat logits = hn_mat_of(l->logits, b->rows, vocab), law = hn_mat_of(l->law, b->rows, vocab);
+    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), output = hn_mat_of(l->target.output, vocab, l->target.hidden);
+    hn_product(&l->team, HN_ABT, last, output, logits, false);
+    for (size_t i = 0; l->target.cap > 0 && i < (size_t)b->rows * (size_t)vocab; i++)
+        l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
+    hn_law_kept(&l->team, logits, NULL, law, NULL, NULL);
+    return (hn_eagle3_batch){.texts = b->texts, .start = l->start, .token = l->token, .taps = hn_mat_of(l->taps, b->rows, l->shape.taps),
+                             .law = law, .weight = l->weight};
+}
+
+/* The next pieces that fit; a batch does not go over the end of an epoch. */
+static hn_eagle3_batch next_batch(hn_learner *l, batch *b) {
+    *b = (batch){0};
+    if (l->at == l->n_all) {
+        l->epoch++;
+        shuffle(l);
+    }
+    for (; l->at < l->n_all; l->at++) {
+        const piece *p = &l->all[l->order[l->at]];
+        if (b->rows + p->rows > l->o.rows) break;
+        batch_add(l, b, p);
+    }
+    return batch_end(l, b);
+}
+
+/* ---- open --------------------------------------------------------------------------------------------------------------- */
+
+static double gauss(uint64_t *x) {
+    const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0, v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* Matrices at random, norms 1; the last tap goes on as it is, to the target's own norm and output: a head that begins with something. */
+static void begin_weights(hn_learner *l) {
+    uint64_t x = l->o.seed + 1;
+    for (int part = 0; part < HN_EAGLE3_PARTS; part++) {
+        const hn_mat m = hn_eagle3_part_of(&l->shape, (hn_eagle3_part)part, l->w);
+        const double spread = part == HN_EAGLE3_O || part == HN_EAGLE3_DOWN ? 0.2 / sqrt(m.cols) : 1 / sqrt(m.cols);
+        for (int i = 0; i < m.rows; i++)
+            for (int k = 0; k < m.cols; k++) hn_mat_row(m, i)[k] = (hn_real)(m.rows == 1 ? 1 : spread * gauss(&x));
+    }
+    const hn_mat fc = hn_eagle3_part_of(&l->shape, HN_EAGLE3_FC, l->w), norm = hn_eagle3_part_of(&l->shape, HN_EAGLE3_NORM, l->w),
+                 head = hn_eagle3_part_of(&l->shape, HN_EAGLE3_HEAD, l->w);
+    const int hidden = l->shape.hidden;
+    for (int i = 0; i < hidden; i++) {
+        for (int k = 0; k < fc.cols; k++) hn_mat_row(fc, i)[k] *= (hn_real)0.1;
+        hn_mat_row(fc, i)[fc.cols - hidden + i] += 1;
+        norm.p[i] = l->target.norm[i];
+    }
+    for (size_t i = 0; i < (size_t)head.rows * (size_t)hidden; i++) head.p[i] = l->target.output[i];
+}
+
+static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
+    const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->shape.vocab, n = l->count;
+    size_t bytes = 4 * n + rows * ((size_t)l->shape.taps + (size_t)l->target.hidden + 2 * vocab + 3);
+    l->w = hn_zalloc(n, sizeof *l->w);
+    l->g = hn_zalloc(n, sizeof *l->g);
+    l->adam = (hn_adamw){.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .mean = hn_zalloc(n, sizeof *l->w), .square = hn_zalloc(n, sizeof *l->w)};
+    l->token = hn_zalloc(rows, sizeof *l->token);
+    l->start = hn_zalloc(rows + 1, sizeof *l->start);
+    l->taps = hn_zalloc(rows * (size_t)l->shape.taps, sizeof *l->taps);
+    l->last = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->last);
+    l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
+    l->law = hn_zalloc(rows * vocab, sizeof *l->law);
+    l->weight = hn_zalloc(rows, sizeof *l->weight);
+    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->taps && l->last && l->logits && l->law && l->weight;
+    return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
+}
+
+static hunch_status check_features(const hn_learner *l, hunch_error *err) {
+    const hn_shard_header *h = &l->f->header;
+    const hn_arch *a = &l->model->target.arch;
+    if (h->width != (uint32_t)a->hidden || h->n_states < 2 || h->boundary[h->n_states - 1] != HN_FEATURE_POST_NORM)
+        return hn_fail(err, HUNCH_REFUSED, "features of %u states of %u numbers: expected some of %d, and the last one behind the norm", h->n_states,
+                       h->width, a->hidden);
+    for (size_t t = 0; t < l->f->n; t++)
+        for (int i = 0; i < l->f->text[t].n; i++)
+            if (l->f->text[t].ids[i] < 0 || l->f->text[t].ids[i] >= a->vocab)
+                return hn_fail(err, HUNCH_REFUSED, "features of token %d, expected 0 to %d", l->f->text[t].ids[i], a->vocab - 1);
+    return HUNCH_OK;
+}
+
+static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err) {
+    const hn_arch *a = &l->model->target.arch;
+    const hn_layer_desc *layer = &a->layer[0];
+    if (l->o.vocab > a->vocab) l->o.vocab = a->vocab;
+    if (l->o.longest > l->o.rows) l->o.longest = l->o.rows;
+    hunch_status st = check_features(l, err);
+    if (!st) st = choose_tokens(l, err);
+    if (!st) st = make_pieces(l, err);
+    if (!st) st = hn_target_rows_read(&l->target, path, a, l->ids, l->o.vocab, err);
+    if (st) return st;
+    l->shape = (hn_eagle3_shape){.hidden = a->hidden, .taps = (int)(l->f->header.n_states - 1) * a->hidden, .heads = layer->heads,
+                                 .kv_heads = layer->kv_heads, .head_dim = layer->head_dim, .ffn = l->o.ffn ? l->o.ffn : layer->ffn_width,
+                                 .vocab = l->o.vocab, .eps = (double)a->norm_eps, .theta = 10000,
+                                 .norm_before_residual = l->o.norm_before_residual};
+    l->count = hn_eagle3_count(&l->shape);
+    st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, l->o.products, hn_attention_scratch(l->o.longest), err);
+    if (st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16) /* a level without them */
+        st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, HN_PRODUCTS_F32, hn_attention_scratch(l->o.longest), err);
+    if (!st) st = buffers_create(l, err);
+    const hn_mat table = hn_mat_of(l->target.embedding, a->vocab, a->hidden);
+    if (!st) st = hn_eagle3_net_open(&l->net, &l->team, &l->shape, l->o.unroll, l->o.decay, table, l->o.rows, err);
+    if (st) return st;
+    begin_weights(l);
+    shuffle(l);
+    return HUNCH_OK;
+}
+
+hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f, const hn_learn_options *o, hunch_error *err) {
+    hn_learner *l = hn_zalloc(1, sizeof *l);
+    *out = NULL;
+    if (!l) return hn_fail_memory(err, "training", sizeof *l);
+    l->model = m;
+    l->f = f;
+    l->o = *o;
+    hunch_status st = parts_open(l, path, err);
+    if (st)
+        hn_learner_close(&l);
+    else
+        *out = l;
+    return st;
+}
+
+void hn_learner_close(hn_learner **lp) {
+    hn_learner *l = *lp;
+    *lp = NULL;
+    if (!l) return;
+    hn_eagle3_net_close(l->net);
+    hn_team_close(&l->team);
+    hn_target_rows_free(&l->target);
+    void *const owned[] = {l->ids, l->draft, l->all, l->order, l->judged, l->held, l->w, l->g, l->adam.mean, l->adam.square,
+                           l->token, l->start, l->taps, l->last, l->logits, l->law, l->weight};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
+    hn_free(l);
+}
+
+int hn_learner_step_number(const hn_learner *l) { return l->step; }
+double hn_learner_parameters(const hn_learner *l) { return (double)l->count; }
+double hn_learner_coverage(const hn_learner *l) { return l->coverage; }
+const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
+    *n = l->n_held;
+    return l->held;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
+    batch b;
+    const hn_eagle3_batch next = next_batch(l, &b);
+    const long warm_up = l->o.steps / 20 + 1;
+    memset(l->g, 0, l->count * sizeof *l->g);
+    const double loss = hn_eagle3_net_loss(l->net, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
+    *tokens = b.rows;
+    l->step++;
+    if (!isfinite(loss) || !isfinite(norm))
+        return hn_fail(err, HUNCH_FAILED, "step %d: the loss is %g and its gradient's norm %g: the weights stay what they were before it", l->step, loss,
+                       norm);
+    const double rate = hn_learning_rate(l->step - 1, warm_up, l->o.steps, l->o.rate, l->o.rate / 50);
+    hn_adamw_step(&l->team, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);
+    return HUNCH_OK;
+}
+
+hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err HN_UNUSED) {
+    double sum[HN_MOST_STEPS] = {0}, all = 0;
+    for (size_t i = 0; i < l->n_judged;) {
+        batch b = {0};
+        double one[HN_MOST_STEPS];
+        for (; i < l->n_judged && b.rows + l->judged[i].rows <= l->o.rows; i++) batch_add(l, &b, &l->judged[i]);
+        const hn_eagle3_batch next = batch_end(l, &b);
+        hn_eagle3_net_loss(l->net, l->w, &next, NULL, one);
+        for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
+        all += b.own;
+    }
+    for (int k = 0; k < l->o.unroll; k++) losses[k] = all > 0 ? sum[k] / all : 0;
+    return HUNCH_OK;
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
+    const hn_head_to_save h = {.shape = &l->shape, .weights = l->w, .target = &l->model->target.arch, .taps = l->f->header.boundary,
+                               .n_taps = (int)l->f->header.n_states - 1, .depth = l->o.unroll, .ids = l->ids};
+    return hn_head_save(&h, folder, err);
+}
+
+typedef struct checkpoint {
+    char magic[8];
+    hn_shard_header features;
+    char made[400]; /* what it must have been made with, as text */
+    uint64_t count, at;
+    int32_t step, epoch;
+    long adam_steps;
+} checkpoint;
+
+static checkpoint checkpoint_of(const hn_learner *l) {
+    checkpoint c;
+    memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
+    memcpy(c.magic, "HUNCHCK1", sizeof c.magic);
+    c.features = l->f->header;
+    snprintf(c.made, sizeof c.made, "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
+             "held out %d products %d hidden %d heads %d %d", l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip,
+             l->shape.vocab, l->shape.ffn, l->shape.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products,
+             l->shape.hidden, l->shape.heads, l->shape.kv_heads);
+    c.count = l->count;
+    c.at = l->at;
+    c.step = l->step;
+    c.epoch = l->epoch;
+    c.adam_steps = l->adam.steps;
+    return c;
+}
+
+hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error *err) {
+    const checkpoint c = checkpoint_of(l);
+    const size_t bytes = l->count * sizeof *l->w;
+    hn_out *out;
+    hunch_status st = hn_out_open(&out, path, false, err);
+    if (!st) st = hn_out_write(out, &c, sizeof c, err);
+    if (!st) st = hn_out_write(out, l->w, bytes, err);
+    if (!st) st = hn_out_write(out, l->adam.mean, bytes, err);
+    if (!st) st = hn_out_write(out, l->adam.square, bytes, err);
+    if (!st) return hn_out_finish(&out, err);
+    hn_out_abort(&out);
+    return st;
+}
+
+int hn_learner_planned(const char *path) {
+    checkpoint c;
+    int steps = 0;
+    FILE *f = fopen(path, "rb");
+    if (f && fread(&c, sizeof c, 1, f) == 1 && memchr(c.made, 0, sizeof c.made)) (void)sscanf(c.made, "steps %d", &steps);
+    if (f) fclose(f);
+    return steps;
+}
+
+hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) {
+    const checkpoint want = checkpoint_of(l);
+    const size_t bytes = l->count * sizeof *l->w;
+    checkpoint c;
+    hn_map map;
+    hunch_status st = hn_map_open(&map, path, err);
+    if (st) return st;
+    if (map.size < sizeof c || memcmp(map.data, want.magic, sizeof want.magic) != 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: no checkpoint", path);
+    else {
+        memcpy(&c, map.data, sizeof c);
+        if (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
+            map.size != sizeof c + 3 * bytes || c.at > l->n_all)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: a checkpoint of other texts, options or of another instruction level: expected the same again, or "
+                         "another name for the head", path);
+    }
+    if (!st) {
+        memcpy(l->w, map.data + sizeof c, bytes);
+        memcpy(l->adam.mean, map.data + sizeof c + bytes, bytes);
+        memcpy(l->adam.square, map.data + sizeof c + 2 * bytes, bytes);
+        l->adam.steps = c.adam_steps;
+        l->step = c.step;
+        l->epoch = c.epoch;
+        shuffle(l);
+        l->at = (size_t)c.at;
+    }
+    hn_map_close(&map);
+    return st;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn.h - training an EAGLE-3 head from stored features: batches of whole texts, the head unrolled some steps (training-time
+ * test, 2503.01840), cross entropy with the target's own law, AdamW. The same seed gives the same bits on one level whatever the threads;
+ * a checkpoint goes on with the same bits. */
+#ifndef HN_LEARN_H
+#define HN_LEARN_H
+#include "engine/engine.h"
+#include "train/eagle3_net.h"
+#include "train/features.h"
+
+typedef struct hn_learn_options {
+    int steps;           /* of the optimiser */
+    int rows;            /* of a batch, at most */
+    int longest;         /* rows of a text; longer ones are cut to pieces */
+    int unroll;          /* steps of the head */
+    double decay;        /* weight of an unrolled step against the one before it */
+    double rate, clip;   /* the peak of the learning rate; the most that the gradient's norm may be */
+    int vocab;           /* tokens that it drafts, at most the target's */
+    int ffn;             /* width of its feed-forward layer; 0: the target's */
+    bool norm_before_residual;
+    uint64_t seed;
+    int held_out;        /* texts that are not learned from: every n/held_out-th */
+    int every;           /* steps from one check to the next */
+    hn_products products;
+} hn_learn_options;
+
+/* The usual ones for this target and so many tokens to learn from. */
+hn_learn_options hn_learn_usual(const hn_arch *target, uint64_t tokens);
+
+typedef struct hn_learner hn_learner;
+
+/* model: of the features, opened from `path`. Weights begin from the target's output and norm; with steps 0 that is the head. */
+hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f, const hn_learn_options *o, hunch_error *err);
+void hn_learner_close(hn_learner **l);
+int hn_learner_step_number(const hn_learner *l);
+double hn_learner_parameters(const hn_learner *l);
+double hn_learner_coverage(const hn_learner *l); /* of the texts' own tokens: how many it can draft, 0..1 */
+const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n);
+
+/* One step. losses [unroll]; *tokens: rows that it learned from. HUNCH_FAILED: the loss is no number; the weights are what they were. */
+hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
+/* The losses of the held-out texts. */
+hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err);
+
+/* The head as a folder. */
+hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);
+/* All that the next step depends on, in one file, whole or not at all. */
+hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error *err);
+/* How many steps the run of a checkpoint is to have; 0: there is none. */
+int hn_learner_planned(const char *path);
+/* HUNCH_REFUSED: of other features, options or level. */
+hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err);
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* save_head.c - see save_head.h. */
+#include "train/save_head.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dtype.h"
+#include "base/file.h"
+#include "base/file_out.h"
+#include "base/mem.h"
+
+static const char middle[] = "midlayer.";
+
+/* The layer's tensors as speculators names them. */
+static void name_of(hn_eagle3_part part, char out[80]) {
+    const char *name = hn_eagle3_part_name(part);
+    const bool layer = !strncmp(name, middle, sizeof middle - 1);
+    snprintf(out, 80, "%s%s", layer ? "layers.0." : "", layer ? name + sizeof middle - 1 : name);
+}
+
+/* ---- config.json -------------------------------------------------------------------------------------------------------- */
+
+static json_t *layer_config(const hn_head_to_save *h) {
+    const hn_eagle3_shape *s = h->shape;
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b}", "model_type", "llama", "hidden_act", "silu",
+                     "hidden_size", s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads,
+                     "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
+                     h->target->vocab, "max_position_embeddings", h->target->context, "attention_bias", 0, "mlp_bias", 0, "tie_word_embeddings", 0);
+}
+
+static json_t *config_of(const hn_head_to_save *h) {
+    json_t *taps = json_array();
+    for (int i = 0; i < h->n_taps; i++) json_array_append_new(taps, json_integer(h->taps[i]));
+    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", h->depth);
+    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy", "proposal_methods", way,
+                            "verifier", "name_or_path", h->target->name, "architectures");
+    return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator", "speculators_model_type", "eagle3",
+                     "speculators_version", "0.9.0", "transformer_layer_config", layer_config(h), "draft_vocab_size", h->shape->vocab,
+                     "target_hidden_size", h->target->hidden, "eagle_aux_hidden_state_layer_ids", taps, "norm_before_residual",
+                     h->shape->norm_before_residual ? 1 : 0, "tie_word_embeddings", 0, "speculators_config", how);
+}
+
+/* ---- model.safetensors -------------------------------------------------------------------------------------------------- */
+
+static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) {
+    const size_t begin = *at;
+    *at += bytes;
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)begin, (json_int_t)*at);
+}
+
+/* Of all tensors in the order in which they are written. */
+static json_t *header_of(const hn_head_to_save *h) {
+    json_t *all = json_object();
+    size_t at = 0;
+    for (int part = 0; part < HN_EAGLE3_PARTS; part++) {
+        const hn_mat m = hn_eagle3_part_of(h->shape, (hn_eagle3_part)part, h->weights);
+        char name[80];
+        name_of((hn_eagle3_part)part, name);
+        json_t *shape = m.rows == 1 ? json_pack("[i]", m.cols) : json_pack("[i, i]", m.rows, m.cols);
+        json_object_set_new(all, name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
+    }
+    if (h->shape->vocab < h->target->vocab) {
+        json_object_set_new(all, "d2t", entry("I64", json_pack("[i]", h->shape->vocab), &at, 8 * (size_t)h->shape->vocab));
+        json_object_set_new(all, "t2d", entry("BOOL", json_pack("[i]", h->target->vocab), &at, (size_t)h->target->vocab));
+    }
+    return all;
+}
+
+static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int part = 0; !st && part < HN_EAGLE3_PARTS; part++) {
+        const hn_mat m = hn_eagle3_part_of(h->shape, (hn_eagle3_part)part, h->weights);
+        uint16_t *row = hn_alloc((size_t)m.cols * sizeof *row);
+        float *floats = hn_alloc((size_t)m.cols * sizeof *floats);
+        if (!row || !floats) st = hn_fail_memory(err, "a row", (size_t)m.cols * sizeof *floats);
+        for (int i = 0; !st && i < m.rows; i++) {
+            for (int k = 0; k < m.cols; k++) floats[k] = (float)hn_mat_row(m, i)[k];
+            hn_quantise(HN_BF16, floats, (size_t)m.cols, row);
+            st = hn_out_write(out, row, (size_t)m.cols * sizeof *row, err);
+        }
+        hn_free(row);
+        hn_free(floats);
+    }
+    return st;
+}
+
+static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < h->shape->vocab; i++) {
+        const int64_t offset = h->ids[i] - i;
+        st = hn_out_write(out, &offset, sizeof offset, err);
+    }
+    for (int t = 0, i = 0; !st && t < h->target->vocab; t++) {
+        const unsigned char kept = i < h->shape->vocab && h->ids[i] == t;
+        i += kept;
+        st = hn_out_write(out, &kept, 1, err);
+    }
+    return st;
+}
+
+/* Text of the JSON padded with spaces to a multiple of 8. */
+static hunch_status write_header(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    json_t *header = header_of(h);
+    char *text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    if (!text) return hn_fail_memory(err, "a header", 0);
+    const uint64_t n = strlen(text), padded = (n + 7) / 8 * 8;
+    hunch_status st = hn_out_write(out, &padded, sizeof padded, err);
+    if (!st) st = hn_out_write(out, text, n, err);
+    if (!st) st = hn_out_write(out, "        ", padded - n, err);
+    free(text);
+    return st;
+}
+
+static hunch_status write_tensors(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    hunch_status st = write_header(h, out, err);
+    if (!st) st = write_parts(h, out, err);
+    return st || h->shape->vocab == h->target->vocab ? st : write_ids(h, out, err);
+}
+
+static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    json_t *config = config_of(h);
+    char *text = config ? json_dumps(config, JSON_INDENT(1)) : NULL;
+    json_decref(config);
+    hunch_status st = text ? hn_out_write(out, text, strlen(text), err) : hn_fail_memory(err, "config.json", 0);
+    free(text);
+    return st;
+}
+
+static hunch_status write_file(const hn_head_to_save *h, const char *folder, const char *name,
+                               hunch_status (*write)(const hn_head_to_save *h, hn_out *out, hunch_error *err), hunch_error *err) {
+    char *path = hn_path_join(folder, name);
+    hn_out *out = NULL;
+    hunch_status st = path ? hn_out_open(&out, path, false, err) : hn_fail_memory(err, name, 0);
+    if (!st) st = write(h, out, err);
+    if (!st)
+        st = hn_out_finish(&out, err);
+    else
+        hn_out_abort(&out);
+    hn_free(path);
+    return st;
+}
+
+hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_error *err) {
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+    hunch_status st = write_file(h, folder, "model.safetensors", write_tensors, err);
+    return st ? st : write_file(h, folder, "config.json", write_config, err);
+}
