@@ -36,7 +36,7 @@ USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WE
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
-	@cmake --build build -j $(JOBS) --target hunch
+	@cmake --build build -j $(JOBS) --target hunch hunch-train
 
 deps:
 	@./scripts/deps.sh
@@ -102,7 +102,7 @@ install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 install: all
 	@[[ $$PREFIX == /* ]] || PREFIX=$$PWD/$$PREFIX; $(USER_BUILD) -DCMAKE_INSTALL_PREFIX="$$PREFIX" > /dev/null
-	@cmake --build build -j $(JOBS) --target hunch hunch_lib hunch_shared hunch_pages
+	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_lib hunch_shared hunch_pages
 	@cmake --install build
 
 # Of the last install; of the folders only hunch's own.

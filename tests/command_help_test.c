@@ -9,7 +9,7 @@
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
-                                       "draft", "check",   "score",   "convert", "help",  "manual",  "completion", "version"};
+                                       "draft", "check",   "score",   "convert", "train", "help",  "manual",  "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* ---- lists --------------------------------------------------------------------------------------------------- */

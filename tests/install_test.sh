@@ -31,7 +31,7 @@ mv stage/opt/first "elsewhere/moved"
 prefix=$work/elsewhere/moved
 library=$(find "$prefix" -name libhunch.so)
 lib=$(dirname "$library")
-for f in bin/hunch include/hunch/hunch.h share/doc/hunch/LICENSE share/doc/hunch/examples/stream_chat.c \
+for f in bin/hunch bin/hunch-train include/hunch/hunch.h share/doc/hunch/LICENSE share/doc/hunch/examples/stream_chat.c \
     share/man/man1/hunch.1 share/man/man1/hunch-run.1 share/bash-completion/completions/hunch \
     share/zsh/site-functions/_hunch share/fish/vendor_completions.d/hunch.fish; do
     [ -f "$prefix/$f" ] || fail "$f was not installed"

@@ -121,6 +121,14 @@ const tool_command tool_commands[] = {
      {{"One file of a folder.", "hunch convert folder -o out.gguf"},
       {"Of a draft head, checked against its model.", "hunch convert head -o head.gguf --target model.gguf"}},
      tool_convert},
+    {TOOL_TRAIN, "train", "trains a draft head for a model, from its own words",
+     "data MODEL -f FILE... -o DIR | eagle3 MODEL -f DIR -o HEAD [--seconds T]",
+     "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets the model answer "
+     "prompts and keeps its words; the second trains a head of EAGLE-3 on them, measured inside the engine. Either goes on where it "
+     "was ended when it is said again.",
+     {"COMMAND"},
+     {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"}},
+     tool_train},
     {TOOL_HELP, "help", "about hunch, a command or a topic", "[COMMAND | TOPIC]",
      "hunch COMMAND --help says the same of a command; -h lists its most used flags alone.", {"COMMAND"},
      {{"All that run can do.", "hunch help run"}, {"Every way to draft.", "hunch help drafts"}},

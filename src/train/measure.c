@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-enum { CONTEXT = 1024 };
+enum { CONTEXT = 1024 }; /* or the model's */
 
 static hunch_status answer(hunch_model *m, hunch_engine *e, const hn_train_text *text, int tokens, hunch_session_state *st, hunch_error *err) {
     hunch_session *s = NULL;
     hunch_request r;
+    const int most = hunch_engine_context(e) - tokens - 1;
     int n = text->own > 0 ? text->own : text->n / 2;
-    if (n > CONTEXT - tokens - 1) n = CONTEXT - tokens - 1;
+    if (n > most) n = most;
     hunch_request_defaults(&r, m);
     r.prompt = text->ids;
     r.n_prompt = (size_t)(n > 0 ? n : 1);
@@ -28,10 +29,12 @@ static hunch_status run(hunch_model *m, const char *spec, const hn_train_text *t
                         double *seconds, hunch_error *err) {
     hunch_engine_options o;
     hunch_engine *e = NULL;
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
     hunch_engine_options_defaults(&o);
     o.drafts = &spec;
     o.n_drafts = 1;
-    o.context = CONTEXT;
+    o.context = info.context < CONTEXT ? info.context : CONTEXT;
     *seconds = 0;
     hunch_status st = hunch_engine_open(&e, m, &o, err);
     *out = (hn_train_acceptance){0};

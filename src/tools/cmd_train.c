@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_train.c - `hunch train`: starts hunch-train, a program of its own, with what it was given. It lies beside hunch, or where
+ * programs are looked for. */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hunch/hunch.h"
+#include "tool_commands.h"
+#include "tool_options.h"
+#include "tool_output.h"
+
+static const char program[] = "hunch-train";
+
+int tool_train(int argc, char **argv) {
+    char self[PATH_MAX], path[PATH_MAX + sizeof program + 1];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    tool_options o;
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        const int code = tool_options_parse(&o, TOOL_TRAIN, argc, argv);
+        return code >= 0 ? code : HUNCH_OK;
+    }
+    argv[0] = (char *)(uintptr_t)program;
+    fflush(NULL);
+    if (n > 0) {
+        self[n] = 0;
+        snprintf(path, sizeof path, "%s/%s", dirname(self), program);
+        execv(path, argv);
+    }
+    execvp(program, argv);
+    tool_message("train: %s cannot be started: %s; expected it beside hunch (make builds both)", program, strerror(errno));
+    return HUNCH_FAILED;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_test.c - a head that learns from a real model's features: the same bits whatever the threads and however often it was ended;
+ * what it has by heart it drafts in the engine; what is broken or of something else is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "train/learn.h"
+#include "train/make_texts.h"
+#include "train/measure.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+#define STORIES "models/stories260K/stories260K.f32.gguf"
+static char root[] = "/tmp/hunch-learn-XXXXXX";
+static hunch_model *model;
+static hn_train_texts texts;
+static hn_features_read features;
+
+static const char *in_root(const char *name) {
+    static char path[8][600];
+    static int next;
+    char *out = path[next++ & 7];
+    snprintf(out, sizeof path[0], "%s/%s", root, name);
+    return out;
+}
+
+/* Some of the model's own stories. */
+static int setup(void **state) {
+    (void)state;
+    static const double temperature[] = {0, 1};
+    static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
+    const hn_train_make how = {.temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
+    hn_train_rows rows = {0};
+    bool added;
+    if (!mkdtemp(root)) return -1;
+    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun", "Tim had a dog", "One day", "Mom said", "A big bird", "In the park"};
+    for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], &added, err));
+    must(hn_train_texts_make(model, &rows, &how, in_root("texts.jsonl"), err));
+    must(hn_train_texts_read(&texts, in_root("texts.jsonl"), 512, err));
+    must(hn_features_make(&model->target, 7, &texts, states, 4, root, NULL, NULL, NULL, err));
+    must(hn_features_open(&features, root, err));
+    hn_train_rows_fini(&rows);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char line[700];
+    hn_features_close(&features);
+    hn_train_texts_fini(&texts);
+    hunch_model_close(&model);
+    snprintf(line, sizeof line, "rm -r '%s'", root);
+    return system(line);
+}
+
+static hn_learn_options options(void) {
+    hn_learn_options o = hn_learn_usual(&model->target.arch, features.tokens);
+    o.steps = 8;
+    o.rows = 256;
+    o.vocab = 300;
+    o.held_out = 4;
+    o.products = HN_PRODUCTS_F32;
+    return o;
+}
+
+static hn_learner *open_learner(hunch_model *m, const hn_learn_options *o) {
+    hn_learner *l;
+    must(hn_learner_open(&l, m, data_path(STORIES), &features, o, err));
+    return l;
+}
+
+static double steps(hn_learner *l, int n) {
+    double losses[HN_MOST_STEPS] = {0};
+    int tokens = 0;
+    for (int i = 0; i < n; i++) must(hn_learner_step(l, losses, &tokens, err));
+    assert_true(tokens > 0 && tokens <= 256);
+    return losses[0];
+}
+
+static void same_head(const char *a, const char *b) {
+    char path[2][700];
+    snprintf(path[0], sizeof path[0], "%s/model.safetensors", a);
+    snprintf(path[1], sizeof path[1], "%s/model.safetensors", b);
+    bytes x = test_file_read(path[0]), y = test_file_read(path[1]);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.at, y.at, x.size);
+    bytes_free(&x);
+    bytes_free(&y);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    const hn_learn_options o = options();
+    hn_learner *l = open_learner(model, &o);
+    const double first = steps(l, 1), last = steps(l, 7);
+    assert_true(isfinite(first) && last < first);
+    must(hn_learner_save_head(l, in_root("whole"), err));
+    hn_learner_close(&l);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        hunch_model *m = open_model(data_path(STORIES), "best", threads, HUNCH_PRECISION_NATIVE);
+        l = open_learner(m, &o);
+        steps(l, 8);
+        must(hn_learner_save_head(l, in_root("other"), err));
+        same_head(in_root("whole"), in_root("other"));
+        hn_learner_close(&l);
+        hunch_model_close(&m);
+    }
+    for (int ended = 1; ended < 8; ended += 3) {
+        l = open_learner(model, &o);
+        steps(l, ended);
+        must(hn_learner_save(l, in_root("checkpoint"), err));
+        steps(l, 1); /* is lost */
+        hn_learner_close(&l);
+        assert_int_equal(hn_learner_planned(in_root("checkpoint")), 8);
+        l = open_learner(model, &o);
+        must(hn_learner_load(l, in_root("checkpoint"), err));
+        assert_int_equal(hn_learner_step_number(l), ended);
+        steps(l, 8 - ended);
+        must(hn_learner_save_head(l, in_root("other"), err));
+        same_head(in_root("whole"), in_root("other"));
+        hn_learner_close(&l);
+    }
+}
+
+/* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. */
+static void test_by_heart(void **state) {
+    (void)state;
+    hn_learn_options o = options();
+    hn_train_acceptance before, behind;
+    char spec[700];
+    size_t n;
+    o.steps = light() ? 120 : 300;
+    o.rows = 2048;
+    o.rate = 4e-3;
+    o.held_out = 0;
+    o.vocab = 512;
+    hn_learner *l = open_learner(model, &o);
+    (void)hn_learner_held_out(l, &n);
+    assert_int_equal(n, 0);
+    snprintf(spec, sizeof spec, "eagle3:%s,depth=3,weights=f32", in_root("heart"));
+    must(hn_learner_save_head(l, in_root("heart"), err));
+    must(hn_train_measure(model, spec, texts.item, 8, 50, &before, err)); /* the first 8 texts are those of temperature 0 */
+    double losses[HN_MOST_STEPS];
+    int tokens;
+    for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
+    must(hn_learner_save_head(l, in_root("heart"), err));
+    must(hn_train_measure(model, spec, texts.item, 8, 50, &behind, err));
+    print_message("accepted %.2f %.2f %.2f before, %.2f %.2f %.2f behind\n", before.position[0], before.position[1], before.position[2], behind.position[0],
+                  behind.position[1], behind.position[2]);
+    assert_true(before.position[0] < 0.5);
+    assert_true(behind.position[0] > (light() ? 0.7 : 0.9) && behind.position[2] > (light() ? 0.3 : 0.7));
+    hn_learner_close(&l);
+}
+
+static void refused(hunch_status st, const hunch_error *why, const char *says) {
+    assert_int_equal(st, HUNCH_REFUSED);
+    if (!strstr(why->message, says)) fail_msg("%s", why->message);
+}
+
+static void test_others(void **state) {
+    (void)state;
+    hn_learn_options o = options();
+    hunch_error why;
+    hn_learner *l = open_learner(model, &o);
+    must(hn_learner_save(l, in_root("checkpoint"), err));
+    hn_learner_close(&l);
+    o.vocab = 301;
+    l = open_learner(model, &o);
+    refused(hn_learner_load(l, in_root("checkpoint"), &why), &why, "a checkpoint of other texts, options");
+    test_file_write(in_root("short"), "HUNCHCK1", 8);
+    refused(hn_learner_load(l, in_root("short"), &why), &why, "no checkpoint");
+    assert_int_equal(hn_learner_planned(in_root("short")), 0);
+    assert_int_equal(hn_learner_load(l, in_root("nowhere"), &why), HUNCH_FAILED);
+    hn_learner_close(&l);
+    bytes b = test_file_read(in_root("checkpoint"));
+    test_file_write(in_root("cut"), b.at, b.size - 100);
+    o.vocab = 300;
+    l = open_learner(model, &o);
+    refused(hn_learner_load(l, in_root("cut"), &why), &why, "a checkpoint of other texts, options");
+    bytes_free(&b);
+    hn_learner_close(&l);
+}
+
+/* A rate at which weights run away ends with a message, and with weights that are numbers. */
+static void test_runs_away(void **state) {
+    (void)state;
+    hn_learn_options o = options();
+    hunch_error why;
+    hunch_status st = HUNCH_OK;
+    double losses[HN_MOST_STEPS];
+    int tokens;
+    o.rate = 1e30;
+    o.clip = 1e30;
+    o.steps = 60;
+    hn_learner *l = open_learner(model, &o);
+    for (int i = 0; !st && i < 50; i++) st = hn_learner_step(l, losses, &tokens, &why);
+    assert_int_equal(st, HUNCH_FAILED);
+    if (!strstr(why.message, "the loss is")) fail_msg("%s", why.message);
+    hn_learner_close(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_by_heart), cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_runs_away)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
