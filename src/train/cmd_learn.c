@@ -27,10 +27,8 @@ typedef struct training {
     hn_features_read features;
     hn_learn_options how;
     hn_learner *learner;
-    double best, seconds; /* the best speed-up so far; that steps took */
+    double seconds; /* that steps took */
     uint64_t tokens;
-    int worse;            /* checks since the best */
-    bool goes_on;
 } training;
 
 static hunch_status make_folder(const char *path, hunch_error *err) {
@@ -148,7 +146,7 @@ static void show_plan(const training *t) {
 
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
 
-/* Is it the best so far? By the speed that it makes here: tokens a round over what a round costs, plain decoding being 1. */
+/* Is it the best so far? By tokens a round, which do not depend on the moods of the machine as its speed does. */
 static hunch_status check(training *t, bool end, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     size_t n;
@@ -156,13 +154,13 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     char spec[3300];
     const hn_train_text *held = hn_learner_held_out(t->learner, &n);
     snprintf(spec, sizeof spec, "eagle3:%s,depth=%d", t->last, t->how.unroll);
-    hunch_status st = hn_learner_save(t->learner, t->checkpoint, err);
-    if (!st) st = hn_learner_save_head(t->learner, t->last, err);
+    hn_learn_note *note = hn_learner_note(t->learner);
+    hunch_status st = hn_learner_save_head(t->learner, t->last, err);
     if (!st) st = hn_learner_judge(t->learner, losses, err);
     if (!st) st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
     if (st) return st;
     const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
-    const bool best = a.tau > t->best;
+    const bool best = a.tau > note->best;
     if (!t->o->quiet) {
         fprintf(stderr, "step %d: held out: loss", hn_learner_step_number(t->learner));
         for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
@@ -170,10 +168,10 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
         for (int k = 0; k < t->how.unroll && k < HN_TRAIN_MOST_DEPTH; k++) fprintf(stderr, " %.3f", a.position[k]);
         fprintf(stderr, ", %.2f tokens a round, %.2f x plain%s\n", a.tau, speed, best ? ", the best so far" : "");
     }
-    t->worse = best ? 0 : t->worse + 1;
-    if (!best && !(end && t->best == 0)) return HUNCH_OK;
-    t->best = a.tau;
-    return hn_learner_save_head(t->learner, t->o->output, err);
+    note->worse = best ? 0 : note->worse + 1;
+    if (best || (end && note->best == 0)) st = hn_learner_save_head(t->learner, t->o->output, err);
+    if (best) note->best = a.tau;
+    return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: it stands for all of the check */
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------------- */
@@ -194,7 +192,7 @@ static hunch_status run_steps(training *t, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     hunch_status st = HUNCH_OK;
     int tokens;
-    while (!st && hn_learner_step_number(t->learner) < t->how.steps && t->worse < PATIENCE) {
+    while (!st && hn_learner_step_number(t->learner) < t->how.steps && hn_learner_note(t->learner)->worse < PATIENCE) {
         const double start = hn_now();
         st = hn_learner_step(t->learner, losses, &tokens, err);
         if (st) break;

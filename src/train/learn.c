@@ -42,6 +42,7 @@ struct hn_learner {
     hn_train_text *held;
     size_t n_held;
     int step, epoch;
+    hn_learn_note note;
     size_t count;
     hn_real *w, *g;
     hn_adamw adam;
@@ -350,6 +351,7 @@ void hn_learner_close(hn_learner **lp) {
 }
 
 int hn_learner_step_number(const hn_learner *l) { return l->step; }
+hn_learn_note *hn_learner_note(hn_learner *l) { return &l->note; }
 double hn_learner_parameters(const hn_learner *l) { return (double)l->count; }
 double hn_learner_coverage(const hn_learner *l) { return l->coverage; }
 const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
@@ -403,7 +405,8 @@ typedef struct checkpoint {
     hn_shard_header features;
     char made[400]; /* what it must have been made with, as text */
     uint64_t count, at;
-    int32_t step, epoch;
+    double best;
+    int32_t step, epoch, worse;
     long adam_steps;
 } checkpoint;
 
@@ -418,6 +421,8 @@ static checkpoint checkpoint_of(const hn_learner *l) {
              l->shape.hidden, l->shape.heads, l->shape.kv_heads);
     c.count = l->count;
     c.at = l->at;
+    c.best = l->note.best;
+    c.worse = l->note.worse;
     c.step = l->step;
     c.epoch = l->epoch;
     c.adam_steps = l->adam.steps;
@@ -468,6 +473,7 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         memcpy(l->adam.mean, map.data + sizeof c + bytes, bytes);
         memcpy(l->adam.square, map.data + sizeof c + 2 * bytes, bytes);
         l->adam.steps = c.adam_steps;
+        l->note = (hn_learn_note){c.best, c.worse};
         l->step = c.step;
         l->epoch = c.epoch;
         shuffle(l);

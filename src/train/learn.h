@@ -37,6 +37,13 @@ double hn_learner_parameters(const hn_learner *l);
 double hn_learner_coverage(const hn_learner *l); /* of the texts' own tokens: how many it can draft, 0..1 */
 const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n);
 
+/* What whoever checks it wants kept in checkpoints. */
+typedef struct hn_learn_note {
+    double best; /* of the checks so far, 0: none */
+    int worse;   /* checks since */
+} hn_learn_note;
+hn_learn_note *hn_learner_note(hn_learner *l);
+
 /* One step. losses [unroll]; *tokens: rows that it learned from. HUNCH_FAILED: the loss is no number; the weights are what they were. */
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
 /* The losses of the held-out texts. */

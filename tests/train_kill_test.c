@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_kill_test.c - `hunch train` that is killed again and again, at any moment, ends with the bytes of an undisturbed run; Ctrl-C
+ * keeps what there is; a model that changed, a full disk and broken texts are said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fixture.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+#define PROGRAM HUNCH_COMMAND "-train"
+#define STORIES "models/stories260K/stories260K.f32.gguf"
+static char root[] = "/tmp/hunch-kill-XXXXXX";
+static char model[600];
+
+static const char *in_root(const char *name) {
+    static char path[12][600];
+    static int next;
+    char *out = path[next++ % 12];
+    snprintf(out, sizeof path[0], "%s/%s", root, name);
+    return out;
+}
+
+static int setup(void **state) {
+    (void)state;
+    static const char rows[] = "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
+                               "{\"prompt\": \"Tim had a dog\"}\n{\"prompt\": \"One day\"}\n{\"prompt\": \"Mom said\"}\n"
+                               "{\"prompt\": \"A big bird\"}\n{\"prompt\": \"In the park\"}\n";
+    if (!mkdtemp(root)) return -1;
+    test_file_write(in_root("rows.jsonl"), rows, sizeof rows - 1);
+    snprintf(model, sizeof model, "%s", data_path(STORIES));
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char line[700];
+    snprintf(line, sizeof line, "rm -r '%s'", root);
+    return system(line);
+}
+
+/* The exit code, or minus the signal that ended it. microseconds: when it is sent `number`; below 0: never. */
+static int run(const char *const *arguments, int number, long microseconds, long file_limit, char *said, size_t room) {
+    const char *argv[30] = {PROGRAM};
+    for (int i = 0; arguments[i]; i++) argv[i + 1] = arguments[i];
+    const pid_t child = fork();
+    if (child == 0) {
+        const int to = open(in_root("said"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+        dup2(to, STDERR_FILENO);
+        if (file_limit > 0) {
+            const struct rlimit l = {(rlim_t)file_limit, (rlim_t)file_limit};
+            (void)signal(SIGXFSZ, SIG_IGN);
+            (void)setrlimit(RLIMIT_FSIZE, &l);
+        }
+        execv(PROGRAM, (char *const *)(uintptr_t)argv);
+        _exit(99);
+    }
+    int status;
+    if (microseconds >= 0) {
+        usleep((useconds_t)microseconds);
+        kill(child, number);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (said) {
+        bytes b = test_file_read(in_root("said"));
+        snprintf(said, room, "%.*s", (int)b.size, (const char *)b.at);
+        bytes_free(&b);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static const char *const *training(const char *out, const char *steps) {
+    static const char *a[30];
+    static char file[600], head[600];
+    snprintf(file, sizeof file, "%s", in_root("rows.jsonl"));
+    snprintf(head, sizeof head, "%s", in_root(out));
+    const char *const all[] = {"eagle3", model, "-f", file, "-o", head, "-n", "40", "--context", "128", "--steps", steps, "--batch", "256",
+                               "--vocab", "300", "--held-out", "4", "--threads", "1", "-q", NULL};
+    memcpy(a, all, sizeof all);
+    return a;
+}
+
+static bool same_files(const char *a, const char *b) {
+    bytes x = test_file_read(in_root(a)), y = test_file_read(in_root(b));
+    const bool same = x.size == y.size && !memcmp(x.at, y.at, x.size);
+    bytes_free(&x);
+    bytes_free(&y);
+    return same;
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    const double start = hn_now();
+    assert_int_equal(run(training("whole", "60"), 0, -1, 0, NULL, 0), 0);
+    const double whole = hn_now() - start;
+    uint64_t x = 11;
+    int kills = 0, code;
+    do {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        /* a run that is killed soon comes no further than its last mark: so later ones have longer */
+        const double longest = whole * (0.2 + 0.05 * kills);
+        code = run(training("killed", "60"), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
+        kills += code == -SIGKILL;
+        assert_true(code == 0 || code == -SIGKILL);
+    } while (code != 0 && kills < 20);
+    if (code != 0) assert_int_equal(run(training("killed", "60"), 0, -1, 0, NULL, 0), 0);
+    print_message("%d kills\n", kills);
+    assert_true(kills >= 3);
+    assert_true(same_files("whole.training/texts.jsonl", "killed.training/texts.jsonl"));
+    assert_true(same_files("whole.training/features-0000.bin", "killed.training/features-0000.bin"));
+    assert_true(same_files("whole.training/checkpoint.bin", "killed.training/checkpoint.bin"));
+    assert_true(same_files("whole/model.safetensors", "killed/model.safetensors"));
+    assert_true(same_files("whole/config.json", "killed/config.json"));
+}
+
+static void test_interrupted(void **state) {
+    (void)state;
+    char said[2000];
+    const int code = run(training("broken-off", "100000"), SIGINT, 2500000, 0, said, sizeof said);
+    assert_int_equal(code, 130);
+    if (!strstr(said, "interrupted at step")) fail_msg("%s", said);
+    assert_int_equal(access(in_root("broken-off.training/checkpoint.bin"), R_OK), 0);
+}
+
+static void test_no_steps(void **state) {
+    (void)state;
+    assert_int_equal(run(training("untrained", "0"), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(access(in_root("untrained/config.json"), R_OK), 0);
+}
+
+static void test_others(void **state) {
+    (void)state;
+    char said[2000];
+    char other[600];
+    snprintf(other, sizeof other, "%s", model);
+    snprintf(model, sizeof model, "%s", data_path("models/stories260K/stories260K.f16.gguf"));
+    assert_int_equal(run(training("whole", "60"), 0, -1, 0, said, sizeof said), 3);
+    if (!strstr(said, "made with another model")) fail_msg("%s", said);
+    snprintf(model, sizeof model, "%s", other);
+    assert_int_equal(run(training("whole", "61"), 0, -1, 0, said, sizeof said), 3);
+    if (!strstr(said, "a checkpoint of other texts, options")) fail_msg("%s", said);
+    assert_int_equal(run(training("full", "60"), 0, -1, 30000, said, sizeof said), 1);
+    if (!strstr(said, "cannot be written")) fail_msg("%s", said);
+    test_file_write(in_root("rows.jsonl"), "{\"prompt\": ", 11);
+    assert_int_equal(run(training("broken", "60"), 0, -1, 0, said, sizeof said), 3);
+    if (!strstr(said, "rows.jsonl: line 1 is no JSON")) fail_msg("%s", said);
+    const char *const usage[][8] = {{"eagle3", model, "-f", "x", NULL}, {"eagle9", model, "-o", "x", NULL}, {"data", "-o", "x", NULL}, {"eagle3", "--steps", "-1", NULL},
+                                    {"--bogus", NULL}, {"data", model, "-o", NULL}, {"data", model, "more", "-o", "x", NULL}};
+    for (size_t i = 0; i < sizeof usage / sizeof *usage; i++) assert_int_equal(run(usage[i], 0, -1, 0, said, sizeof said), 2);
+}
+
+int main(void) {
+    if (access(PROGRAM, X_OK) != 0) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_no_steps),
+                                       cmocka_unit_test(test_others)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
