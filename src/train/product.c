@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product.c - a product in slices, strips and tiles; product.h says what holds.
+/* product.c - a product in panels, strips, slices and tiles; product.h says what holds.
  *
- *           n                 for parts of M, of N that fit the room (MOST, MOST_ALONE)
- *      B  k ▤▤▤▤                for slices of the sum, ascending
- *         |                       pack strips of A, strips of B                  | the team claims strips,
- *   A   m ▥▥▥ -> C                tiles: strip of A x strip of B, added to C     | then blocks of BLOCK x BLOCK tiles */
+ *           n                 for panels: parts of M, N and of the sum that fit the room (MOST, or MOST_ALONE and one slice)
+ *      B  k ▤▤▤▤                pack strips of A, strips of B                  | the team claims strips,
+ *         |                     for blocks of tiles                           | then blocks
+ *   A   m ▥▥▥ -> C                for slices of the sum, ascending: a block of C stays in the cache meanwhile
+ *                                   tiles: strip of A x strip of B, added to C */
 #include "train/product.h"
 
 #include <assert.h>
 
 #include "train/product_kernels.h"
 
-enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 4 };
+enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 8 }; /* outputs, and of MOST terms; strips a block */
 
 const hn_product_kernel *hn_product_kernel_of(hn_isa isa, hn_products products) {
     static const hn_product_kernel *const all[] = {
@@ -28,33 +29,35 @@ static int strips(int outputs, int width) {
     return (outputs + width - 1) / width;
 }
 
-static size_t strip_bytes(const hn_product_kernel *k, int width) {
-    return (size_t)width * (size_t)k->depth * k->bytes;
+/* A strip of so many terms: whole slices. */
+static size_t strip_bytes(const hn_product_kernel *k, int width, int terms) {
+    return (size_t)width * (size_t)strips(terms, k->depth) * (size_t)k->depth * k->bytes;
 }
 
-static hn_product_room room_of(const hn_product_kernel *k, int most) {
-    return (hn_product_room){(size_t)strips(most, k->rows) * strip_bytes(k, k->rows),
-                             (size_t)strips(most, k->cols) * strip_bytes(k, k->cols)};
+static hn_product_room room_of(const hn_product_kernel *k, int most, int terms) {
+    return (hn_product_room){(size_t)strips(most, k->rows) * strip_bytes(k, k->rows, terms),
+                             (size_t)strips(most, k->cols) * strip_bytes(k, k->cols, terms)};
 }
 
 hn_product_room hn_product_room_of(const hn_product_kernel *k) {
-    return room_of(k, MOST);
+    return room_of(k, MOST, MOST);
 }
 
 hn_product_room hn_product_room_alone(const hn_product_kernel *k) {
-    return room_of(k, MOST_ALONE);
+    return room_of(k, MOST_ALONE, k->depth);
 }
 
-/* A product, and the part and slice of it that is computed now. */
+/* A product, and the panel of it that is computed now. */
 typedef struct job {
     const hn_product_kernel *kernel;
     char *packed_a, *packed_b;
     hn_operand a, b;
     hn_mat c;
-    int terms, most;
+    int terms, most, most_terms;
     bool add;
     hn_pool *pool; /* NULL: one worker */
     int m0, m, n0, n, k0, k; /* c[m0, m0 + m)[n0, n0 + n), terms [k0, k0 + k) */
+    size_t strip_a, strip_b; /* bytes a strip */
     int block_a, block_b;    /* strips a block */
 } job;
 
@@ -73,36 +76,43 @@ static int strips_b(const job *j) {
 /* Strip s: those of A, then those of B. */
 static void pack(const job *j, int s) {
     const hn_product_kernel *k = j->kernel;
-    const int of_a = strips_a(j);
-    if (s < of_a)
-        k->pack(j->a, j->m0 + s * k->rows, k->rows, j->k0, j->k, k->group_a, j->packed_a + (size_t)s * strip_bytes(k, k->rows));
-    else
-        k->pack(j->b, j->n0 + (s - of_a) * k->cols, k->cols, j->k0, j->k, k->group_b,
-                j->packed_b + (size_t)(s - of_a) * strip_bytes(k, k->cols));
+    const bool of_a = s < strips_a(j);
+    const int at = of_a ? s : s - strips_a(j), width = of_a ? k->rows : k->cols;
+    char *to = of_a ? j->packed_a + (size_t)at * j->strip_a : j->packed_b + (size_t)at * j->strip_b;
+    for (int done = 0; done < j->k; done += k->depth, to += strip_bytes(k, width, k->depth))
+        k->pack(of_a ? j->a : j->b, (of_a ? j->m0 : j->n0) + at * width, width, j->k0 + done, least(k->depth, j->k - done),
+                of_a ? k->group_a : k->group_b, to);
 }
 
-/* The tiles of one block. */
-static void multiply(const job *j, int block) {
+/* The tiles of strip a with strips [b0, b1), of the slice that begins `done` terms into the panel. Along rows of C: of tiles below
+ * one another each row is another page. */
+static void multiply_strip(const job *j, int a, int b0, int b1, int done) {
     const hn_product_kernel *k = j->kernel;
+    const char *x = j->packed_a + (size_t)a * j->strip_a + (size_t)(done * k->rows) * k->bytes;
+    const int row = a * k->rows, n = least(k->depth, j->k - done);
+    hn_tile_out out = {.ld = j->c.ld, .rows = least(k->rows, j->m - row), .add = j->add || j->k0 + done > 0};
+    for (int b = b0; b < b1; b++) {
+        const int col = b * k->cols;
+        out.c = hn_mat_row(j->c, j->m0 + row) + j->n0 + col;
+        out.cols = least(k->cols, j->n - col);
+        k->tile(n, x, j->packed_b + (size_t)b * j->strip_b + (size_t)(done * k->cols) * k->bytes, out);
+    }
+}
+
+static void multiply(const job *j, int block) {
     const int across = strips(strips_b(j), j->block_b);
     const int a0 = block / across * j->block_a, b0 = block % across * j->block_b;
     const int a1 = least(a0 + j->block_a, strips_a(j)), b1 = least(b0 + j->block_b, strips_b(j));
-    for (int b = b0; b < b1; b++) {
-        for (int a = a0; a < a1; a++) {
-            const int row = a * k->rows, col = b * k->cols;
-            const hn_tile_out out = {hn_mat_row(j->c, j->m0 + row) + j->n0 + col, j->c.ld, least(k->rows, j->m - row),
-                                     least(k->cols, j->n - col), j->add || j->k0 > 0};
-            k->tile(j->k, j->packed_a + (size_t)a * strip_bytes(k, k->rows), j->packed_b + (size_t)b * strip_bytes(k, k->cols), out);
-        }
-    }
+    for (int done = 0; done < j->k; done += j->kernel->depth)
+        for (int a = a0; a < a1; a++) multiply_strip(j, a, b0, b1, done);
 }
 
 static int blocks(const job *j) {
     return strips(strips_a(j), j->block_a) * strips(strips_b(j), j->block_b);
 }
 
-/* One slice of one part, by this worker and its fellows. */
-static void slice(const job *j, int rank) {
+/* One panel, by this worker and its fellows. */
+static void panel(const job *j, int rank) {
     const int to_pack = strips_a(j) + strips_b(j), to_multiply = blocks(j);
     if (!j->pool) {
         for (int i = 0; i < to_pack; i++) pack(j, i);
@@ -119,9 +129,12 @@ static void slice(const job *j, int rank) {
 
 /* Blocks of some size keep strips in the cache; but there are to be several for every worker. */
 static void choose_blocks(job *j, int ranks) {
-    j->block_a = j->block_b = BLOCK;
-    if (blocks(j) < 4 * ranks) j->block_b = 1;
-    if (blocks(j) < 4 * ranks) j->block_a = 1;
+    j->strip_a = strip_bytes(j->kernel, j->kernel->rows, j->k);
+    j->strip_b = strip_bytes(j->kernel, j->kernel->cols, j->k);
+    for (j->block_a = j->block_b = BLOCK; j->block_b > 1 && blocks(j) < 4 * ranks; j->block_a = j->block_b) {
+        j->block_b /= 2;
+        if (blocks(j) >= 4 * ranks) break;
+    }
 }
 
 static void product_run(void *arg, int rank, int ranks) {
@@ -130,10 +143,10 @@ static void product_run(void *arg, int rank, int ranks) {
         j.m = least(j.most, j.c.rows - j.m0);
         for (j.n0 = 0; j.n0 < j.c.cols; j.n0 += j.most) {
             j.n = least(j.most, j.c.cols - j.n0);
-            choose_blocks(&j, ranks);
-            for (j.k0 = 0; j.k0 < j.terms; j.k0 += j.kernel->depth) {
-                j.k = least(j.kernel->depth, j.terms - j.k0);
-                slice(&j, rank);
+            for (j.k0 = 0; j.k0 < j.terms; j.k0 += j.most_terms) {
+                j.k = least(j.most_terms, j.terms - j.k0);
+                choose_blocks(&j, ranks);
+                panel(&j, rank);
             }
         }
     }
@@ -156,7 +169,7 @@ void hn_product(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, bool add
     j.packed_a = t->packed_a;
     j.packed_b = t->packed_b;
     j.pool = t->pool;
-    j.most = MOST;
+    j.most = j.most_terms = MOST;
     hn_pool_run(t->pool, product_run, &j);
 }
 
@@ -165,5 +178,6 @@ void hn_product_alone(hn_team *t, int rank, hn_form form, hn_mat a, hn_mat b, hn
     j.packed_a = t->alone[rank];
     j.packed_b = j.packed_a + hn_product_room_alone(t->exact).a;
     j.most = MOST_ALONE;
+    j.most_terms = t->exact->depth;
     product_run(&j, rank, 1);
 }
