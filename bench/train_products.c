@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_products.c - how fast the trainer's products are, of every level that the machine has, beside the level's inner loop alone
- * (operands in the nearest cache) and the bare instruction (operands in registers). GMAC/s of all workers together, the best of
- * several turns; on a machine where nothing else runs.
+/* train_products.c - how fast the trainer's products are, of every level that the machine has, beside the level's inner
+ * loop alone (operands in the nearest cache) and the bare instruction (operands in registers). GMAC/s of all workers
+ * together, the best of several turns; on a machine where nothing else runs.
  *
  *     cmake --build build --target train_products && build/train_products [THREADS [ROWS [IN [OUT]]]]
  *
@@ -25,7 +25,8 @@ static hn_mat matrix(int rows, int cols) {
         fprintf(stderr, "train_products: no memory for %d x %d numbers\n", rows, cols);
         exit(1);
     }
-    for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++) m.p[i] = (float)(hn_splitmix(&seed) >> 40) * 0x1p-24f - 0.5f;
+    for (size_t i = 0; i < (size_t)rows * (size_t)cols; i++)
+        m.p[i] = (float)(hn_splitmix(&seed) >> 40) * 0x1p-24f - 0.5f;
     return m;
 }
 
@@ -40,7 +41,7 @@ static double best_of(hn_team *t, hn_form form, hn_mat a, hn_mat b, hn_mat c, do
     return best;
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 typedef struct alone {
     const hn_product_kernel *kernel;

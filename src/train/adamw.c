@@ -62,7 +62,8 @@ static void norm_pieces(void *arg, int rank, int first, int end) {
     const adamw_work *a = arg;
     for (int piece = first; piece < end; piece++) {
         double sum = 0;
-        for (size_t i = a->first + (size_t)piece * PIECE; i < end_of(a, piece); i++) sum += (double)a->g[i] * (double)a->g[i];
+        for (size_t i = a->first + (size_t)piece * PIECE; i < end_of(a, piece); i++)
+            sum += (double)a->g[i] * (double)a->g[i];
         a->sums[piece] = sum;
     }
 }

@@ -3,8 +3,10 @@
  *
  * Of a block, with P its weights and all below the diagonal of step 0:
  *     forwards    S = Q Kᵀ, P = e^(S / sqrt(d) - log sum), Y = P V
- *     backwards   dP = dY Vᵀ, δ = Σ dY Y a row, dS = P (dP - δ) / sqrt(d);  dQ = dS K, dK += dSᵀ Q, dV += Pᵀ dY
- * Forwards a piece of work is a text and a head, backwards a text and a key head, whose gradients nobody else adds to. */
+ *     backwards   dP = dY Vᵀ, δ = Σ dY Y a row, dS = P (dP - δ) / sqrt(d),
+ *                 dQ = dS K, dK += dSᵀ Q, dV += Pᵀ dY
+ * Forwards a piece of work is a text and a head, backwards a text and a key head, whose gradients nobody else adds to.
+ * */
 #include "train/attention_back.h"
 
 #include <assert.h>
@@ -17,10 +19,11 @@ enum { BLOCK = 64 }; /* queries */
 /* One block of one head. */
 typedef struct block {
     const hn_attention *a;
-    int first, rows, keys; /* queries are rows [first, first + rows); keys of step 0 are rows [first + rows - keys, first + rows) */
+    int first, rows,
+        keys; /* queries are rows [first, first + rows); keys of step 0 are rows [first + rows - keys, first + rows) */
     int head;
-    hn_mat weights;        /* [rows][keys]; above the diagonal zero */
-    hn_real *own;          /* [rows][step]: those of the own steps 1.. */
+    hn_mat weights; /* [rows][keys]; above the diagonal zero */
+    hn_real *own;   /* [rows][step]: those of the own steps 1.. */
 } block;
 
 typedef struct attend_work {
@@ -46,7 +49,8 @@ static int key_head(const block *b) {
 }
 
 static hn_mat of_keys(const block *b, hn_mat m) {
-    return hn_mat_cols(hn_mat_part(m, b->first + b->rows - b->keys, b->keys), key_head(b) * b->a->head_dim, b->a->head_dim);
+    return hn_mat_cols(hn_mat_part(m, b->first + b->rows - b->keys, b->keys), key_head(b) * b->a->head_dim,
+                       b->a->head_dim);
 }
 
 static hn_real dot(const hn_real *a, const hn_real *b, int n) {
@@ -123,7 +127,8 @@ static void forward_block(const attend_work *w, int rank, const block *b) {
     hn_product_alone(w->team, rank, HN_AB, b->weights, of_keys(b, a->v[0]), y, false);
     for (int i = 0; i < b->rows; i++)
         for (int j = 1; j <= a->step; j++)
-            add_times(hn_mat_row(y, i), b->own[i * a->step + j - 1], hn_mat_row(of_head(b, a->v[j], key_head(b)), i), a->head_dim);
+            add_times(hn_mat_row(y, i), b->own[i * a->step + j - 1], hn_mat_row(of_head(b, a->v[j], key_head(b)), i),
+                      a->head_dim);
 }
 
 static void forward_pieces(void *arg, int rank, int first, int end) {
@@ -190,8 +195,7 @@ static void backward_pieces(void *arg, int rank, int first, int end) {
 
 static void check(const hn_team *t, const hn_attention *a) {
     assert(a->heads % a->kv_heads == 0 && a->step >= 0 && a->step < HN_MOST_STEPS);
-    for (int i = 0; i < a->texts; i++)
-        assert(t->scratch_count >= hn_attention_scratch(a->start[i + 1] - a->start[i]));
+    for (int i = 0; i < a->texts; i++) assert(t->scratch_count >= hn_attention_scratch(a->start[i + 1] - a->start[i]));
 }
 
 void hn_attend(hn_team *t, const hn_attention *a, hn_mat y, hn_real *log_sums) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_back.h - causal attention of several texts, and of the unrolled steps of EAGLE-3's training-time test.
  *
- * Rows of all texts lie packed, one behind the other; no row sees another text. Step 0 is plain causal attention. Step j is what
- * a head sees when it has drafted j tokens behind row r: the keys of step 0 of the rows up to r (r too), and of each step 1 to j
- * the key of row r alone, its own chain (SafeAILab's trainer; 2503.01840 figure 6):
+ * Rows of all texts lie packed, one behind the other; no row sees another text. Step 0 is plain causal attention. Step
+ * j is what a head sees when it has drafted j tokens behind row r: the keys of step 0 of the rows up to r (r too), and
+ * of each step 1 to j the key of row r alone, its own chain (SafeAILab's trainer; 2503.01840):
  *
  *     step 2   keys of step 0   step 1    step 2
  *     row 0    x . . .          x . . .   x . . .
  *     row 1    x x . .          . x . .   . x . .
  *     row 2    x x x .          . . x .   . . x .
  *
- * Head h reads key head h / (heads / kv_heads); weights are softmax(q k / sqrt(head_dim)). Forwards the weights are not kept, only
- * the logarithm of each row's sum; backwards they are computed again. All of it is in f32 whatever the products are. */
+ * Head h reads key head h / (heads / kv_heads); weights are softmax(q k / sqrt(head_dim)). Forwards the weights are not
+ * kept, only the logarithm of each row's sum; backwards they are computed again. All of it is in f32 whatever the
+ * products are. */
 #ifndef HN_ATTENTION_BACK_H
 #define HN_ATTENTION_BACK_H
 #include "train/team.h"
@@ -21,9 +22,9 @@ enum { HN_MOST_STEPS = 16 };
 typedef struct hn_attention {
     int heads, kv_heads, head_dim;
     int texts;
-    const int *start;           /* [texts + 1]: text i is rows [start[i], start[i + 1]), none empty */
-    int step;                   /* 0 to HN_MOST_STEPS - 1 */
-    hn_mat q;                   /* [rows][heads * head_dim] of this step, rotated */
+    const int *start;                          /* [texts + 1]: text i is rows [start[i], start[i + 1]), none empty */
+    int step;                                  /* 0 to HN_MOST_STEPS - 1 */
+    hn_mat q;                                  /* [rows][heads * head_dim] of this step, rotated */
     hn_mat k[HN_MOST_STEPS], v[HN_MOST_STEPS]; /* [rows][kv_heads * head_dim] of the steps 0 to step */
 } hn_attention;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eagle3_net.c - forward and backward of the unrolled head.
  *
- * Forwards, step by step, all that the way back reads is kept, a `kept` a step; but of the vocabulary's rows only one step is
- * there at a time: its loss is turned into the gradient of the step's output at once. Backwards, from the last step to the first,
- * the gradient of a step's keys and values is whole when the step's own turn comes, for only it and later steps read them. */
+ * Forwards, step by step, all that the way back reads is kept, a `kept` a step; but of the vocabulary's rows only one
+ * step is there at a time: its loss is turned into the gradient of the step's output at once. Backwards, from the last
+ * step to the first, the gradient of a step's keys and values is whole when the step's own turn comes, for only it and
+ * later steps read them. */
 #include "train/eagle3_net.h"
 
 #include <assert.h>
@@ -16,11 +17,11 @@
 
 /* Of one step, [rows of the batch][..]. */
 typedef struct kept {
-    hn_mat in;      /* g: [hidden]; of step k > 0 the out of the step before */
-    hn_mat joined;  /* [2 hidden] */
+    hn_mat in;     /* g: [hidden]; of step k > 0 the out of the step before */
+    hn_mat joined; /* [2 hidden] */
     hn_mat q, k, v, dk, dv;
-    hn_mat y;       /* attention's */
-    hn_mat r, post; /* [hidden]; norm_post(r) */
+    hn_mat y;           /* attention's */
+    hn_mat r, post;     /* [hidden]; norm_post(r) */
     hn_mat gate, up, s; /* [ffn] */
     hn_mat out, dout;
     hn_real *log_sums; /* [heads] */
@@ -46,7 +47,7 @@ struct hn_eagle3_net {
     const hn_eagle3_batch *b;
 };
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 typedef struct room {
     char *p; /* NULL: only counted */
@@ -108,8 +109,8 @@ static void lay_out(hn_eagle3_net *n, room *r) {
     n->position = take(r, (size_t)rows, sizeof *n->position);
 }
 
-hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay, hn_mat table,
-                                int rows, hunch_error *err) {
+hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
+                                hn_mat table, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && table.cols == s->hidden && rows > 0);
     hn_eagle3_net *n = hn_alloc(sizeof *n);
     if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
@@ -134,7 +135,7 @@ void hn_eagle3_net_close(hn_eagle3_net *n) {
     hn_free(n);
 }
 
-/* ---- what a batch is at a step ------------------------------------------------------------------------------------------ */
+/* ---- what a batch is at a step ----------------------------------------------------------------------------------- */
 
 static int rows_of(const hn_eagle3_net *n) {
     return n->b->start[n->b->texts];
@@ -157,8 +158,8 @@ static hn_mat gradient_of(const hn_eagle3_net *n, hn_eagle3_part part) {
     return hn_eagle3_part_of(&n->shape, part, n->g);
 }
 
-/* The tokens that rows read at step k, and the weights of their losses, which add up to 1 or are all 0. A row beyond the end of
- * its text reads some token: it has no loss, and no other row sees it. */
+/* The tokens that rows read at step k, and the weights of their losses, which add up to 1 or are all 0. A row beyond
+ * the end of its text reads some token: it has no loss, and no other row sees it. */
 static void look_ahead(hn_eagle3_net *n, int k) {
     const hn_eagle3_batch *b = n->b;
     double all = 0;
@@ -177,8 +178,13 @@ static void look_ahead(hn_eagle3_net *n, int k) {
 
 static hn_attention attention_of(const hn_eagle3_net *n, int step) {
     const hn_eagle3_shape *s = &n->shape;
-    hn_attention a = {.heads = s->heads, .kv_heads = s->kv_heads, .head_dim = s->head_dim, .texts = n->b->texts,
-                      .start = n->b->start, .step = step, .q = now(n, n->at[step].q)};
+    hn_attention a = {.heads = s->heads,
+                      .kv_heads = s->kv_heads,
+                      .head_dim = s->head_dim,
+                      .texts = n->b->texts,
+                      .start = n->b->start,
+                      .step = step,
+                      .q = now(n, n->at[step].q)};
     for (int k = 0; k <= step; k++) {
         a.k[k] = now(n, n->at[k].k);
         a.v[k] = now(n, n->at[k].v);
@@ -186,7 +192,7 @@ static hn_attention attention_of(const hn_eagle3_net *n, int step) {
     return a;
 }
 
-/* ---- forwards ------------------------------------------------------------------------------------------------------------ */
+/* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
 static void forward_attention(hn_eagle3_net *n, int k) {
     hn_team *t = n->team;
@@ -241,7 +247,7 @@ static double output(hn_eagle3_net *n, int k) {
     return loss;
 }
 
-/* ---- backwards ------------------------------------------------------------------------------------------------------------- */
+/* ---- backwards --------------------------------------------------------------------------------------------------- */
 
 /* y = x wᵀ of a part of the weights. */
 static void part_back(hn_eagle3_net *n, hn_eagle3_part part, hn_mat dy, hn_mat x, hn_mat dx, bool add) {
@@ -283,23 +289,27 @@ static void backward_attention(hn_eagle3_net *n, int k) {
     part_back(n, HN_EAGLE3_V, now(n, at->dv), joined, djoined, true);
 }
 
-/* From the gradients of joined and r to those of both norms, and to what step k read: the output of the step before, fc. */
+/* From the gradients of joined and r to those of both norms, and to what step k read: the output of the step before,
+ * fc. */
 static void backward_inputs(hn_eagle3_net *n, int k) {
     hn_team *t = n->team;
     const hn_eagle3_shape *s = &n->shape;
     kept *at = &n->at[k];
-    const hn_mat djoined = now(n, n->djoined), dr = now(n, at->dout), in = now(n, at->in), embedded = now(n, n->embedded);
+    const hn_mat djoined = now(n, n->djoined), dr = now(n, at->dout), in = now(n, at->in),
+                 embedded = now(n, n->embedded);
     const hn_mat left = hn_mat_cols(djoined, 0, s->hidden), right = hn_mat_cols(djoined, s->hidden, s->hidden);
     hn_real *dgain = gradient_of(n, HN_EAGLE3_NORM_HIDDEN).p;
     hn_embed(t, n->table, at->token, embedded);
     hn_rms_norm_back(t, left, embedded, gain_of(n, HN_EAGLE3_NORM_INPUT), at->inverse_input, (hn_mat){0}, false,
                      gradient_of(n, HN_EAGLE3_NORM_INPUT).p);
     if (s->norm_before_residual) hn_sum(t, right, dr, right);
-    hn_rms_norm_back(t, right, in, gain_of(n, HN_EAGLE3_NORM_HIDDEN), at->inverse_hidden, dr, !s->norm_before_residual, dgain);
+    hn_rms_norm_back(t, right, in, gain_of(n, HN_EAGLE3_NORM_HIDDEN), at->inverse_hidden, dr, !s->norm_before_residual,
+                     dgain);
     if (k > 0)
         hn_sum(t, now(n, n->at[k - 1].dout), dr, now(n, n->at[k - 1].dout));
     else
-        hn_linear_back(t, dr, now(n, n->b->taps), weights_of(n, HN_EAGLE3_FC), (hn_mat){0}, false, gradient_of(n, HN_EAGLE3_FC), NULL);
+        hn_linear_back(t, dr, now(n, n->b->taps), weights_of(n, HN_EAGLE3_FC), (hn_mat){0}, false,
+                       gradient_of(n, HN_EAGLE3_FC), NULL);
 }
 
 static void zero_keys(hn_eagle3_net *n, kept *at) {
@@ -308,7 +318,8 @@ static void zero_keys(hn_eagle3_net *n, kept *at) {
     memset(at->dv.p, 0, bytes);
 }
 
-double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient, double *losses) {
+double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
+                          double *losses) {
     assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->law.cols == n->shape.vocab);
     n->w = weights;
     n->g = gradient;

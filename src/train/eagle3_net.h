@@ -7,10 +7,10 @@
  *     out = r + down · swiglu(gate, up of norm_post(r))
  *     q  = softmax(head · norm(out))
  *
- * Row i of a text knows the target's states at place i (taps) and the token behind it, token[i]; its first output is a law of the
- * token behind that. At step k it reads token[i + k], stands at position i + k, and is held against law[i + k]; rows whose text
- * ends before that have no loss. The loss of a step is the mean over its rows by their weights of the cross entropy with the
- * target's law; the loss of the whole is the sum of decay^k times the loss of step k. */
+ * Row i of a text knows the target's states at place i (taps) and the token behind it, token[i]; its first output is a
+ * law of the token behind that. At step k it reads token[i + k], stands at position i + k, and is held against law[i +
+ * k]; rows whose text ends before that have no loss. The loss of a step is the mean over its rows by their weights of
+ * the cross entropy with the target's law; the loss of the whole is the sum of decay^k times the loss of step k. */
 #ifndef HN_EAGLE3_NET_H
 #define HN_EAGLE3_NET_H
 #include "train/attention_back.h"
@@ -19,7 +19,7 @@ typedef struct hn_eagle3_shape {
     int hidden; /* of the head and of the embedding */
     int taps;   /* numbers of all states of a row, three times the target's width as a rule */
     int heads, kv_heads, head_dim, ffn;
-    int vocab;  /* the head's: tokens that it drafts */
+    int vocab; /* the head's: tokens that it drafts */
     double eps, theta;
     bool norm_before_residual;
 } hn_eagle3_shape;
@@ -59,12 +59,13 @@ typedef struct hn_eagle3_batch {
 
 typedef struct hn_eagle3_net hn_eagle3_net;
 
-/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which does not learn; it, the team, and the weights
- * outlive the network. */
-hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay, hn_mat table,
-                                int rows, hunch_error *err);
+/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which does not learn; it, the team, and
+ * the weights outlive the network. */
+hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
+                                hn_mat table, int rows, hunch_error *err);
 void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
-/* The loss of the whole; losses [steps], those of the steps. gradient, unless NULL: the loss's is added to it. Of a step without
- * any weight the loss is 0. */
-double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient, double *losses);
+/* The loss of the whole; losses [steps], those of the steps. gradient, unless NULL: the loss's is added to it. Of a
+ * step without any weight the loss is 0. */
+double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
+                          double *losses);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_double_test.c - every backward against finite differences, in double: of each operation, and of a whole EAGLE-3 head
- * over three unrolled steps. The difference is of fourth order, so that 1e-6 is far above its own error. */
+/* gradients_double_test.c - every backward against finite differences, in double: of each operation, and of a whole
+ * EAGLE-3 head over three unrolled steps. The difference is of fourth order, so that 1e-6 is far above its own error.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static int close_team(void **state) {
     return 0;
 }
 
-/* ---- the check ---------------------------------------------------------------------------------------------------------- */
+/* ---- the check --------------------------------------------------------------------------------------------------- */
 
 typedef double value_fn(void *of);
 
@@ -51,7 +52,8 @@ static double slope(value_fn *f, void *of, hn_real *x) {
     return (f_at[0] - 8 * f_at[1] + 8 * f_at[3] - f_at[4]) / (12 * h);
 }
 
-/* gradient is f's by the n numbers at x, each to 1e-6 of itself (or of a thousandth of the middle one, where it is smaller). */
+/* gradient is f's by the n numbers at x, each to 1e-6 of itself (or of a thousandth of the middle one, where it is
+ * smaller). */
 static void check_gradient(const char *what, value_fn *f, void *of, hn_real *x, const hn_real *gradient, size_t n) {
     double square = 0;
     for (size_t i = 0; i < n; i++) square += gradient[i] * gradient[i];
@@ -59,12 +61,14 @@ static void check_gradient(const char *what, value_fn *f, void *of, hn_real *x, 
     assert_true(middle > 0);
     for (size_t i = 0; i < n; i++) {
         const double s = slope(f, of, x + i), size = fmax(fabs(s), 1e-3 * middle);
-        if (!(fabs(s - gradient[i]) <= 1e-6 * size)) fail_msg("%s: by number %zu the slope is %.12g, not %.12g", what, i, s, gradient[i]);
+        if (!(fabs(s - gradient[i]) <= 1e-6 * size))
+            fail_msg("%s: by number %zu the slope is %.12g, not %.12g", what, i, s, gradient[i]);
     }
 }
 
 static void check_mat(const char *what, value_fn *f, void *of, hn_mat x, hn_mat gradient) {
-    for (int r = 0; r < x.rows; r++) check_gradient(what, f, of, hn_mat_row(x, r), hn_mat_row(gradient, r), (size_t)x.cols);
+    for (int r = 0; r < x.rows; r++)
+        check_gradient(what, f, of, hn_mat_row(x, r), hn_mat_row(gradient, r), (size_t)x.cols);
 }
 
 /* The scalar that operations end in: Σ y dy. */
@@ -86,7 +90,7 @@ static void less(hn_mat gradient, hn_mat before) {
     for (size_t i = 0; i < (size_t)gradient.rows * gradient.ld; i++) gradient.p[i] -= before.p[i];
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------- */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 enum { SLOTS = 8 };
 /* An operation's matrices: x, and what else it reads; its output y and dy. */
@@ -98,9 +102,14 @@ typedef struct operation {
 
 static operation operation_of(int rows, int in, int out, int weight_rows) {
     static uint64_t seed = 11;
-    return (operation){wide_matrix(rows, in, 2, &seed),  wide_matrix(weight_rows, in, 1, &seed), wide_matrix(rows, out, 3, &seed),
-                       wide_matrix(rows, out, 1, &seed), numbers((size_t)(in + out), &seed),     numbers((size_t)rows, &seed),
-                       {0},                              {3, 1, 3, 0, 2, 1, 3, 4}};
+    return (operation){wide_matrix(rows, in, 2, &seed),
+                       wide_matrix(weight_rows, in, 1, &seed),
+                       wide_matrix(rows, out, 3, &seed),
+                       wide_matrix(rows, out, 1, &seed),
+                       numbers((size_t)(in + out), &seed),
+                       numbers((size_t)rows, &seed),
+                       {0},
+                       {3, 1, 3, 0, 2, 1, 3, 4}};
 }
 
 static void operation_free(operation *o) {
@@ -252,7 +261,7 @@ static void test_sum(void **state) {
     operation_free(&o);
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 enum { LOSS_HARD, LOSS_SOFT, LOSS_KL, LOSS_SMOOTH };
 typedef struct loss_case {
@@ -275,7 +284,8 @@ static void test_losses(void **state) {
     (void)state;
     for (int kind = LOSS_HARD; kind <= LOSS_SMOOTH; kind++) {
         uint64_t seed = 5;
-        loss_case o = {kind, wide_matrix(6, 13, 1, &seed), wide_matrix(6, 13, 2, &seed), {0}, {1, .5, 0, 2, .25, 1}, {0}, {3, 12, 0, 7, 7, 1}};
+        loss_case o = {kind, wide_matrix(6, 13, 1, &seed), wide_matrix(6, 13, 2, &seed), {0}, {1, .5, 0, 2, .25, 1},
+                       {0},  {3, 12, 0, 7, 7, 1}};
         for (size_t i = 0; i < 6 * o.x.ld; i++) o.x.p[i] *= 3;
         const hn_mat logits = copy_of(o.target);
         if (kind != LOSS_SMOOTH) hn_law_kept(&team, logits, NULL, o.target, NULL, NULL);
@@ -296,7 +306,7 @@ static void test_losses(void **state) {
     }
 }
 
-/* ---- attention ---------------------------------------------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 typedef struct attention_case {
     hn_attention a;
@@ -357,7 +367,7 @@ static void test_attention(void **state) {
     check_attention(2);
 }
 
-/* ---- a head --------------------------------------------------------------------------------------------------------------------- */
+/* ---- a head ------------------------------------------------------------------------------------------------------ */
 
 typedef struct head_case {
     hn_eagle3_net *net;
@@ -380,7 +390,8 @@ static void check_head(bool norm_before_residual, int steps) {
     uint64_t seed = 21;
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), law = wide_matrix(15, 9, 1, &seed);
-    head_case o = {.batch = {3, start, token, wide_matrix(15, 12, 1, &seed), law, weight}, .w = numbers(n, &seed), .steps = steps};
+    head_case o = {
+        .batch = {3, start, token, wide_matrix(15, 12, 1, &seed), law, weight}, .w = numbers(n, &seed), .steps = steps};
     const hn_mat logits = copy_of(law);
     hn_law_kept(&team, logits, NULL, law, NULL, NULL);
     assert_int_equal(hn_eagle3_net_open(&o.net, &team, &s, steps, 0.8, table, 20, &err), HUNCH_OK);

@@ -9,7 +9,7 @@
 #include "train/product.h"
 #include "train/train_private.h"
 
-/* ---- linear ----------------------------------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------------------------------ */
 
 typedef struct bias_work {
     hn_mat y;
@@ -47,7 +47,7 @@ void hn_linear_back(hn_team *t, hn_mat dy, hn_mat x, hn_mat w, hn_mat dx, bool a
     if (dbias) hn_team_split(t, dy.cols, HN_SOME_COLS, sum_columns, &(bias_work){dy, NULL, dbias});
 }
 
-/* ---- embedding -------------------------------------------------------------------------------------------------------- */
+/* ---- embedding --------------------------------------------------------------------------------------------------- */
 
 typedef struct embed_work {
     hn_mat table, rows;
@@ -84,7 +84,7 @@ void hn_embed_back(hn_team *t, hn_mat dy, const int *ids, hn_mat dtable) {
     hn_team_split(t, dy.cols, HN_SOME_COLS, scatter, &(embed_work){dtable, dy, ids});
 }
 
-/* ---- rotation --------------------------------------------------------------------------------------------------------- */
+/* ---- rotation ---------------------------------------------------------------------------------------------------- */
 
 typedef struct rotate_work {
     hn_mat x;
@@ -122,7 +122,7 @@ void hn_rotate_back(hn_team *t, hn_mat dx, int head_dim, double theta, const int
     hn_team_split(t, dx.rows, HN_SOME_ROWS, rotate_rows, &(rotate_work){dx, head_dim, later, theta, -1, position});
 }
 
-/* ---- SwiGLU ----------------------------------------------------------------------------------------------------------- */
+/* ---- SwiGLU ------------------------------------------------------------------------------------------------------ */
 
 typedef struct swiglu_work {
     hn_mat gate, up, y, dgate, dup; /* forwards y is written, backwards it is the gradient of y */
@@ -161,7 +161,7 @@ void hn_swiglu_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat up, hn_mat dgate,
     hn_team_split(t, dy.rows, HN_SOME_ROWS, swiglu_back_rows, &(swiglu_work){gate, up, dy, dgate, dup});
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 typedef struct sum_work {
     hn_mat a, b, y;

@@ -53,7 +53,8 @@ static void hard_rows(void *arg, int rank, int first, int end) {
 }
 
 /* Σ p x, Σ p, and with kl Σ p log p. */
-static void soft_sums(const hn_real *x, const hn_real *p, int n, bool kl, double *along, double *mass, double *negentropy) {
+static void soft_sums(const hn_real *x, const hn_real *p, int n, bool kl, double *along, double *mass,
+                      double *negentropy) {
     *along = *mass = *negentropy = 0;
     for (int c = 0; c < n; c++) {
         *along += (double)p[c] * (double)x[c];
@@ -108,7 +109,8 @@ double hn_loss_hard(hn_team *t, hn_mat logits, const int *ids, const hn_real *we
     return weighted(&w);
 }
 
-double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, bool kl, const hn_real *weight, hn_mat dlogits, hn_real *losses) {
+double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, bool kl, const hn_real *weight, hn_mat dlogits,
+                    hn_real *losses) {
     assert(law.cols == logits.cols);
     loss_work w = {.x = logits, .target = law, .dx = dlogits, .weight = weight, .losses = losses, .kl = kl};
     hn_team_split(t, logits.rows, FEW_ROWS, soft_rows, &w);
@@ -121,7 +123,7 @@ double hn_loss_smooth_l1(hn_team *t, hn_mat x, hn_mat target, const hn_real *wei
     return weighted(&w);
 }
 
-/* ---- laws of the target ----------------------------------------------------------------------------------------------- */
+/* ---- laws of the target ------------------------------------------------------------------------------------------ */
 
 typedef struct law_work {
     hn_mat logits, law;

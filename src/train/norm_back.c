@@ -67,7 +67,8 @@ static void gain_columns(void *arg, int rank, int first, int end) {
 }
 
 void hn_rms_norm(hn_team *t, hn_mat x, const hn_real *gain, hn_real eps, hn_mat y, hn_real *inverse) {
-    hn_team_split(t, x.rows, HN_SOME_ROWS, norm_rows, &(norm_work){.x = x, .y = y, .gain = gain, .inverse = inverse, .eps = eps});
+    hn_team_split(t, x.rows, HN_SOME_ROWS, norm_rows,
+                  &(norm_work){.x = x, .y = y, .gain = gain, .inverse = inverse, .eps = eps});
 }
 
 void hn_rms_norm_back(hn_team *t, hn_mat dy, hn_mat x, const hn_real *gain, const hn_real *inverse, hn_mat dx, bool add,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* product.c - a product in panels, strips, slices and tiles; product.h says what holds.
  *
- *           n                 for panels: parts of M, N and of the sum that fit the room (MOST, or MOST_ALONE and one slice)
+ *           n                 for panels: parts of M, N and of the sum that fit the room (MOST, or MOST_ALONE and one
+ * slice)
  *      B  k ▤▤▤▤                pack strips of A, strips of B                  | the team claims strips,
  *         |                     for blocks of tiles                           | then blocks
  *   A   m ▥▥▥ -> C                for slices of the sum, ascending: a block of C stays in the cache meanwhile
@@ -17,9 +18,13 @@ enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 8 }; /* outputs, and of MOST terms
 const hn_product_kernel *hn_product_kernel_of(hn_isa isa, hn_products products) {
     static const hn_product_kernel *const all[] = {
 #if defined(__x86_64__) && !defined(HN_TRAIN_DOUBLE)
-        &hn_product_amx, &hn_product_avx512bf16, &hn_product_avx512, &hn_product_avx2,
+        &hn_product_amx,
+        &hn_product_avx512bf16,
+        &hn_product_avx512,
+        &hn_product_avx2,
 #endif
-        &hn_product_ref};
+        &hn_product_ref
+    };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->products == products && hn_isa_includes(isa, all[i]->isa)) return all[i];
     return NULL;
@@ -55,7 +60,7 @@ typedef struct job {
     hn_mat c;
     int terms, most, most_terms;
     bool add;
-    hn_pool *pool; /* NULL: one worker */
+    hn_pool *pool;           /* NULL: one worker */
     int m0, m, n0, n, k0, k; /* c[m0, m0 + m)[n0, n0 + n), terms [k0, k0 + k) */
     size_t strip_a, strip_b; /* bytes a strip */
     int block_a, block_b;    /* strips a block */
@@ -80,12 +85,12 @@ static void pack(const job *j, int s) {
     const int at = of_a ? s : s - strips_a(j), width = of_a ? k->rows : k->cols;
     char *to = of_a ? j->packed_a + (size_t)at * j->strip_a : j->packed_b + (size_t)at * j->strip_b;
     for (int done = 0; done < j->k; done += k->depth, to += strip_bytes(k, width, k->depth))
-        k->pack(of_a ? j->a : j->b, (of_a ? j->m0 : j->n0) + at * width, width, j->k0 + done, least(k->depth, j->k - done),
-                of_a ? k->group_a : k->group_b, to);
+        k->pack(of_a ? j->a : j->b, (of_a ? j->m0 : j->n0) + at * width, width, j->k0 + done,
+                least(k->depth, j->k - done), of_a ? k->group_a : k->group_b, to);
 }
 
-/* The tiles of strip a with strips [b0, b1), of the slice that begins `done` terms into the panel. Along rows of C: of tiles below
- * one another each row is another page. */
+/* The tiles of strip a with strips [b0, b1), of the slice that begins `done` terms into the panel. Along rows of C: of
+ * tiles below one another each row is another page. */
 static void multiply_strip(const job *j, int a, int b0, int b1, int done) {
     const hn_product_kernel *k = j->kernel;
     const char *x = j->packed_a + (size_t)a * j->strip_a + (size_t)(done * k->rows) * k->bytes;

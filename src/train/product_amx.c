@@ -9,7 +9,7 @@ enum { SIDE = 32, TERMS = 32 };
 
 static void sum_tiles(int n, const char *x, const char *y) {
     for (int k = 0; k < n; k += TERMS, x += SIDE * TERMS * 2, y += SIDE * TERMS * 2) {
-        hn_tile_load(4, x, 64); /* [32 rows][32 terms] */
+        hn_tile_load(4, x, 64);  /* [32 rows][32 terms] */
         hn_tile_load(6, y, 128); /* [16 pairs][32 columns][2] */
         hn_tile_load(7, y + 64, 128);
         TILE_DOT_BF16(0, 4, 6);
@@ -22,9 +22,8 @@ static void sum_tiles(int n, const char *x, const char *y) {
 
 /* Sums go on from what is there: a whole tile in C itself, one that is cut by an edge in a copy. */
 static void tile(int n, const void *a, const void *b, hn_tile_out out) {
-    static const hn_tile_config shapes = {.palette = 1,
-                                          .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                                          .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    static const hn_tile_config shapes = {
+        .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
     _Alignas(64) float square[SIDE][SIDE];
     const bool whole = out.rows == SIDE && out.cols == SIDE;
     float *c = whole ? out.c : square[0];
@@ -49,4 +48,5 @@ static void tile(int n, const void *a, const void *b, hn_tile_out out) {
         memcpy(out.c + (size_t)i * out.ld, square[i], sizeof *c * (size_t)out.cols);
 }
 
-const hn_product_kernel hn_product_amx = {HN_ISA_AMX, HN_PRODUCTS_BF16, SIDE, SIDE, TERMS, 2, 256, 2, hn_pack_bf16, tile};
+const hn_product_kernel hn_product_amx = {HN_ISA_AMX, HN_PRODUCTS_BF16, SIDE, SIDE, TERMS, 2, 256,
+                                          2,          hn_pack_bf16,     tile};

@@ -27,4 +27,5 @@ static void tile(int n, const void *a, const void *b, hn_tile_out out) {
     hn_tile_write(square[0], COLS, out);
 }
 
-const hn_product_kernel hn_product_avx2 = {HN_ISA_AVX2, HN_PRODUCTS_F32, ROWS, COLS, 1, 1, 256, sizeof(float), hn_pack_plain, tile};
+const hn_product_kernel hn_product_avx2 = {HN_ISA_AVX2, HN_PRODUCTS_F32, ROWS,          COLS, 1, 1,
+                                           256,         sizeof(float),   hn_pack_plain, tile};

@@ -27,4 +27,5 @@ static void tile(int n, const void *a, const void *b, hn_tile_out out) {
     hn_tile_write(square[0], COLS, out);
 }
 
-const hn_product_kernel hn_product_avx512bf16 = {HN_ISA_AVX512BF16, HN_PRODUCTS_BF16, ROWS, COLS, 2, 2, 512, 2, hn_pack_bf16, tile};
+const hn_product_kernel hn_product_avx512bf16 = {
+    HN_ISA_AVX512BF16, HN_PRODUCTS_BF16, ROWS, COLS, 2, 2, 512, 2, hn_pack_bf16, tile};

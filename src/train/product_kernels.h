@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_kernels.h - what a level brings to a matrix product: its tile, how operands are packed for it, and its inner loop.
+/* product_kernels.h - what a level brings to a matrix product: its tile, how operands are packed for it, and its inner
+ * loop.
  *
- * A strip holds `width` rows (of A) or columns (of B) of a slice of the sum, `group` consecutive terms of each side by side:
+ * A strip holds `width` rows (of A) or columns (of B) of a slice of the sum, `group` consecutive terms of each side by
+ * side:
  *     strip[k / group][i][k % group]      i < width, k < depth; what the matrix lacks is zero
- * so that f32 (group 1) reads a vector a term, pairs of bf16 (2) a vector a pair, and tiles of AMX (A in groups of 32) a row. */
+ * so that f32 (group 1) reads a vector a term, pairs of bf16 (2) a vector a pair, and tiles of AMX (A in groups of 32)
+ * a row. */
 #ifndef HN_PRODUCT_KERNELS_H
 #define HN_PRODUCT_KERNELS_H
 #include "train/team.h"
 
-/* One operand, seen as [outputs][terms of the sum]: element (i, k) is p[i * across + k * along]. One of the two is 1. */
+/* One operand, seen as [outputs][terms of the sum]: element (i, k) is p[i * across + k * along]. One stride is 1. */
 typedef struct hn_operand {
     const hn_real *p;
     size_t across, along;
@@ -32,8 +35,8 @@ typedef struct hn_product_kernel {
     int group_a, group_b; /* terms side by side */
     int depth;            /* terms of a slice: fixes the order of the sum */
     size_t bytes;         /* of a packed number */
-    /* Packs terms [k0, k0 + n) of the outputs from `first` on, `width` of them, filled up to whole groups of HN_MAX_GROUP terms
-     * where group > 1. */
+    /* Packs terms [k0, k0 + n) of the outputs from `first` on, `width` of them, filled up to whole groups of
+     * HN_MAX_GROUP terms where group > 1. */
     void (*pack)(hn_operand x, int first, int width, int k0, int n, int group, void *strip);
     /* out (+)= the product of two strips of n terms. */
     void (*tile)(int n, const void *a, const void *b, hn_tile_out out);

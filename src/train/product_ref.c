@@ -13,4 +13,5 @@ static void tile(int n, const void *a, const void *b, hn_tile_out out) {
     hn_tile_write(sum[0], COLS, out);
 }
 
-const hn_product_kernel hn_product_ref = {HN_ISA_REF, HN_PRODUCTS_F32, ROWS, COLS, 1, 1, 256, sizeof(hn_real), hn_pack_plain, tile};
+const hn_product_kernel hn_product_ref = {HN_ISA_REF, HN_PRODUCTS_F32, ROWS,          COLS, 1, 1,
+                                          256,        sizeof(hn_real), hn_pack_plain, tile};

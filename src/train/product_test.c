@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_test.c - products of every form, level and shape against sums in double; the same bits for any number of workers. */
+/* product_test.c - products of every form, level and shape against sums in double; the same bits for any number of
+ * workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@ typedef struct size {
     int m, n, k;
 } size;
 /* Below a tile, whole tiles of one level, edges of all, several slices and parts. */
-static const size sizes[] = {{1, 1, 1}, {5, 7, 3}, {12, 32, 64}, {33, 47, 65}, {96, 64, 512}, {65, 300, 1031}, {2055, 17, 40}, {9, 2100, 33}};
+static const size sizes[] = {{1, 1, 1},     {5, 7, 3},       {12, 32, 64},   {33, 47, 65},
+                             {96, 64, 512}, {65, 300, 1031}, {2055, 17, 40}, {9, 2100, 33}};
 
 static const hn_form forms[] = {HN_ABT, HN_AB, HN_ATB};
 
@@ -38,7 +40,8 @@ typedef struct operands {
 
 static operands operands_of(hn_form f, size s, uint64_t *seed) {
     operands o = {f == HN_ATB ? wide_matrix(s.k, s.m, 3, seed) : wide_matrix(s.m, s.k, 3, seed),
-                  f == HN_ABT ? wide_matrix(s.n, s.k, 5, seed) : wide_matrix(s.k, s.n, 5, seed), wide_matrix(s.m, s.n, 2, seed)};
+                  f == HN_ABT ? wide_matrix(s.n, s.k, 5, seed) : wide_matrix(s.k, s.n, 5, seed),
+                  wide_matrix(s.m, s.n, 2, seed)};
     return o;
 }
 
@@ -61,7 +64,8 @@ static void check(hn_form f, size s, operands o, hn_mat before, bool add, double
                 absolute += fabs(term);
             }
             const double is = (double)hn_mat_row(o.c, i)[j];
-            if (!(fabs(is - sum) <= error * absolute)) fail_msg("form %d, %dx%dx%d: c[%d][%d] is %g, not %g", (int)f, s.m, s.n, s.k, i, j, is, sum);
+            if (!(fabs(is - sum) <= error * absolute))
+                fail_msg("form %d, %dx%dx%d: c[%d][%d] is %g, not %g", (int)f, s.m, s.n, s.k, i, j, is, sum);
         }
         for (size_t j = (size_t)s.n; j < o.c.ld; j++) /* behind the row nothing is touched */
             assert_true(hn_mat_row(o.c, i)[j] == hn_mat_row(before, i)[j]);
@@ -136,7 +140,8 @@ static void test_bf16_rounds_only_what_it_must(void **state) {
             hn_free(before.p);
             operands_free(o);
         }
-        float x[2] = {1.00390625f + 0x1p-20f, 1.00390625f}, one = 1, y[2]; /* just above the middle, and the middle: to even */
+        float x[2] = {1.00390625f + 0x1p-20f, 1.00390625f}, one = 1,
+              y[2]; /* just above the middle, and the middle: to even */
         hn_product(&t, HN_ABT, hn_mat_of(x, 2, 1), hn_mat_of(&one, 1, 1), hn_mat_of(y, 2, 1), false);
         assert_true(y[0] == 1.0078125f && y[1] == 1);
         hn_team_close(&t);
@@ -173,12 +178,37 @@ static void test_bits_do_not_depend_on_workers(void **state) {
     }
 }
 
+/* Nor on what else is computed: rows and columns of a product are the product of those rows and columns. */
+static void test_bits_do_not_depend_on_the_rest(void **state) {
+    (void)state;
+    hn_pool *pool = pool_of(2);
+    for (hn_isa isa = HN_ISA_REF; isa != HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        for (int products = 0; products < 2; products++) {
+            uint64_t seed = 4;
+            hn_team t;
+            hunch_error err;
+            if (hn_team_open(&t, pool, isa, (hn_products)products, 0, &err) != HUNCH_OK) continue;
+            const operands o = operands_of(HN_ABT, (size){100, 90, 700}, &seed);
+            const hn_mat part = copy_of(hn_mat_part(o.c, 0, 41));
+            hn_product(&t, HN_ABT, o.a, o.b, o.c, true);
+            hn_product(&t, HN_ABT, hn_mat_part(o.a, 0, 41), hn_mat_part(o.b, 0, 37), hn_mat_cols(part, 0, 37), true);
+            for (int i = 0; i < 41; i++)
+                assert_memory_equal(hn_mat_row(part, i), hn_mat_row(o.c, i), 37 * sizeof(float));
+            hn_free(part.p);
+            operands_free(o);
+            hn_team_close(&t);
+        }
+    }
+    hn_pool_free(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_of_floats),
         cmocka_unit_test(test_products_of_bf16),
         cmocka_unit_test(test_bf16_rounds_only_what_it_must),
         cmocka_unit_test(test_bits_do_not_depend_on_workers),
+        cmocka_unit_test(test_bits_do_not_depend_on_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_tile.h - what kernels of every level do alike, compiled with the flags of each: packing, and adding a tile to C. */
+/* product_tile.h - what kernels of every level do alike, compiled with the flags of each: packing, and adding a tile to
+ * C. */
 #ifndef HN_PRODUCT_TILE_H
 #define HN_PRODUCT_TILE_H
 #include <stdint.h>
@@ -36,12 +37,16 @@ static inline void hn_pack_plain(hn_operand x, int first, int width, int k0, int
 
 /* To bf16: to nearest, ties to even. NaN stays NaN. */
 static inline uint16_t hn_bf16_of(float f) {
-    const union { float f; uint32_t u; } x = {f};
+    const union {
+        float f;
+        uint32_t u;
+    } x = {f};
     return (uint16_t)(f != f ? 0x7FC0u : (x.u + 0x7FFFu + (x.u >> 16 & 1)) >> 16);
 }
 
 /* Outputs side by side in the matrix: two terms of all of them are woven into pairs. */
-static inline void hn_pack_bf16_across(const hn_real *p, size_t along, int there, size_t w, int n, int group, uint32_t *to) {
+static inline void hn_pack_bf16_across(const hn_real *p, size_t along, int there, size_t w, int n, int group,
+                                       uint32_t *to) {
     const int pairs = group / 2;
     uint32_t *at = to;
     for (int h = 0; h < (n + 1) / 2; h++) {
@@ -55,16 +60,21 @@ static inline void hn_pack_bf16_across(const hn_real *p, size_t along, int there
 }
 
 /* Terms side by side: a row is rounded as it is, then its groups go to their places. */
-static inline void hn_pack_bf16_along(const hn_real *p, size_t across, int there, size_t w, int n, int group, uint32_t *to) {
+static inline void hn_pack_bf16_along(const hn_real *p, size_t across, int there, size_t w, int n, int group,
+                                      uint32_t *to) {
     enum { MOST = 512 }; /* the depth of a slice */
     const int pairs = group / 2, groups = (n + group - 1) / group;
-    union { uint16_t one[MOST]; uint32_t pair[MOST / 2]; } row;
+    union {
+        uint16_t one[MOST];
+        uint32_t pair[MOST / 2];
+    } row;
     memset(row.one + n, 0, sizeof(uint16_t) * (size_t)(groups * group - n));
     for (int i = 0; i < there; i++) {
         for (int k = 0; k < n; k++) row.one[k] = hn_bf16_of((float)p[(size_t)i * across + (size_t)k]);
         for (int g = 0; pairs == 1 && g < groups; g++) to[(size_t)g * w + (size_t)i] = row.pair[g];
         for (int g = 0; pairs > 1 && g < groups; g++)
-            memcpy(to + ((size_t)g * w + (size_t)i) * (size_t)pairs, row.pair + g * pairs, sizeof(uint32_t) * (size_t)pairs);
+            memcpy(to + ((size_t)g * w + (size_t)i) * (size_t)pairs, row.pair + g * pairs,
+                   sizeof(uint32_t) * (size_t)pairs);
     }
 }
 

@@ -5,12 +5,14 @@
 #include "base/mem.h"
 #include "train/product_kernels.h"
 
-hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products products, size_t scratch_count, hunch_error *err) {
+hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products products, size_t scratch_count,
+                          hunch_error *err) {
     *t = (hn_team){.pool = pool, .ranks = hn_pool_threads(pool), .scratch_count = scratch_count};
     t->exact = hn_product_kernel_of(isa, HN_PRODUCTS_F32);
     t->kernel = hn_product_kernel_of(isa, products);
     if (!t->kernel)
-        return hn_fail(err, HUNCH_REFUSED, "the level %s has no products of bf16: avx512bf16 and amx have", hn_isa_name(isa));
+        return hn_fail(err, HUNCH_REFUSED, "the level %s has no products of bf16: avx512bf16 and amx have",
+                       hn_isa_name(isa));
     const hn_product_room room = hn_product_room_of(t->kernel), alone = hn_product_room_alone(t->exact);
     const size_t need = alone.a + alone.b, ranks = (size_t)t->ranks;
     t->packed_a = hn_alloc(room.a);
@@ -25,7 +27,8 @@ hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products pro
     }
     if (ok) return HUNCH_OK;
     hn_team_close(t);
-    return hn_fail_memory(err, "the trainer's workers", room.a + room.b + ranks * (need + scratch_count * sizeof(hn_real)));
+    return hn_fail_memory(err, "the trainer's workers",
+                          room.a + room.b + ranks * (need + scratch_count * sizeof(hn_real)));
 }
 
 void hn_team_close(hn_team *t) {
