@@ -129,6 +129,10 @@ def optimiser(out):
         p.grad = g[0].clone()
         norm_was = torch.nn.utils.clip_grad_norm_([p], most)
         out["clip." + name], out["clip.norm"] = p.grad, norm_was.reshape(1)
+    p = torch.nn.Parameter(torch.zeros(37))
+    p.grad = g[0] * 1e-6
+    torch.nn.utils.clip_grad_norm_([p], 1e-6)
+    out["clip.tiny"] = p.grad
     for name, warm in (("warm", 5), ("cold", 0)):
         adamw = torch.optim.AdamW([w], lr=0.003)
         cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adamw, 25 - warm, eta_min=0.0001)

@@ -349,6 +349,8 @@ static void check_attention(int step) {
     for (int j = 0; j <= step; j++) {
         check_mat("k", attention_value, &o, some_rows(o.a.k[j]), some_rows(d.k[j]));
         check_mat("v", attention_value, &o, some_rows(o.a.v[j]), some_rows(d.v[j]));
+    }
+    for (int j = 0; j <= step; j++) {
         hn_free(o.a.k[j].p);
         hn_free(o.a.v[j].p);
         hn_free(d.k[j].p);

@@ -144,6 +144,9 @@ static void test_bf16_rounds_only_what_it_must(void **state) {
               y[2]; /* just above the middle, and the middle: to even */
         hn_product(&t, HN_ABT, hn_mat_of(x, 2, 1), hn_mat_of(&one, 1, 1), hn_mat_of(y, 2, 1), false);
         assert_true(y[0] == 1.0078125f && y[1] == 1);
+        x[0] = NAN;
+        hn_product(&t, HN_ABT, hn_mat_of(x, 2, 1), hn_mat_of(&one, 1, 1), hn_mat_of(y, 2, 1), false);
+        assert_true(isnan(y[0]) && y[1] == 1);
         hn_team_close(&t);
     }
     hn_pool_free(pool);

@@ -39,7 +39,7 @@ typedef struct training {
 } training;
 
 static void open_batch(training *t, int i, const int *kept) {
-    char name[10];
+    char name[20];
     snprintf(name, sizeof name, "batch%d", i);
     const int texts = ids(name, "start", t->start[i]) - 1, rows = ids(name, "token", t->token[i]);
     assert_int_equal(t->start[i][texts], rows);

@@ -109,7 +109,7 @@ static void test_attention(void **state) {
     const hn_mat dy = mat("attention", "dy"), y = zeros_like(dy), dq = zeros_like(a.q);
     hn_attention_gradients d = {.q = dq};
     hn_real log_sums[75 * 4];
-    char name[8];
+    char name[20];
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "k%d", i);
         d.k[i] = zeros_like(a.k[i] = mat("attention", name));
@@ -175,6 +175,24 @@ static void test_losses(void **state) {
     FREE(weight, target, x, y, dx);
 }
 
+/* What a row of weight 0 holds does not matter, be it no number; nor which token it names. */
+static void test_masked_rows_are_not_looked_at(void **state) {
+    (void)state;
+    const hn_mat weight = mat("loss", "weight"), x = mat("loss.whole", "x"), law = zeros_like(x), dx = zeros_like(x);
+    const hn_mat target = mat("law", "logits");
+    const int id[] = {1, -1, 29, 3};
+    hn_real losses[4];
+    hn_law_kept(&team, target, NULL, law, NULL, NULL);
+    assert_true(weight.p[1] == 0);
+    for (int c = 0; c < x.cols; c++) hn_mat_row(x, 1)[c] = hn_mat_row(law, 1)[c] = hn_mat_row(dx, 1)[c] = NAN;
+    check_loss(hn_loss_hard(&team, x, id, weight.p, dx, losses), "loss.whole", "hard", losses, weight.p, dx);
+    check_loss(hn_loss_soft(&team, x, law, false, weight.p, dx, losses), "loss.whole", "soft", losses, weight.p, dx);
+    const double smooth = hn_loss_smooth_l1(&team, x, law, weight.p, dx, losses);
+    assert_true(smooth == smooth);
+    for (int c = 0; c < x.cols; c++) assert_true(hn_mat_row(dx, 1)[c] == 0);
+    FREE(weight, x, law, dx, target);
+}
+
 /* ---- the optimiser ----------------------------------------------------------------------------------------------- */
 
 static void test_adamw(void **state) {
@@ -222,6 +240,7 @@ static void test_clip_and_rates(void **state) {
         const char *name;
         double most;
     } clips[] = {{"clipped", 0.5}, {"kept", 100}};
+    const golden_tensor tiny = get("clip", "tiny");
     const double norm = hn_norm(&team, g.data, 37);
     assert_true(fabs(norm - (double)get("clip", "norm").data[0]) < 1e-5);
     for (int i = 0; i < 2; i++) {
@@ -229,6 +248,8 @@ static void test_clip_and_rates(void **state) {
         const hn_real factor = (hn_real)hn_clip_factor(norm, clips[i].most);
         for (size_t j = 0; j < 37; j++) assert_true(fabs((double)(g.data[j] * factor - want.data[j])) < 1e-7);
     }
+    const double factor = hn_clip_factor(norm * 1e-6, 1e-6); /* where what torch adds to the norm is seen */
+    for (size_t j = 0; j < 37; j++) assert_true(fabs((double)g.data[j] * 1e-6 * factor - (double)tiny.data[j]) < 1e-11);
     for (int step = 0; step < 26; step++) {
         assert_true(fabs(hn_learning_rate(step, 5, 25, 0.003, 0.0001) - (double)get("rate", "warm").data[step]) < 1e-9);
         assert_true(fabs(hn_learning_rate(step, 0, 25, 0.003, 0.0001) - (double)get("rate", "cold").data[step]) < 1e-9);
@@ -241,6 +262,7 @@ int main(void) {
         cmocka_unit_test(test_linear),         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_joined),         cmocka_unit_test(test_embed_rotate_swiglu),
         cmocka_unit_test(test_attention),      cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_masked_rows_are_not_looked_at),
         cmocka_unit_test(test_adamw),          cmocka_unit_test(test_adamw_in_pieces),
         cmocka_unit_test(test_clip_and_rates),
     };
