@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It may see the library's insides; the
+/* train_main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It may see the library's insides; the
  * library and the command know nothing of it. */
 #include <signal.h>
 #include <stdlib.h>
