@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch computes of everything the trainer is made of: writes tests/data/train/operations.safetensors and eagle3.safetensors.
+"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3 and eagle.safetensors.
 
     tools/make_train_goldens.py tests/data/train        (needs torch, numpy and safetensors)
 
 operations: of each operation its inputs, its output y for them, the gradient dy of the output, and the gradients of the inputs
 (d…), by autograd; weights after each step of torch.optim.AdamW, what clip_grad_norm_ makes of gradients, and the learning rates of
 LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
-ten steps of training, for both residuals. All numbers are float32, ids too.
+ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias. All numbers are float32, ids too.
 
 The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
 arithmetic is shared with src/train.
@@ -230,11 +230,83 @@ def eagle3(out):
         print(name, [round(sum(s), 4) for s in seen], [round(n, 2) for n in norms])
 
 
+# ---- EAGLE-1 with HASS's steps ------------------------------------------------------------------------------------------------
+
+EAGLE_SHAPES = {"fc.weight": (HIDDEN, 2 * HIDDEN), "fc.bias": (HIDDEN,)}
+for n, s in SHAPES.items():
+    if n.startswith("midlayer") and "input" not in n and "hidden_norm" not in n:
+        EAGLE_SHAPES[n.replace("midlayer", "layers.0") + ".weight"] = (s[0], HIDDEN) if s[-1] == 2 * HIDDEN else s
+
+
+def eagle_losses(w, table, head, texts):
+    """Of the steps, as head_losses; what a step reads of the one before is a constant."""
+    sums, counts = [0.0] * STEPS, [0.0] * STEPS
+    for text in texts:
+        f, keys, values = text["state"], [], []
+        places = torch.arange(len(f))
+        for step in range(STEPS):
+            u = F.linear(torch.cat((table[shifted(text["token"], step)], f), -1), w["fc.weight"], w.get("fc.bias"))
+            q, k, v = (F.linear(u, w["layers.0.self_attn.%s_proj.weight" % c]) for c in "qkv")
+            keys.append(rotate(k, DIM, THETA, places + step))
+            values.append(v)
+            z = attend(rotate(q, DIM, THETA, places + step), keys, values, HEADS, KV)
+            r = u + F.linear(z, w["layers.0.self_attn.o_proj.weight"])
+            post = norm(r, w["layers.0.post_attention_layernorm.weight"], EPS)
+            act = F.silu(F.linear(post, w["layers.0.mlp.gate_proj.weight"])) * F.linear(post, w["layers.0.mlp.up_proj.weight"])
+            out = r + F.linear(act, w["layers.0.mlp.down_proj.weight"])
+            near = F.smooth_l1_loss(out, shifted(text["next"], step), reduction="none").mean(-1)
+            law = -(shifted(text["law"], step) * F.linear(out, head).log_softmax(-1)).sum(-1)
+            mask = shifted(text["mask"], step)
+            sums[step] = sums[step] + (mask * (1.0 * near + 0.1 * law)).sum()
+            counts[step] += mask.sum()
+            f = out.detach()
+    return [s / c for s, c in zip(sums, counts)]
+
+
+def eagle_batch(out, name, lengths, head):
+    rows, start, texts = sum(lengths), [0], []
+    for n in lengths:
+        start.append(start[-1] + n)
+        states = torch.randn(n + 1, HIDDEN).cumsum(0)
+        texts.append({"token": torch.randint(TOKENS, (n,)), "state": states[:-1], "next": states[1:],
+                      "law": F.linear(states[1:], head).softmax(-1), "mask": (torch.rand(n) < 0.8).float()})
+    for key in texts[0]:
+        out["%s.%s" % (name, key)] = torch.cat([t[key] for t in texts]).float()
+    out[name + ".start"] = torch.tensor(start).float()
+    assert rows == start[-1]
+    return texts
+
+
+def eagle(out):
+    out["table"], out["head"] = table, head = torch.randn(TOKENS, HIDDEN), torch.randn(VOCAB, HIDDEN) / 4
+    out["shape"] = torch.tensor([HIDDEN, HEADS, KV, DIM, FFN, STEPS]).float()
+    first = {n: 1 + 0.2 * torch.randn(s) if len(s) == 1 else torch.randn(s) / math.sqrt(s[1]) for n, s in EAGLE_SHAPES.items()}
+    for n, x in first.items():
+        out["w." + n] = x
+    batches = [eagle_batch(out, "batch0", [9, 1, 20], head), eagle_batch(out, "batch1", [13, 2, 11], head)]
+    for name in ("bias", "plain"):
+        w = {n: torch.nn.Parameter(x.clone()) for n, x in first.items() if name == "bias" or n != "fc.bias"}
+        adamw = torch.optim.AdamW(w.values(), lr=0.01, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01)
+        seen = []
+        for i in range(10):
+            adamw.zero_grad()
+            steps = eagle_losses(w, table, head, batches[i % 2])
+            sum(steps).backward()
+            if i == 0:
+                for n, x in w.items():
+                    out["%s.d.%s" % (name, n)] = x.grad.clone()
+            torch.nn.utils.clip_grad_norm_(w.values(), 2.0)
+            adamw.step()
+            seen.append([x.item() for x in steps])
+        out[name + ".losses"] = torch.tensor(seen)
+        print(name, [round(sum(s), 4) for s in seen])
+
+
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
     torch.set_num_threads(1)
-    for seed, (name, parts) in enumerate((("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)))):
+    for seed, (name, parts) in enumerate((("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)))):
         torch.manual_seed(seed)
         out = {}
         for part in parts:

@@ -13,6 +13,7 @@
 
 #include "train/attention_back.h"
 #include "train/eagle3_net.h"
+#include "train/eagle_net.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/numbers_for_tests.h"
@@ -423,12 +424,54 @@ static void test_eagle3(void **state) {
     check_head(true, 3);
 }
 
+typedef struct eagle_case {
+    hn_eagle_net *net;
+    hn_eagle_batch batch;
+    hn_real *w;
+} eagle_case;
+
+static double eagle_value(void *of) {
+    eagle_case *o = of;
+    double loss;
+    return hn_eagle_net_loss(o->net, o->w, &o->batch, NULL, &loss);
+}
+
+/* One step: of more the gradient is not the loss's slope, for it stops at what a step reads of the one before. */
+static void test_eagle(void **state) {
+    (void)state;
+    static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
+    static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
+    const hn_eagle_shape s = {8, 4, 2, 6, 10, 1e-3, 50, true};
+    const size_t n = hn_eagle_count(&s);
+    uint64_t seed = 22;
+    hunch_error err;
+    const hn_eagle_frozen frozen = {wide_matrix(10, 8, 0, &seed), wide_matrix(9, 8, 0, &seed)};
+    const hn_mat state_of = wide_matrix(15, 8, 1, &seed), next = wide_matrix(15, 8, 0, &seed);
+    const hn_mat law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
+    eagle_case o = {.batch = {3, start, token, state_of, next, law, weight}, .w = numbers(n, &seed)};
+    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    assert_int_equal(hn_eagle_net_open(&o.net, &team, &s, 1, 1, 0.1, &frozen, 15, &err), HUNCH_OK);
+    hn_real *g = hn_zalloc(n, sizeof *g);
+    double loss;
+    assert_true(fabs(hn_eagle_net_loss(o.net, o.w, &o.batch, g, &loss) - eagle_value(&o)) < 1e-12);
+    for (int part = 0; part < HN_EAGLE_PARTS; part++) {
+        const hn_mat x = hn_eagle_part_of(&s, (hn_eagle_part)part, o.w);
+        check_gradient(hn_eagle_part_name((hn_eagle_part)part), eagle_value, &o, x.p,
+                       hn_eagle_part_of(&s, (hn_eagle_part)part, g).p, (size_t)x.rows * (size_t)x.cols);
+    }
+    hn_eagle_net_close(o.net);
+    const hn_mat all[] = {frozen.table, frozen.head, state_of, next, law, logits};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
+    hn_free(g);
+    hn_free(o.w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),    cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_joined_norms),
         cmocka_unit_test(test_embedding), cmocka_unit_test(test_rotation), cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_sum),       cmocka_unit_test(test_losses),   cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_eagle3),
+        cmocka_unit_test(test_eagle3),    cmocka_unit_test(test_eagle),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);
 }

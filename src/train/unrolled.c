@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unrolled.c - forward and backward of a layer over the steps of training. */
+#include "train/unrolled.h"
+
+#include <string.h>
+
+#include "train/layers_back.h"
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+void *hn_room_take(hn_room *r, size_t count, size_t size) {
+    void *p = r->p ? r->p + r->used : NULL;
+    r->used += (count * size + 63) / 64 * 64;
+    return p;
+}
+
+hn_mat hn_room_mat(hn_room *r, int rows, int cols) {
+    return hn_mat_of(hn_room_take(r, (size_t)rows * (size_t)cols, sizeof(hn_real)), rows, cols);
+}
+
+static void lay_out_step(hn_unrolled *u, hn_unrolled_step *at, hn_room *r) {
+    const int rows = u->most_rows, q = u->heads * u->head_dim, kv = u->kv_heads * u->head_dim;
+    at->x = hn_room_mat(r, rows, u->inputs);
+    at->q = hn_room_mat(r, rows, q);
+    at->k = hn_room_mat(r, rows, kv);
+    at->v = hn_room_mat(r, rows, kv);
+    at->dk = hn_room_mat(r, rows, kv);
+    at->dv = hn_room_mat(r, rows, kv);
+    at->y = hn_room_mat(r, rows, q);
+    at->r = hn_room_mat(r, rows, u->hidden);
+    at->post = hn_room_mat(r, rows, u->hidden);
+    at->gate = hn_room_mat(r, rows, u->ffn);
+    at->up = hn_room_mat(r, rows, u->ffn);
+    at->s = hn_room_mat(r, rows, u->ffn);
+    at->out = hn_room_mat(r, rows, u->hidden);
+    at->dout = hn_room_mat(r, rows, u->hidden);
+    at->log_sums = hn_room_mat(r, rows, u->heads).p;
+    at->inverse_post = hn_room_mat(r, rows, 1).p;
+    at->token = hn_room_take(r, (size_t)rows, sizeof *at->token);
+}
+
+void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r) {
+    const int rows = u->most_rows, q = u->heads * u->head_dim;
+    for (int k = 0; k < u->steps; k++) lay_out_step(u, &u->at[k], r);
+    u->dq = hn_room_mat(r, rows, q);
+    u->wide = hn_room_mat(r, rows, u->ffn > q ? u->ffn : q);
+    u->dpost = hn_room_mat(r, rows, u->hidden);
+    u->weight = hn_room_mat(r, rows, 1).p;
+    u->losses = hn_room_mat(r, rows, 1).p;
+    u->position = hn_room_take(r, (size_t)rows, sizeof *u->position);
+}
+
+/* ---- what a batch is at a step ----------------------------------------------------------------------------------- */
+
+int hn_unrolled_rows(const hn_unrolled *u) {
+    return u->start[u->texts];
+}
+
+hn_mat hn_unrolled_now(const hn_unrolled *u, hn_mat m) {
+    return hn_mat_part(m, 0, hn_unrolled_rows(u));
+}
+
+void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_real *weight) {
+    double all = 0;
+    for (int text = 0; text < u->texts; text++) {
+        const int end = u->start[text + 1];
+        for (int i = u->start[text]; i < end; i++) {
+            const bool there = i + k < end;
+            u->at[k].token[i] = token[there ? i + k : end - 1];
+            u->weight[i] = there ? weight[i + k] : 0;
+            u->position[i] = i - u->start[text];
+            all += (double)u->weight[i];
+        }
+    }
+    for (int i = 0; all > 0 && i < hn_unrolled_rows(u); i++) u->weight[i] = (hn_real)((double)u->weight[i] / all);
+}
+
+static hn_attention attention_of(const hn_unrolled *u, int step) {
+    hn_attention a = {.heads = u->heads, .kv_heads = u->kv_heads, .head_dim = u->head_dim};
+    a.texts = u->texts;
+    a.start = u->start;
+    a.step = step;
+    a.q = hn_unrolled_now(u, u->at[step].q);
+    for (int k = 0; k <= step; k++) {
+        a.k[k] = hn_unrolled_now(u, u->at[k].k);
+        a.v[k] = hn_unrolled_now(u, u->at[k].v);
+    }
+    return a;
+}
+
+/* ---- forwards ---------------------------------------------------------------------------------------------------- */
+
+static void forward_attention(hn_unrolled *u, int k, hn_mat residual) {
+    hn_team *t = u->team;
+    hn_unrolled_step *at = &u->at[k];
+    const hn_mat x = hn_unrolled_now(u, at->x), q = hn_unrolled_now(u, at->q), keys = hn_unrolled_now(u, at->k);
+    const hn_mat y = hn_unrolled_now(u, at->y), r = hn_unrolled_now(u, at->r);
+    hn_linear(t, x, u->w.q, NULL, q);
+    hn_linear(t, x, u->w.k, NULL, keys);
+    hn_linear(t, x, u->w.v, NULL, hn_unrolled_now(u, at->v));
+    hn_rotate(t, q, u->head_dim, u->theta, u->position, k);
+    hn_rotate(t, keys, u->head_dim, u->theta, u->position, k);
+    const hn_attention a = attention_of(u, k);
+    hn_attend(t, &a, y, at->log_sums);
+    hn_linear(t, y, u->w.o, NULL, r);
+    hn_sum(t, r, residual, r);
+}
+
+void hn_unrolled_forward(hn_unrolled *u, int k, hn_mat residual) {
+    hn_team *t = u->team;
+    hn_unrolled_step *at = &u->at[k];
+    const hn_mat r = hn_unrolled_now(u, at->r), post = hn_unrolled_now(u, at->post), s = hn_unrolled_now(u, at->s);
+    const hn_mat gate = hn_unrolled_now(u, at->gate), up = hn_unrolled_now(u, at->up);
+    const hn_mat out = hn_unrolled_now(u, at->out);
+    forward_attention(u, k, residual);
+    hn_rms_norm(t, r, u->w.post.p, (hn_real)u->eps, post, at->inverse_post);
+    hn_linear(t, post, u->w.gate, NULL, gate);
+    hn_linear(t, post, u->w.up, NULL, up);
+    hn_swiglu(t, gate, up, s);
+    hn_linear(t, s, u->w.down, NULL, out);
+    hn_sum(t, out, r, out);
+}
+
+/* ---- backwards --------------------------------------------------------------------------------------------------- */
+
+void hn_unrolled_begin_back(hn_unrolled *u) {
+    for (int k = 0; k < u->steps; k++) {
+        const size_t bytes = (size_t)hn_unrolled_rows(u) * u->at[k].dk.ld * sizeof(hn_real);
+        memset(u->at[k].dk.p, 0, bytes);
+        memset(u->at[k].dv.p, 0, bytes);
+    }
+}
+
+/* at->dout becomes the gradient of r. */
+static void backward_ffn(hn_unrolled *u, hn_unrolled_step *at) {
+    hn_team *t = u->team;
+    const hn_mat dout = hn_unrolled_now(u, at->dout), post = hn_unrolled_now(u, at->post);
+    const hn_mat gate = hn_unrolled_now(u, at->gate), up = hn_unrolled_now(u, at->up);
+    const hn_mat ds = hn_mat_of(u->wide.p, hn_unrolled_rows(u), u->ffn), dpost = hn_unrolled_now(u, u->dpost);
+    hn_linear_back(t, dout, hn_unrolled_now(u, at->s), u->w.down, ds, false, u->g.down, NULL);
+    hn_swiglu_back(t, ds, gate, up, gate, up);
+    hn_linear_back(t, gate, post, u->w.gate, dpost, false, u->g.gate, NULL);
+    hn_linear_back(t, up, post, u->w.up, dpost, true, u->g.up, NULL);
+    hn_rms_norm_back(t, dpost, hn_unrolled_now(u, at->r), u->w.post.p, at->inverse_post, dout, true, u->g.post.p);
+}
+
+void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx) {
+    hn_team *t = u->team;
+    hn_unrolled_step *at = &u->at[k];
+    const hn_mat x = hn_unrolled_now(u, at->x), y = hn_unrolled_now(u, at->y);
+    const hn_mat dq = hn_unrolled_now(u, u->dq), dk = hn_unrolled_now(u, at->dk);
+    const hn_mat dy = hn_mat_of(u->wide.p, hn_unrolled_rows(u), at->y.cols);
+    backward_ffn(u, at);
+    hn_linear_back(t, hn_unrolled_now(u, at->dout), y, u->w.o, dy, false, u->g.o, NULL);
+    const hn_attention a = attention_of(u, k);
+    hn_attention_gradients d = {.q = dq};
+    for (int i = 0; i <= k; i++) {
+        d.k[i] = hn_unrolled_now(u, u->at[i].dk);
+        d.v[i] = hn_unrolled_now(u, u->at[i].dv);
+    }
+    hn_attend_back(t, &a, y, at->log_sums, dy, &d);
+    hn_rotate_back(t, dq, u->head_dim, u->theta, u->position, k);
+    hn_rotate_back(t, dk, u->head_dim, u->theta, u->position, k);
+    hn_linear_back(t, dq, x, u->w.q, dx, false, u->g.q, NULL);
+    hn_linear_back(t, dk, x, u->w.k, dx, true, u->g.k, NULL);
+    hn_linear_back(t, hn_unrolled_now(u, at->dv), x, u->w.v, dx, true, u->g.v, NULL);
+}

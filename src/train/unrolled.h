@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unrolled.h - what heads that are trained by steps have in common: one layer, run S times over the rows of a batch.
+ *
+ *     r   = residual + o · attention(q, k, v of x)                     attention_back.h says which keys step k sees
+ *     out = r + down · swiglu(gate, up of norm_post(r))
+ *
+ * A head says what x and the residual of a step are, and what becomes of out (eagle3_net.c, eagle_net.c). Forwards all
+ * that the way back reads is kept, a hn_unrolled_step a step. Backwards, from the last step to the first, the gradient
+ * of a step's keys and values is whole when the step's own turn comes, for only it and later steps read them. */
+#ifndef HN_UNROLLED_H
+#define HN_UNROLLED_H
+#include "train/attention_back.h"
+
+/* The layer's weights, or their gradients. */
+typedef struct hn_unrolled_layer {
+    hn_mat q, k, v; /* [heads * head_dim], [kv_heads * head_dim] twice, [inputs] */
+    hn_mat o;       /* [hidden][heads * head_dim] */
+    hn_mat post;    /* a gain [1][hidden] */
+    hn_mat gate, up, down;
+} hn_unrolled_layer;
+
+/* Of one step, [rows of the batch][..]. */
+typedef struct hn_unrolled_step {
+    hn_mat x; /* [inputs]; the caller writes it */
+    hn_mat q, k, v, dk, dv;
+    hn_mat y;           /* attention's */
+    hn_mat r, post;     /* [hidden]; norm_post(r) */
+    hn_mat gate, up, s; /* [ffn] */
+    hn_mat out, dout;   /* dout: of the loss and of later steps, then that of r */
+    hn_real *log_sums;  /* [heads] */
+    hn_real *inverse_post;
+    int *token; /* that the rows read: `step` places on */
+} hn_unrolled_step;
+
+typedef struct hn_unrolled {
+    hn_team *team;
+    int hidden, inputs, heads, kv_heads, head_dim, ffn;
+    double eps, theta;
+    int steps, most_rows;
+    hn_unrolled_step at[HN_MOST_STEPS];
+    /* of one step at a time */
+    hn_mat dq, wide, dpost;   /* wide: [ffn], then attention's width */
+    hn_real *weight, *losses; /* of the rows' losses: shares that add up to 1, or all 0 */
+    int *position;
+    /* of one batch */
+    int texts;
+    const int *start;
+    hn_unrolled_layer w, g;
+} hn_unrolled;
+
+/* Room: where p is NULL it is only counted, else handed out, in whole lines of 64 bytes. */
+typedef struct hn_room {
+    char *p;
+    size_t used;
+} hn_room;
+void *hn_room_take(hn_room *r, size_t count, size_t size);
+hn_mat hn_room_mat(hn_room *r, int rows, int cols);
+/* Takes what u needs, whose sizes are set. */
+void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r);
+
+int hn_unrolled_rows(const hn_unrolled *u);
+/* The rows of the batch in a matrix for the most that there may be. */
+hn_mat hn_unrolled_now(const hn_unrolled *u, hn_mat m);
+/* Sets u->position, and for step k its tokens and u->weight from those of the batch: row i's are those of row i + k; a
+ * row beyond the end of its text reads some token, and has weight 0. */
+void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_real *weight);
+/* at[k].out from at[k].x. */
+void hn_unrolled_forward(hn_unrolled *u, int k, hn_mat residual);
+/* Before the first step back. */
+void hn_unrolled_begin_back(hn_unrolled *u);
+/* From at[k].dout to the gradient of x in dx; at[k].dout becomes that of r, which the residual's is. */
+void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx);
+#endif
