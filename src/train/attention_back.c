@@ -12,9 +12,10 @@
 #include <assert.h>
 #include <tgmath.h>
 
+#include "train/exps.h"
 #include "train/product.h"
 
-enum { BLOCK = 64 }; /* queries */
+enum { BLOCK = 64, EXPS = 128 }; /* queries; weights that are summed at a time */
 
 /* One block of one head. */
 typedef struct block {
@@ -90,19 +91,23 @@ static void scores(hn_team *t, int rank, const block *b) {
 /* log of the sum of e^score of row i. */
 static hn_real log_sum(const block *b, int i) {
     const hn_real *s = hn_mat_row(b->weights, i), *own = b->own + i * b->a->step;
-    hn_real most = s[0], sum = 0;
+    hn_real most = s[0], sum = 0, e[EXPS];
     for (int c = 1; c < seen(b, i); c++) most = s[c] > most ? s[c] : most;
     for (int j = 0; j < b->a->step; j++) most = own[j] > most ? own[j] : most;
-    for (int c = 0; c < seen(b, i); c++) sum += exp(s[c] - most);
+    for (int c = 0; c < seen(b, i); c += EXPS) {
+        const int n = seen(b, i) - c < EXPS ? seen(b, i) - c : EXPS;
+        hn_exps(e, s + c, most, n);
+        for (int j = 0; j < n; j++) sum += e[j];
+    }
     for (int j = 0; j < b->a->step; j++) sum += exp(own[j] - most);
     return most + log(sum);
 }
 
 static void scores_to_weights(const block *b, int i, hn_real log_of_sum) {
     hn_real *s = hn_mat_row(b->weights, i), *own = b->own + i * b->a->step;
-    for (int c = 0; c < seen(b, i); c++) s[c] = exp(s[c] - log_of_sum);
+    hn_exps(s, s, log_of_sum, seen(b, i));
     for (int c = seen(b, i); c < b->keys; c++) s[c] = 0;
-    for (int j = 0; j < b->a->step; j++) own[j] = exp(own[j] - log_of_sum);
+    hn_exps(own, own, log_of_sum, b->a->step);
 }
 
 static block block_of(const attend_work *w, int text, int head, int first, hn_real *scratch) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <tgmath.h>
 
+#include "train/exps.h"
 #include "train/product.h"
 #include "train/train_private.h"
 
@@ -124,17 +125,30 @@ void hn_rotate_back(hn_team *t, hn_mat dx, int head_dim, double theta, const int
 
 /* ---- SwiGLU ------------------------------------------------------------------------------------------------------ */
 
+enum { EXPS = 128 }; /* gates at a time */
+
 typedef struct swiglu_work {
     hn_mat gate, up, y, dgate, dup; /* forwards y is written, backwards it is the gradient of y */
 } swiglu_work;
+
+/* 1 / (1 + e^-g) of EXPS gates or fewer. */
+static void sigmoids(const hn_real *gate, int n, hn_real *s) {
+    for (int c = 0; c < n; c++) s[c] = -gate[c];
+    hn_exps(s, s, 0, n);
+    for (int c = 0; c < n; c++) s[c] = 1 / (1 + s[c]);
+}
 
 static void swiglu_rows(void *arg, int rank, int first, int end) {
     (void)rank;
     const swiglu_work *w = arg;
     for (int r = first; r < end; r++) {
         const hn_real *gate = hn_mat_row(w->gate, r), *up = hn_mat_row(w->up, r);
-        hn_real *y = hn_mat_row(w->y, r);
-        for (int c = 0; c < w->y.cols; c++) y[c] = gate[c] / (1 + exp(-gate[c])) * up[c];
+        hn_real *y = hn_mat_row(w->y, r), s[EXPS];
+        for (int at = 0; at < w->y.cols; at += EXPS) {
+            const int n = w->y.cols - at < EXPS ? w->y.cols - at : EXPS;
+            sigmoids(gate + at, n, s);
+            for (int c = 0; c < n; c++) y[at + c] = gate[at + c] * s[c] * up[at + c];
+        }
     }
 }
 
@@ -144,11 +158,16 @@ static void swiglu_back_rows(void *arg, int rank, int first, int end) {
     const swiglu_work *w = arg;
     for (int r = first; r < end; r++) {
         const hn_real *gate = hn_mat_row(w->gate, r), *up = hn_mat_row(w->up, r), *dy = hn_mat_row(w->y, r);
-        hn_real *dgate = hn_mat_row(w->dgate, r), *dup = hn_mat_row(w->dup, r);
-        for (int c = 0; c < w->y.cols; c++) {
-            const hn_real g = gate[c], s = 1 / (1 + exp(-g)), u = up[c];
-            dup[c] = dy[c] * g * s;
-            dgate[c] = dy[c] * u * s * (1 + g * (1 - s));
+        hn_real *dgate = hn_mat_row(w->dgate, r), *dup = hn_mat_row(w->dup, r), sigmoid[EXPS];
+        for (int at = 0; at < w->y.cols; at += EXPS) {
+            const int n = w->y.cols - at < EXPS ? w->y.cols - at : EXPS;
+            sigmoids(gate + at, n, sigmoid);
+            for (int i = 0; i < n; i++) {
+                const int c = at + i;
+                const hn_real g = gate[c], s = sigmoid[i], u = up[c];
+                dup[c] = dy[c] * g * s;
+                dgate[c] = dy[c] * u * s * (1 + g * (1 - s));
+            }
         }
     }
 }

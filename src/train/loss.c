@@ -6,6 +6,8 @@
 #include <string.h>
 #include <tgmath.h>
 
+#include "train/exps.h"
+
 enum { FEW_ROWS = 4 }; /* a row is a vocabulary */
 
 typedef struct loss_work {
@@ -20,11 +22,9 @@ typedef struct loss_work {
 static double exp_row(const hn_real *x, int n, hn_real *e, double *log_sum) {
     hn_real most = x[0];
     for (int c = 1; c < n; c++) most = x[c] > most ? x[c] : most;
+    hn_exps(e, x, most, n);
     double sum = 0;
-    for (int c = 0; c < n; c++) {
-        e[c] = exp(x[c] - most);
-        sum += (double)e[c];
-    }
+    for (int c = 0; c < n; c++) sum += (double)e[c];
     *log_sum = (double)most + log(sum);
     return sum;
 }
