@@ -13,41 +13,23 @@
 #include "fixture.h"
 #include "random_head.h"
 
-static char root[] = "/tmp/hunch-auto-XXXXXX";
-
-static const char *in_root(const char *name) {
-    static char path[8][600];
-    static int next;
-    char *out = path[next++ & 7];
-    snprintf(out, sizeof path[0], "%s/%s", root, name);
-    return out;
-}
-
 static void link_to(const char *data, const char *name) {
-    (void)unlink(in_root(name));
-    assert_int_equal(symlink(data_path(data), in_root(name)), 0);
+    (void)unlink(test_path(name));
+    assert_int_equal(symlink(data_path(data), test_path(name)), 0);
 }
 
 static int setup(void **state) {
     (void)state;
-    assert_non_null(mkdtemp(root));
-    assert_int_equal(mkdir(in_root("folder"), 0700), 0);
-    assert_int_equal(mkdir(in_root("folder/heads"), 0700), 0);
+    assert_int_equal(mkdir(test_path("folder"), 0700), 0);
+    assert_int_equal(mkdir(test_path("folder/heads"), 0700), 0);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
-    char line[700];
-    snprintf(line, sizeof line, "rm -r '%s'", root);
-    return system(line);
-}
-
 static void check(const char *model, const char *head, const char *note) {
-    hunch_model *m = open_model(in_root(model), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(test_path(model), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "auto", 1, 64, HUNCH_KV_DEFAULT, 16, 128);
     assert_int_equal(hunch_engine_drafters(e), head ? 3 : 2);
-    if (head) assert_string_equal(hunch_engine_drafter_name(e, 2), in_root(head));
+    if (head) assert_string_equal(hunch_engine_drafter_name(e, 2), test_path(head));
     if (note) {
         assert_non_null(hunch_engine_note(e, 0));
         if (!strstr(hunch_engine_note(e, 0), note)) fail_msg("%s", hunch_engine_note(e, 0));
@@ -65,14 +47,14 @@ static void test_beside(void **state) {
     (void)state;
     link_to("models/stories260K/stories260K.f32.gguf", "m.gguf");
     check("m.gguf", NULL, NULL);
-    test_file_write(in_root("m.head.gguf"), "no head", 7);
+    test_file_write(test_path("m.head.gguf"), "no head", 7);
     check("m.gguf", NULL, "the draft head beside the model is not used: drafter");
-    (void)unlink(in_root("m.head.gguf"));
+    (void)unlink(test_path("m.head.gguf"));
     link_to("models/stories260K/stories260K.f32.gguf", "m.head.gguf");
     check("m.gguf", "m.head.gguf", NULL);
     check("m.head.gguf", NULL, NULL); /* a head has none */
-    (void)unlink(in_root("m.head.gguf"));
-    must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, in_root("m.head.gguf"), NULL, NULL, err));
+    (void)unlink(test_path("m.head.gguf"));
+    must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, test_path("m.head.gguf"), NULL, NULL, err));
     check("m.gguf", "m.head.gguf", NULL);
 }
 
@@ -86,11 +68,11 @@ static void test_folder(void **state) {
         link_to(from, to);
     }
     check("folder", NULL, NULL);
-    test_file_write(in_root("folder/heads/b.gguf"), "no head", 7);
-    test_file_write(in_root("folder/heads/a.txt"), "no head", 7);
+    test_file_write(test_path("folder/heads/b.gguf"), "no head", 7);
+    test_file_write(test_path("folder/heads/a.txt"), "no head", 7);
     check("folder", NULL, "folder/heads/b.gguf");
     link_to("models/stories260K/stories260K.f32.gguf", "folder/head.gguf"); /* of another vocabulary */
-    hunch_model *m = open_model(in_root("folder"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(test_path("folder"), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "auto", 1, 64, HUNCH_KV_DEFAULT, 16, 128);
     assert_int_equal(hunch_engine_drafters(e), 2);
     assert_non_null(strstr(hunch_engine_note(e, 0), "folder/head.gguf"));
@@ -102,8 +84,9 @@ static void test_folder(void **state) {
 static void test_useless(void **state) {
     (void)state;
     char spec[700];
-    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
-    snprintf(spec, sizeof spec, "eagle:%s,depth=1", head_write_form(&STORIES_EAGLE, in_root("useless")));
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    snprintf(spec, sizeof spec, "eagle:%s,depth=1", head_write_form(&STORIES_EAGLE, test_path("useless")));
     hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 256);
     hunch_token prompt[] = {1, 403, 407, 261, 378};
     hunch_request r;
@@ -127,6 +110,7 @@ static void test_useless(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_folder), cmocka_unit_test(test_useless)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_folder),
+                                       cmocka_unit_test(test_useless)};
+    return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -196,8 +196,27 @@ static void test_other_paths(void **state) {
     refused(HUNCH_USAGE, "unknown kind 'nowhere'", "run", "-m", STORIES, "-p", "x", "--draft", "nowhere");
 }
 
+/* A tree that is one path is shown as a tree all the same: it was asked for. */
+static void test_one_path(void **state) {
+    (void)state;
+    head_golden g = golden_open("eagle3-official-d2t");
+    char spec[1400];
+    const json_t *want = round_of(&g, 0), *node;
+    size_t i;
+    snprintf(spec, sizeof spec, "%s,tree=%s", g.draft, text_write("path.json", "[[0], [0, 0], [0, 0, 0]]"));
+    json_t *have = json_of("draft", "-m", g.target, "--draft", spec, "--tokens", g.ids, "--precision", "f32");
+    assert_null(json_object_get(have, "tokens"));
+    assert_int_equal(json_array_size(json_object_get(have, "nodes")), 3);
+    json_array_foreach (json_object_get(have, "nodes"), i, node) {
+        assert_true(json_equal(json_object_get(node, "token"), json_array_get(json_object_get(want, "tokens"), i)));
+        assert_int_equal(json_integer_value(json_object_get(node, "parent")), (int)i - 1);
+    }
+    json_decref(have);
+    golden_close(&g);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
                                        cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
                                        cmocka_unit_test(test_none_accepted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

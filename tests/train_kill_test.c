@@ -24,33 +24,17 @@
 
 #define PROGRAM HUNCH_COMMAND "-train"
 #define STORIES "models/stories260K/stories260K.f32.gguf"
-static char root[] = "/tmp/hunch-kill-XXXXXX";
 static char model[600];
-
-static const char *in_root(const char *name) {
-    static char path[12][600];
-    static int next;
-    char *out = path[next++ % 12];
-    snprintf(out, sizeof path[0], "%s/%s", root, name);
-    return out;
-}
 
 static int setup(void **state) {
     (void)state;
-    static const char rows[] = "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
-                               "{\"prompt\": \"Tim had a dog\"}\n{\"prompt\": \"One day\"}\n{\"prompt\": \"Mom said\"}\n"
-                               "{\"prompt\": \"A big bird\"}\n{\"prompt\": \"In the park\"}\n";
-    if (!mkdtemp(root)) return -1;
-    test_file_write(in_root("rows.jsonl"), rows, sizeof rows - 1);
+    static const char rows[] =
+        "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
+        "{\"prompt\": \"Tim had a dog\"}\n{\"prompt\": \"One day\"}\n{\"prompt\": \"Mom said\"}\n"
+        "{\"prompt\": \"A big bird\"}\n{\"prompt\": \"In the park\"}\n";
+    test_file_write(test_path("rows.jsonl"), rows, sizeof rows - 1);
     snprintf(model, sizeof model, "%s", data_path(STORIES));
     return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char line[700];
-    snprintf(line, sizeof line, "rm -r '%s'", root);
-    return system(line);
 }
 
 /* The exit code, or minus the signal that ended it. microseconds: when it is sent `number`; below 0: never. */
@@ -59,7 +43,7 @@ static int run(const char *const *arguments, int number, long microseconds, long
     for (int i = 0; arguments[i]; i++) argv[i + 1] = arguments[i];
     const pid_t child = fork();
     if (child == 0) {
-        const int to = open(in_root("said"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+        const int to = open(test_path("said"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
         dup2(to, STDERR_FILENO);
         if (file_limit > 0) {
             const struct rlimit l = {(rlim_t)file_limit, (rlim_t)file_limit};
@@ -76,7 +60,7 @@ static int run(const char *const *arguments, int number, long microseconds, long
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     if (said) {
-        bytes b = test_file_read(in_root("said"));
+        bytes b = test_file_read(test_path("said"));
         snprintf(said, room, "%.*s", (int)b.size, (const char *)b.at);
         bytes_free(&b);
     }
@@ -86,16 +70,17 @@ static int run(const char *const *arguments, int number, long microseconds, long
 static const char *const *training(const char *out, const char *steps) {
     static const char *a[30];
     static char file[600], head[600];
-    snprintf(file, sizeof file, "%s", in_root("rows.jsonl"));
-    snprintf(head, sizeof head, "%s", in_root(out));
-    const char *const all[] = {"eagle3", model, "-f", file, "-o", head, "-n", "40", "--context", "128", "--steps", steps, "--batch", "256",
-                               "--vocab", "300", "--held-out", "4", "--threads", "1", "-q", NULL};
+    snprintf(file, sizeof file, "%s", test_path("rows.jsonl"));
+    snprintf(head, sizeof head, "%s", test_path(out));
+    const char *const all[] = {"eagle3",     model, "-f",        file,  "-o",      head,  "-n",      "40",
+                               "--context",  "128", "--steps",   steps, "--batch", "256", "--vocab", "300",
+                               "--held-out", "4",   "--threads", "1",   "-q",      NULL};
     memcpy(a, all, sizeof all);
     return a;
 }
 
 static bool same_files(const char *a, const char *b) {
-    bytes x = test_file_read(in_root(a)), y = test_file_read(in_root(b));
+    bytes x = test_file_read(test_path(a)), y = test_file_read(test_path(b));
     const bool same = x.size == y.size && !memcmp(x.at, y.at, x.size);
     bytes_free(&x);
     bytes_free(&y);
@@ -113,7 +98,8 @@ static void test_killed(void **state) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         /* a run that is killed soon comes no further than its last mark: so later ones have longer */
         const double longest = whole * (0.2 + 0.05 * kills);
-        code = run(training("killed", "60"), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
+        code =
+            run(training("killed", "60"), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
         kills += code == -SIGKILL;
         assert_true(code == 0 || code == -SIGKILL);
     } while (code != 0 && kills < 20);
@@ -133,13 +119,18 @@ static void test_interrupted(void **state) {
     const int code = run(training("broken-off", "100000"), SIGINT, 2500000, 0, said, sizeof said);
     assert_int_equal(code, 130);
     if (!strstr(said, "interrupted at step")) fail_msg("%s", said);
-    assert_int_equal(access(in_root("broken-off.training/checkpoint.bin"), R_OK), 0);
+    assert_int_equal(access(test_path("broken-off.training/checkpoint.bin"), R_OK), 0);
 }
 
 static void test_no_steps(void **state) {
     (void)state;
     assert_int_equal(run(training("untrained", "0"), 0, -1, 0, NULL, 0), 0);
-    assert_int_equal(access(in_root("untrained/config.json"), R_OK), 0);
+    assert_int_equal(access(test_path("untrained/config.json"), R_OK), 0);
+    assert_int_equal(run(training("untrained.gguf", "0"), 0, -1, 0, NULL, 0), 0);
+    char line[1500];
+    snprintf(line, sizeof line, "'%s' draft '%s' -p 'Once upon a time' --draft '%s' --json > /dev/null 2>&1",
+             HUNCH_COMMAND, model, test_path("untrained.gguf"));
+    assert_int_equal(system(line), 0);
 }
 
 static void test_others(void **state) {
@@ -155,17 +146,23 @@ static void test_others(void **state) {
     if (!strstr(said, "a checkpoint of other texts, options")) fail_msg("%s", said);
     assert_int_equal(run(training("full", "60"), 0, -1, 30000, said, sizeof said), 1);
     if (!strstr(said, "cannot be written")) fail_msg("%s", said);
-    test_file_write(in_root("rows.jsonl"), "{\"prompt\": ", 11);
+    test_file_write(test_path("rows.jsonl"), "{\"prompt\": ", 11);
     assert_int_equal(run(training("broken", "60"), 0, -1, 0, said, sizeof said), 3);
     if (!strstr(said, "rows.jsonl: line 1 is no JSON")) fail_msg("%s", said);
-    const char *const usage[][8] = {{"eagle3", model, "-f", "x", NULL}, {"eagle9", model, "-o", "x", NULL}, {"data", "-o", "x", NULL}, {"eagle3", "--steps", "-1", NULL},
-                                    {"--bogus", NULL}, {"data", model, "-o", NULL}, {"data", model, "more", "-o", "x", NULL}};
-    for (size_t i = 0; i < sizeof usage / sizeof *usage; i++) assert_int_equal(run(usage[i], 0, -1, 0, said, sizeof said), 2);
+    const char *const usage[][8] = {{"eagle3", model, "-f", "x", NULL},
+                                    {"eagle9", model, "-o", "x", NULL},
+                                    {"data", "-o", "x", NULL},
+                                    {"eagle3", "--steps", "-1", NULL},
+                                    {"--bogus", NULL},
+                                    {"data", model, "-o", NULL},
+                                    {"data", model, "more", "-o", "x", NULL}};
+    for (size_t i = 0; i < sizeof usage / sizeof *usage; i++)
+        assert_int_equal(run(usage[i], 0, -1, 0, said, sizeof said), 2);
 }
 
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_no_steps),
-                                       cmocka_unit_test(test_others)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted),
+                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_others)};
+    return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -136,6 +136,7 @@ typedef struct hn_needs {      /* what open asks the engine for */
     int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
     bool has_law;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
+    bool is_tree;              /* a tree was asked for, though it may be one path: hunch_draft shows it as one */
     hn_draft_cost cost;        /* of all levels, or of each */
     hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are the engine's) */
     int n_groups;

@@ -24,8 +24,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!st) st = hn_head_u64(src, HN_HEAD_SAYS_MTP_LAYERS, &layers, &name, err);
     if (st) return st;
     if (names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction", hn_source_path(src),
-                       names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
+        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
+                       hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
     if (layers != 1)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 layer, which drafts any depth",
                        hn_source_path(src), name, (unsigned long long)layers);
@@ -36,7 +36,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_head_read_last(spec, target, taps, err);
 }
 
-static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                             hunch_error *err) {
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 

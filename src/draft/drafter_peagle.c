@@ -22,7 +22,8 @@ static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, 
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_MASK_TOKEN, &id, &name, err);
     if (st) return st;
     if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s", hn_source_path(src),
+        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s",
+                       hn_source_path(src),
                        hn_source_get_kind(src) == HN_SOURCE_HF ? "mask_token_id or ptd_token_id in config.json"
                                                                : "a key hunch.head.mask_token_id");
     if (id >= (uint64_t)tokens)
@@ -32,20 +33,23 @@ static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, 
     return HUNCH_OK;
 }
 
-static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
-                             hn_head_taps *taps, hunch_error *err) {
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
+                             const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hunch_status st = hn_head_check_kind(src, "peagle", err);
     if (st) return st;
     if (!hn_head_look(src, names, HN_HEAD_MASK))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE", hn_source_path(src));
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE",
+                       hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
     if (!st) st = read_mask_token(src, a->draft_head.embeddings, &a->draft_head.mask_token, err);
     a->draft_head.mask = true;
     return st;
 }
 
-static hunch_status peagle_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+static hunch_status peagle_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                                hunch_error *err) {
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_peagle = {.name = "peagle", .open = peagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_peagle = {
+    .name = "peagle", .open = peagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

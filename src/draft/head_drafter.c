@@ -154,6 +154,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     needs->has_logits = true;
     needs->has_law = st->law = !st->dynamic && !st->forced;
     needs->branches = st->dynamic || st->shape.n > st->shape.depth || st->shape.widest > 1; /* best and second best, drawn */
+    needs->is_tree = o.tree && strcmp(o.tree, "chain") != 0;
     needs->cost = needs->branches || st->at_once ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
     return HUNCH_OK;
 }

@@ -9,12 +9,18 @@
 static const struct {
     const char *kind, *begin;
 } signs[] = {
-    {"peagle", "mask_hidden"},         {"dart", "midlayer.mask_rep"},
-    {"dspark", "markov_head."},        {"mtp", "mtp_layers.0."},
-    {"meta-mtp", "extra_heads."},      {"falcon", "lstm."},
-    {"mlp", "speculator.emb."},        {"hydra", "hydra_"},
-    {"medusa", "medusa_head."},        {"medusa", "0.0.linear.weight"},
-    {"medusa", "lm_heads.0.weight"},   {"eagle3", "midlayer."},
+    {"peagle", "mask_hidden"},
+    {"dart", "midlayer.mask_rep"},
+    {"dspark", "markov_head."},
+    {"mtp", "mtp_layers.0."},
+    {"meta-mtp", "extra_heads."},
+    {"falcon", "lstm."},
+    {"mlp", "speculator.emb."},
+    {"hydra", "hydra_"},
+    {"medusa", "medusa_head."},
+    {"medusa", "0.0.linear.weight"},
+    {"medusa", "lm_heads.0.weight"},
+    {"eagle3", "midlayer."},
     {"eagle3", "layers.0.hidden_norm.weight"},
 };
 
@@ -42,12 +48,14 @@ static const char *text_of(const hn_source *src, const char *key) {
 
 /* A model's own trunk: modules of multi-token prediction may lie beside it. */
 static bool has_trunk(const hn_source *src) {
-    return hn_source_look(src, "model.embed_tokens.weight") && hn_source_look(src, "model.layers.0.input_layernorm.weight");
+    return hn_source_look(src, "model.embed_tokens.weight") &&
+           hn_source_look(src, "model.layers.0.input_layernorm.weight");
 }
 
 static const char *by_tensors(hn_source *src) {
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (has_begin(src, signs[i].begin) && (strcmp(signs[i].kind, "mtp") != 0 || !has_trunk(src))) return signs[i].kind;
+        if (has_begin(src, signs[i].begin) && (strcmp(signs[i].kind, "mtp") != 0 || !has_trunk(src)))
+            return signs[i].kind;
     if (!has_begin(src, "fc.weight") || !has_begin(src, "layers.0.self_attn.")) return NULL;
     return hn_source_config(src, "dflash_config") || has_begin(src, "hidden_norm.weight") ? "dflash" : "eagle";
 }

@@ -88,7 +88,7 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
 static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, int level, const float *logits, int vocab),
                                void *user, hunch_draft_result *out, hunch_error *err) {
     const hunch_engine *e = s->engine;
-    for (int i = 0; i < e->n_drafters; i++) out->is_tree |= e->drafter[i].needs.has_logits && e->drafter[i].needs.branches;
+    for (int i = 0; i < e->n_drafters; i++) out->is_tree |= e->drafter[i].needs.is_tree;
     s->on_draft = on_logits;
     s->on_draft_user = user;
     if (!hn_session_running(s)) {

@@ -50,8 +50,8 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
         e->tried[d] = v->n_accepted > 0 && said_first(t, d, v->path[0]) ? SETTLED : e->tried[d] + 1;
         if (e->tried[d] < ENOUGH) continue;
         e->tried[d] = SETTLED;
-        hn_note(e, "none of the first %d drafts of %s was right: hunch check %s --draft %s looks for the cause", ENOUGH, of->name,
-                e->model->path ? e->model->path : "MODEL", of->name);
+        hn_note(e, "none of the first %d drafts of %s was right: hunch check %s --draft %s looks for the cause", ENOUGH,
+                of->name, e->model->path ? e->model->path : "MODEL", of->name);
     }
 }
 
@@ -71,7 +71,8 @@ static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_
 }
 
 /* One that does not fit is noted, and the next one tried. */
-static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open, hunch_error *err) {
+static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open,
+                                hunch_error *err) {
     char spec[4200];
     hunch_error why;
     *open = false;
@@ -94,7 +95,8 @@ static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, 
     hn_found_heads heads = {0};
     bool open = false;
     hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof model_free / sizeof *model_free; i++) st = open_one(e, model_free[i], info, err);
+    for (size_t i = 0; !st && i < sizeof model_free / sizeof *model_free; i++)
+        st = open_one(e, model_free[i], info, err);
     if (!st && e->model->path) st = hn_find_heads(e->model->path, &heads, err);
     for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.path[i], info, &open, err);
     hn_found_heads_fini(&heads);
@@ -117,7 +119,8 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
                             .depth = depth};
 }
 
-hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err) {
+hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled,
+                                     hunch_error *err) {
     const hn_target_info info = hn_engine_target(e->model, e->context, e->kv, o->draft_depth);
     e->drafter = hn_zalloc(MOST, sizeof *e->drafter);
     if (!e->drafter) return hn_fail_memory(err, "drafters", MOST * sizeof *e->drafter);

@@ -36,7 +36,8 @@ static size_t stem_of(const char *model) {
     const size_t n = strlen(model) - strlen(".gguf"), number = strlen("-00001-of-00003");
     unsigned part, parts;
     int end = 0;
-    if (n > number && sscanf(model + n - number, "-%5u-of-%5u%n", &part, &parts, &end) == 2 && end == (int)number) return n - number;
+    if (n > number && sscanf(model + n - number, "-%5u-of-%5u%n", &part, &parts, &end) == 2 && end == (int)number)
+        return n - number;
     return n;
 }
 

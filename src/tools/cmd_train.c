@@ -31,6 +31,7 @@ int tool_train(int argc, char **argv) {
         execv(path, argv);
     }
     execvp(program, argv);
-    tool_message("train: %s cannot be started: %s; expected it beside hunch (make builds both)", program, strerror(errno));
+    tool_message("train: %s cannot be started: %s; expected it beside hunch (make builds both)", program,
+                 strerror(errno));
     return HUNCH_FAILED;
 }

@@ -33,12 +33,14 @@ static hunch_status read_temperatures(const hn_train_options *o, double *t, int 
     t[0] = 0;
     t[1] = 0.7;
     if (o->temperatures.n == 0) return HUNCH_OK;
-    if (o->temperatures.n > MOST_TEMPERATURES) return hn_fail(err, HUNCH_USAGE, "--temperature: expected at most %d", MOST_TEMPERATURES);
+    if (o->temperatures.n > MOST_TEMPERATURES)
+        return hn_fail(err, HUNCH_USAGE, "--temperature: expected at most %d", MOST_TEMPERATURES);
     for (*n = 0; *n < o->temperatures.n; ++*n) {
         char *end;
         t[*n] = strtod(o->temperatures.item[*n], &end);
         if (*end || !(t[*n] >= 0 && t[*n] <= 10))
-            return hn_fail(err, HUNCH_USAGE, "--temperature %s: expected a number from 0 to 10", o->temperatures.item[*n]);
+            return hn_fail(err, HUNCH_USAGE, "--temperature %s: expected a number from 0 to 10",
+                           o->temperatures.item[*n]);
     }
     return HUNCH_OK;
 }
@@ -51,8 +53,8 @@ static json_t *describe(uint64_t model, const hn_train_rows *rows, const hn_trai
     char number[20];
     snprintf(number, sizeof number, "%016" PRIx64, model);
     for (int i = 0; i < how->n_temperatures; i++) json_array_append_new(t, json_real(how->temperature[i]));
-    return json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t, "tokens",
-                     how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
+    return json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t,
+                     "tokens", how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
 }
 
 static hunch_status write_json(const json_t *j, const char *path, hunch_error *err) {
@@ -76,11 +78,12 @@ static hunch_status check_made(const char *path, json_t *now, hunch_error *err) 
     const char *key;
     json_t *value;
     if (!now) return hn_fail_memory(err, path, 0);
-    if (!then && hn_is_file(path)) st = hn_fail(err, HUNCH_REFUSED, "%s: no JSON: expected what an earlier run has written, or another folder", path);
-    json_object_foreach (now, key, value)
-        if (!st && then && !json_equal(value, json_object_get(then, key)))
-            st = hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same again, or another folder", path,
-                         strcmp(key, "rows") ? key : "number of rows");
+    if (!then && hn_is_file(path))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: no JSON: expected what an earlier run has written, or another folder",
+                     path);
+    json_object_foreach(now, key, value) if (!st && then && !json_equal(value, json_object_get(then, key))) st =
+        hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same again, or another folder", path,
+                strcmp(key, "rows") ? key : "number of rows");
     if (!st && !then) st = write_json(now, path, err);
     json_decref(now);
     json_decref(then);
@@ -89,31 +92,44 @@ static hunch_status check_made(const char *path, json_t *now, hunch_error *err) 
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
 
-static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_train_rows *rows, const hn_train_make *how, hunch_error *err) {
+static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_train_rows *rows, const hn_train_make *how,
+                              hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < o->leave_out.n; i++) st = hn_train_rows_leave_out(rows, o->leave_out.item[i], err);
     for (int i = 0; !st && i < o->files.n; i++) st = hn_train_rows_read(rows, o->files.item[i], err);
     if (!st && o->self > 0) st = hn_train_rows_of_model(m, rows, (size_t)o->self, how, err);
-    if (!st && rows->n == 0) st = hn_fail(err, HUNCH_USAGE, "no rows to learn from: expected -f FILE with some, or --self N");
+    if (!st && rows->n == 0)
+        st = hn_fail(err, HUNCH_USAGE, "no rows to learn from: expected -f FILE with some, or --self N");
     if (!st && !o->quiet && rows->doubles + rows->near > 0)
-        fprintf(stderr, "left out: %zu rows that were there before, %zu near what must stay unseen\n", rows->doubles, rows->near);
+        fprintf(stderr, "left out: %zu rows that were there before, %zu near what must stay unseen\n", rows->doubles,
+                rows->near);
     return st;
 }
 
-hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop, hunch_error *err) {
+hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop,
+                           hunch_error *err) {
     double temperature[MOST_TEMPERATURES];
-    hn_train_make how = {.temperature = temperature, .max_tokens = o->tokens > 0 ? (int)o->tokens : 320, .seed = (uint64_t)o->seed,
-                         .parallel = o->parallel > 0 ? (int)o->parallel : 24, .progress = show, .user = (void *)(uintptr_t)o, .stop = stop};
+    hn_train_make how = {.temperature = temperature,
+                         .max_tokens = o->tokens > 0 ? (int)o->tokens : 320,
+                         .seed = (uint64_t)o->seed,
+                         .parallel = o->parallel > 0 ? (int)o->parallel : 24,
+                         .progress = show,
+                         .user = (void *)(uintptr_t)o,
+                         .stop = stop};
     hn_train_rows rows = {0};
     hunch_model_info info;
     uint64_t model = 0;
     hunch_model_get_info(m, &info);
-    if (!info.has_tokenizer) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with", o->model);
+    if (!info.has_tokenizer)
+        return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with",
+                       o->model);
     how.context = o->context > 0 ? (int)o->context : 2048;
     if (how.context > info.context) how.context = info.context;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
     char *texts = hn_path_join(folder, "texts.jsonl"), *made = hn_path_join(folder, "made.json");
-    hunch_status st = texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
+    hunch_status st =
+        texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
     if (!st) st = read_rows(m, o, &rows, &how, err);
     if (!st) st = hn_train_identity(o->model, &model, err);
     if (!st) st = check_made(made, describe(model, &rows, &how), err);

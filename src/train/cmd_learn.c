@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "format/find_caches.h"
 #include "train/cmd_data.h"
 #include "train/identity.h"
 #include "train/learn.h"
@@ -22,6 +23,7 @@ typedef struct training {
     const hn_train_options *o;
     const volatile int *stop;
     char folder[3000], checkpoint[3100], last[3100]; /* HEAD.training, and in it */
+    bool gguf; /* HEAD is one file, made of a folder as `hunch convert` makes it */
     int taps[HN_TRAIN_MOST_STATES], n_taps;
     hn_train_texts texts;
     hn_features_read features;
@@ -47,15 +49,19 @@ static hunch_status read_taps(training *t, hunch_error *err) {
     for (int n = 0; at; n++) {
         char *end;
         const long layer = strtol(at, &end, 10);
-        if (end == at || (*end && *end != ':') || layer < 1 || layer > layers || n + 1 == HN_TRAIN_MOST_STATES || (n && layer <= t->taps[n - 1]))
-            return hn_fail(err, HUNCH_USAGE, "--taps %s: expected rising layers of 1 to %d, such as 2:16:29", t->o->taps, layers);
+        if (end == at || (*end && *end != ':') || layer < 1 || layer > layers || n + 1 == HN_TRAIN_MOST_STATES ||
+            (n && layer <= t->taps[n - 1]))
+            return hn_fail(err, HUNCH_USAGE, "--taps %s: expected rising layers of 1 to %d, such as 2:16:29",
+                           t->o->taps, layers);
         t->taps[n] = (int)layer;
         t->n_taps = n + 1;
         at = *end ? end + 1 : NULL;
     }
     for (int i = 1; i < t->n_taps; i++)
         if (t->taps[i] <= t->taps[i - 1])
-            return hn_fail(err, HUNCH_USAGE, "a model of %d layers: expected --taps with layers of which each is above the one before", layers);
+            return hn_fail(err, HUNCH_USAGE,
+                           "a model of %d layers: expected --taps with layers of which each is above the one before",
+                           layers);
     return HUNCH_OK;
 }
 
@@ -63,10 +69,14 @@ static hunch_status read_taps(training *t, hunch_error *err) {
 static hunch_status read_texts(training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     const bool made = o->files.n == 1 && hn_is_folder(o->files.item[0]);
-    if (o->files.n == 0 && o->self <= 0) return hn_fail(err, HUNCH_USAGE, "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
+    if (o->files.n == 0 && o->self <= 0)
+        return hn_fail(err, HUNCH_USAGE,
+                       "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
     hunch_status st = made ? HUNCH_OK : hn_train_data(t->model, o, t->folder, t->stop, err);
     char *path = st ? NULL : hn_path_join(made ? o->files.item[0] : t->folder, "texts.jsonl");
-    if (!st) st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err) : hn_fail_memory(err, "a path", 0);
+    if (!st)
+        st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)
+                  : hn_fail_memory(err, "a path", 0);
     hn_free(path);
     return st;
 }
@@ -88,7 +98,8 @@ static hunch_status take_features(training *t, hunch_error *err) {
     states[t->n_taps] = HN_FEATURE_POST_NORM;
     hunch_status st = hn_train_identity(t->o->model, &identity, err);
     if (!st)
-        st = hn_features_make(&t->model->target, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features, t, t->stop, err);
+        st = hn_features_make(&t->model->target, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features,
+                              t, t->stop, err);
     return st ? st : hn_features_open(&t->features, t->folder, err);
 }
 
@@ -139,12 +150,21 @@ static hunch_status time_steps(training *t, hunch_error *err) {
 
 static void show_plan(const training *t) {
     if (t->o->quiet) return;
-    fprintf(stderr, "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, %d tokens that cover %.1f %%; %d steps of %d rows, "
-            "%.1f epochs\n", (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3, hn_learner_parameters(t->learner) / 1e6,
-            t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps, t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens);
+    fprintf(stderr,
+            "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, "
+            "%d tokens that cover %.1f %%; %d steps of %d rows, "
+            "%.1f epochs\n",
+            (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3,
+            hn_learner_parameters(t->learner) / 1e6, t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps,
+            t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status save_best(const training *t, hunch_error *err) {
+    return t->gguf ? hunch_convert_for(t->last, t->o->model, t->o->output, NULL, NULL, err)
+                   : hn_learner_save_head(t->learner, t->o->output, err);
+}
 
 /* Is it the best so far? By tokens a round, which do not depend on the moods of the machine as its speed does. */
 static hunch_status check(training *t, bool end, hunch_error *err) {
@@ -157,7 +177,8 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     hn_learn_note *note = hn_learner_note(t->learner);
     hunch_status st = hn_learner_save_head(t->learner, t->last, err);
     if (!st) st = hn_learner_judge(t->learner, losses, err);
-    if (!st) st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
+    if (!st)
+        st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
     if (st) return st;
     const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
@@ -169,7 +190,7 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
         fprintf(stderr, ", %.2f tokens a round, %.2f x plain%s\n", a.tau, speed, best ? ", the best so far" : "");
     }
     note->worse = best ? 0 : note->worse + 1;
-    if (best || (end && note->best == 0)) st = hn_learner_save_head(t->learner, t->o->output, err);
+    if (best || (end && note->best == 0)) st = save_best(t, err);
     if (best) note->best = a.tau;
     return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: it stands for all of the check */
 }
@@ -203,13 +224,19 @@ static hunch_status run_steps(training *t, hunch_error *err) {
         if (step % t->how.every == 0 && step < t->how.steps) st = check(t, false, err);
         if (!st && t->stop && *t->stop) {
             st = hn_learner_save(t->learner, t->checkpoint, err);
-            if (!st) st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command goes on", step, t->how.steps);
+            if (!st)
+                st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command goes on", step,
+                             t->how.steps);
         }
     }
     return st ? st : check(t, true, err);
 }
 
 static hunch_status learn(training *t, hunch_error *err) {
+    const char *format = t->o->format;
+    if (format && strcmp(format, "gguf") != 0 && strcmp(format, "hf") != 0)
+        return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
+    t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
     snprintf(t->folder, sizeof t->folder, "%.2900s.training", t->o->output);
     snprintf(t->checkpoint, sizeof t->checkpoint, "%s/checkpoint.bin", t->folder);
     snprintf(t->last, sizeof t->last, "%s/last", t->folder);

@@ -51,7 +51,8 @@ static hunch_status file_fail(const char *path, const char *what, hunch_error *e
 }
 
 static size_t record_bytes(const hn_shard_header *h, uint32_t n) {
-    return 2 * sizeof(uint32_t) + n * sizeof(int32_t) + (size_t)n * h->n_states * h->width * sizeof(uint16_t) + sizeof(uint64_t);
+    return 2 * sizeof(uint32_t) + n * sizeof(int32_t) + (size_t)n * h->n_states * h->width * sizeof(uint16_t) +
+           sizeof(uint64_t);
 }
 
 /* ---- the target's passes ------------------------------------------------------------------------------------------------ */
@@ -110,7 +111,8 @@ static hunch_status take_text(taking *t, const hn_train_text *text, hunch_error 
     for (int at = 0; !st && at < text->n; at += HN_MAX_ROWS) {
         const int m = text->n - at < HN_MAX_ROWS ? text->n - at : HN_MAX_ROWS;
         for (int i = 0; i < m; i++)
-            rows[i] = (hn_row){.token = text->ids[at + i], .parent = (int16_t)(i - 1), .logits = HN_LOGITS_NONE, .feature = true};
+            rows[i] = (hn_row){
+                .token = text->ids[at + i], .parent = (int16_t)(i - 1), .logits = HN_LOGITS_NONE, .feature = true};
         st = hn_pass_run(t->runner, rows, m, &id, 1, err);
         if (st) break;
         keep_rows(t, at, m, states);
@@ -141,13 +143,15 @@ static hunch_status shard_open(taking *t, size_t number, long end, hunch_error *
     t->shard = fopen(t->path, end ? "r+b" : "wb");
     if (!t->shard || (end && (ftruncate(fileno(t->shard), end) != 0 || fseek(t->shard, end, SEEK_SET) != 0)))
         return file_fail(t->path, "cannot be written", err);
-    if (!end && fwrite(&t->header, sizeof t->header, 1, t->shard) != 1) return file_fail(t->path, "cannot be written", err);
+    if (!end && fwrite(&t->header, sizeof t->header, 1, t->shard) != 1)
+        return file_fail(t->path, "cannot be written", err);
     return HUNCH_OK;
 }
 
 /* Walks the records of a mapped shard from `at` on: the text of the record there, and where the next begins; 0: it is not whole, or not
  * what was written. */
-static size_t record_at(const hn_shard_header *h, const unsigned char *data, size_t size, size_t at, hn_feature_text *out) {
+static size_t record_at(const hn_shard_header *h, const unsigned char *data, size_t size, size_t at,
+                        hn_feature_text *out) {
     uint32_t n, own;
     uint64_t sum;
     if (size - at < 2 * sizeof n + sizeof sum) return 0;
@@ -159,18 +163,21 @@ static size_t record_at(const hn_shard_header *h, const unsigned char *data, siz
     memcpy(&sum, data + at + bytes - sizeof sum, sizeof sum);
     if (sum_of(1, data + at, bytes - sizeof sum) != sum) return 0;
     const unsigned char *ids = data + at + 2 * sizeof n;
-    *out = (hn_feature_text){(const int32_t *)(const void *)ids, (const uint16_t *)(const void *)(ids + n * sizeof(int32_t)), (int)n, (int)own};
+    *out = (hn_feature_text){(const int32_t *)(const void *)ids,
+                             (const uint16_t *)(const void *)(ids + n * sizeof(int32_t)), (int)n, (int)own};
     return at + bytes;
 }
 
-static hunch_status check_header(const hn_shard_header *have, const hn_shard_header *want, const char *path, hunch_error *err) {
-    const char *what = memcmp(have->magic, want->magic, sizeof magic) != 0         ? "no features"
-                       : have->model != want->model                                ? "features of another model"
-                       : have->texts != want->texts                                ? "features of other texts"
-                       : strcmp(have->level, want->level) != 0                     ? "features of another instruction level"
-                       : memcmp(have, want, sizeof *have) != 0                     ? "features of other states"
-                                                                                   : NULL;
-    return what ? hn_fail(err, HUNCH_REFUSED, "%s: %s: expected those of this run, or another folder", path, what) : HUNCH_OK;
+static hunch_status check_header(const hn_shard_header *have, const hn_shard_header *want, const char *path,
+                                 hunch_error *err) {
+    const char *what = memcmp(have->magic, want->magic, sizeof magic) != 0 ? "no features"
+                       : have->model != want->model                        ? "features of another model"
+                       : have->texts != want->texts                        ? "features of other texts"
+                       : strcmp(have->level, want->level) != 0             ? "features of another instruction level"
+                       : memcmp(have, want, sizeof *have) != 0             ? "features of other states"
+                                                                           : NULL;
+    return what ? hn_fail(err, HUNCH_REFUSED, "%s: %s: expected those of this run, or another folder", path, what)
+                : HUNCH_OK;
 }
 
 /* How many texts the shards hold; the last one is open behind them. */
@@ -189,7 +196,8 @@ static hunch_status resume(taking *t, const hn_train_texts *texts, size_t *done,
             memcpy(&have, map.data, sizeof have);
             st = check_header(&have, &t->header, path, err);
             hn_feature_text text;
-            for (at = end = sizeof have; !st && (at = record_at(&have, map.data, map.size, at, &text)); end = at) ++*done;
+            for (at = end = sizeof have; !st && (at = record_at(&have, map.data, map.size, at, &text)); end = at)
+                ++*done;
             if (!st && !last && end != map.size) st = hn_fail(err, HUNCH_REFUSED, "%s: damaged at byte %zu", path, end);
         }
         hn_map_close(&map);
@@ -212,8 +220,8 @@ static hunch_status write_record(taking *t, const hn_train_text *text, hunch_err
     return fwrite(t->record, 1, bytes, t->shard) == bytes ? HUNCH_OK : file_fail(t->path, "cannot be written", err);
 }
 
-static hunch_status take_all(taking *t, const hn_train_texts *texts, hunch_progress progress, void *user, const volatile int *stop,
-                             hunch_error *err) {
+static hunch_status take_all(taking *t, const hn_train_texts *texts, hunch_progress progress, void *user,
+                             const volatile int *stop, hunch_error *err) {
     size_t i = 0;
     uint64_t tokens = 0;
     hunch_status st = resume(t, texts, &i, err);
@@ -223,15 +231,17 @@ static hunch_status take_all(taking *t, const hn_train_texts *texts, hunch_progr
         if (!st) st = write_record(t, &texts->item[i], err);
         tokens += (uint64_t)texts->item[i].n;
         if (progress) progress(user, tokens, texts->tokens);
-        if (!st && stop && *stop) st = hn_fail(err, HUNCH_CANCELLED, "interrupted: features of %zu of %zu texts are there", i + 1, texts->n);
+        if (!st && stop && *stop)
+            st = hn_fail(err, HUNCH_CANCELLED, "interrupted: features of %zu of %zu texts are there", i + 1, texts->n);
     }
     hunch_error late;
     const hunch_status closed = shard_close(t, st ? &late : err);
     return st ? st : closed;
 }
 
-hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states, int n_states,
-                              const char *folder, hunch_progress progress, void *user, const volatile int *stop, hunch_error *err) {
+hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
+                              int n_states, const char *folder, hunch_progress progress, void *user,
+                              const volatile int *stop, hunch_error *err) {
     taking t = {.target = target, .folder = folder};
     memcpy(t.header.magic, magic, sizeof magic);
     t.header.model = identity;
@@ -244,7 +254,9 @@ hunch_status hn_features_make(const hn_model *target, uint64_t identity, const h
         if (texts->item[i].n > t.longest) t.longest = texts->item[i].n;
     if (t.longest == 0) return hn_fail(err, HUNCH_USAGE, "no texts to learn from");
     t.record = hn_alloc(record_bytes(&t.header, (uint32_t)t.longest));
-    hunch_status st = t.record ? runner_open(&t, err) : hn_fail_memory(err, "features of a text", record_bytes(&t.header, (uint32_t)t.longest));
+    hunch_status st = t.record
+                          ? runner_open(&t, err)
+                          : hn_fail_memory(err, "features of a text", record_bytes(&t.header, (uint32_t)t.longest));
     if (!st) st = take_all(&t, texts, progress, user, stop, err);
     hn_runner_close(&t.runner);
     hn_cache_close(&t.cache);
@@ -261,7 +273,8 @@ typedef struct hn_shard_map {
 static hunch_status read_shard(hn_features_read *f, const char *path, bool first, hunch_error *err) {
     hn_feature_text text;
     hn_shard_header have;
-    if (!hn_grow((void **)&f->map, &f->maps_cap, f->n_maps + 1, sizeof *f->map)) return hn_fail_memory(err, "shards", f->n_maps);
+    if (!hn_grow((void **)&f->map, &f->maps_cap, f->n_maps + 1, sizeof *f->map))
+        return hn_fail_memory(err, "shards", f->n_maps);
     hn_map *map = &f->map[f->n_maps].map;
     *map = (hn_map){0};
     hunch_status st = hn_map_open(map, path, err);

@@ -16,7 +16,7 @@
 enum { HN_TRAIN_MOST_STATES = 16, HN_TRAIN_LEVEL_BYTES = 24 };
 
 typedef struct hn_shard_header {
-    char magic[8]; /* "HUNCHFT1" */
+    char magic[8];         /* "HUNCHFT1" */
     uint64_t model, texts; /* hn_train_identity of the target; a sum of all ids of all texts */
     uint32_t n_states, width;
     int32_t boundary[HN_TRAIN_MOST_STATES]; /* of each state: the layer it enters, or HN_FEATURE_POST_NORM */
@@ -25,8 +25,9 @@ typedef struct hn_shard_header {
 
 /* Takes what is missing. states: boundaries in rising order, HN_FEATURE_POST_NORM last, if asked for. progress: tokens. stop as
  * elsewhere. HUNCH_REFUSED: the folder holds features of another model, level, states or texts. */
-hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states, int n_states,
-                              const char *folder, hunch_progress progress, void *user, const volatile int *stop, hunch_error *err);
+hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
+                              int n_states, const char *folder, hunch_progress progress, void *user,
+                              const volatile int *stop, hunch_error *err);
 
 /* All records, mapped. */
 typedef struct hn_feature_text {

@@ -19,21 +19,12 @@
 #include "model/kv_groups.h"
 #include "train/features.h"
 
-static char root[] = "/tmp/hunch-features-XXXXXX";
 static hunch_model *model;
 static const int states[] = {1, 3, HN_FEATURE_POST_NORM};
 enum { N_STATES = 3, N_TEXTS = 4, MOST = 150 };
 static int32_t ids[N_TEXTS][MOST];
 static hn_train_text text[N_TEXTS];
 static hn_train_texts texts = {.item = text, .n = N_TEXTS};
-
-static const char *in_root(const char *name) {
-    static char path[8][600];
-    static int next;
-    char *out = path[next++ & 7];
-    snprintf(out, sizeof path[0], "%s/%s", root, name);
-    return out;
-}
 
 static int setup(void **state) {
     (void)state;
@@ -44,18 +35,17 @@ static int setup(void **state) {
         texts.tokens += (uint64_t)length[i];
     }
     model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
-    return mkdtemp(root) ? 0 : -1;
+    return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    char line[700];
     hunch_model_close(&model);
-    snprintf(line, sizeof line, "rm -r '%s'", root);
-    return system(line);
+    return 0;
 }
 
-static hunch_status make(const char *folder, const hn_train_texts *t, int n_states, uint64_t identity, hunch_error *why) {
+static hunch_status make(const char *folder, const hn_train_texts *t, int n_states, uint64_t identity,
+                         hunch_error *why) {
     (void)mkdir(folder, 0700);
     return hn_features_make(&model->target, identity, t, states, n_states, folder, NULL, NULL, NULL, why);
 }
@@ -80,7 +70,8 @@ static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
         for (int k = 0; k < N_STATES; k++) {
             uint16_t packed[1024];
             hn_quantise(HN_BF16, hn_pass_feature(runner, states[k], 0), (size_t)width, packed);
-            assert_memory_equal(packed, have->states + (size_t)((i * N_STATES + k) * width), (size_t)width * sizeof *packed);
+            assert_memory_equal(packed, have->states + (size_t)((i * N_STATES + k) * width),
+                                (size_t)width * sizeof *packed);
         }
         hn_cache_commit(cache, id, 0, NULL, 1);
     }
@@ -92,8 +83,8 @@ static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
 static void test_states(void **state) {
     (void)state;
     hn_features_read f;
-    must(make(in_root("whole"), &texts, N_STATES, 7, err));
-    must(hn_features_open(&f, in_root("whole"), err));
+    must(make(test_path("whole"), &texts, N_STATES, 7, err));
+    must(hn_features_open(&f, test_path("whole"), err));
     assert_int_equal(f.n, N_TEXTS);
     assert_int_equal(f.tokens, texts.tokens);
     assert_int_equal(f.header.width, model->target.arch.hidden);
@@ -104,15 +95,15 @@ static void test_states(void **state) {
 static void test_resume(void **state) {
     (void)state;
     hunch_error why;
-    bytes whole = test_file_read(in_root("whole/features-0000.bin"));
+    bytes whole = test_file_read(test_path("whole/features-0000.bin"));
     uint64_t x = 3;
     for (int i = 0; i < 20; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         const size_t cut = (size_t)(x >> 20) % whole.size;
-        (void)mkdir(in_root("part"), 0700);
-        test_file_write(in_root("part/features-0000.bin"), whole.at, cut);
-        must(make(in_root("part"), &texts, N_STATES, 7, err));
-        bytes part = test_file_read(in_root("part/features-0000.bin"));
+        (void)mkdir(test_path("part"), 0700);
+        test_file_write(test_path("part/features-0000.bin"), whole.at, cut);
+        must(make(test_path("part"), &texts, N_STATES, 7, err));
+        bytes part = test_file_read(test_path("part/features-0000.bin"));
         assert_int_equal(part.size, whole.size);
         assert_memory_equal(part.at, whole.at, whole.size);
         bytes_free(&part);
@@ -131,36 +122,36 @@ static void test_others(void **state) {
     hunch_error why;
     hn_train_texts fewer = texts;
     fewer.n--;
-    refused(make(in_root("whole"), &texts, N_STATES, 8, &why), &why, "features of another model");
-    refused(make(in_root("whole"), &fewer, N_STATES, 7, &why), &why, "features of other texts");
-    refused(make(in_root("whole"), &texts, 2, 7, &why), &why, "features of other states");
+    refused(make(test_path("whole"), &texts, N_STATES, 8, &why), &why, "features of another model");
+    refused(make(test_path("whole"), &fewer, N_STATES, 7, &why), &why, "features of other texts");
+    refused(make(test_path("whole"), &texts, 2, 7, &why), &why, "features of other states");
 }
 
 static void test_damaged(void **state) {
     (void)state;
     hunch_error why;
     hn_features_read f;
-    bytes whole = test_file_read(in_root("whole/features-0000.bin"));
-    (void)mkdir(in_root("bad"), 0700);
+    bytes whole = test_file_read(test_path("whole/features-0000.bin"));
+    (void)mkdir(test_path("bad"), 0700);
     for (size_t at = 0; at < whole.size; at += at < 200 ? 1 : 977) {
         const unsigned char was = ((unsigned char *)whole.at)[at];
         ((unsigned char *)whole.at)[at] ^= 0x40;
-        test_file_write(in_root("bad/features-0000.bin"), whole.at, whole.size);
-        const hunch_status st = hn_features_open(&f, in_root("bad"), &why);
+        test_file_write(test_path("bad/features-0000.bin"), whole.at, whole.size);
+        const hunch_status st = hn_features_open(&f, test_path("bad"), &why);
         if (at >= sizeof(hn_shard_header)) refused(st, &why, "damaged at byte");
         hn_features_close(&f);
         ((unsigned char *)whole.at)[at] = was;
     }
-    test_file_write(in_root("bad/features-0000.bin"), whole.at, 20);
-    refused(hn_features_open(&f, in_root("bad"), &why), &why, "too short for features");
+    test_file_write(test_path("bad/features-0000.bin"), whole.at, 20);
+    refused(hn_features_open(&f, test_path("bad"), &why), &why, "too short for features");
     hn_features_close(&f);
-    refused(hn_features_open(&f, in_root("nowhere"), &why), &why, "no features there");
+    refused(hn_features_open(&f, test_path("nowhere"), &why), &why, "no features there");
     hn_features_close(&f);
     bytes_free(&whole);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_resume), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_resume),
+                                       cmocka_unit_test(test_others), cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

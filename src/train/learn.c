@@ -31,8 +31,8 @@ struct hn_learner {
     hn_eagle3_shape shape;
     hn_eagle3_net *net;
     hn_target_rows target;
-    int32_t *ids;     /* [vocab] rising, the target's token of each output */
-    int32_t *draft;   /* [target vocab] the output of each token, -1: none */
+    int32_t *ids;   /* [vocab] rising, the target's token of each output */
+    int32_t *draft; /* [target vocab] the output of each token, -1: none */
     double coverage;
     piece *all;       /* learned from, in the order of the texts */
     uint32_t *order;  /* [n_all] of this epoch */
@@ -153,7 +153,8 @@ static hunch_status make_pieces(hn_learner *l, hunch_error *err) {
     l->order = hn_alloc(n * sizeof *l->order);
     l->judged = hn_alloc((m ? m : 1) * sizeof *l->judged);
     l->held = hn_alloc((l->f->n ? l->f->n : 1) * sizeof *l->held);
-    if (!l->all || !l->order || !l->judged || !l->held) return hn_fail_memory(err, "pieces of texts", n * sizeof *l->all);
+    if (!l->all || !l->order || !l->judged || !l->held)
+        return hn_fail_memory(err, "pieces of texts", n * sizeof *l->all);
     for (size_t t = 0; t < l->f->n; t++) {
         const hn_feature_text *x = &l->f->text[t];
         if (!is_held_out(l, t)) {
@@ -214,13 +215,18 @@ static void batch_add(hn_learner *l, batch *b, const piece *p) {
 static hn_eagle3_batch batch_end(hn_learner *l, const batch *b) {
     const int vocab = l->shape.vocab;
     const hn_mat logits = hn_mat_of(l->logits, b->rows, vocab), law = hn_mat_of(l->law, b->rows, vocab);
-    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), output = hn_mat_of(l->target.output, vocab, l->target.hidden);
+    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden),
+                 output = hn_mat_of(l->target.output, vocab, l->target.hidden);
     hn_product(&l->team, HN_ABT, last, output, logits, false);
     for (size_t i = 0; l->target.cap > 0 && i < (size_t)b->rows * (size_t)vocab; i++)
         l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
     hn_law_kept(&l->team, logits, NULL, law, NULL, NULL);
-    return (hn_eagle3_batch){.texts = b->texts, .start = l->start, .token = l->token, .taps = hn_mat_of(l->taps, b->rows, l->shape.taps),
-                             .law = law, .weight = l->weight};
+    return (hn_eagle3_batch){.texts = b->texts,
+                             .start = l->start,
+                             .token = l->token,
+                             .taps = hn_mat_of(l->taps, b->rows, l->shape.taps),
+                             .law = law,
+                             .weight = l->weight};
 }
 
 /* The next pieces that fit; a batch does not go over the end of an epoch. */
@@ -241,7 +247,8 @@ static hn_eagle3_batch next_batch(hn_learner *l, batch *b) {
 /* ---- open --------------------------------------------------------------------------------------------------------------- */
 
 static double gauss(uint64_t *x) {
-    const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0, v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;
+    const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0,
+                 v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
@@ -254,7 +261,8 @@ static void begin_weights(hn_learner *l) {
         for (int i = 0; i < m.rows; i++)
             for (int k = 0; k < m.cols; k++) hn_mat_row(m, i)[k] = (hn_real)(m.rows == 1 ? 1 : spread * gauss(&x));
     }
-    const hn_mat fc = hn_eagle3_part_of(&l->shape, HN_EAGLE3_FC, l->w), norm = hn_eagle3_part_of(&l->shape, HN_EAGLE3_NORM, l->w),
+    const hn_mat fc = hn_eagle3_part_of(&l->shape, HN_EAGLE3_FC, l->w),
+                 norm = hn_eagle3_part_of(&l->shape, HN_EAGLE3_NORM, l->w),
                  head = hn_eagle3_part_of(&l->shape, HN_EAGLE3_HEAD, l->w);
     const int hidden = l->shape.hidden;
     for (int i = 0; i < hidden; i++) {
@@ -270,7 +278,11 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
     size_t bytes = 4 * n + rows * ((size_t)l->shape.taps + (size_t)l->target.hidden + 2 * vocab + 3);
     l->w = hn_zalloc(n, sizeof *l->w);
     l->g = hn_zalloc(n, sizeof *l->g);
-    l->adam = (hn_adamw){.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .mean = hn_zalloc(n, sizeof *l->w), .square = hn_zalloc(n, sizeof *l->w)};
+    l->adam = (hn_adamw){.beta1 = 0.9,
+                         .beta2 = 0.95,
+                         .eps = 1e-8,
+                         .mean = hn_zalloc(n, sizeof *l->w),
+                         .square = hn_zalloc(n, sizeof *l->w)};
     l->token = hn_zalloc(rows, sizeof *l->token);
     l->start = hn_zalloc(rows + 1, sizeof *l->start);
     l->taps = hn_zalloc(rows * (size_t)l->shape.taps, sizeof *l->taps);
@@ -278,7 +290,8 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
     l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
     l->law = hn_zalloc(rows * vocab, sizeof *l->law);
     l->weight = hn_zalloc(rows, sizeof *l->weight);
-    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->taps && l->last && l->logits && l->law && l->weight;
+    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->taps && l->last &&
+                       l->logits && l->law && l->weight;
     return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
 }
 
@@ -286,12 +299,14 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
     const hn_shard_header *h = &l->f->header;
     const hn_arch *a = &l->model->target.arch;
     if (h->width != (uint32_t)a->hidden || h->n_states < 2 || h->boundary[h->n_states - 1] != HN_FEATURE_POST_NORM)
-        return hn_fail(err, HUNCH_REFUSED, "features of %u states of %u numbers: expected some of %d, and the last one behind the norm", h->n_states,
-                       h->width, a->hidden);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "features of %u states of %u numbers: expected some of %d, and the last one behind the norm",
+                       h->n_states, h->width, a->hidden);
     for (size_t t = 0; t < l->f->n; t++)
         for (int i = 0; i < l->f->text[t].n; i++)
             if (l->f->text[t].ids[i] < 0 || l->f->text[t].ids[i] >= a->vocab)
-                return hn_fail(err, HUNCH_REFUSED, "features of token %d, expected 0 to %d", l->f->text[t].ids[i], a->vocab - 1);
+                return hn_fail(err, HUNCH_REFUSED, "features of token %d, expected 0 to %d", l->f->text[t].ids[i],
+                               a->vocab - 1);
     return HUNCH_OK;
 }
 
@@ -305,14 +320,22 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (!st) st = make_pieces(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->ids, l->o.vocab, err);
     if (st) return st;
-    l->shape = (hn_eagle3_shape){.hidden = a->hidden, .taps = (int)(l->f->header.n_states - 1) * a->hidden, .heads = layer->heads,
-                                 .kv_heads = layer->kv_heads, .head_dim = layer->head_dim, .ffn = l->o.ffn ? l->o.ffn : layer->ffn_width,
-                                 .vocab = l->o.vocab, .eps = (double)a->norm_eps, .theta = 10000,
+    l->shape = (hn_eagle3_shape){.hidden = a->hidden,
+                                 .taps = (int)(l->f->header.n_states - 1) * a->hidden,
+                                 .heads = layer->heads,
+                                 .kv_heads = layer->kv_heads,
+                                 .head_dim = layer->head_dim,
+                                 .ffn = l->o.ffn ? l->o.ffn : layer->ffn_width,
+                                 .vocab = l->o.vocab,
+                                 .eps = (double)a->norm_eps,
+                                 .theta = 10000,
                                  .norm_before_residual = l->o.norm_before_residual};
     l->count = hn_eagle3_count(&l->shape);
-    st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, l->o.products, hn_attention_scratch(l->o.longest), err);
+    st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, l->o.products,
+                      hn_attention_scratch(l->o.longest), err);
     if (st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16) /* a level without them */
-        st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, HN_PRODUCTS_F32, hn_attention_scratch(l->o.longest), err);
+        st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, HN_PRODUCTS_F32,
+                          hn_attention_scratch(l->o.longest), err);
     if (!st) st = buffers_create(l, err);
     const hn_mat table = hn_mat_of(l->target.embedding, a->vocab, a->hidden);
     if (!st) st = hn_eagle3_net_open(&l->net, &l->team, &l->shape, l->o.unroll, l->o.decay, table, l->o.rows, err);
@@ -322,7 +345,8 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     return HUNCH_OK;
 }
 
-hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f, const hn_learn_options *o, hunch_error *err) {
+hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f,
+                             const hn_learn_options *o, hunch_error *err) {
     hn_learner *l = hn_zalloc(1, sizeof *l);
     *out = NULL;
     if (!l) return hn_fail_memory(err, "training", sizeof *l);
@@ -344,16 +368,25 @@ void hn_learner_close(hn_learner **lp) {
     hn_eagle3_net_close(l->net);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
-    void *const owned[] = {l->ids, l->draft, l->all, l->order, l->judged, l->held, l->w, l->g, l->adam.mean, l->adam.square,
-                           l->token, l->start, l->taps, l->last, l->logits, l->law, l->weight};
+    void *const owned[] = {l->ids,  l->draft, l->all,       l->order,       l->judged, l->held,
+                           l->w,    l->g,     l->adam.mean, l->adam.square, l->token,  l->start,
+                           l->taps, l->last,  l->logits,    l->law,         l->weight};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }
 
-int hn_learner_step_number(const hn_learner *l) { return l->step; }
-hn_learn_note *hn_learner_note(hn_learner *l) { return &l->note; }
-double hn_learner_parameters(const hn_learner *l) { return (double)l->count; }
-double hn_learner_coverage(const hn_learner *l) { return l->coverage; }
+int hn_learner_step_number(const hn_learner *l) {
+    return l->step;
+}
+hn_learn_note *hn_learner_note(hn_learner *l) {
+    return &l->note;
+}
+double hn_learner_parameters(const hn_learner *l) {
+    return (double)l->count;
+}
+double hn_learner_coverage(const hn_learner *l) {
+    return l->coverage;
+}
 const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
     *n = l->n_held;
     return l->held;
@@ -370,8 +403,9 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     *tokens = b.rows;
     l->step++;
     if (!isfinite(loss) || !isfinite(norm))
-        return hn_fail(err, HUNCH_FAILED, "step %d: the loss is %g and its gradient's norm %g: the weights stay what they were before it", l->step, loss,
-                       norm);
+        return hn_fail(err, HUNCH_FAILED,
+                       "step %d: the loss is %g and its gradient's norm %g: the weights stay what they were before it",
+                       l->step, loss, norm);
     const double rate = hn_learning_rate(l->step - 1, warm_up, l->o.steps, l->o.rate, l->o.rate / 50);
     hn_adamw_step(&l->team, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);
     return HUNCH_OK;
@@ -395,8 +429,13 @@ hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err HN
 /* ---- files -------------------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
-    const hn_head_to_save h = {.shape = &l->shape, .weights = l->w, .target = &l->model->target.arch, .taps = l->f->header.boundary,
-                               .n_taps = (int)l->f->header.n_states - 1, .depth = l->o.unroll, .ids = l->ids};
+    const hn_head_to_save h = {.shape = &l->shape,
+                               .weights = l->w,
+                               .target = &l->model->target.arch,
+                               .taps = l->f->header.boundary,
+                               .n_taps = (int)l->f->header.n_states - 1,
+                               .depth = l->o.unroll,
+                               .ids = l->ids};
     return hn_head_save(&h, folder, err);
 }
 
@@ -415,10 +454,13 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
     memcpy(c.magic, "HUNCHCK1", sizeof c.magic);
     c.features = l->f->header;
-    snprintf(c.made, sizeof c.made, "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-             "held out %d products %d hidden %d heads %d %d", l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip,
-             l->shape.vocab, l->shape.ffn, l->shape.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products,
-             l->shape.hidden, l->shape.heads, l->shape.kv_heads);
+    snprintf(
+        c.made, sizeof c.made,
+        "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
+        "held out %d products %d hidden %d heads %d %d",
+        l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->shape.vocab,
+        l->shape.ffn, l->shape.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products,
+        l->shape.hidden, l->shape.heads, l->shape.kv_heads);
     c.count = l->count;
     c.at = l->at;
     c.best = l->note.best;
@@ -447,7 +489,8 @@ int hn_learner_planned(const char *path) {
     checkpoint c;
     int steps = 0;
     FILE *f = fopen(path, "rb");
-    if (f && fread(&c, sizeof c, 1, f) == 1 && memchr(c.made, 0, sizeof c.made)) (void)sscanf(c.made, "steps %d", &steps);
+    if (f && fread(&c, sizeof c, 1, f) == 1 && memchr(c.made, 0, sizeof c.made))
+        (void)sscanf(c.made, "steps %d", &steps);
     if (f) fclose(f);
     return steps;
 }
@@ -463,10 +506,13 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         st = hn_fail(err, HUNCH_REFUSED, "%s: no checkpoint", path);
     else {
         memcpy(&c, map.data, sizeof c);
-        if (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
-            map.size != sizeof c + 3 * bytes || c.at > l->n_all)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: a checkpoint of other texts, options or of another instruction level: expected the same again, or "
-                         "another name for the head", path);
+        if (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) ||
+            c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all)
+            st = hn_fail(
+                err, HUNCH_REFUSED,
+                "%s: a checkpoint of other texts, options or of another instruction level: expected the same again, or "
+                "another name for the head",
+                path);
     }
     if (!st) {
         memcpy(l->w, map.data + sizeof c, bytes);

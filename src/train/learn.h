@@ -9,18 +9,18 @@
 #include "train/features.h"
 
 typedef struct hn_learn_options {
-    int steps;           /* of the optimiser */
-    int rows;            /* of a batch, at most */
-    int longest;         /* rows of a text; longer ones are cut to pieces */
-    int unroll;          /* steps of the head */
-    double decay;        /* weight of an unrolled step against the one before it */
-    double rate, clip;   /* the peak of the learning rate; the most that the gradient's norm may be */
-    int vocab;           /* tokens that it drafts, at most the target's */
-    int ffn;             /* width of its feed-forward layer; 0: the target's */
+    int steps;         /* of the optimiser */
+    int rows;          /* of a batch, at most */
+    int longest;       /* rows of a text; longer ones are cut to pieces */
+    int unroll;        /* steps of the head */
+    double decay;      /* weight of an unrolled step against the one before it */
+    double rate, clip; /* the peak of the learning rate; the most that the gradient's norm may be */
+    int vocab;         /* tokens that it drafts, at most the target's */
+    int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     uint64_t seed;
-    int held_out;        /* texts that are not learned from: every n/held_out-th */
-    int every;           /* steps from one check to the next */
+    int held_out; /* texts that are not learned from: every n/held_out-th */
+    int every;    /* steps from one check to the next */
     hn_products products;
 } hn_learn_options;
 
@@ -30,7 +30,8 @@ hn_learn_options hn_learn_usual(const hn_arch *target, uint64_t tokens);
 typedef struct hn_learner hn_learner;
 
 /* model: of the features, opened from `path`. Weights begin from the target's output and norm; with steps 0 that is the head. */
-hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f, const hn_learn_options *o, hunch_error *err);
+hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f,
+                             const hn_learn_options *o, hunch_error *err);
 void hn_learner_close(hn_learner **l);
 int hn_learner_step_number(const hn_learner *l);
 double hn_learner_parameters(const hn_learner *l);

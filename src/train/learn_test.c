@@ -20,47 +20,38 @@
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"
-static char root[] = "/tmp/hunch-learn-XXXXXX";
 static hunch_model *model;
 static hn_train_texts texts;
 static hn_features_read features;
-
-static const char *in_root(const char *name) {
-    static char path[8][600];
-    static int next;
-    char *out = path[next++ & 7];
-    snprintf(out, sizeof path[0], "%s/%s", root, name);
-    return out;
-}
 
 /* Some of the model's own stories. */
 static int setup(void **state) {
     (void)state;
     static const double temperature[] = {0, 1};
     static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
-    const hn_train_make how = {.temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
+    const hn_train_make how = {
+        .temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
     hn_train_rows rows = {0};
     bool added;
-    if (!mkdtemp(root)) return -1;
     model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
-    static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun", "Tim had a dog", "One day", "Mom said", "A big bird", "In the park"};
+    static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun",    "Tim had a dog",
+                                        "One day",          "Mom said",     "A big bird", "In the park"};
     for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], &added, err));
-    must(hn_train_texts_make(model, &rows, &how, in_root("texts.jsonl"), err));
-    must(hn_train_texts_read(&texts, in_root("texts.jsonl"), 512, err));
-    must(hn_features_make(&model->target, 7, &texts, states, 4, root, NULL, NULL, NULL, err));
-    must(hn_features_open(&features, root, err));
+    must(hn_train_texts_make(model, &rows, &how, test_path("texts.jsonl"), err));
+    must(hn_train_texts_read(&texts, test_path("texts.jsonl"), 512, err));
+    (void)mkdir(test_path("features"), 0700);
+    must(hn_features_make(&model->target, 7, &texts, states, 4, test_path("features"), NULL, NULL, NULL, err));
+    must(hn_features_open(&features, test_path("features"), err));
     hn_train_rows_fini(&rows);
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    char line[700];
     hn_features_close(&features);
     hn_train_texts_fini(&texts);
     hunch_model_close(&model);
-    snprintf(line, sizeof line, "rm -r '%s'", root);
-    return system(line);
+    return 0;
 }
 
 static hn_learn_options options(void) {
@@ -104,30 +95,30 @@ static void test_same_bits(void **state) {
     hn_learner *l = open_learner(model, &o);
     const double first = steps(l, 1), last = steps(l, 7);
     assert_true(isfinite(first) && last < first);
-    must(hn_learner_save_head(l, in_root("whole"), err));
+    must(hn_learner_save_head(l, test_path("whole"), err));
     hn_learner_close(&l);
     for (int threads = 1; threads <= 3; threads += 2) {
         hunch_model *m = open_model(data_path(STORIES), "best", threads, HUNCH_PRECISION_NATIVE);
         l = open_learner(m, &o);
         steps(l, 8);
-        must(hn_learner_save_head(l, in_root("other"), err));
-        same_head(in_root("whole"), in_root("other"));
+        must(hn_learner_save_head(l, test_path("other"), err));
+        same_head(test_path("whole"), test_path("other"));
         hn_learner_close(&l);
         hunch_model_close(&m);
     }
     for (int ended = 1; ended < 8; ended += 3) {
         l = open_learner(model, &o);
         steps(l, ended);
-        must(hn_learner_save(l, in_root("checkpoint"), err));
+        must(hn_learner_save(l, test_path("checkpoint"), err));
         steps(l, 1); /* is lost */
         hn_learner_close(&l);
-        assert_int_equal(hn_learner_planned(in_root("checkpoint")), 8);
+        assert_int_equal(hn_learner_planned(test_path("checkpoint")), 8);
         l = open_learner(model, &o);
-        must(hn_learner_load(l, in_root("checkpoint"), err));
+        must(hn_learner_load(l, test_path("checkpoint"), err));
         assert_int_equal(hn_learner_step_number(l), ended);
         steps(l, 8 - ended);
-        must(hn_learner_save_head(l, in_root("other"), err));
-        same_head(in_root("whole"), in_root("other"));
+        must(hn_learner_save_head(l, test_path("other"), err));
+        same_head(test_path("whole"), test_path("other"));
         hn_learner_close(&l);
     }
 }
@@ -147,16 +138,17 @@ static void test_by_heart(void **state) {
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
-    snprintf(spec, sizeof spec, "eagle3:%s,depth=3,weights=f32", in_root("heart"));
-    must(hn_learner_save_head(l, in_root("heart"), err));
-    must(hn_train_measure(model, spec, texts.item, 8, 50, &before, err)); /* the first 8 texts are those of temperature 0 */
+    snprintf(spec, sizeof spec, "eagle3:%s,depth=3,weights=f32", test_path("heart"));
+    must(hn_learner_save_head(l, test_path("heart"), err));
+    must(hn_train_measure(model, spec, texts.item, 8, 50, &before,
+                          err)); /* the first 8 texts are those of temperature 0 */
     double losses[HN_MOST_STEPS];
     int tokens;
     for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
-    must(hn_learner_save_head(l, in_root("heart"), err));
+    must(hn_learner_save_head(l, test_path("heart"), err));
     must(hn_train_measure(model, spec, texts.item, 8, 50, &behind, err));
-    print_message("accepted %.2f %.2f %.2f before, %.2f %.2f %.2f behind\n", before.position[0], before.position[1], before.position[2], behind.position[0],
-                  behind.position[1], behind.position[2]);
+    print_message("accepted %.2f %.2f %.2f before, %.2f %.2f %.2f behind\n", before.position[0], before.position[1],
+                  before.position[2], behind.position[0], behind.position[1], behind.position[2]);
     assert_true(before.position[0] < 0.5);
     assert_true(behind.position[0] > (light() ? 0.7 : 0.9) && behind.position[2] > (light() ? 0.3 : 0.7));
     hn_learner_close(&l);
@@ -172,21 +164,21 @@ static void test_others(void **state) {
     hn_learn_options o = options();
     hunch_error why;
     hn_learner *l = open_learner(model, &o);
-    must(hn_learner_save(l, in_root("checkpoint"), err));
+    must(hn_learner_save(l, test_path("checkpoint"), err));
     hn_learner_close(&l);
     o.vocab = 301;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, in_root("checkpoint"), &why), &why, "a checkpoint of other texts, options");
-    test_file_write(in_root("short"), "HUNCHCK1", 8);
-    refused(hn_learner_load(l, in_root("short"), &why), &why, "no checkpoint");
-    assert_int_equal(hn_learner_planned(in_root("short")), 0);
-    assert_int_equal(hn_learner_load(l, in_root("nowhere"), &why), HUNCH_FAILED);
+    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, "a checkpoint of other texts, options");
+    test_file_write(test_path("short"), "HUNCHCK1", 8);
+    refused(hn_learner_load(l, test_path("short"), &why), &why, "no checkpoint");
+    assert_int_equal(hn_learner_planned(test_path("short")), 0);
+    assert_int_equal(hn_learner_load(l, test_path("nowhere"), &why), HUNCH_FAILED);
     hn_learner_close(&l);
-    bytes b = test_file_read(in_root("checkpoint"));
-    test_file_write(in_root("cut"), b.at, b.size - 100);
+    bytes b = test_file_read(test_path("checkpoint"));
+    test_file_write(test_path("cut"), b.at, b.size - 100);
     o.vocab = 300;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, in_root("cut"), &why), &why, "a checkpoint of other texts, options");
+    refused(hn_learner_load(l, test_path("cut"), &why), &why, "a checkpoint of other texts, options");
     bytes_free(&b);
     hn_learner_close(&l);
 }
@@ -210,7 +202,7 @@ static void test_runs_away(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_by_heart), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_runs_away)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_by_heart),
+                                       cmocka_unit_test(test_others), cmocka_unit_test(test_runs_away)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -28,7 +28,8 @@ typedef struct line {
     const hn_train_make *how;
     void *user;
     /* The prompt of job k's next turn, behind those that were said, as *ids (hn_free), and r's sampling. *ids NULL: there is none. */
-    hunch_status (*ask)(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n, hunch_request *r, hunch_error *err);
+    hunch_status (*ask)(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n,
+                        hunch_request *r, hunch_error *err);
     hunch_status (*take)(void *user, size_t job, const spoken *said, int turns, hunch_error *err);
 } line;
 
@@ -73,7 +74,9 @@ static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
 
 static hunch_status place_hear(const line *l, place *p, const hunch_session_state *s, hunch_error *err) {
     spoken *said = &p->said[p->turns];
-    *said = (spoken){.ids = hn_alloc((p->n_prompt + s->n_tokens) * sizeof *said->ids), .n = p->n_prompt + s->n_tokens, .own = p->n_prompt,
+    *said = (spoken){.ids = hn_alloc((p->n_prompt + s->n_tokens) * sizeof *said->ids),
+                     .n = p->n_prompt + s->n_tokens,
+                     .own = p->n_prompt,
                      .text = hn_strndup(s->text ? s->text : "", s->text ? s->text_len : 0)};
     p->turns++;
     if (!said->ids || !said->text) return hn_fail_memory(err, "an answer", said->n * sizeof *said->ids);
@@ -92,7 +95,8 @@ static hunch_status places_hear(const line *l, place *places, int n, hunch_error
         if (!places[i].session) continue;
         hunch_session_get(places[i].session, &s);
         if (s.finish == HUNCH_RUNNING) continue;
-        st = s.finish == HUNCH_FINISH_FAILED ? hn_fail(err, s.error.status, "%s", s.error.message) : place_hear(l, &places[i], &s, err);
+        st = s.finish == HUNCH_FINISH_FAILED ? hn_fail(err, s.error.status, "%s", s.error.message)
+                                             : place_hear(l, &places[i], &s, err);
     }
     return st;
 }
@@ -119,7 +123,8 @@ static hunch_status line_run(const line *l, size_t first, size_t n, hunch_error 
             place_clear(p);
             if (l->how->progress) l->how->progress(l->how->user, taken + 1, n, tokens, hn_now() - start);
         }
-        if (!st && l->how->stop && *l->how->stop) st = hn_fail(err, HUNCH_CANCELLED, "interrupted: %zu of %zu rows were done", taken, n);
+        if (!st && l->how->stop && *l->how->stop)
+            st = hn_fail(err, HUNCH_CANCELLED, "interrupted: %zu of %zu rows were done", taken, n);
     }
     for (int i = 0; places && i < width; i++) place_clear(&places[i]);
     hn_free(places);
@@ -161,24 +166,26 @@ static hunch_status copy_ids(hunch_token *ids, size_t n, hunch_token **out, hunc
 }
 
 /* The tokens of messages: through the template, or without one of the last message alone. */
-static hunch_status messages_ids(const answering *a, const hunch_message *m, size_t count, hunch_token **ids, size_t *n, hunch_error *err) {
+static hunch_status messages_ids(const answering *a, const hunch_message *m, size_t count, hunch_token **ids, size_t *n,
+                                 hunch_error *err) {
     hunch_token *made = NULL;
     const char *last = m[count - 1].content;
-    hunch_status st = a->info.has_chat_template ? hunch_chat_tokens(a->model, m, count, &made, n, err)
-                                                : hunch_tokenize(a->model, last, strlen(last), HUNCH_TEXT_ADD_SPECIAL, &made, n, err);
+    hunch_status st = a->info.has_chat_template
+                          ? hunch_chat_tokens(a->model, m, count, &made, n, err)
+                          : hunch_tokenize(a->model, last, strlen(last), HUNCH_TEXT_ADD_SPECIAL, &made, n, err);
     return st ? st : copy_ids(made, *n, ids, err);
 }
 
 /* The messages up to the next question, the target's own answers in the places of those that the row has. *ids NULL: no more questions. */
-static hunch_status next_question(const answering *a, const json_t *all, const spoken *said, int turns, hunch_token **ids, size_t *n,
-                                  hunch_error *err) {
+static hunch_status next_question(const answering *a, const json_t *all, const spoken *said, int turns,
+                                  hunch_token **ids, size_t *n, hunch_error *err) {
     hunch_message *m = hn_zalloc(2 * json_array_size(all) + 1, sizeof *m);
     size_t count = 0, i;
     int questions = 0;
     bool found = false;
     const json_t *one;
     if (!m) return hn_fail_memory(err, "a conversation", json_array_size(all) * sizeof *m);
-    json_array_foreach (all, i, one) {
+    json_array_foreach(all, i, one) {
         const char *role = json_string_value(json_object_get(one, "role"));
         if (found || !strcmp(role, "assistant")) continue;
         m[count++] = (hunch_message){role, json_string_value(json_object_get(one, "content"))};
@@ -192,7 +199,8 @@ static hunch_status next_question(const answering *a, const json_t *all, const s
     return st;
 }
 
-static hunch_status ask_row(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n, hunch_request *r, hunch_error *err) {
+static hunch_status ask_row(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n,
+                            hunch_request *r, hunch_error *err) {
     const answering *a = user;
     const hn_train_row *row = row_of(a, job);
     *ids = NULL;
@@ -230,7 +238,8 @@ static hunch_status take_row(void *user, size_t job, const spoken *said, int tur
     return st ? st : hn_train_texts_done(a->file, a->path, job + 1, err);
 }
 
-hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path, hunch_error *err) {
+hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path,
+                                 hunch_error *err) {
     answering a = {.model = m, .rows = rows, .how = how, .path = path};
     line l = {.model = m, .how = how, .user = &a, .ask = ask_row, .take = take_row};
     const size_t jobs = rows->n * (size_t)how->n_temperatures;
@@ -239,7 +248,8 @@ hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, cons
     hunch_status st = hn_train_texts_resume(&a.file, path, &done, err);
     if (st) return st;
     if (done > jobs)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: %zu jobs are done, and the rows make %zu: expected one of the same rows", path, done, jobs);
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %zu jobs are done, and the rows make %zu: expected one of the same rows",
+                     path, done, jobs);
     if (!st) st = engine_open(&l, err);
     if (!st) st = line_run(&l, done, jobs, err);
     hunch_engine_close(&l.engine);
@@ -265,8 +275,10 @@ static hunch_status find_front(asking *a, hunch_error *err) {
     size_t len;
     hunch_token *ids;
     if (!a->info.has_chat_template) return HUNCH_OK;
-    hunch_status st = hunch_chat_render(a->model, "{\"messages\": [{\"role\": \"user\", \"content\": \"@user words@\"}], \"add_generation_prompt\": true}",
-                                        &text, &len, err);
+    hunch_status st = hunch_chat_render(
+        a->model,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"@user words@\"}], \"add_generation_prompt\": true}", &text,
+        &len, err);
     if (st) return st;
     char *at = strstr(text, mark);
     st = at ? hunch_tokenize(a->model, text, (size_t)(at - text), HUNCH_TEXT_RENDERED, &ids, &a->n_front, err)
@@ -275,8 +287,8 @@ static hunch_status find_front(asking *a, hunch_error *err) {
     return st ? st : copy_ids(ids, a->n_front, &a->front, err);
 }
 
-static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNUSED, int turns, hunch_token **ids, size_t *n, hunch_request *r,
-                               hunch_error *err) {
+static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNUSED, int turns, hunch_token **ids,
+                               size_t *n, hunch_request *r, hunch_error *err) {
     const asking *a = user;
     hn_random_key key = {.seed = a->how->seed, .position = job, .purpose = HN_PURPOSE_PROPOSAL};
     *ids = NULL;
@@ -297,10 +309,12 @@ static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNU
 static hunch_status take_prompt(void *user, size_t job HN_UNUSED, const spoken *said, int turns, hunch_error *err) {
     asking *a = user;
     bool added;
-    return turns > 0 && strlen(said[0].text) >= 8 ? hn_train_rows_add_prompt(a->rows, said[0].text, &added, err) : HUNCH_OK;
+    return turns > 0 && strlen(said[0].text) >= 8 ? hn_train_rows_add_prompt(a->rows, said[0].text, &added, err)
+                                                  : HUNCH_OK;
 }
 
-hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how, hunch_error *err) {
+hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how,
+                                    hunch_error *err) {
     asking a = {.model = m, .rows = rows, .how = how};
     line l = {.model = m, .how = how, .user = &a, .ask = ask_prompt, .take = take_prompt};
     hunch_model_get_info(m, &a.info);

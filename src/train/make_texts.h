@@ -20,9 +20,11 @@ typedef struct hn_train_make {
 } hn_train_make;
 
 /* Appends to `path` what is not there yet. HUNCH_CANCELLED: stopped; what is there is whole. */
-hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path, hunch_error *err);
+hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path,
+                                 hunch_error *err);
 
 /* n prompts as the target itself would write them behind its template's words for a user (Magpie, 2406.08464), or without a template
  * behind a single token. They join the rows. */
-hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how, hunch_error *err);
+hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how,
+                                    hunch_error *err);
 #endif

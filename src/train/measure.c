@@ -6,7 +6,8 @@
 
 enum { CONTEXT = 1024 }; /* or the model's */
 
-static hunch_status answer(hunch_model *m, hunch_engine *e, const hn_train_text *text, int tokens, hunch_session_state *st, hunch_error *err) {
+static hunch_status answer(hunch_model *m, hunch_engine *e, const hn_train_text *text, int tokens,
+                           hunch_session_state *st, hunch_error *err) {
     hunch_session *s = NULL;
     hunch_request r;
     const int most = hunch_engine_context(e) - tokens - 1;
@@ -25,8 +26,8 @@ static hunch_status answer(hunch_model *m, hunch_engine *e, const hn_train_text 
     return status;
 }
 
-static hunch_status run(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens, hn_train_acceptance *out,
-                        double *seconds, hunch_error *err) {
+static hunch_status run(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens,
+                        hn_train_acceptance *out, double *seconds, hunch_error *err) {
     hunch_engine_options o;
     hunch_engine *e = NULL;
     hunch_model_info info;
@@ -51,8 +52,8 @@ static hunch_status run(hunch_model *m, const char *spec, const hn_train_text *t
     return st;
 }
 
-hunch_status hn_train_measure(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens, hn_train_acceptance *out,
-                              hunch_error *err) {
+hunch_status hn_train_measure(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens,
+                              hn_train_acceptance *out, hunch_error *err) {
     hn_train_acceptance plain;
     double seconds, plain_seconds;
     hunch_status st = run(m, "none", text, n, tokens, &plain, &plain_seconds, err);

@@ -17,6 +17,6 @@ typedef struct hn_train_acceptance {
 
 /* The target goes on behind the first `own` tokens of each text, `tokens` tokens, at temperature 0, with spec and without drafts. A text
  * without a part that is not its own is taken up to its half. */
-hunch_status hn_train_measure(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens, hn_train_acceptance *out,
-                              hunch_error *err);
+hunch_status hn_train_measure(hunch_model *m, const char *spec, const hn_train_text *text, size_t n, int tokens,
+                              hn_train_acceptance *out, hunch_error *err);
 #endif

@@ -72,8 +72,8 @@ static uint64_t next_word(const char **at) {
 }
 
 /* Calls take for every run of RUN words. */
-static hunch_status each_run(const char *text, hunch_status (*take)(void *user, uint64_t run, hunch_error *err), void *user,
-                             hunch_error *err) {
+static hunch_status each_run(const char *text, hunch_status (*take)(void *user, uint64_t run, hunch_error *err),
+                             void *user, hunch_error *err) {
     uint64_t word[RUN] = {0}, w;
     hunch_status st = HUNCH_OK;
     for (size_t n = 1; !st && (w = next_word(&text)); n++) {
@@ -133,7 +133,7 @@ static hunch_status conversation_add(hn_train_rows *r, json_t *messages, bool *a
     bool near = false;
     const json_t *m;
     size_t i;
-    json_array_foreach (messages, i, m) {
+    json_array_foreach(messages, i, m) {
         const char *content = json_string_value(json_object_get(m, "content"));
         number = mix(number, number_of(content));
         near |= is_near(r, content);
@@ -169,8 +169,9 @@ static json_t *to_last_question(const json_t *list, const char *role_key, const 
     json_t *all = json_array();
     size_t i, n = 0;
     const json_t *m;
-    json_array_foreach (list, i, m) {
-        const char *role = json_string_value(json_object_get(m, role_key)), *content = json_string_value(json_object_get(m, content_key));
+    json_array_foreach(list, i, m) {
+        const char *role = json_string_value(json_object_get(m, role_key)),
+                   *content = json_string_value(json_object_get(m, content_key));
         if (!role || !content) break;
         if (!strcmp(role, "human")) role = "user";
         if (!strcmp(role, "gpt")) role = "assistant";
@@ -189,7 +190,9 @@ static const char *string_of(const json_t *row, const char *key) {
 
 static hunch_status row_read(hn_train_rows *r, const json_t *row, const char *path, size_t line, hunch_error *err) {
     const json_t *list = json_object_get(row, "messages"), *turns = json_object_get(row, "conversations");
-    json_t *messages = list ? to_last_question(list, "role", "content") : turns ? to_last_question(turns, "from", "value") : NULL;
+    json_t *messages = list    ? to_last_question(list, "role", "content")
+                       : turns ? to_last_question(turns, "from", "value")
+                               : NULL;
     const char *prompt = string_of(row, "prompt");
     bool added;
     if (!prompt) prompt = string_of(row, "question");
@@ -197,7 +200,8 @@ static hunch_status row_read(hn_train_rows *r, const json_t *row, const char *pa
     if (messages) return conversation_add(r, messages, &added, err);
     if (prompt && *prompt) return prompt_add(r, prompt, string_of(row, "input"), &added, err);
     if (string_of(row, "text")) return row_add(r, NULL, string_of(row, "text"), err);
-    return hn_fail(err, HUNCH_REFUSED, "%s: row %zu: expected an object with messages, prompt, question, instruction or text", path, line);
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%s: row %zu: expected an object with messages, prompt, question, instruction or text", path, line);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------------- */
@@ -212,8 +216,7 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
     if (data[strspn(data, " \t\r\n")] == '[') {
         json_t *list = json_loads(data, 0, &why);
         if (!list) return hn_fail(err, HUNCH_REFUSED, "%s: line %d: %s", path, why.line, why.text);
-        json_array_foreach (list, i, row)
-            if (!st) st = take(r, row, path, i + 1, err);
+        json_array_foreach(list, i, row) if (!st) st = take(r, row, path, i + 1, err);
         json_decref(list);
         return st;
     }
@@ -223,7 +226,8 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
         line++;
         if (strspn(at, " \t\r") >= n) continue;
         row = json_loadb(at, n, 0, &why);
-        st = row ? take(r, row, path, line, err) : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is no JSON: %s", path, line, why.text);
+        st = row ? take(r, row, path, line, err)
+                 : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is no JSON: %s", path, line, why.text);
         json_decref(row);
     }
     return st;
@@ -265,14 +269,13 @@ static hunch_status strings_of(hn_train_rows *r, const json_t *v, hunch_error *e
     json_t *one;
     size_t i;
     if (json_is_string(v)) return each_run(json_string_value(v), run_add, &r->unseen, err);
-    json_array_foreach (v, i, one)
-        if (!st) st = strings_of(r, one, err);
-    json_object_foreach ((json_t *)(uintptr_t)v, key, one)
-        if (!st) st = strings_of(r, one, err);
+    json_array_foreach(v, i, one) if (!st) st = strings_of(r, one, err);
+    json_object_foreach((json_t *)(uintptr_t)v, key, one) if (!st) st = strings_of(r, one, err);
     return st;
 }
 
-static hunch_status unseen_read(hn_train_rows *r, const json_t *row, const char *path HN_UNUSED, size_t line HN_UNUSED, hunch_error *err) {
+static hunch_status unseen_read(hn_train_rows *r, const json_t *row, const char *path HN_UNUSED, size_t line HN_UNUSED,
+                                hunch_error *err) {
     return strings_of(r, row, err);
 }
 

@@ -27,21 +27,25 @@ static void name_of(hn_eagle3_part part, char out[80]) {
 
 static json_t *layer_config(const hn_head_to_save *h) {
     const hn_eagle3_shape *s = h->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b}", "model_type", "llama", "hidden_act", "silu",
-                     "hidden_size", s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads,
-                     "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
-                     h->target->vocab, "max_position_embeddings", h->target->context, "attention_bias", 0, "mlp_bias", 0, "tie_word_embeddings", 0);
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b}", "model_type",
+                     "llama", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
+                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
+                     "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
+                     h->target->vocab, "max_position_embeddings", h->target->context, "attention_bias", 0, "mlp_bias",
+                     0, "tie_word_embeddings", 0);
 }
 
 static json_t *config_of(const hn_head_to_save *h) {
     json_t *taps = json_array();
     for (int i = 0; i < h->n_taps; i++) json_array_append_new(taps, json_integer(h->taps[i]));
     json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", h->depth);
-    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy", "proposal_methods", way,
-                            "verifier", "name_or_path", h->target->name, "architectures");
-    return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator", "speculators_model_type", "eagle3",
-                     "speculators_version", "0.9.0", "transformer_layer_config", layer_config(h), "draft_vocab_size", h->shape->vocab,
-                     "target_hidden_size", h->target->hidden, "eagle_aux_hidden_state_layer_ids", taps, "norm_before_residual",
+    json_t *how =
+        json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy",
+                  "proposal_methods", way, "verifier", "name_or_path", h->target->name, "architectures");
+    return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator",
+                     "speculators_model_type", "eagle3", "speculators_version", "0.9.0", "transformer_layer_config",
+                     layer_config(h), "draft_vocab_size", h->shape->vocab, "target_hidden_size", h->target->hidden,
+                     "eagle_aux_hidden_state_layer_ids", taps, "norm_before_residual",
                      h->shape->norm_before_residual ? 1 : 0, "tie_word_embeddings", 0, "speculators_config", how);
 }
 
@@ -50,7 +54,8 @@ static json_t *config_of(const hn_head_to_save *h) {
 static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) {
     const size_t begin = *at;
     *at += bytes;
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)begin, (json_int_t)*at);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)begin,
+                     (json_int_t)*at);
 }
 
 /* Of all tensors in the order in which they are written. */
@@ -65,8 +70,10 @@ static json_t *header_of(const hn_head_to_save *h) {
         json_object_set_new(all, name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
     }
     if (h->shape->vocab < h->target->vocab) {
-        json_object_set_new(all, "d2t", entry("I64", json_pack("[i]", h->shape->vocab), &at, 8 * (size_t)h->shape->vocab));
-        json_object_set_new(all, "t2d", entry("BOOL", json_pack("[i]", h->target->vocab), &at, (size_t)h->target->vocab));
+        json_object_set_new(all, "d2t",
+                            entry("I64", json_pack("[i]", h->shape->vocab), &at, 8 * (size_t)h->shape->vocab));
+        json_object_set_new(all, "t2d",
+                            entry("BOOL", json_pack("[i]", h->target->vocab), &at, (size_t)h->target->vocab));
     }
     return all;
 }
@@ -133,7 +140,8 @@ static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_er
 }
 
 static hunch_status write_file(const hn_head_to_save *h, const char *folder, const char *name,
-                               hunch_status (*write)(const hn_head_to_save *h, hn_out *out, hunch_error *err), hunch_error *err) {
+                               hunch_status (*write)(const hn_head_to_save *h, hn_out *out, hunch_error *err),
+                               hunch_error *err) {
     char *path = hn_path_join(folder, name);
     hn_out *out = NULL;
     hunch_status st = path ? hn_out_open(&out, path, false, err) : hn_fail_memory(err, name, 0);
@@ -147,7 +155,8 @@ static hunch_status write_file(const hn_head_to_save *h, const char *folder, con
 }
 
 hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_error *err) {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
     hunch_status st = write_file(h, folder, "model.safetensors", write_tensors, err);
     return st ? st : write_file(h, folder, "config.json", write_config, err);
 }

@@ -8,11 +8,11 @@
 
 typedef struct hn_head_to_save {
     const hn_eagle3_shape *shape;
-    hn_real *weights;      /* hn_eagle3_count */
+    hn_real *weights; /* hn_eagle3_count */
     const hn_arch *target;
-    const int *taps;       /* boundaries */
-    int n_taps, depth;     /* depth: that it was trained for */
-    const int32_t *ids;    /* [shape->vocab] rising, the target's token of each */
+    const int *taps;    /* boundaries */
+    int n_taps, depth;  /* depth: that it was trained for */
+    const int32_t *ids; /* [shape->vocab] rising, the target's token of each */
 } hn_head_to_save;
 
 /* The folder is made. Each file is there whole or not at all. */

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 
 /* Row `row` of a matrix as floats times `scale`. stored: room for it as it lies in the file. */
-static hunch_status read_row(const hn_source *src, const hn_tensor *t, int32_t row, void *stored, float scale, float *to, hunch_error *err) {
+static hunch_status read_row(const hn_source *src, const hn_tensor *t, int32_t row, void *stored, float scale,
+                             float *to, hunch_error *err) {
     size_t bytes;
     hn_dtype_row_bytes(t->dtype, t->dims[0], &bytes);
     hunch_status st = hn_source_read(src, t, (size_t)row * bytes, bytes, stored, err);
@@ -16,7 +17,8 @@ static hunch_status read_row(const hn_source *src, const hn_tensor *t, int32_t r
 }
 
 /* ids NULL: rows 0 .. n - 1. */
-static hunch_status read_rows(hn_source *src, const hn_arch *a, hn_role role, const int32_t *ids, int n, float scale, float **out, hunch_error *err) {
+static hunch_status read_rows(hn_source *src, const hn_arch *a, hn_role role, const int32_t *ids, int n, float scale,
+                              float **out, hunch_error *err) {
     char name[128];
     hn_tensor *t;
     size_t bytes;
@@ -24,12 +26,13 @@ static hunch_status read_rows(hn_source *src, const hn_arch *a, hn_role role, co
     hunch_status st = hn_source_need(src, name, 2, (uint64_t)a->hidden, (uint64_t)a->vocab, &t, err);
     if (st) return st;
     if (t->dtype == HN_F8_E4M3 || !hn_dtype_row_bytes(t->dtype, t->dims[0], &bytes))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected one whose rows stand for themselves", hn_source_path(src), name,
-                       hn_dtype_name(t->dtype));
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected one whose rows stand for themselves",
+                       hn_source_path(src), name, hn_dtype_name(t->dtype));
     *out = hn_alloc((size_t)n * (size_t)a->hidden * sizeof **out);
     void *stored = hn_alloc(bytes);
     if (!*out || !stored) st = hn_fail_memory(err, name, (size_t)n * (size_t)a->hidden * sizeof **out);
-    for (int i = 0; !st && i < n; i++) st = read_row(src, t, ids ? ids[i] : i, stored, scale, *out + (size_t)i * (size_t)a->hidden, err);
+    for (int i = 0; !st && i < n; i++)
+        st = read_row(src, t, ids ? ids[i] : i, stored, scale, *out + (size_t)i * (size_t)a->hidden, err);
     hn_free(stored);
     return st;
 }
@@ -50,12 +53,15 @@ static hunch_status read_norm(hn_source *src, const hn_arch *a, float **out, hun
     return st;
 }
 
-hunch_status hn_target_rows_read(hn_target_rows *r, const char *path, const hn_arch *a, const int32_t *ids, int kept, hunch_error *err) {
+hunch_status hn_target_rows_read(hn_target_rows *r, const char *path, const hn_arch *a, const int32_t *ids, int kept,
+                                 hunch_error *err) {
     hn_source *src = NULL;
     *r = (hn_target_rows){.vocab = a->vocab, .hidden = a->hidden, .kept = kept, .cap = a->logit_cap};
     hunch_status st = hn_source_open(&src, path, err);
     if (!st) st = read_rows(src, a, HN_ROLE_EMBEDDING, NULL, a->vocab, a->embed_scale, &r->embedding, err);
-    if (!st) st = read_rows(src, a, a->tied ? HN_ROLE_EMBEDDING : HN_ROLE_OUTPUT, ids, kept, a->logit_scale, &r->output, err);
+    if (!st)
+        st =
+            read_rows(src, a, a->tied ? HN_ROLE_EMBEDDING : HN_ROLE_OUTPUT, ids, kept, a->logit_scale, &r->output, err);
     if (!st) st = read_norm(src, a, &r->norm, err);
     hn_source_close(&src);
     if (st) hn_target_rows_free(r);

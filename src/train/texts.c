@@ -11,7 +11,8 @@
 
 #include "base/mem.h"
 
-static hunch_status line_read(hn_train_texts *t, const char *line, size_t len, const char *path, size_t number, int vocab, hunch_error *err) {
+static hunch_status line_read(hn_train_texts *t, const char *line, size_t len, const char *path, size_t number,
+                              int vocab, hunch_error *err) {
     json_t *row = json_loadb(line, len, 0, NULL);
     if (json_object_size(row) == 1 && json_is_integer(json_object_get(row, "done"))) {
         json_decref(row);
@@ -36,7 +37,9 @@ static hunch_status line_read(hn_train_texts *t, const char *line, size_t len, c
     }
     hn_free(copy);
     if (good) return hn_fail_memory(err, "texts to learn from", n * sizeof *copy);
-    return hn_fail(err, HUNCH_REFUSED, "%s: line %zu: expected {\"id\", \"own\": N, \"ids\": [...]} with ids of 0 to %d", path, number, vocab - 1);
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%s: line %zu: expected {\"id\", \"own\": N, \"ids\": [...]} with ids of 0 to %d", path, number,
+                   vocab - 1);
 }
 
 static hunch_status file_fail(const char *path, const char *what, hunch_error *err) {
@@ -93,19 +96,22 @@ hunch_status hn_train_texts_resume(FILE **f, const char *path, size_t *done, hun
     }
     rewind(*f);
     const long end = done_end(*f, done);
-    if (!ferror(*f) && !fseek(*f, 0, SEEK_END) && !ftruncate(fileno(*f), end) && !fseek(*f, 0, SEEK_END)) return HUNCH_OK;
+    if (!ferror(*f) && !fseek(*f, 0, SEEK_END) && !ftruncate(fileno(*f), end) && !fseek(*f, 0, SEEK_END))
+        return HUNCH_OK;
     hunch_status st = file_fail(path, "cannot be gone on with", err);
     fclose(*f);
     *f = NULL;
     return st;
 }
 
-hunch_status hn_train_texts_append(FILE *f, const char *path, const char *id, const int32_t *ids, size_t n, size_t own, hunch_error *err) {
+hunch_status hn_train_texts_append(FILE *f, const char *path, const char *id, const int32_t *ids, size_t n, size_t own,
+                                   hunch_error *err) {
     bool good = fprintf(f, "{\"id\": \"%s\", \"own\": %zu, \"ids\": [", id, own) > 0;
     for (size_t i = 0; good && i < n; i++) good = fprintf(f, i ? ", %d" : "%d", (int)ids[i]) > 0;
     return good && fputs("]}\n", f) >= 0 ? HUNCH_OK : file_fail(path, "cannot be written", err);
 }
 
 hunch_status hn_train_texts_done(FILE *f, const char *path, size_t done, hunch_error *err) {
-    return fprintf(f, "{\"done\": %zu}\n", done) > 0 && fflush(f) == 0 ? HUNCH_OK : file_fail(path, "cannot be written", err);
+    return fprintf(f, "{\"done\": %zu}\n", done) > 0 && fflush(f) == 0 ? HUNCH_OK
+                                                                       : file_fail(path, "cannot be written", err);
 }

@@ -30,6 +30,7 @@ void hn_train_texts_fini(hn_train_texts *t); /* zeroed is fine */
 /* Opens the file to be gone on with, which is made if need be: what follows the last job that is done is cut off. *done: how many are. */
 hunch_status hn_train_texts_resume(FILE **f, const char *path, size_t *done, hunch_error *err);
 /* HUNCH_FAILED: the disk is full, ... The second brings everything to the system. */
-hunch_status hn_train_texts_append(FILE *f, const char *path, const char *id, const int32_t *ids, size_t n, size_t own, hunch_error *err);
+hunch_status hn_train_texts_append(FILE *f, const char *path, const char *id, const int32_t *ids, size_t n, size_t own,
+                                   hunch_error *err);
 hunch_status hn_train_texts_done(FILE *f, const char *path, size_t done, hunch_error *err);
 #endif

@@ -18,32 +18,10 @@
 #include "train/make_texts.h"
 #include "train/texts.h"
 
-static char root[] = "/tmp/hunch-texts-XXXXXX";
-
-static const char *in_root(const char *name) {
-    static char path[8][600];
-    static int next;
-    char *out = path[next++ & 7];
-    snprintf(out, sizeof path[0], "%s/%s", root, name);
-    return out;
-}
-
 static const char *written(const char *name, const char *text) {
-    const char *path = in_root(name);
+    const char *path = test_path(name);
     test_file_write(path, text, strlen(text));
     return path;
-}
-
-static int setup(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    char line[700];
-    snprintf(line, sizeof line, "rm -r '%s'", root);
-    return system(line);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------------- */
@@ -55,14 +33,22 @@ static const char *content(const hn_train_rows *r, size_t row, size_t message) {
 static void test_forms(void **state) {
     (void)state;
     hn_train_rows r = {0};
-    must(hn_train_rows_read(&r, written("rows.jsonl",
-                                        "{\"prompt\": \"one\"}\n\n{\"question\": \"two\"}\n{\"instruction\": \"three\", \"input\": \"four\"}\n"
-                                        "{\"text\": \"five\"}\n"
-                                        "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", \"content\": \"a\"}, "
-                                        "{\"role\": \"assistant\", \"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}, "
-                                        "{\"role\": \"assistant\", \"content\": \"d\"}]}\n"
-                                        "{\"prompt\": \"ONE!\"}\n"), err));
-    must(hn_train_rows_read(&r, written("rows.json", "[{\"conversations\": [{\"from\": \"human\", \"value\": \"x\"}, {\"from\": \"gpt\", \"value\": \"y\"}]}]"), err));
+    must(hn_train_rows_read(
+        &r,
+        written("rows.jsonl",
+                "{\"prompt\": \"one\"}\n\n{\"question\": \"two\"}\n{\"instruction\": \"three\", \"input\": \"four\"}\n"
+                "{\"text\": \"five\"}\n"
+                "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", \"content\": \"a\"}, "
+                "{\"role\": \"assistant\", \"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}, "
+                "{\"role\": \"assistant\", \"content\": \"d\"}]}\n"
+                "{\"prompt\": \"ONE!\"}\n"),
+        err));
+    must(hn_train_rows_read(
+        &r,
+        written(
+            "rows.json",
+            "[{\"conversations\": [{\"from\": \"human\", \"value\": \"x\"}, {\"from\": \"gpt\", \"value\": \"y\"}]}]"),
+        err));
     must(hn_train_rows_read(&r, written("book.txt", "A paragraph.\n\nAnother.\n"), err));
     assert_int_equal(r.n, 7);
     assert_int_equal(r.doubles, 1); /* letters of another case, other points */
@@ -80,10 +66,18 @@ static void test_forms(void **state) {
 static void test_left_out(void **state) {
     (void)state;
     hn_train_rows r = {0};
-    must(hn_train_rows_leave_out(&r, written("bench.jsonl", "{\"id\": 7, \"turns\": [\"How many apples does Alice have after she has given two of nine to Bob?\"]}\n"), err));
-    must(hn_train_rows_read(&r, written("near.jsonl",
-                                        "{\"prompt\": \"how many apples does alice have after she has given two of nine to carol\"}\n"
-                                        "{\"prompt\": \"How many pears does Alice have after she has sold three of nine to Bob?\"}\n"), err));
+    must(hn_train_rows_leave_out(
+        &r,
+        written(
+            "bench.jsonl",
+            "{\"id\": 7, \"turns\": [\"How many apples does Alice have after she has given two of nine to Bob?\"]}\n"),
+        err));
+    must(hn_train_rows_read(
+        &r,
+        written("near.jsonl",
+                "{\"prompt\": \"how many apples does alice have after she has given two of nine to carol\"}\n"
+                "{\"prompt\": \"How many pears does Alice have after she has sold three of nine to Bob?\"}\n"),
+        err));
     assert_int_equal(r.n, 1);
     assert_int_equal(r.near, 1);
     hn_train_rows_fini(&r);
@@ -108,9 +102,9 @@ static void test_bad_rows(void **state) {
     }
     hn_train_rows r = {0};
     hunch_error why = {0};
-    assert_int_not_equal(hn_train_rows_read(&r, in_root("nowhere"), &why), HUNCH_OK);
-    test_file_write(in_root("zero.txt"), "a\0b", 3);
-    assert_int_equal(hn_train_rows_read(&r, in_root("zero.txt"), &why), HUNCH_REFUSED);
+    assert_int_not_equal(hn_train_rows_read(&r, test_path("nowhere"), &why), HUNCH_OK);
+    test_file_write(test_path("zero.txt"), "a\0b", 3);
+    assert_int_equal(hn_train_rows_read(&r, test_path("zero.txt"), &why), HUNCH_REFUSED);
     hn_train_rows_fini(&r);
 }
 
@@ -131,10 +125,13 @@ static hunch_model *stories(void) {
 }
 
 static void rows_some(hn_train_rows *r) {
-    must(hn_train_rows_read(r, written("some.jsonl",
-                                       "{\"prompt\": \"Once upon a time\"}\n{\"text\": \"Tim had a dog. The dog was big.\"}\n"
-                                       "{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
-                                       "{\"messages\": [{\"role\": \"user\", \"content\": \"One day\"}, {\"role\": \"user\", \"content\": \"and\"}]}\n"), err));
+    must(hn_train_rows_read(
+        r,
+        written("some.jsonl", "{\"prompt\": \"Once upon a time\"}\n{\"text\": \"Tim had a dog. The dog was big.\"}\n"
+                              "{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
+                              "{\"messages\": [{\"role\": \"user\", \"content\": \"One day\"}, {\"role\": \"user\", "
+                              "\"content\": \"and\"}]}\n"),
+        err));
 }
 
 /* The bytes of the file do not depend on where the work was ended, nor on what stood behind the last whole job. */
@@ -142,12 +139,13 @@ static void test_resume(void **state) {
     (void)state;
     hunch_model *m = stories();
     hn_train_rows r = {0};
-    hn_train_make how = {.temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 64, .parallel = 3, .seed = 5};
+    hn_train_make how = {
+        .temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 64, .parallel = 3, .seed = 5};
     rows_some(&r);
-    must(hn_train_texts_make(m, &r, &how, in_root("whole.jsonl"), err));
-    bytes whole = test_file_read(in_root("whole.jsonl"));
+    must(hn_train_texts_make(m, &r, &how, test_path("whole.jsonl"), err));
+    bytes whole = test_file_read(test_path("whole.jsonl"));
     hn_train_texts t = {0};
-    must(hn_train_texts_read(&t, in_root("whole.jsonl"), 512, err));
+    must(hn_train_texts_read(&t, test_path("whole.jsonl"), 512, err));
     assert_int_equal(t.n, 2 * 4 + 1); /* the text once, of the conversation one turn: the model has no template */
     assert_int_equal(t.item[1].own, 1);
     assert_true(t.item[0].own > 1 && t.item[0].n > t.item[0].own);
@@ -160,17 +158,18 @@ static void test_resume(void **state) {
         how.user = &ended;
         stop = 0;
         how.stop = &stop;
-        (void)unlink(in_root("part.jsonl"));
-        assert_int_equal(hn_train_texts_make(m, &r, &how, in_root("part.jsonl"), &why), at < 10 ? HUNCH_CANCELLED : HUNCH_OK);
-        FILE *f = fopen(in_root("part.jsonl"), "a");
+        (void)unlink(test_path("part.jsonl"));
+        assert_int_equal(hn_train_texts_make(m, &r, &how, test_path("part.jsonl"), &why),
+                         at < 10 ? HUNCH_CANCELLED : HUNCH_OK);
+        FILE *f = fopen(test_path("part.jsonl"), "a");
         snprintf(broken, sizeof broken, "{\"id\": \"x\", \"own\": 1, \"ids\": [1, 2]}\n{\"id\": ");
         fwrite(broken, 1, at % 2 ? strlen(broken) : strlen(broken) - 7, f);
         fclose(f);
         how.progress = NULL;
         how.stop = NULL;
         how.parallel = 1 + (int)at % 4;
-        must(hn_train_texts_make(m, &r, &how, in_root("part.jsonl"), err));
-        bytes part = test_file_read(in_root("part.jsonl"));
+        must(hn_train_texts_make(m, &r, &how, test_path("part.jsonl"), err));
+        bytes part = test_file_read(test_path("part.jsonl"));
         assert_int_equal(part.size, whole.size);
         assert_memory_equal(part.at, whole.at, whole.size);
         bytes_free(&part);
@@ -184,7 +183,8 @@ static void test_own_prompts(void **state) {
     (void)state;
     hunch_model *m = stories();
     hn_train_rows r = {0}, again = {0};
-    const hn_train_make how = {.temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 256, .parallel = 3, .seed = 5};
+    const hn_train_make how = {
+        .temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 256, .parallel = 3, .seed = 5};
     must(hn_train_rows_of_model(m, &r, 6, &how, err));
     must(hn_train_rows_of_model(m, &again, 6, &how, err));
     assert_true(r.n >= 4 && r.n <= 6 && again.n == r.n);
@@ -196,9 +196,14 @@ static void test_own_prompts(void **state) {
 
 static void test_bad_texts(void **state) {
     (void)state;
-    static const char *const bad[] = {"{\"id\": \"a\", \"own\": 1, \"ids\": []}\n", "{\"id\": \"a\", \"own\": 3, \"ids\": [1, 2]}\n",
-                                      "{\"id\": \"a\", \"own\": 0, \"ids\": [512]}\n", "{\"id\": \"a\", \"own\": 0, \"ids\": [-1]}\n",
-                                      "{\"own\": 0, \"ids\": [1.5]}\n", "no JSON\n", "\n", "{\"ids\": [1]}\n"};
+    static const char *const bad[] = {"{\"id\": \"a\", \"own\": 1, \"ids\": []}\n",
+                                      "{\"id\": \"a\", \"own\": 3, \"ids\": [1, 2]}\n",
+                                      "{\"id\": \"a\", \"own\": 0, \"ids\": [512]}\n",
+                                      "{\"id\": \"a\", \"own\": 0, \"ids\": [-1]}\n",
+                                      "{\"own\": 0, \"ids\": [1.5]}\n",
+                                      "no JSON\n",
+                                      "\n",
+                                      "{\"ids\": [1]}\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hn_train_texts t = {0};
         hunch_error why = {0};
@@ -208,7 +213,7 @@ static void test_bad_texts(void **state) {
     }
     hunch_error why = {0};
     hn_train_texts t = {0};
-    assert_int_equal(hn_train_texts_read(&t, in_root("nowhere"), 512, &why), HUNCH_FAILED);
+    assert_int_equal(hn_train_texts_read(&t, test_path("nowhere"), 512, &why), HUNCH_FAILED);
 }
 
 static void test_full_disk(void **state) {
@@ -217,19 +222,20 @@ static void test_full_disk(void **state) {
     hn_train_rows r = {0};
     hunch_error why = {0};
     struct rlimit before, little;
-    const hn_train_make how = {.temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 64, .parallel = 3};
+    const hn_train_make how = {
+        .temperature = temperatures, .n_temperatures = 2, .max_tokens = 20, .context = 64, .parallel = 3};
     rows_some(&r);
     (void)getrlimit(RLIMIT_FSIZE, &before);
     little = (struct rlimit){300, before.rlim_max};
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)setrlimit(RLIMIT_FSIZE, &little);
-    const hunch_status st = hn_train_texts_make(m, &r, &how, in_root("full.jsonl"), &why);
+    const hunch_status st = hn_train_texts_make(m, &r, &how, test_path("full.jsonl"), &why);
     (void)setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(st, HUNCH_FAILED);
     if (!strstr(why.message, "full.jsonl: cannot be written")) fail_msg("%s", why.message);
-    must(hn_train_texts_make(m, &r, &how, in_root("full.jsonl"), err)); /* and goes on when there is room */
-    must(hn_train_texts_make(m, &r, &how, in_root("again.jsonl"), err));
-    bytes one = test_file_read(in_root("full.jsonl")), two = test_file_read(in_root("again.jsonl"));
+    must(hn_train_texts_make(m, &r, &how, test_path("full.jsonl"), err)); /* and goes on when there is room */
+    must(hn_train_texts_make(m, &r, &how, test_path("again.jsonl"), err));
+    bytes one = test_file_read(test_path("full.jsonl")), two = test_file_read(test_path("again.jsonl"));
     assert_int_equal(one.size, two.size);
     assert_memory_equal(one.at, two.at, one.size);
     bytes_free(&one);
@@ -241,8 +247,9 @@ static void test_full_disk(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),      cmocka_unit_test(test_left_out), cmocka_unit_test(test_bad_rows),
-                                       cmocka_unit_test(test_resume),     cmocka_unit_test(test_own_prompts),
-                                       cmocka_unit_test(test_bad_texts),  cmocka_unit_test(test_full_disk)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),       cmocka_unit_test(test_left_out),
+                                       cmocka_unit_test(test_bad_rows),    cmocka_unit_test(test_resume),
+                                       cmocka_unit_test(test_own_prompts), cmocka_unit_test(test_bad_texts),
+                                       cmocka_unit_test(test_full_disk)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
