@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "draft/draft_law.h"
+#include "draft/head_force.h"
 #include "draft/head_loading.h"
 #include "draft/head_passes.h"
 #include "draft/head_reading.h"
@@ -32,9 +33,7 @@ typedef struct head_seq {
     const hn_shape *shape; /* of this round */
     hn_beam beam;
     int spine;             /* force: beam node, ROOT, or NONE - 1 */
-    int32_t *oracle;       /* owned; NULL: none */
-    int n_oracle;
-    hn_random_key key;     /* of the next choice of force */
+    hn_head_oracle oracle; /* force */
 } head_seq;
 
 typedef struct head_state {
@@ -67,7 +66,7 @@ static void state_free(head_state *st) {
     hn_draft_laws_close(&st->laws);
     for (int i = 0; st->seq && i < st->n_seqs; i++) {
         hn_beam_close(&st->seq[i].beam);
-        hn_free(st->seq[i].oracle);
+        hn_head_oracle_end(&st->seq[i].oracle);
     }
     hn_free(st->seq);
     hn_free(st->node);
@@ -172,26 +171,11 @@ void hn_head_drafter_close(hn_drafter *d) {
 
 /* ---- life of a sequence --------------------------------------------------------------------------------------------------- */
 
-static hunch_status copy_oracle(head_state *st, const hn_begin *b, hunch_error *err) {
-    head_seq *s = &st->seq[b->seq];
-    hn_free(s->oracle);
-    s->oracle = NULL;
-    s->n_oracle = 0;
-    if (!st->forced || !b->oracle || b->n_oracle < 1) return HUNCH_OK;
-    const size_t bytes = (size_t)b->n_oracle * sizeof *s->oracle;
-    s->oracle = hn_alloc(bytes);
-    if (!s->oracle) return hn_fail_memory(err, "the continuation that a forced head knows", bytes);
-    memcpy(s->oracle, b->oracle, bytes);
-    s->n_oracle = b->n_oracle;
-    s->key.seed = b->seed;
-    return HUNCH_OK;
-}
-
 hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err) {
     head_state *st = d->state;
     hunch_status s = HUNCH_OK;
     for (int i = 0; !s && i < n; i++) {
-        s = copy_oracle(st, &seqs[i], err);
+        if (st->forced) s = hn_head_oracle_begin(&st->seq[seqs[i].seq].oracle, &seqs[i], err);
         if (!s) hn_head_begin(&st->passes, &seqs[i]);
     }
     return s;
@@ -220,9 +204,7 @@ void hn_head_drafter_catch_up(hn_drafter *d, int seq) {
 void hn_head_drafter_end(hn_drafter *d, int seq) {
     head_state *st = d->state;
     hn_head_end(&st->passes, seq);
-    hn_free(st->seq[seq].oracle);
-    st->seq[seq].oracle = NULL;
-    st->seq[seq].n_oracle = 0;
+    hn_head_oracle_end(&st->seq[seq].oracle);
 }
 
 /* ---- choosing tokens --------------------------------------------------------------------------------------------------- */
@@ -234,24 +216,8 @@ typedef struct round_ctx {
     int level, added;
 } round_ctx;
 
-/* Replaces the best of the tokens behind a path that was right so far: by the oracle's token or a wrong one; what else is the
- * oracle's becomes wrong. Returns whether the text can still be right behind the first. */
-static bool force_tokens(head_state *st, head_seq *s, const hn_propose *p, int drafter, int depth, int32_t *token, int n) {
-    const int at = p->text.n - p->text.n_prompt + depth;
-    const int32_t right = at >= 0 && at < s->n_oracle ? s->oracle[at] : NONE;
-    if (depth == 0) {
-        s->key.position = (uint64_t)p->text.n - 1;
-        s->key.purpose = HN_PURPOSE_FORCED;
-        s->key.drafter = (uint32_t)drafter;
-        s->key.number = 0;
-    }
-    const bool hit = hn_random_uniform(&s->key) < st->accept && right >= 0;
-    s->key.number++;
-    for (int i = 0; i < n; i++)
-        if (token[i] == right || i == 0) token[i] = (int32_t)((token[i] + 1 + (token[i] + 1 == right)) % st->vocab);
-    if (token[0] == right) token[0] = (int32_t)((right + 1) % st->vocab);
-    if (hit) token[0] = right;
-    return hit;
+static bool force_tokens(const round_ctx *c, const hn_propose *p, head_seq *s, int32_t *token, int n) {
+    return hn_head_oracle_force(&s->oracle, p, c->st->accept, c->d->index, c->st->vocab, c->level, token, n);
 }
 
 /* The tokens of a row of the last pass that follow the request's own noise, or the best ones; p: softmax at temperature 1. */
@@ -346,7 +312,7 @@ static void take_children(round_ctx *c, hn_propose *p, head_seq *s, int at, int 
     }
     const int m = choose_tokens(c, p, pass_row, &h, n, token, prob);
     const bool spine =
-        st->forced && drafted_at(s, at)->spine && m > 0 && force_tokens(st, s, p, c->d->index, c->level, token, m);
+        st->forced && drafted_at(s, at)->spine && m > 0 && force_tokens(c, p, s, token, m);
     place_children(c, p, s, at, token, prob, NULL, m, spine);
 }
 
@@ -426,7 +392,7 @@ static void beam_children(round_ctx *c, const hn_propose *p, int at, int pass_ro
     float prob[HN_MOST_TOPK];
     const int m = choose_tokens(c, p, pass_row, NULL, st->topk, token, prob);
     if (st->forced && at == s->spine && m > 0)
-        s->spine = force_tokens(st, s, p, c->d->index, c->level, token, m) ? s->beam.n : NONE - 1;
+        s->spine = force_tokens(c, p, s, token, m) ? s->beam.n : NONE - 1;
     hn_beam_add(&s->beam, at, token, prob, m);
 }
 
