@@ -9,7 +9,7 @@ foreach(f vocabularies pipelines)
 endforeach()
 # Shell, where that is what looks at the thing as its user does; 77: what it needs is not there.
 add_test(NAME peers_summary_test COMMAND ${CMAKE_SOURCE_DIR}/tests/peers_summary_test.sh)
-set(HUNCH_BINARIES $<TARGET_FILE:hunch> $<TARGET_FILE:hunch_lib>)
+set(HUNCH_BINARIES $<TARGET_FILE:hunch> $<TARGET_FILE:hunch-train> $<TARGET_FILE:hunch_lib>)
 if(TARGET hunch_shared)
   list(APPEND HUNCH_BINARIES $<TARGET_FILE:hunch_shared>)
 endif()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_train.c - `hunch train`: starts hunch-train, a program of its own, with what it was given. It lies beside hunch, or where
- * programs are looked for. */
+/* cmd_train.c - `hunch train`: starts hunch-train, a program of its own, with what it was given. It lies beside
+ * hunch; nothing else is ever started. */
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -30,8 +30,7 @@ int tool_train(int argc, char **argv) {
         snprintf(path, sizeof path, "%s/%s", dirname(self), program);
         execv(path, argv);
     }
-    execvp(program, argv);
-    tool_message("train: %s cannot be started: %s; expected it beside hunch (make builds both)", program,
+    tool_message("train: %s cannot be started: %s; expected it beside hunch (make builds both)", n > 0 ? path : program,
                  strerror(errno));
     return HUNCH_FAILED;
 }
