@@ -299,6 +299,7 @@ static const struct { const char *is, *used; } stand_in[] = {
     {"MODEL.gguf", STORIES},
     {"FOLDER", STORIES_HF},
     {"MODEL", STORIES},
+    {"1800", "1"}, /* seconds of training */
     {"scripts/demo-prompts.jsonl", HUNCH_TEST_DATA "/../../scripts/demo-prompts.jsonl"},
 };
 
