@@ -159,7 +159,7 @@ static void test_f32(void **state) {
         uint64_t accepted = 0;
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_F32);
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &alone, want);
-        for (int d = 0; d < targets[t].n_drafts; d += light() ? 3 : 1)
+        for (int d = 0; d < targets[t].n_drafts; d += light() ? 5 : 1)
             check_way(m, targets[t].drafts[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
         answers_free(want);
@@ -179,7 +179,7 @@ static void test_levels(void **state) {
     for (int i = 0; i < n; i += light() && n > 1 ? n - 1 : 1) {
         uint64_t accepted = 0;
         m = open_model(data_path(HEADS_LLAMA), names[i], 2, HUNCH_PRECISION_NATIVE);
-        for (int d = i % 2; d < COUNT(of_llama); d += light() ? 4 : 2)
+        for (int d = i % 2; d < COUNT(of_llama); d += light() ? 6 : 2)
             check_way(m, of_llama[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
     }
@@ -338,7 +338,7 @@ static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_NATIVE);
-        for (int d = t; d < targets[t].n_drafts; d += light() ? 3 : 1) {
+        for (int d = t; d < targets[t].n_drafts; d += light() ? 5 : 1) {
             const double temperature = d % 2 ? 0.9 : 0;
             check_prefixes(m, targets[t].drafts[d], temperature);
             assert_int_equal(check_crowd(m, targets[t].drafts[d], temperature, 3, 0, 20), 0);

@@ -12,7 +12,7 @@
 #include "format/split_for_tests.h"
 
 /* Failures of the kind that a test does not break all of in the quick run: enough to meet each call with some luck. */
-enum { MANY = 150 };
+#define MANY (light() ? 50 : 150)
 
 static hunch_status open_for(hunch_model **m, const char *path, bool mapped, bool text_only, hunch_error *err) {
     hunch_model_options o;

@@ -273,9 +273,9 @@ static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *e
 
 static void test_look(void **state) {
     (void)state;
-    faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
-    faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
-    faults_break_both("look, masks", look_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 150, 2);
+    faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    faults_break_both("look, masks", look_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
     faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     for (int i = 0; i < 2; i++) {
         faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);

@@ -105,7 +105,7 @@ static void check_fed(const kind *k, int parallel, int chunk) {
         some += l->round[i].accepted > 0 && l->round[i].accepted < l->round[i].n_drafted;
     }
     if (k->verify == HUNCH_VERIFY_DEFAULT) assert_true(accepted > 5 && some > 5);
-    same_as_fresh(k, l, light() ? 7 : 3, "many at once");
+    same_as_fresh(k, l, light() ? 7 : 5, "many at once");
     for (int i = 0; i < MOST; i++) answer_free(&got[i]);
     assert_true(hn_cache_valid(e->cache));
     heads_listen_end(l);
@@ -181,7 +181,7 @@ static void restored_of(const kind *k, const char *draft, const hunch_request *r
         restored[i] = a.restored;
         answer_free(&a);
     }
-    if (l) same_as_fresh(k, l, light() ? 5 : 2, "behind a prefix");
+    if (l) same_as_fresh(k, l, light() ? 5 : 3, "behind a prefix");
     if (l) heads_listen_end(l);
     assert_true(hn_cache_valid(e->cache));
     hunch_engine_close(&e);
@@ -258,7 +258,7 @@ static void check_together(const kind *k, bool late, int mute) {
                      mute, i, (int)st.n_restored);
         hunch_session_close(&s[i]);
     }
-    if (mute < HEADS_CONTEXT) same_as_fresh(k, l, light() ? 5 : 2, "one prompt");
+    if (mute < HEADS_CONTEXT) same_as_fresh(k, l, light() ? 5 : 3, "one prompt");
     assert_true(hn_cache_valid(e->cache));
     heads_listen_end(l);
     hunch_engine_close(&e);
@@ -294,7 +294,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
         while (hunch_engine_running(e) > 0 && hn_session_emitted(s) == before);
     }
     hunch_session_close(&s);
-    same_as_fresh(k, l, light() ? 4 : 1, "interrupted");
+    same_as_fresh(k, l, light() ? 4 : 2, "interrupted");
     assert_true(hn_cache_valid(e->cache));
     heads_listen_end(l);
     hunch_engine_close(&e);
@@ -303,7 +303,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
 static void test_interrupted(void **state) {
     (void)state;
     EACH_KIND(i)
-        for (int every = 1; every < (light() ? 2 : 4); every++) check_interrupted(&kinds[i], every, every % 2);
+        for (int every = 1; every < (light() ? 2 : 3); every++) check_interrupted(&kinds[i], every, every % 2);
 }
 
 /* More texts than pages, some cancelled: whoever still drafts drafts right. A head that finds no page says nothing for the rest of

@@ -30,7 +30,7 @@ static void test_best_level(void **state) {
                                {"forced,accept=0.8,depth=4,width=3", 1, 64, 2, 0},
                                {"forced,accept=0.8,depth=4,width=3", 8, 64, 1, 0.8},
                                {NULL, 8, 3, 2, 0}};
-    smollm2_check(smollm2_path(), "best", ways, light() ? 2 : (int)(sizeof ways / sizeof *ways), light() ? 8 : 40);
+    smollm2_check(smollm2_path(), "best", ways, light() ? 2 : (int)(sizeof ways / sizeof *ways), light() ? 8 : 24);
 }
 
 static void test_ref(void **state) {

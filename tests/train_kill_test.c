@@ -125,6 +125,7 @@ static void test_interrupted(void **state) {
 static void test_no_steps(void **state) {
     (void)state;
     assert_int_equal(run(training("untrained", "0"), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(run(training("one-step", "1"), 0, -1, 0, NULL, 0), 0);
     assert_int_equal(access(test_path("untrained/config.json"), R_OK), 0);
     assert_int_equal(run(training("untrained.gguf", "0"), 0, -1, 0, NULL, 0), 0);
     char line[1500];

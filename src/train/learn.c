@@ -397,7 +397,7 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
     batch b;
     const hn_eagle3_batch next = next_batch(l, &b);
-    const long warm_up = l->o.steps / 20 + 1;
+    const long wanted = l->o.steps / 20 + 1, warm_up = wanted < l->o.steps ? wanted : l->o.steps - 1;
     memset(l->g, 0, l->count * sizeof *l->g);
     const double loss = hn_eagle3_net_loss(l->net, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
     *tokens = b.rows;

@@ -55,7 +55,7 @@ static void check_exact(const char *drafts, hunch_verify rule, const law *l, con
 /* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
 static void test_chains_exact(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i += light() ? 2 : 1) {
         check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
@@ -70,7 +70,7 @@ static void test_chains_exact(void **state) {
 /* Siblings are drawn without replacement. */
 static void test_trees_exact(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i += 2) {
+    for (int i = 0; i < 3; i += light() ? 3 : 2) {
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
@@ -153,7 +153,7 @@ static void test_wrong_laws_are_found(void **state) {
                  {"eagle3:@eagle3-official-d2t,depth=2", "q of other tokens", HUNCH_VERIFY_BLOCK, MOVES},
                  {"eagle:@eagle1-bias-bin,tree=#wide.json", "without replacement, verified as with", HUNCH_VERIFY_RATIO, DENIES},
                  {"eagle:@eagle1-bias-bin,tree=#wide.json", "q of another temperature", HUNCH_VERIFY_TRAVERSAL, WARPS}};
-    for (int i = 0; i < (light() ? 2 : 4); i++) {
+    for (int i = 0; i < (light() ? 1 : 4); i++) {
         const outcome right = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, NONE),
                       o = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, cases[i].m);
         assert_true(right.off < 1e-9);
@@ -165,7 +165,7 @@ static void test_wrong_laws_are_found(void **state) {
 
 static void check_counted(const char *drafts, hunch_verify rule) {
     const law *l = &count_law;
-    const int n = light() ? 100 : 1000;
+    const int n = light() ? 50 : 1000;
     long counts[LAW_CELLS] = {0};
     uint64_t accepted = 0;
     hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
