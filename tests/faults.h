@@ -61,7 +61,7 @@ static const char *const fault_names[] = {"allocation", "read", "write", "short 
 /* How many to break of a kind: with HUNCH_TEST_ALL in the environment every one (0), which takes minutes. */
 FIXTURE int64_t faults_most(int64_t most) {
     if (getenv("HUNCH_TEST_ALL")) return 0;
-    return light() && (most == 0 || most > 100) ? 100 : most;
+    return light() && (most == 0 || most > 30) ? 30 : most;
 }
 
 /* The words of a failure: one line that says what was missing. */

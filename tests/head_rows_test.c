@@ -73,7 +73,7 @@ static const kind kinds[] = {
     {&qwen, "mtp:@mtp-spec-qwen3,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
-#define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 2 : 1)
+#define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 4 : 1)
 
 static hunch_engine *open_kind(const kind *k, hunch_engine_options o) {
     o.verify = k->verify;
