@@ -160,7 +160,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_verifier_close(&e->verifier);
     hn_runner_close(&e->runner);
     hn_cache_close(&e->cache);
-    hn_notes_free(e);
+    hn_name_list_fini(&e->notes);
     hn_free(e->drafter);
     hn_free(e->session);
     hn_free(e);

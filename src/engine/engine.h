@@ -6,6 +6,7 @@
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
+#include "base/name_list.h"
 #include "cache/cache.h"
 #include "draft/drafter.h"
 #include "model/kv_groups.h"
@@ -41,9 +42,7 @@ struct hunch_engine {
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
     int tried[HN_MAX_OWNERS];   /* of each head: drafts without one that was right; -1: one was, or it was said */
-    char **note;                /* for who runs it */
-    int n_notes;
-    size_t note_room;
+    hn_name_list notes;         /* for who runs it */
     bool needs_oracle, feeds;   /* what its drafters asked for */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
     char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
@@ -179,7 +178,6 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
 /* *controlled: whether `auto` was among what is asked for. What was opened before an error is the engine's. */
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);
 void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);
-void hn_notes_free(hunch_engine *e);
 /* A head whose first drafts are all wrong is noted, once. */
 void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 

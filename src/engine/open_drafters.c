@@ -17,22 +17,11 @@ void hn_note(hunch_engine *e, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    char *copy = hn_strdup(text);
-    if (copy && hn_grow((void **)&e->note, &e->note_room, (size_t)e->n_notes + 1, sizeof *e->note))
-        e->note[e->n_notes++] = copy;
-    else
-        hn_free(copy); /* without memory nobody reads it */
-}
-
-void hn_notes_free(hunch_engine *e) {
-    for (int i = 0; i < e->n_notes; i++) hn_free(e->note[i]);
-    hn_free(e->note);
-    e->note = NULL;
-    e->n_notes = 0;
+    (void)hn_name_list_add(&e->notes, text, NULL); /* without memory nobody reads it */
 }
 
 const char *hunch_engine_note(const hunch_engine *e, int index) {
-    return index >= 0 && index < e->n_notes ? e->note[index] : NULL;
+    return index >= 0 && (size_t)index < e->notes.n ? e->notes.name[index] : NULL;
 }
 
 /* Does the drafter continue the root with the token of this row? */
@@ -92,14 +81,14 @@ static hunch_status open_beside(hunch_engine *e, const char *path, const hn_targ
 /* What `auto` opens: the model-free drafters, and the first head beside the model that fits it. Among them a controller chooses. */
 static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     static const char *const model_free[] = {"ngram", "suffix"};
-    hn_found_heads heads = {0};
+    hn_name_list heads = {0};
     bool open = false;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof model_free / sizeof *model_free; i++)
         st = open_one(e, model_free[i], info, err);
     if (!st && e->model->path) st = hn_find_heads(e->model->path, &heads, err);
-    for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.path[i], info, &open, err);
-    hn_found_heads_fini(&heads);
+    for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.name[i], info, &open, err);
+    hn_name_list_fini(&heads);
     return st;
 }
 

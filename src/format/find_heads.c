@@ -10,21 +10,12 @@
 #include "format/find_caches.h"
 
 /* Takes over the path, which may be NULL for lack of memory. */
-static hunch_status add(hn_found_heads *f, char *path, hunch_error *err) {
-    if (path && hn_grow((void **)&f->path, &f->cap, f->n + 1, sizeof *f->path)) {
-        f->path[f->n++] = path;
-        return HUNCH_OK;
-    }
+static hunch_status add_if_there(hn_name_list *heads, char *path, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    if (!path) return hn_fail_memory(err, "the name of a draft head", 0);
+    if (hn_is_file(path)) st = hn_name_list_add(heads, path, err);
     hn_free(path);
-    return hn_fail_memory(err, "the name of a draft head", 0);
-}
-
-static hunch_status add_if_there(hn_found_heads *f, char *path, hunch_error *err) {
-    if (path && !hn_is_file(path)) {
-        hn_free(path);
-        return HUNCH_OK;
-    }
-    return add(f, path, err);
+    return st;
 }
 
 static hunch_status add_gguf(void *user, const char *folder, const char *name) {
@@ -41,7 +32,7 @@ static size_t stem_of(const char *model) {
     return n;
 }
 
-static hunch_status beside_file(const char *model, hn_found_heads *out, hunch_error *err) {
+static hunch_status beside_file(const char *model, hn_name_list *out, hunch_error *err) {
     static const char end[] = ".head.gguf";
     if (!hn_ends_with(model, ".gguf") || hn_ends_with(model, end)) return HUNCH_OK;
     const size_t stem = stem_of(model);
@@ -53,7 +44,7 @@ static hunch_status beside_file(const char *model, hn_found_heads *out, hunch_er
     return add_if_there(out, path, err);
 }
 
-static hunch_status in_folder(const char *model, hn_found_heads *out, hunch_error *err) {
+static hunch_status in_folder(const char *model, hn_name_list *out, hunch_error *err) {
     hunch_status st = add_if_there(out, hn_path_join(model, "head.gguf"), err);
     char *heads = st ? NULL : hn_path_join(model, "heads");
     if (!st) st = heads ? hn_folder_each(heads, add_gguf, out, err) : hn_fail_memory(err, "the name of a folder", 0);
@@ -61,13 +52,7 @@ static hunch_status in_folder(const char *model, hn_found_heads *out, hunch_erro
     return st;
 }
 
-hunch_status hn_find_heads(const char *model, hn_found_heads *out, hunch_error *err) {
-    *out = (hn_found_heads){0};
+hunch_status hn_find_heads(const char *model, hn_name_list *out, hunch_error *err) {
+    *out = (hn_name_list){0};
     return hn_is_folder(model) ? in_folder(model, out, err) : beside_file(model, out, err);
-}
-
-void hn_found_heads_fini(hn_found_heads *f) {
-    for (size_t i = 0; i < f->n; i++) hn_free(f->path[i]);
-    hn_free(f->path);
-    *f = (hn_found_heads){0};
 }

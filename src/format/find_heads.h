@@ -6,14 +6,8 @@
  */
 #ifndef HN_FIND_HEADS_H
 #define HN_FIND_HEADS_H
-#include "base/status.h"
+#include "base/name_list.h"
 
-typedef struct hn_found_heads {
-    char **path;
-    size_t n, cap;
-} hn_found_heads;
-
-/* Errors: HUNCH_NO_MEMORY. To be ended also then. */
-hunch_status hn_find_heads(const char *model, hn_found_heads *out, hunch_error *err);
-void hn_found_heads_fini(hn_found_heads *f);
+/* Their paths. Errors: HUNCH_NO_MEMORY; the list is to be ended also then. */
+hunch_status hn_find_heads(const char *model, hn_name_list *out, hunch_error *err);
 #endif
