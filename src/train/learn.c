@@ -187,15 +187,6 @@ typedef struct batch {
     double own; /* rows that are learned from */
 } batch;
 
-static void widen(const uint16_t *from, size_t n, hn_real *to) {
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)from[i] << 16;
-        float x;
-        memcpy(&x, &bits, sizeof x);
-        to[i] = (hn_real)x;
-    }
-}
-
 /* The states of a row are its taps, then the last one behind the norm: of a row's law it is that of the row behind it. */
 static void batch_add(hn_learner *l, batch *b, const piece *p) {
     const hn_feature_text *t = &l->f->text[p->text];
@@ -206,8 +197,8 @@ static void batch_add(hn_learner *l, batch *b, const piece *p) {
         l->token[b->rows] = t->ids[i + 1];
         l->weight[b->rows] = next >= 0 && i + 2 >= t->own && l->draft[next] >= 0;
         b->own += (double)l->weight[b->rows];
-        widen(t->states + (size_t)i * row, taps, l->taps + (size_t)b->rows * taps);
-        widen(t->states + (size_t)(i + 1) * row + taps, width, l->last + (size_t)b->rows * width);
+        hn_dequantise(HN_BF16, t->states + (size_t)i * row, taps, l->taps + (size_t)b->rows * taps);
+        hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + taps, width, l->last + (size_t)b->rows * width);
     }
     l->start[b->texts] = b->rows;
 }
