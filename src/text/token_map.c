@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 struct hn_token_slot {
@@ -11,20 +12,6 @@ struct hn_token_slot {
     int32_t id;   /* -1: free */
     uint32_t tag; /* of the hash: other strings are told apart without a look at them */
 };
-
-uint64_t hn_bytes_hash(const char *bytes, size_t len, uint64_t seed) {
-    uint64_t h = seed ^ len * 0x9E3779B97F4A7C15u, word;
-    for (; len >= 8; bytes += 8, len -= 8) {
-        memcpy(&word, bytes, 8);
-        h = (h ^ word) * 0xD6E8FEB86659FD93u;
-        h ^= h >> 32;
-    }
-    word = 0;
-    memcpy(&word, bytes, len);
-    h = (h ^ word) * 0xD6E8FEB86659FD93u;
-    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
-    return h ^ h >> 32;
-}
 
 bool hn_token_map_init(hn_token_map *m, size_t count) {
     size_t slots = 16, bytes;

@@ -26,6 +26,4 @@ int32_t hn_token_map_get(const hn_token_map *m, const char *bytes, size_t len); 
 
 /* Starts to bring in what a get will look at: worth it where many follow each other. */
 void hn_token_map_prefetch(const hn_token_map *m, const char *bytes, size_t len);
-
-uint64_t hn_bytes_hash(const char *bytes, size_t len, uint64_t seed);
 #endif

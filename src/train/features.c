@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "cache/cache.h"
 #include "model/kv_groups.h"
@@ -19,23 +20,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shards are written as
 static const char magic[8] = "HUNCHFT1";
 enum { SHARD = 1 << 30 };
 
-static uint64_t sum_of(uint64_t h, const void *data, size_t n) {
-    const unsigned char *p = data;
-    uint64_t x;
-    for (; n >= sizeof x; p += sizeof x, n -= sizeof x) {
-        memcpy(&x, p, sizeof x);
-        h = (h ^ x) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 32;
-    }
-    for (; n > 0; n--) h = (h ^ *p++) * 0x9e3779b97f4a7c15u;
-    return h ^ (h >> 29);
-}
-
 static uint64_t sum_of_texts(const hn_train_texts *t) {
     uint64_t h = 1;
     for (size_t i = 0; i < t->n; i++) {
-        h = sum_of(h, &t->item[i].own, sizeof t->item[i].own);
-        h = sum_of(h, t->item[i].ids, (size_t)t->item[i].n * sizeof *t->item[i].ids);
+        h = hn_bytes_hash(&t->item[i].own, sizeof t->item[i].own, h);
+        h = hn_bytes_hash(t->item[i].ids, (size_t)t->item[i].n * sizeof *t->item[i].ids, h);
     }
     return h;
 }
@@ -119,7 +108,7 @@ static hunch_status take_text(taking *t, const hn_train_text *text, hunch_error 
         hn_cache_commit(t->cache, id, 0, NULL, m);
     }
     hn_cache_seq_end(t->cache, id);
-    const uint64_t sum = sum_of(1, p, bytes - sizeof sum);
+    const uint64_t sum = hn_bytes_hash(p, bytes - sizeof sum, 1);
     memcpy(p + bytes - sizeof sum, &sum, sizeof sum);
     return st;
 }
@@ -161,7 +150,7 @@ static size_t record_at(const hn_shard_header *h, const unsigned char *data, siz
     const size_t bytes = record_bytes(h, n);
     if (size - at < bytes) return 0;
     memcpy(&sum, data + at + bytes - sizeof sum, sizeof sum);
-    if (sum_of(1, data + at, bytes - sizeof sum) != sum) return 0;
+    if (hn_bytes_hash(data + at, bytes - sizeof sum, 1) != sum) return 0;
     const unsigned char *ids = data + at + 2 * sizeof n;
     *out = (hn_feature_text){(const int32_t *)(const void *)ids,
                              (const uint16_t *)(const void *)(ids + n * sizeof(int32_t)), (int)n, (int)own};

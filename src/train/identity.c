@@ -7,44 +7,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 typedef struct reading {
     uint64_t number;
     hunch_status status;
     hunch_error *err;
-    unsigned char *piece;
+    char *piece;
 } reading;
 
 enum { PIECE = 1 << 20 };
-
-static void add(reading *r, size_t n) {
-    uint64_t h = r->number, x;
-    for (size_t i = 0; i < n; i += sizeof x) { /* what is behind the end of the last piece is 0 */
-        memcpy(&x, r->piece + i, sizeof x);
-        h = (h ^ x) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 32;
-    }
-    r->number = h;
-}
 
 static void read_file(void *user, const char *path) {
     reading *r = user;
     size_t n;
     if (r->status) return;
     FILE *f = fopen(path, "rb");
-    if (f) {
-        while ((n = fread(r->piece, 1, PIECE, f)) > 0) {
-            memset(r->piece + n, 0, sizeof(uint64_t));
-            add(r, n);
-        }
-    }
+    while (f && (n = fread(r->piece, 1, PIECE, f)) > 0) r->number = hn_bytes_hash(r->piece, n, r->number);
     if (!f || ferror(f)) r->status = hn_fail(r->err, HUNCH_FAILED, "%s: cannot be read: %s", path, strerror(errno));
     if (f) fclose(f);
 }
 
 hunch_status hn_train_identity(const char *model, uint64_t *out, hunch_error *err) {
-    reading r = {.number = 1, .err = err, .piece = hn_alloc(PIECE + sizeof(uint64_t))};
+    reading r = {.number = 1, .err = err, .piece = hn_alloc(PIECE)};
     if (!r.piece) return hn_fail_memory(err, "reading a model", PIECE);
     hunch_status st = hunch_model_files(model, read_file, &r, err);
     hn_free(r.piece);

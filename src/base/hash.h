@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hash.h - a number for bytes: quick, 8 of them at a time, and no guard against who wants two alike. */
+#ifndef HN_HASH_H
+#define HN_HASH_H
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Of bytes in pieces the number of one is the seed of the next. */
+static inline uint64_t hn_bytes_hash(const void *bytes, size_t len, uint64_t seed) {
+    const unsigned char *p = bytes;
+    uint64_t h = seed ^ len * 0x9E3779B97F4A7C15u, word;
+    for (; len >= 8; p += 8, len -= 8) {
+        memcpy(&word, p, 8);
+        h = (h ^ word) * 0xD6E8FEB86659FD93u;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, p, len);
+    h = (h ^ word) * 0xD6E8FEB86659FD93u;
+    h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
+    return h ^ h >> 32;
+}
+#endif
