@@ -109,10 +109,9 @@ static void set(int *to, double given) {
     if (given >= 0) *to = (int)given;
 }
 
-static hunch_status plan_steps(training *t, int steps) {
+static void plan_steps(training *t, int steps) {
     t->how.steps = steps;
     t->how.every = steps / 12 > 50 ? steps / 12 : 50;
-    return HUNCH_OK;
 }
 
 static void choose_options(training *t) {
@@ -128,7 +127,7 @@ static void choose_options(training *t) {
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     t->how.seed = (uint64_t)o->seed;
-    (void)plan_steps(t, t->how.steps);
+    plan_steps(t, t->how.steps);
 }
 
 static hunch_status open_learner(training *t, hunch_error *err) {
@@ -145,7 +144,8 @@ static hunch_status time_steps(training *t, hunch_error *err) {
     for (int i = 0; !st && i < TIMED_STEPS; i++) st = hn_learner_step(t->learner, losses, &tokens, err);
     const double each = (hn_now() - start) / TIMED_STEPS;
     hn_learner_close(&t->learner);
-    return st ? st : plan_steps(t, t->o->seconds > each ? (int)(t->o->seconds / each) : 1);
+    if (!st) plan_steps(t, t->o->seconds > each ? (int)(t->o->seconds / each) : 1);
+    return st;
 }
 
 static void show_plan(const training *t) {
@@ -176,10 +176,10 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     snprintf(spec, sizeof spec, "eagle3:%s,depth=%d", t->last, t->how.unroll);
     hn_learn_note *note = hn_learner_note(t->learner);
     hunch_status st = hn_learner_save_head(t->learner, t->last, err);
-    if (!st) st = hn_learner_judge(t->learner, losses, err);
     if (!st)
         st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
     if (st) return st;
+    hn_learner_judge(t->learner, losses);
     const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
     if (!t->o->quiet) {
@@ -247,7 +247,12 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (st) return st;
     choose_options(t);
     const int planned = hn_learner_planned(t->checkpoint);
-    if (t->o->seconds > 0 && t->o->steps < 0) st = planned ? plan_steps(t, planned) : time_steps(t, err);
+    if (t->o->seconds > 0 && t->o->steps < 0) {
+        if (planned)
+            plan_steps(t, planned);
+        else
+            st = time_steps(t, err);
+    }
     if (!st) st = open_learner(t, err);
     if (!st && hn_is_file(t->checkpoint)) st = hn_learner_load(t->learner, t->checkpoint, err);
     if (st) return st;

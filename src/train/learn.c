@@ -402,7 +402,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     return HUNCH_OK;
 }
 
-hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err HN_UNUSED) {
+void hn_learner_judge(hn_learner *l, double *losses) {
     double sum[HN_MOST_STEPS] = {0}, all = 0;
     for (size_t i = 0; i < l->n_judged;) {
         batch b = {0};
@@ -414,7 +414,6 @@ hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err HN
         all += b.own;
     }
     for (int k = 0; k < l->o.unroll; k++) losses[k] = all > 0 ? sum[k] / all : 0;
-    return HUNCH_OK;
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ hn_learn_note *hn_learner_note(hn_learner *l);
 /* One step. losses [unroll]; *tokens: rows that it learned from. HUNCH_FAILED: the loss is no number; the weights are what they were. */
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
 /* The losses of the held-out texts. */
-hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err);
+void hn_learner_judge(hn_learner *l, double *losses);
 
 /* The head as a folder. */
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);

@@ -32,11 +32,10 @@ static int setup(void **state) {
     const hn_train_make how = {
         .temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
     hn_train_rows rows = {0};
-    bool added;
     model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
     static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun",    "Tim had a dog",
                                         "One day",          "Mom said",     "A big bird", "In the park"};
-    for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], &added, err));
+    for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], err));
     must(hn_train_texts_make(model, &rows, &how, test_path("texts.jsonl"), err));
     must(hn_train_texts_read(&texts, test_path("texts.jsonl"), 512, err));
     (void)mkdir(test_path("features"), 0700);

@@ -308,8 +308,7 @@ static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNU
 
 static hunch_status take_prompt(void *user, size_t job HN_UNUSED, const spoken *said, int turns, hunch_error *err) {
     asking *a = user;
-    bool added;
-    return turns > 0 && strlen(said[0].text) >= 8 ? hn_train_rows_add_prompt(a->rows, said[0].text, &added, err)
+    return turns > 0 && strlen(said[0].text) >= 8 ? hn_train_rows_add_prompt(a->rows, said[0].text, err)
                                                   : HUNCH_OK;
 }
 

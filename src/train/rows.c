@@ -128,7 +128,7 @@ static hunch_status row_add(hn_train_rows *r, json_t *messages, const char *text
 }
 
 /* Takes over the list. */
-static hunch_status conversation_add(hn_train_rows *r, json_t *messages, bool *added, hunch_error *err) {
+static hunch_status conversation_add(hn_train_rows *r, json_t *messages, hunch_error *err) {
     uint64_t number = 1;
     bool near = false;
     const json_t *m;
@@ -141,27 +141,21 @@ static hunch_status conversation_add(hn_train_rows *r, json_t *messages, bool *a
     const bool twice = runs_have(r->seen, number | 1);
     r->near += near;
     r->doubles += !near && twice;
-    *added = !near && !twice;
-    if (!*added) {
-        json_decref(messages);
-        return HUNCH_OK;
-    }
-    hunch_status st = runs_add(&r->seen, number | 1, err);
-    if (st) {
-        json_decref(messages);
-        return st;
-    }
-    return row_add(r, messages, NULL, err);
+    const bool left_out = near || twice;
+    hunch_status st = left_out ? HUNCH_OK : runs_add(&r->seen, number | 1, err);
+    if (!st && !left_out) return row_add(r, messages, NULL, err);
+    json_decref(messages);
+    return st;
 }
 
-static hunch_status prompt_add(hn_train_rows *r, const char *text, const char *more, bool *added, hunch_error *err) {
+static hunch_status prompt_add(hn_train_rows *r, const char *text, const char *more, hunch_error *err) {
     json_t *messages = more && *more ? json_pack("[{s:s, s:s++}]", "role", "user", "content", text, "\n\n", more)
                                      : json_pack("[{s:s, s:s}]", "role", "user", "content", text);
-    return messages ? conversation_add(r, messages, added, err) : hn_fail_memory(err, "a prompt", strlen(text));
+    return messages ? conversation_add(r, messages, err) : hn_fail_memory(err, "a prompt", strlen(text));
 }
 
-hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, bool *added, hunch_error *err) {
-    return prompt_add(r, text, NULL, added, err);
+hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, hunch_error *err) {
+    return prompt_add(r, text, NULL, err);
 }
 
 /* Messages up to the last one of the user; NULL: there is none, or one that is no message. */
@@ -194,11 +188,10 @@ static hunch_status row_read(hn_train_rows *r, const json_t *row, const char *pa
                        : turns ? to_last_question(turns, "from", "value")
                                : NULL;
     const char *prompt = string_of(row, "prompt");
-    bool added;
     if (!prompt) prompt = string_of(row, "question");
     if (!prompt) prompt = string_of(row, "instruction");
-    if (messages) return conversation_add(r, messages, &added, err);
-    if (prompt && *prompt) return prompt_add(r, prompt, string_of(row, "input"), &added, err);
+    if (messages) return conversation_add(r, messages, err);
+    if (prompt && *prompt) return prompt_add(r, prompt, string_of(row, "input"), err);
     if (string_of(row, "text")) return row_add(r, NULL, string_of(row, "text"), err);
     return hn_fail(err, HUNCH_REFUSED,
                    "%s: row %zu: expected an object with messages, prompt, question, instruction or text", path, line);

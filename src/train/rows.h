@@ -32,7 +32,7 @@ typedef struct hn_train_rows {
 hunch_status hn_train_rows_leave_out(hn_train_rows *r, const char *path, hunch_error *err);
 /* HUNCH_REFUSED: a row that has none of the keys, naming file and line. */
 hunch_status hn_train_rows_read(hn_train_rows *r, const char *path, hunch_error *err);
-/* One message of the user. *added false: it was left out. */
-hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, bool *added, hunch_error *err);
+/* One message of the user. */
+hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, hunch_error *err);
 void hn_train_rows_fini(hn_train_rows *r); /* zeroed is fine */
 #endif
