@@ -147,6 +147,7 @@ static void test_unknown_keys(void **state) {
     assert_string_equal(r.err, "");
     result_free(&r);
     static const char *const ours[] = {HUNCH_TEST_DATA "/../../bench/prompts/bench16.jsonl",
+                                       HUNCH_TEST_DATA "/../../bench/prompts/specbench48.jsonl",
                                        HUNCH_TEST_DATA "/../../scripts/demo-prompts.jsonl",
                                        HUNCH_TEST_DATA "/prompts/spec64.jsonl"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {

@@ -548,6 +548,43 @@ static void test_compare_parallel(void **state) {
     json_decref(j);
 }
 
+/* Does x lie between key's figures of both prompts? */
+static bool between(const json_t *a, const json_t *b, const char *key, double x) {
+    const double from = real_of(a, key), to = real_of(b, key);
+    return x >= fmin(from, to) - 1e-9 && x <= fmax(from, to) + 1e-9;
+}
+
+static void test_compare_groups(void **state) {
+    (void)state;
+    const char *rows = text_write("groups.jsonl", "{\"id\": 1, \"group\": \"g\", \"prompt\": \"Once upon a time\"}\n"
+                                                  "{\"id\": 2, \"prompt\": \"The sun\"}\n"
+                                                  "{\"id\": 3, \"group\": \"g\", \"prompt\": \"Lily and Ben\"}\n");
+    json_t *j = json_of("compare", "-m", STORIES, "-f", rows, "-n", "90", "--ignore-eos", "--draft", "forced,accept=0.5,depth=3");
+    const json_t *m = json_array_get(get(j, "methods"), 0), *groups = get(m, "per_group"), *each = get(m, "per_prompt");
+    assert_int_equal(json_array_size(groups), 2);
+    const json_t *g = json_array_get(groups, 0), *none = json_array_get(groups, 1), *first = json_array_get(each, 0),
+                 *alone = json_array_get(each, 1), *last = json_array_get(each, 2);
+    assert_string_equal(text_of(g, "group"), "g");
+    assert_string_equal(text_of(none, "group"), "");
+    assert_int_equal(int_of(g, "prompts"), 2);
+    assert_int_equal(int_of(none, "prompts"), 1);
+    near(real_of(none, "ratio"), real_of(alone, "ratio"), 1e-9);
+    near(real_of(none, "ratio_total"), real_of(alone, "ratio"), 1e-9);
+    near(real_of(none, "tau"), real_of(alone, "tau"), 1e-9);
+    near(real_of(g, "ratio"), (real_of(first, "ratio") + real_of(last, "ratio")) / 2, 1e-9);
+    assert_true(between(first, last, "ratio", real_of(g, "ratio_total")));
+    assert_true(between(first, last, "tau", real_of(g, "tau")));
+    assert_true(real_of(first, "tau") != real_of(last, "tau"));
+    assert_true(json_is_true(get(g, "identical")));
+    assert_true(real_of(g, "acceptance") > 0 && real_of(g, "acceptance") < 1);
+    json_decref(j);
+    result r = command("compare", "-m", STORIES, "-f", rows, "-n", "40", "--draft", "ngram", "--color", "never");
+    assert_non_null(strstr(r.out, "\nmedian ratio by group:  g "));
+    assert_non_null(strstr(r.out, "\ntotal ratio by group:   g "));
+    assert_non_null(strstr(r.out, "\ntau by group:           g "));
+    result_free(&r);
+}
+
 /* "1.20 - 1.40" */
 static bool has_interval(const char *table) {
     const char *at = table;
@@ -799,6 +836,7 @@ int main(void) {
         cmocka_unit_test(test_full_output),
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compare_parallel),
+        cmocka_unit_test(test_compare_groups),
         cmocka_unit_test(test_compare_table),
         cmocka_unit_test(test_draft_picture),
         cmocka_unit_test(test_tokenize),

@@ -232,7 +232,7 @@ static int comparison_report(const tool_comparison *c) {
     int methods = c->n_lanes - 1;
     tool_verdict *verdicts = tool_alloc((size_t)methods, sizeof *verdicts);
     for (int i = 0; i < methods; i++)
-        verdicts[i] = tool_verdict_of(c, i + 1);
+        verdicts[i] = tool_verdict_of(c, i + 1, NULL);
     int code = c->o.json ? tool_report_json(c, verdicts) : tool_report_table(c, verdicts);
     free(verdicts);
     return code;

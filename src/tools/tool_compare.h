@@ -27,13 +27,14 @@ double tool_duel_tau(const tool_duel *d);
 /* Is the interval known and within +-width? An interval of few slices is not believed. */
 bool tool_duel_within(const tool_duel *d, double width);
 
-/* A method against plain, over all prompts. */
+/* A method against plain, over all prompts or those of a group. */
 typedef struct tool_verdict {
     const char *draft;
     const tool_duel *duels; /* [prompts] */
     double ratio, ratio_total, low, high, tau, acceptance, tok_s, plain_tok_s;
     uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
+    size_t prompts;
     size_t first_different; /* prompt, if not identical */
 } tool_verdict;
 
@@ -60,8 +61,10 @@ static inline tool_duel *tool_duel_of(const tool_comparison *c, int lane, size_t
     return &c->duels[(size_t)lane * c->prompts.n + prompt];
 }
 
-/* Judges the lane `lane` against lane 0. */
-tool_verdict tool_verdict_of(const tool_comparison *c, int lane);
+/* Judges the lane `lane` against lane 0. group NULL: over all prompts; else over those of that group, but for the speeds. */
+tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group);
+/* Is it the first prompt of its group? */
+bool tool_group_is_new(const tool_comparison *c, size_t prompt);
 
 int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts);
 int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_report.c - the results of `hunch compare` as JSON, as a table, and as answers side by side. Measures nothing. */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,17 +33,34 @@ static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) 
                      (json_int_t)v->duels[v->first_different].difference);
 }
 
+/* Of each group, in the order of the prompts. */
+static json_t *groups_json(const tool_comparison *c, int lane) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->n_done; i++) {
+        if (!tool_group_is_new(c, i))
+            continue;
+        const tool_verdict v = tool_verdict_of(c, lane, c->prompts.items[i].group);
+        json_array_append_new(
+            list, json_pack("{s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b}", "group", c->prompts.items[i].group, "prompts",
+                            (json_int_t)v.prompts, "ratio", tool_json_real(v.ratio), "ratio_total",
+                            tool_json_real(v.ratio_total), "ci", interval_json(v.low, v.high), "tau",
+                            tool_json_real(v.tau), "acceptance", tool_json_real(v.acceptance), "identical",
+                            (int)v.identical));
+    }
+    return list;
+}
+
 static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int lane) {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++)
         json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i)));
     json_t *out = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o}", "draft",
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o}", "draft",
         tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
         tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high), "tok_s", tool_json_real(v->tok_s), "tau",
         tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance), "rounds", (json_int_t)v->rounds, "drafted",
         (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted, "depth_drafted", (json_int_t)v->depth_drafted,
-        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list);
+        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group", groups_json(c, lane));
     return out;
 }
 
@@ -113,39 +131,28 @@ static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_
            tool_style(color, '0'));
 }
 
-/* Median ratio of the prompts of one group. */
-static double group_ratio(const tool_comparison *c, const tool_verdict *v, const char *group, size_t *n) {
-    double *ratios = tool_alloc(c->n_done, sizeof *ratios);
-    *n = 0;
+/* A line with a figure of each group; at: where it lies in a tool_verdict. */
+static void group_figures_print(const tool_comparison *c, int lane, const char *what, size_t at) {
+    printf("%-22s", what);
     for (size_t i = 0; i < c->n_done; i++)
-        if (strcmp(c->prompts.items[i].group, group) == 0 && isfinite(v->duels[i].ratio))
-            ratios[(*n)++] = v->duels[i].ratio;
-    double median = tool_median(ratios, *n);
-    free(ratios);
-    return median;
-}
-
-static bool group_is_new(const tool_comparison *c, size_t prompt) {
-    for (size_t i = 0; i < prompt; i++)
-        if (strcmp(c->prompts.items[i].group, c->prompts.items[prompt].group) == 0)
-            return false;
-    return true;
-}
-
-static void groups_print(const tool_comparison *c, const tool_verdict *v) {
-    int groups = 0;
-    for (size_t i = 0; i < c->n_done; i++)
-        groups += group_is_new(c, i);
-    if (groups < 2)
-        return;
-    fputs("median ratio by group:", stdout);
-    for (size_t i = 0, n; i < c->n_done; i++)
-        if (group_is_new(c, i)) {
-            double ratio = group_ratio(c, v, c->prompts.items[i].group, &n);
-            printf("  %s", *c->prompts.items[i].group ? c->prompts.items[i].group : "(none)");
-            figure(1, 2, ratio);
+        if (tool_group_is_new(c, i)) {
+            const char *group = c->prompts.items[i].group;
+            const tool_verdict v = tool_verdict_of(c, lane, group);
+            printf("  %s", *group ? group : "(none)");
+            figure(1, 2, *(const double *)(const void *)((const char *)&v + at));
         }
     putchar('\n');
+}
+
+static void groups_print(const tool_comparison *c, int lane) {
+    int groups = 0;
+    for (size_t i = 0; i < c->n_done; i++)
+        groups += tool_group_is_new(c, i);
+    if (groups < 2)
+        return;
+    group_figures_print(c, lane, "median ratio by group:", offsetof(tool_verdict, ratio));
+    group_figures_print(c, lane, "total ratio by group:", offsetof(tool_verdict, ratio_total));
+    group_figures_print(c, lane, "tau by group:", offsetof(tool_verdict, tau));
 }
 
 static void heading_print(const tool_comparison *c, const tool_verdict *v, bool color) {
@@ -162,14 +169,14 @@ static void heading_print(const tool_comparison *c, const tool_verdict *v, bool 
            tool_style(color, '0'));
 }
 
-static void verdict_print(const tool_comparison *c, const tool_verdict *v, bool color) {
+static void verdict_print(const tool_comparison *c, const tool_verdict *v, int lane, bool color) {
     size_t same = 0;
     heading_print(c, v, color);
     for (size_t i = 0; i < c->n_done; i++) {
         duel_row(c, &c->prompts.items[i], &v->duels[i], color);
         same += v->duels[i].identical;
     }
-    groups_print(c, v);
+    groups_print(c, lane);
     printf("%sratio", tool_style(color, 'b'));
     figure(1, 2, v->ratio);
     fputs(" (median), total", stdout);
@@ -191,7 +198,7 @@ int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts) {
     for (int i = 1; i < c->n_lanes; i++) {
         if (i > 1)
             putchar('\n');
-        verdict_print(c, &verdicts[i - 1], color);
+        verdict_print(c, &verdicts[i - 1], i, color);
     }
     return tool_done(HUNCH_OK);
 }

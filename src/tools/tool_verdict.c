@@ -2,6 +2,7 @@
 /* tool_verdict.c - judges what `hunch compare` measured: a method against plain, prompt by prompt and in all. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tool_compare.h"
 
@@ -52,7 +53,7 @@ static double lane_speed(const tool_lane *l) {
     return l->timed_s > 0 ? l->timed_tokens / l->timed_s : NAN;
 }
 
-tool_verdict tool_verdict_of(const tool_comparison *c, int lane) {
+tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group) {
     tool_verdict v = {.draft = c->lanes[lane].method.text,
                       .identical = true,
                       .duels = tool_duel_of(c, lane, 0),
@@ -63,6 +64,9 @@ tool_verdict tool_verdict_of(const tool_comparison *c, int lane) {
     size_t n = 0;
     for (size_t i = 0; i < c->n_done; i++) {
         const tool_duel *d = &v.duels[i];
+        if (group && strcmp(c->prompts.items[i].group, group) != 0)
+            continue;
+        v.prompts++;
         for (size_t k = 0; k < d->slices.n; k++)
             tool_pairs_add(&all, d->slices.plain[k], d->slices.drafted[k]);
         if (isfinite(d->ratio))
@@ -87,4 +91,11 @@ tool_verdict tool_verdict_of(const tool_comparison *c, int lane) {
     tool_pairs_fini(&all);
     free(ratios);
     return v;
+}
+
+bool tool_group_is_new(const tool_comparison *c, size_t prompt) {
+    for (size_t i = 0; i < prompt; i++)
+        if (strcmp(c->prompts.items[i].group, c->prompts.items[prompt].group) == 0)
+            return false;
+    return true;
 }
