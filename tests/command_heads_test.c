@@ -215,8 +215,33 @@ static void test_one_path(void **state) {
     golden_close(&g);
 }
 
+/* convert --type says what became what. */
+static void test_types(void **state) {
+    (void)state;
+    const char *const even = HEADS "eagle1-bias-bin/head", *const uneven = HEADS "hass-bias/head";
+    result r = command("convert", even, "-o", path_of("even.gguf"), "--type", "q4_0");
+    assert_int_equal(r.code, 0);
+    if (!strstr(r.err, "even.gguf:") || !strstr(r.err, " Q4_0") || !strstr(r.err, " F32") || strstr(r.err, "BF16")) fail_msg("%s", r.err);
+    result_free(&r);
+    r = command("convert", uneven, "-o", path_of("uneven.gguf"), "--type", "q8_0");
+    assert_int_equal(r.code, 0);
+    if (!strstr(r.err, " BF16") || !strstr(r.err, "BF16 (rows that are not whole blocks of 32), ")) fail_msg("%s", r.err);
+    result_free(&r);
+    r = command("convert", uneven, "-o", path_of("uneven.gguf"), "--type", "bf16", "--force");
+    assert_null(strstr(r.err, "whole blocks"));
+    result_free(&r);
+    json_t *j = json_of("convert", even, "-o", path_of("even.gguf"), "--type", "q8_0", "--force");
+    assert_string_equal(text_of(json_array_get(get(j, "types"), 0), "type"), "Q8_0");
+    json_decref(j);
+    refused(HUNCH_USAGE, "--type q9 is unknown", "convert", even, "-o", path_of("no.gguf"), "--type", "q9");
+    refused(HUNCH_USAGE, "is no draft head, expected one beside --type", "convert", STORIES_HF, "-o", path_of("no.gguf"), "--type", "q8_0");
+    r = command("convert", even, "-o", "-", "--type", "q8_0"); /* which cannot be read again */
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_types), cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
                                        cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
                                        cmocka_unit_test(test_none_accepted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -233,6 +233,10 @@ static void test_check(void **state) {
 static const char converted[] = "/tmp/hunch-fault-converted.gguf";
 static const char OLD[] = "the old file";
 
+typedef struct conversion {
+    const char *path, *type;
+} conversion;
+
 /* Whatever fails: the old file, or the new one whole, and none under another name. */
 static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error *err) {
     char data[256], path[64], partial[80];
@@ -242,7 +246,8 @@ static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error
     assert_non_null(f);
     fputs(OLD, f);
     fclose(f);
-    hunch_status st = hunch_convert(what, path, err);
+    const conversion *c = what;
+    hunch_status st = hunch_convert_as(c->path, NULL, c->type, path, NULL, NULL, err);
     assert_true(access(partial, F_OK) != 0);
     f = fopen(path, "rb");
     assert_non_null(f);
@@ -256,13 +261,16 @@ static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error
 
 static void test_convert(void **state) {
     (void)state;
-    static const char *const names[] = {"models/stories260K/hf", "goldens/phi3-longrope", "goldens-heads/peagle-spec-2layers/head"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *path = data_path(names[i]);
-        faults_break_both(path, convert_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
-        faults_break_both(path, convert_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
-        faults_break_both(path, convert_life, path, HN_FAULT_WRITE, HUNCH_FAILED, MANY, 1);
-        faults_break(path, convert_life, path, HN_FAULT_SHORT, true, HUNCH_OK, 5, 0);
+    static const conversion all[] = {{"models/stories260K/hf", NULL},
+                                     {"goldens/phi3-longrope", NULL},
+                                     {"goldens-heads/peagle-spec-2layers/head", NULL},
+                                     {"goldens-heads/peagle-spec-2layers/head", "q4_0"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const conversion c = {data_path(all[i].path), all[i].type};
+        faults_break_both(c.path, convert_life, &c, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
+        faults_break_both(c.path, convert_life, &c, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
+        faults_break_both(c.path, convert_life, &c, HN_FAULT_WRITE, HUNCH_FAILED, MANY, 1);
+        faults_break(c.path, convert_life, &c, HN_FAULT_SHORT, true, HUNCH_OK, 5, 0);
     }
 }
 

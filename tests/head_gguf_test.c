@@ -187,6 +187,54 @@ static void test_configs(void **state) {
         }
 }
 
+/* The file's tensors of a type. */
+static int tensors_of(const char *path, const char *type) {
+    char *text = NULL;
+    json_t *t;
+    size_t i;
+    int n = 0;
+    must(hunch_inspect(path, &text, err));
+    json_t *all = json_loads(text, 0, NULL);
+    json_array_foreach(json_object_get(all, "types"), i, t)
+        if (!strcmp(json_string_value(json_object_get(t, "type")), type)) n = (int)json_integer_value(json_object_get(t, "tensors"));
+    json_decref(all);
+    hunch_free(text);
+    return n;
+}
+
+/* A file of blocks drafts what the floats draft that are packed in such blocks, and is never packed in others. */
+static void test_types(void **state) {
+    static const char *const types[] = {"q8_0", "q4_0", "bf16", "f32"}, *const names[] = {"Q8_0", "Q4_0", "BF16", "F32"};
+    static const hunch_precision precisions[] = {HUNCH_PRECISION_F32, HUNCH_PRECISION_NATIVE};
+    size_t uneven = 0; /* heads with rows that are not whole blocks */
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        char folder[600], file[600], one[800], other[800];
+        snprintf(folder, sizeof folder, "%s/%s/head", HEADS, goldens[i].name);
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+            snprintf(file, sizeof file, "%s", test_path("typed.gguf"));
+            must(hunch_convert_as(folder, goldens[i].target, types[k], file, NULL, NULL, err));
+            assert_true(tensors_of(file, names[k]) > (k == 3 ? 8 : 1)); /* vectors are F32 */
+            uneven += k == 0 && tensors_of(file, "BF16") > 0;
+            snprintf(one, sizeof one, "%s:%s,weights=%s", goldens[i].kind, folder, types[k]);
+            snprintf(other, sizeof other, "%s,weights=%s", file, types[k < 2 ? 1 - k : k]); /* of blocks: is not heard */
+            for (int p = 0; p < 2; p++) {
+                hunch_model *m = open_model(goldens[i].target, "best", 1, precisions[p]);
+                if (!same(m, one, other, "")) fail_msg("%s drafts otherwise from a file of %s", goldens[i].name, types[k]);
+                if (k < 2 && !same(m, one, file, "")) fail_msg("%s: a file of %s alone", goldens[i].name, types[k]);
+                hunch_model_close(&m);
+            }
+        }
+    }
+    assert_true(uneven >= 5 && uneven + 5 <= sizeof goldens / sizeof *goldens);
+    hunch_error error = {0};
+    assert_int_equal(hunch_convert_as(HEADS "/eagle1-bias-bin/head", LLAMA, "q5_0", test_path("no.gguf"), NULL, NULL, &error), HUNCH_USAGE);
+    assert_non_null(strstr(error.message, "type q5_0: expected q8_0, q4_0, bf16 or f32"));
+    assert_int_equal(hunch_convert_as(LLAMA, NULL, "q8_0", test_path("no.gguf"), NULL, NULL, &error), HUNCH_USAGE);
+    assert_non_null(strstr(error.message, "is no draft head, expected one beside --type"));
+    assert_false(test_file_exists(test_path("no.gguf")));
+}
+
 static void refused_to_convert(const char *path, const char *target, hunch_status status, const char *says) {
     hunch_error error = {0};
     char file[600];
@@ -363,7 +411,7 @@ static void test_inspect(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens), cmocka_unit_test(test_configs), cmocka_unit_test(test_convert_refuses),
+        cmocka_unit_test(test_goldens), cmocka_unit_test(test_configs), cmocka_unit_test(test_types), cmocka_unit_test(test_convert_refuses),
         cmocka_unit_test(test_written_apart), cmocka_unit_test(test_q8_0), cmocka_unit_test(test_q4_k),
         cmocka_unit_test(test_inspect),
     };

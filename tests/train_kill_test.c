@@ -134,6 +134,43 @@ static void test_no_steps(void **state) {
     assert_int_equal(system(line), 0);
 }
 
+static void said_of(const char *line, char *to, size_t room) {
+    FILE *f = popen(line, "r");
+    assert_non_null(f);
+    to[fread(to, 1, room - 1, f)] = 0;
+    assert_int_equal(pclose(f), 0);
+}
+
+/* A file of blocks, as which a head is written, drafts what the folder drafts. */
+static void test_types(void **state) {
+    (void)state;
+    static const char *const types[] = {NULL, "q4_0"}, *const options[] = {"", ",weights=q4_0"}, *const are[] = {"Q8_0", "Q4_0"};
+    char said[2000], line[1500], head[2][4000];
+    for (int i = 0; i < 2; i++) {
+        const char *const *all = training(i ? "blocks4.gguf" : "blocks8.gguf", "1");
+        const char *a[30] = {0};
+        size_t n = 0;
+        for (; all[n]; n++) a[n] = all[n];
+        if (types[i]) a[n++] = "--type", a[n++] = types[i];
+        assert_int_equal(run(a, 0, -1, 0, NULL, 0), 0);
+        for (int file = 0; file < 2; file++) {
+            snprintf(line, sizeof line, "'%s' draft '%s' -p 'Once upon a time' --draft '%s%s' --json 2> /dev/null",
+                     HUNCH_COMMAND, model, file ? a[5] : test_path("one-step"), file ? "" : options[i]);
+            said_of(line, head[file], sizeof head[file]);
+        }
+        assert_true(strlen(head[0]) > 50);
+        assert_string_equal(head[0], head[1]);
+        snprintf(line, sizeof line, "'%s' inspect '%s' --json | grep -q %s", HUNCH_COMMAND, a[5], are[i]);
+        assert_int_equal(system(line), 0);
+    }
+    const char *const folder[] = {"eagle3", model, "-o", test_path("never"), "--type", "q8_0", NULL},
+                      *const bad[] = {"eagle3", model, "-o", test_path("never.gguf"), "--type", "q9", NULL};
+    assert_int_equal(run(folder, 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--type q8_0: a folder has bf16")) fail_msg("%s", said);
+    assert_int_equal(run(bad, 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "type q9: expected q8_0")) fail_msg("%s", said);
+}
+
 static void test_others(void **state) {
     (void)state;
     char said[2000];
@@ -164,6 +201,6 @@ static void test_others(void **state) {
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted),
-                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_others)};
+                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_types), cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -489,6 +489,11 @@ hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_
  * of hunch_model_open; NULL: the head says what is needed of it, else HUNCH_USAGE. */
 hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
                                hunch_error *err);
+/* The same, with the head's matrices as `type`: q8_0, q4_0, bf16 or f32; NULL: as stored, as above. A matrix whose rows are not whole
+ * blocks of 32 becomes BF16; norms, biases and ids are what they are above. Such a file drafts the bits that the folder drafts with
+ * weights=TYPE. target may be NULL. HUNCH_USAGE: another type, or a model in place of a head. */
+hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path, hunch_progress progress,
+                              void *user, hunch_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------------------------ */
 

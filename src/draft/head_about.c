@@ -47,7 +47,7 @@ static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
 }
 
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
-                           const hn_target_info *target, hn_dtype weights, hunch_error *err) {
+                           const hn_target_info *target, bool types, hunch_error *err) {
     const hn_arch *a = &head->arch;
     char text[700] = "";
     append(text, sizeof text, "%s %.400s: %d layer%s, %d wide; ", spec->kind, spec->path, a->layers, a->layers == 1 ? "" : "s",
@@ -56,7 +56,7 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
     append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);
     append_borrowed(text, sizeof text, &a->draft_head);
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
-    if (weights < HN_WEIGHT_TYPES) append(text, sizeof text, " as %s", hn_dtype_name(weights));
+    if (types) append(text, sizeof text, " as %s", hn_dtype_name(head->layer[0].gate.dtype));
     *out = hn_strdup(text);
     return *out ? HUNCH_OK : hn_fail_memory(err, "what is said of a draft head", strlen(text) + 1);
 }

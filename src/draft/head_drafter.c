@@ -125,7 +125,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
     st->at_once = st->passes.model.arch.draft_head.mask;
     if (!s && st->at_once && st->depth > HN_MOST_MASKS + 1)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, st->depth, HN_MOST_MASKS + 1);
-    if (!s) s = hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert ? o->weights : HN_WEIGHT_TYPES, err);
+    if (!s) s = hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
     return s ? s : tables_create(st, err);
 }
 

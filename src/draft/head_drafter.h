@@ -33,9 +33,9 @@ typedef struct hn_head_taps {
 hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                 hunch_error *err);
 
-/* One line of what an open head is, to be freed. weights: what its matrices are packed as, HN_WEIGHT_TYPES: as in the file. */
+/* One line of what an open head is, to be freed. types: what its matrices are packed as, too. */
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
-                           const hn_target_info *target, hn_dtype weights, hunch_error *err);
+                           const hn_target_info *target, bool types, hunch_error *err);
 
 hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                   hn_head_describe describe, hunch_error *err);

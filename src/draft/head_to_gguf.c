@@ -70,7 +70,7 @@ static hunch_status read_target(hn_arch *a, const char *path, hunch_error *err) 
     return st;
 }
 
-static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *target, const char *out_path,
+static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *target, hn_dtype type, const char *out_path,
                                hunch_progress progress, void *user, hunch_error *err) {
     const hn_head_names names = hn_head_find_names(src);
     const hn_target_info info = {
@@ -85,15 +85,15 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
     if (!st) st = hn_head_check_taps(&a, src, &taps, &info, err);
     if (!st) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);
     const bool states = taps.n > 0 && taps.boundary[0] != HN_FEATURE_POST_NORM;
-    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, target->vocab};
+    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, target->vocab, type};
     if (!st) st = hn_convert_head(src, &h, out_path, progress, user, err);
     hn_free(ids);
     hn_arch_fini(&a);
     return st;
 }
 
-hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, const char *out_path, hunch_progress progress,
-                             void *user, hunch_error *err) {
+hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, hn_dtype type, const char *out_path,
+                             hunch_progress progress, void *user, hunch_error *err) {
     const hn_drafter_ops *ops = hn_drafter_named(kind);
     const hn_head_names names = hn_head_find_names(src);
     hn_arch a = {0};
@@ -103,7 +103,7 @@ hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *targe
     if (!ops || !ops->describe)
         return hn_fail(err, HUNCH_REFUSED, "%s: a draft head of kind %.40s, which has no drafter here", hn_source_path(src), kind);
     st = target ? read_target(&a, target, err) : guess_target(&a, src, &names, kind, err);
-    if (!st) st = write_head(src, kind, &a, out_path, progress, user, err);
+    if (!st) st = write_head(src, kind, &a, type, out_path, progress, user, err);
     hn_arch_fini(&a);
     return st;
 }

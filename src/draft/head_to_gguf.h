@@ -7,7 +7,8 @@
 /* Is that what lies in a source whose kind is this (head_kind.h)? */
 bool hn_head_is(const char *kind);
 /* target: the path of the model that it drafts for, against which it is checked; NULL: the file says all that is needed. Errors:
- * HUNCH_USAGE (a target is needed, and what for; a GGUF file), else as hn_convert_with, and HUNCH_REFUSED where it does not fit. */
-hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, const char *out_path, hunch_progress progress,
-                             void *user, hunch_error *err);
+ * HUNCH_USAGE (a target is needed, and what for; a GGUF file), else as hn_convert_with, and HUNCH_REFUSED where it does not fit.
+ * type: of its matrices, of those of hn_convert_type; HN_WEIGHT_TYPES: as stored. */
+hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, hn_dtype type, const char *out_path,
+                             hunch_progress progress, void *user, hunch_error *err);
 #endif

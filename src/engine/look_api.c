@@ -256,15 +256,23 @@ hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_
 
 hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
                                hunch_error *err) {
-    hn_source *src;
+    return hunch_convert_as(path, target, NULL, out_path, progress, user, err);
+}
+
+hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path, hunch_progress progress,
+                              void *user, hunch_error *err) {
+    hn_source *src = NULL;
     const char *kind = NULL;
-    hunch_status st = hn_source_open_head(&src, path, err);
+    hn_dtype as;
+    hunch_status st = hn_convert_type(type, &as, err);
+    if (st) return st;
+    st = hn_source_open_head(&src, path, err);
     if (!st) kind = hn_head_kind(src);
     if (hn_head_is(kind))
-        st = hn_head_to_gguf(src, kind, target, out_path, progress, user, err);
-    else if (target && !st)
-        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);
-    else if (!target && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also of what did not open as a head: it says why */
+        st = hn_head_to_gguf(src, kind, target, as, out_path, progress, user, err);
+    else if ((target || type) && !st)
+        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside %s", path, target ? "--target" : "--type");
+    else if (!target && !type && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also of what did not open as a head: it says why */
         st = hn_convert_with(path, out_path, progress, user, err);
     hn_source_close(&src);
     return st;

@@ -14,8 +14,9 @@
 #include "base/mem.h"
 #include "model/sampling_keys.h"
 
+enum { QUANTISATION_VERSION = 2 }; /* of ggml's blocks as they are now */
 /* general.file_type: the type of most weights. */
-enum { FILE_TYPE_F32 = 0, FILE_TYPE_F16 = 1, FILE_TYPE_BF16 = 32 };
+static const uint32_t file_type[HN_WEIGHT_TYPES] = {[HN_F32] = 0, [HN_F16] = 1, [HN_BF16] = 32, [HN_Q4_0] = 2, [HN_Q8_0] = 7};
 
 /* ---- RoPE ------------------------------------------------------------------------------------------------------ */
 
@@ -83,12 +84,11 @@ static hunch_status file_type_write(hn_conversion *c) {
     char name[128];
     hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
     const hn_tensor *t = hn_source_take(c->src, name);
-    uint32_t type = FILE_TYPE_F32;
-    if (t != NULL && t->known && t->dtype == HN_F16)
-        type = FILE_TYPE_F16;
-    if (t != NULL && t->known && t->dtype == HN_BF16)
-        type = FILE_TYPE_BF16;
-    return hn_gguf_put_u32(c->w, "general.file_type", type, c->err);
+    const hn_dtype type = t != NULL && t->known && t->dtype < HN_WEIGHT_TYPES ? hn_conversion_type(c, t) : HN_F32;
+    const hunch_status status = hn_gguf_put_u32(c->w, "general.file_type", file_type[type], c->err);
+    return status == HUNCH_OK && hn_dtype_block(type) > 1
+               ? hn_gguf_put_u32(c->w, "general.quantization_version", QUANTISATION_VERSION, c->err)
+               : status;
 }
 
 static hunch_status dimensions_write(hn_conversion *c) {
@@ -215,7 +215,7 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
             c->err, HUNCH_REFUSED,
             "%s: tensor %s: a GGUF has no 8-bit floats; expected another type, or run the folder as it is",
             hn_source_path(c->src), t->name);
-    return hn_gguf_declare(c->w, name, t->dtype, 2, dims, c->err);
+    return hn_gguf_declare(c->w, name, hn_conversion_type(c, t), 2, dims, c->err);
 }
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
@@ -293,12 +293,18 @@ static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float mor
     return status;
 }
 
-/* A matrix as it is, by way of a small buffer; one whose rows are turned, whole. */
+/* A matrix as it is, by way of a small buffer; one whose rows are turned, or of another type then, whole. */
 static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads, int head_dim) {
     enum { PIECE = 1 << 20 };
+    const hn_dtype type = hn_conversion_type(c, t);
     void *stored = NULL;
     hunch_status status;
-    if (heads > 0) {
+    if (type != t->dtype) {
+        size_t bytes = 0;
+        status = hn_conversion_read_as(c, t, type, &stored, &bytes);
+        if (status == HUNCH_OK)
+            status = rows_write(c, stored, bytes, t->name, heads, head_dim);
+    } else if (heads > 0) {
         status = tensor_read(c, t, &stored);
         if (status == HUNCH_OK)
             status = rows_write(c, stored, t->bytes, t->name, heads, head_dim);

@@ -22,7 +22,10 @@ typedef struct hn_head_written {
     const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: reads none of those */
     const int32_t *ids;         /* [vocab], NULL: the target's */
     int tokens;                 /* of the target */
+    hn_dtype type;              /* of its matrices, one that hn_quantise makes; HN_WEIGHT_TYPES: as stored */
 } hn_head_written;
+/* The type called so, one that a head's matrices may be converted to; NULL: HN_WEIGHT_TYPES. HUNCH_USAGE. */
+hunch_status hn_convert_type(const char *name, hn_dtype *type, hunch_error *err);
 /* Writes it as hn_convert_with writes a model. */
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);

@@ -114,7 +114,8 @@ static hunch_status visit(head_conversion *k, bool write) {
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
     const bool mtp = h->arch->draft_head.form == HN_HEAD_MTP;
-    head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err},
+    head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err,
+                               .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
                          .h = h,
                          .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer},
                          .to = {mtp ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", ""}};

@@ -16,6 +16,8 @@ typedef struct hn_conversion {
     hunch_progress progress; /* NULL: nobody looks */
     void *user;
     uint64_t done, total;    /* bytes of weights */
+    bool convert;            /* matrices of floats become `as`; else as stored */
+    hn_dtype as;
     hunch_error *err;
 } hn_conversion;
 
@@ -23,6 +25,11 @@ typedef struct hn_conversion {
 hunch_status hn_conversion_plan_rotation(hn_conversion *c);
 hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
 hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
+
+/* What a matrix is written in: c->as; BF16 where its rows are not whole blocks of that. */
+hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
+/* A matrix in that type, to be freed with hn_free. */
+hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
 
 /* First all tensors are declared, then written in the same order. */
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);

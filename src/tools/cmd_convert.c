@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tool_file.h"
+#include "tool_flags.h"
 #include "tool_options.h"
 
 /* Takes what nobody can say is wanted no more only by --force. */
@@ -18,9 +19,49 @@ static int convert_to(const tool_options *o, const char *path) {
     hunch_error err = {0};
     tool_progress bar;
     tool_progress_begin(&bar, "converting", "B");
-    const hunch_status status = hunch_convert_for(o->model, o->target, path, tool_progress_bytes, &bar, &err);
+    const hunch_status status = hunch_convert_as(o->model, o->target, o->type == TOOL_UNSET ? NULL : tool_type_names[o->type],
+                                                 path, tool_progress_bytes, &bar, &err);
     tool_progress_end(&bar);
     return status == HUNCH_OK ? 0 : tool_failed(&err);
+}
+
+/* Of the file that was written, as `hunch inspect` lists them: [{"type", "tensors", ...}]. NULL: it cannot be read again. */
+static json_t *types_written(const char *path) {
+    char *text = NULL;
+    hunch_error err = {0};
+    if (!path || hunch_inspect(path, &text, &err) != HUNCH_OK)
+        return NULL;
+    json_t *all = json_loads(text, 0, NULL), *types = json_incref(json_object_get(all, "types"));
+    json_decref(all);
+    hunch_free(text);
+    return types;
+}
+
+/* What was written where types were chosen: some matrices may have another. */
+static void types_say(const tool_options *o, const json_t *types) {
+    const json_t *t;
+    size_t i;
+    fprintf(stderr, "wrote %s:", o->output);
+    json_array_foreach(types, i, t) {
+        const char *name = json_string_value(json_object_get(t, "type"));
+        const bool rest = strcmp(name, "BF16") == 0 && strchr(tool_type_names[o->type], '_');
+        fprintf(stderr, "%s %lld %s%s", i ? "," : "", (long long)json_integer_value(json_object_get(t, "tensors")), name,
+                rest ? " (rows that are not whole blocks of 32)" : "");
+    }
+    fputc('\n', stderr);
+}
+
+static int convert_done(const tool_options *o, const char *place) {
+    json_t *types = o->json || o->type != TOOL_UNSET ? types_written(place) : NULL;
+    if (o->json)
+        return tool_print_json(json_pack("{s:o,s:o}", "output", tool_json_text(o->output, strlen(o->output)), "types",
+                                         types ? types : json_null()));
+    if (types)
+        types_say(o, types);
+    else
+        fprintf(stderr, "wrote %s\n", o->output);
+    json_decref(types);
+    return HUNCH_OK;
 }
 
 static int convert_run(const tool_options *o) {
@@ -35,14 +76,11 @@ static int convert_run(const tool_options *o) {
     if (!code)
         code = convert_to(o, tool_is_standard(o->output) ? "/dev/stdout" : o->output);
     tool_signals_remove(NULL);
+    if (!code)
+        code = convert_done(o, place);
     free(partial);
     hunch_free(place);
-    if (code)
-        return code;
-    if (o->json)
-        return tool_print_json(json_pack("{s:o}", "output", tool_json_text(o->output, strlen(o->output))));
-    fprintf(stderr, "wrote %s\n", o->output);
-    return HUNCH_OK;
+    return code;
 }
 
 int tool_convert(int argc, char **argv) {

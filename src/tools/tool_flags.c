@@ -23,6 +23,7 @@ const char *const tool_groups[] = {[READ] = "What to read",
                                    [OUTPUT] = "Output",
                                    NULL};
 
+const char *const tool_type_names[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
 const char *const tool_kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
 static const char *const precision_names[] = {"native", "f32", NULL};
 const char *const tool_verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
@@ -43,6 +44,7 @@ const tool_flag tool_flags[] = {
     {"--model", "-m", TOOL_TEXT, AT(model), ALL & ~TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "a GGUF file, a Hugging Face folder, or the name of a download (hunch help models)"},
     {"--model", "-m", TOOL_TEXT, AT(model), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "FOLDER", "a Hugging Face folder, or the name of one that was downloaded (hunch help models); a draft head's folder or file of weights"},
     {"--target", NULL, TOOL_TEXT, AT(target), TOOL_CONVERT, READ | TOOL_BASIC, 0, 0, NULL, "MODEL", "of a draft head: the model that it drafts for; it is checked against that, and needs it where its folder does not say which layers it reads"},
+    {"--type", NULL, TOOL_CHOICE, AT(type), TOOL_CONVERT, OUTPUT | TOOL_BASIC, 0, 0, tool_type_names, "TYPE", "of a draft head: its matrices as q8_0, q4_0, bf16 or f32, those whose rows are not whole blocks of 32 as bf16; default: as stored"},
     {"--prompt", "-p", TOOL_TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "TEXT", "the text; - reads standard input"},
     {"--file", "-f", TOOL_TEXT, AT(file), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE", "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TEXTED, READ, 0, 0, NULL, "FILE", "token ids, a JSON array; no template, no BOS added"},

@@ -47,6 +47,7 @@ extern const tool_flag tool_flags[];
 extern const int tool_n_flags;
 extern const char *const tool_groups[]; /* headings, then NULL */
 extern const char *const tool_kv_names[], *const tool_verify_names[]; /* in the order of hunch_kv, hunch_verify */
+extern const char *const tool_type_names[];                          /* of hunch_convert_as */
 
 /* The flag that the first len bytes of name are, NULL: this command has none of that name. */
 const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command);

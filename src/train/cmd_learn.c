@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
+#include "model/convert.h"
 #include "train/cmd_data.h"
 #include "train/identity.h"
 #include "train/learn.h"
@@ -162,7 +163,7 @@ static void show_plan(const training *t) {
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status save_best(const training *t, hunch_error *err) {
-    return t->gguf ? hunch_convert_for(t->last, t->o->model, t->o->output, NULL, NULL, err)
+    return t->gguf ? hunch_convert_as(t->last, t->o->model, t->o->type ? t->o->type : "q8_0", t->o->output, NULL, NULL, err)
                    : hn_learner_save_head(t->learner, t->o->output, err);
 }
 
@@ -237,10 +238,15 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (format && strcmp(format, "gguf") != 0 && strcmp(format, "hf") != 0)
         return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
+    if (t->o->type && !t->gguf)
+        return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",
+                       t->o->type);
     snprintf(t->folder, sizeof t->folder, "%.2900s.training", t->o->output);
     snprintf(t->checkpoint, sizeof t->checkpoint, "%s/checkpoint.bin", t->folder);
     snprintf(t->last, sizeof t->last, "%s/last", t->folder);
-    hunch_status st = read_taps(t, err);
+    hn_dtype type;
+    hunch_status st = hn_convert_type(t->o->type, &type, err);
+    if (!st) st = read_taps(t, err);
     if (!st) st = make_folder(t->folder, err);
     if (!st) st = read_texts(t, err);
     if (!st) st = take_features(t, err);
