@@ -234,8 +234,10 @@ FIXTURE hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_
 
 FIXTURE void heads_observe(hn_drafter *d, const hn_observe *o, int n) {
     heads_listener *l = heads_of(d);
-    for (; n > 0; n--, o++)
+    for (; n > 0; n--, o++) {
         if (l->open[o->seq] >= 0) l->round[l->open[o->seq]].accepted = o->n_accepted;
+        l->open[o->seq] = -1; /* a round without room for a draft is not proposed for, and seen all the same */
+    }
 }
 
 /* Takes the place of an engine's drafter number `index`. */

@@ -203,3 +203,15 @@ double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_ba
     for (int k = n->u.steps - 1; gradient && k >= 0; k--) backward(n, k);
     return sum;
 }
+
+void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits) {
+    hn_team *t = n->u.team;
+    begin(n, weights, b, NULL);
+    assert(logits.rows == hn_unrolled_rows(&n->u) && logits.cols == n->shape.vocab);
+    hn_linear(t, now(n, b->taps), weights_of(n, HN_EAGLE3_FC), NULL, now(n, n->fused));
+    hn_unrolled_look_ahead(&n->u, 0, b->token, b->weight);
+    forward(n, 0);
+    hn_rms_norm(t, now(n, n->u.at[0].out), weights_of(n, HN_EAGLE3_NORM).p, (hn_real)n->shape.eps, now(n, n->normed),
+                n->inverse);
+    hn_linear(t, now(n, n->normed), weights_of(n, HN_EAGLE3_HEAD), NULL, logits);
+}

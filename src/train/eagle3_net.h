@@ -68,4 +68,6 @@ void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
  * step without any weight the loss is 0. */
 double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
                           double *losses);
+/* The logits of step 0, whose softmax is the law that the head draws its first draft from behind each row: [rows][vocab]. */
+void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits);
 #endif
