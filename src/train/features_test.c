@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* features_test.c - stored features are what the target's passes make, row by row; a run that was ended anywhere ends with the same
- * bytes; shards of other models, texts and states, and damaged ones, are refused. */
+/* features_test.c - stored features are what the target's passes make, row by row, and of the layers that were asked for; a run that
+ * was ended anywhere ends with the same bytes; shards of other models, texts and states, and damaged ones, are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,9 @@
 #include "base/dtype.h"
 #include "engine/engine.h"
 #include "fixture.h"
-#include "format/bytes_for_tests.h"
 #include "model/kv_groups.h"
 #include "train/features.h"
+#include "tiny_gguf.h"
 
 static hunch_model *model;
 static const int states[] = {1, 3, HN_FEATURE_POST_NORM};
@@ -150,8 +150,62 @@ static void test_damaged(void **state) {
     bytes_free(&whole);
 }
 
+/* ---- which layer is which ----------------------------------------------------------------------------------------------- */
+
+enum { LAYERS = 4 };
+
+/* A layer that adds `more` to a state of equal numbers: behind the norm they are 1, attention's values are 0, and of the feed-forward
+ * layer the gate is 32, which silu leaves as it is, the rest 1 and more / 32 / 8. */
+static void add_layer(tiny *t, int layer, float more) {
+    static const char *const parts[] = {"attn_norm", "ffn_norm", "attn_q",   "attn_k",  "attn_v",
+                                        "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
+    const float values[] = {1, 1, 0, 0, 0, 0, 32.0F / TINY_WIDE, 1.0F / TINY_WIDE, more / 32 / TINY_WIDE};
+    for (int i = 0; i < 9; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "blk.%d.%s.weight", layer, parts[i]);
+        if (layer > 0) tiny_add(t, name, TINY_WIDE, i < 2 ? 0 : TINY_WIDE);
+        tiny_tensor *x = tiny_tensor_of(t, name);
+        for (size_t k = 0; k < x->n; k++) x->data[k] = values[i];
+    }
+}
+
+/* Layer i adds i + 1: what enters layer k of a token whose embedding is 1 is 1 + k (k + 1) / 2. */
+static void test_layers_by_number(void **state) {
+    (void)state;
+    static const int every[] = {0, 1, 2, 3, LAYERS, HN_FEATURE_POST_NORM};
+    static const float want[] = {1, 2, 4, 7, 11, 1};
+    enum { N = 6 };
+    tiny t;
+    hn_features_read f;
+    int32_t some[] = {1, 8, 9, 10, 3};
+    hn_train_text one = {some, 5, 0};
+    const hn_train_texts all = {.item = &one, .n = 1, .tokens = 5};
+    tiny_open(&t);
+    tiny_u32(&t, "llama.block_count", LAYERS);
+    for (int i = 0; i < LAYERS; i++) add_layer(&t, i, (float)(i + 1));
+    tiny_tensor *embedding = tiny_tensor_of(&t, "token_embd.weight");
+    for (size_t i = 0; i < embedding->n; i++) embedding->data[i] = 1;
+    bytes b = tiny_bytes(&t);
+    test_file_write(test_path("layers.gguf"), b.at, b.size);
+    hunch_model *m = open_model(test_path("layers.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    (void)mkdir(test_path("layers"), 0700);
+    must(hn_features_make(&m->target, 7, &all, every, N, test_path("layers"), NULL, NULL, NULL, err));
+    must(hn_features_open(&f, test_path("layers"), err));
+    for (int i = 0; i < 5 * N * TINY_WIDE; i++) {
+        float have;
+        hn_dequantise(HN_BF16, f.text[0].states + i, 1, &have);
+        const int k = i / TINY_WIDE % N;
+        if (!(have > want[k] - 0.1F && have < want[k] + 0.1F))
+            fail_msg("state %d of row %d is %g, not %g", every[k], i / TINY_WIDE / N, (double)have, (double)want[k]);
+    }
+    hn_features_close(&f);
+    hunch_model_close(&m);
+    bytes_free(&b);
+    tiny_close(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_resume),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_layers_by_number), cmocka_unit_test(test_resume),
                                        cmocka_unit_test(test_others), cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shift_test.c - which row learns from which: features made by hand, whose last state says one token with certainty, and whose tap
+ * says what the test wants it to. A row of a head has the states up to place i and the token behind it, and is to draft the token two
+ * places on. Of texts at random nothing that it may see says that: were labels, tokens or taps a place off, it would learn to
+ * copy. Where a tap says it, it must learn it; and where texts repeat themselves, all unrolled steps must. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "fixture.h"
+#include "train/learn.h"
+#include "train/target_rows.h"
+
+#define STORIES "models/stories260K/stories260K.f32.gguf"
+enum { VOCAB = 512, WORDS = 8, TEXTS = 72, LENGTH = 40, HIDDEN = 64, STATES = 2, UNROLL = 3 };
+
+static hunch_model *model;
+static hn_target_rows target;
+static int32_t word[WORDS];            /* tokens that a state can say */
+static float says[WORDS][HIDDEN];      /* the states that say them */
+static int32_t ids[TEXTS][LENGTH + 4]; /* with what would follow */
+static uint16_t stored[TEXTS][LENGTH][STATES][HIDDEN];
+static hn_feature_text text[TEXTS];
+
+/* Is the token the likeliest one by far where the state is its own row of the output, made long? */
+static bool says_itself(int32_t id, float *state) {
+    double best = -INFINITY, own = 0;
+    for (int k = 0; k < HIDDEN; k++) state[k] = 12 * target.output[id * HIDDEN + k];
+    for (int t = 0; t < VOCAB; t++) {
+        double sum = 0;
+        for (int k = 0; k < HIDDEN; k++) sum += (double)state[k] * (double)target.output[t * HIDDEN + k];
+        if (t == id) own = sum;
+        if (t != id && sum > best) best = sum;
+    }
+    return own > best + 12;
+}
+
+static int setup(void **state) {
+    (void)state;
+    int32_t every[VOCAB];
+    int n = 0;
+    for (int i = 0; i < VOCAB; i++) every[i] = i;
+    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    must(hn_target_rows_read(&target, data_path(STORIES), &model->target.arch, every, VOCAB, err));
+    assert_int_equal(target.hidden, HIDDEN);
+    for (int32_t id = 300; id < VOCAB && n < WORDS; id++)
+        if (says_itself(id, says[n])) word[n++] = id;
+    assert_int_equal(n, WORDS);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hn_target_rows_free(&target);
+    hunch_model_close(&model);
+    return 0;
+}
+
+/* period 0: words at random; else each text repeats so many. The tap of place i says the word `ahead` places on; the last state the
+ * next one, as a model's does. */
+static void make_features(int period, int ahead) {
+    uint64_t x = 11;
+    int of[LENGTH + 4];
+    for (int t = 0; t < TEXTS; t++) {
+        for (int i = 0; i < LENGTH + 4; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            of[i] = period ? (i + t) % period : (int)((x >> 40) % WORDS);
+            ids[t][i] = word[of[i]];
+        }
+        for (int i = 0; i < LENGTH; i++) {
+            hn_quantise(HN_BF16, says[of[i + ahead]], HIDDEN, stored[t][i][0]);
+            hn_quantise(HN_BF16, says[of[i + 1]], HIDDEN, stored[t][i][1]);
+        }
+        text[t] = (hn_feature_text){ids[t], stored[t][0][0], LENGTH, 0};
+    }
+}
+
+/* The losses of the unrolled steps on texts that were held out. */
+static void learn(int period, int ahead, double *losses) {
+    hn_features_read f = {.header = {.magic = "HUNCHFT", .n_states = STATES, .width = HIDDEN,
+                                     .boundary = {3, HN_FEATURE_POST_NORM}, .level = "any"},
+                          .text = text, .n = TEXTS, .tokens = TEXTS * LENGTH};
+    hn_learner *l;
+    int tokens;
+    make_features(period, ahead);
+    hn_learn_options o = hn_learn_usual(&model->target.arch, f.tokens);
+    o.steps = light() ? 4 : 150;
+    o.rows = 512;
+    o.rate = 4e-3;
+    o.vocab = VOCAB;
+    o.unroll = UNROLL;
+    o.held_out = 12;
+    o.products = HN_PRODUCTS_F32;
+    must(hn_learner_open(&l, model, data_path(STORIES), &f, &o, err));
+    for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
+    hn_learner_judge(l, losses);
+    hn_learner_close(&l);
+    print_message("period %d, a tap of %d on: %.3f %.3f %.3f\n", period, ahead, losses[0], losses[1], losses[2]);
+}
+
+/* What the head reads is all of the text up to the token before the one it drafts: at random that is worth nothing. */
+static void test_nothing_to_copy(void **state) {
+    (void)state;
+    double losses[HN_MOST_STEPS];
+    learn(0, 1, losses);
+    for (int k = 0; k < UNROLL; k++)
+        if (!(losses[k] > log(WORDS) - 0.02)) fail_msg("step %d has a loss of %g: it sees its answer", k, losses[k]);
+}
+
+/* The tap of its own row says the answer of step 0, that of step 1 nothing does. */
+static void test_tap_of_own_row(void **state) {
+    (void)state;
+    double losses[HN_MOST_STEPS];
+    learn(0, 2, losses);
+    if (light()) skip();
+    assert_true(losses[0] < 0.1);
+    assert_true(losses[1] > log(WORDS) - 0.02 && losses[2] > log(WORDS) - 0.02);
+}
+
+static void test_period(void **state) {
+    (void)state;
+    double losses[HN_MOST_STEPS];
+    learn(5, 1, losses);
+    if (light()) skip();
+    for (int k = 0; k < UNROLL; k++)
+        if (!(losses[k] < 0.1)) fail_msg("step %d has a loss of %g", k, losses[k]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_to_copy), cmocka_unit_test(test_tap_of_own_row),
+                                       cmocka_unit_test(test_period)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
