@@ -14,7 +14,6 @@
 #include "model/convert.h"
 #include "train/cmd_data.h"
 #include "train/identity.h"
-#include "train/learn.h"
 #include "train/measure.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
@@ -22,6 +21,7 @@ enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 
 typedef struct training {
     hunch_model *model;
     const hn_train_options *o;
+    const hn_learn_kind *kind;
     const volatile int *stop;
     char folder[3000], checkpoint[3100], last[3100]; /* HEAD.training, and in it */
     bool gguf; /* HEAD is one file, made of a folder as `hunch convert` makes it */
@@ -117,7 +117,7 @@ static void plan_steps(training *t, int steps) {
 
 static void choose_options(training *t) {
     const hn_train_options *o = t->o;
-    t->how = hn_learn_usual(&t->model->target.arch, t->features.tokens);
+    t->how = hn_learn_usual(t->kind, &t->model->target.arch, t->features.tokens);
     if (o->batch > 0) t->how.steps = (int)((double)t->how.steps * t->how.rows / o->batch);
     set(&t->how.steps, o->steps);
     set(&t->how.rows, o->batch);
@@ -174,7 +174,7 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     hn_train_acceptance a;
     char spec[3300];
     const hn_train_text *held = hn_learner_held_out(t->learner, &n);
-    snprintf(spec, sizeof spec, "eagle3:%s,depth=%d", t->last, t->how.unroll);
+    snprintf(spec, sizeof spec, "%s:%s,depth=%d", t->kind->name, t->last, t->how.unroll);
     hn_learn_note *note = hn_learner_note(t->learner);
     hunch_status st = hn_learner_save_head(t->learner, t->last, err);
     if (!st)
@@ -266,8 +266,9 @@ static hunch_status learn(training *t, hunch_error *err) {
     return run_steps(t, err);
 }
 
-hunch_status hn_train_learn(hunch_model *m, const hn_train_options *o, const volatile int *stop, hunch_error *err) {
-    training t = {.model = m, .o = o, .stop = stop};
+hunch_status hn_train_learn(hunch_model *m, const hn_learn_kind *kind, const hn_train_options *o,
+                            const volatile int *stop, hunch_error *err) {
+    training t = {.model = m, .kind = kind, .o = o, .stop = stop};
     hunch_status st = learn(&t, err);
     hn_learner_close(&t.learner);
     hn_features_close(&t.features);

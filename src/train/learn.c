@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "train/adamw.h"
+#include "train/learn_kind.h"
 #include "train/loss.h"
 #include "train/product.h"
 #include "train/save_head.h"
@@ -28,8 +29,7 @@ struct hn_learner {
     const hn_features_read *f;
     hn_learn_options o;
     hn_team team;
-    hn_eagle3_shape shape;
-    hn_eagle3_net *net;
+    void *head; /* of o.kind */
     hn_target_rows target;
     int32_t *ids;   /* [vocab] rising, the target's token of each output */
     int32_t *draft; /* [target vocab] the output of each token, -1: none */
@@ -43,19 +43,21 @@ struct hn_learner {
     size_t n_held;
     int step, epoch;
     hn_learn_note note;
-    size_t count;
+    size_t count; /* of weights */
     hn_real *w, *g;
     hn_adamw adam;
     /* a batch */
     int *token, *start;
-    hn_real *taps, *last, *logits, *law, *weight;
+    size_t reads; /* numbers of the states that a row reads */
+    hn_real *states, *last, *logits, *law, *weight;
 };
 
-hn_learn_options hn_learn_usual(const hn_arch *target, uint64_t tokens) {
+hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target, uint64_t tokens) {
     const int rows = 2048;
     const uint64_t epochs = tokens > 2000000 ? 3 : 6;
     const double steps = (double)(epochs * tokens) / rows;
-    return (hn_learn_options){.steps = steps < 50 ? 50 : (int)steps,
+    return (hn_learn_options){.kind = kind,
+                              .steps = steps < 50 ? 50 : (int)steps,
                               .rows = rows,
                               .longest = 512,
                               .unroll = 3,
@@ -187,24 +189,25 @@ typedef struct batch {
     double own; /* rows that are learned from */
 } batch;
 
-/* The states of a row are its taps, then the last one behind the norm: of a row's law it is that of the row behind it. */
+/* The last of the stored states of a row is that behind the norm: of a row's law it is that of the row behind it. */
 static void batch_add(hn_learner *l, batch *b, const piece *p) {
     const hn_feature_text *t = &l->f->text[p->text];
-    const size_t width = l->f->header.width, taps = (size_t)l->shape.taps, row = taps + width;
+    const size_t width = l->f->header.width, row = l->f->header.n_states * width, last = row - width;
+    const size_t from = l->o.kind->reads_layers ? 0 : last;
     l->start[b->texts++] = b->rows;
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
         l->token[b->rows] = t->ids[i + 1];
         l->weight[b->rows] = next >= 0 && i + 2 >= t->own && l->draft[next] >= 0;
         b->own += (double)l->weight[b->rows];
-        hn_dequantise(HN_BF16, t->states + (size_t)i * row, taps, l->taps + (size_t)b->rows * taps);
-        hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + taps, width, l->last + (size_t)b->rows * width);
+        hn_dequantise(HN_BF16, t->states + (size_t)i * row + from, l->reads, l->states + (size_t)b->rows * l->reads);
+        hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + last, width, l->last + (size_t)b->rows * width);
     }
     l->start[b->texts] = b->rows;
 }
 
-static hn_eagle3_batch batch_end(hn_learner *l, const batch *b) {
-    const int vocab = l->shape.vocab;
+static hn_learn_batch batch_end(hn_learner *l, const batch *b) {
+    const int vocab = l->o.vocab;
     const hn_mat logits = hn_mat_of(l->logits, b->rows, vocab), law = hn_mat_of(l->law, b->rows, vocab);
     const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden),
                  output = hn_mat_of(l->target.output, vocab, l->target.hidden);
@@ -212,16 +215,17 @@ static hn_eagle3_batch batch_end(hn_learner *l, const batch *b) {
     for (size_t i = 0; l->target.cap > 0 && i < (size_t)b->rows * (size_t)vocab; i++)
         l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
     hn_law_kept(&l->team, logits, NULL, law, NULL, NULL);
-    return (hn_eagle3_batch){.texts = b->texts,
-                             .start = l->start,
-                             .token = l->token,
-                             .taps = hn_mat_of(l->taps, b->rows, l->shape.taps),
-                             .law = law,
-                             .weight = l->weight};
+    return (hn_learn_batch){.texts = b->texts,
+                            .start = l->start,
+                            .token = l->token,
+                            .states = hn_mat_of(l->states, b->rows, (int)l->reads),
+                            .next = last,
+                            .law = law,
+                            .weight = l->weight};
 }
 
 /* The next pieces that fit; a batch does not go over the end of an epoch. */
-static hn_eagle3_batch next_batch(hn_learner *l, batch *b) {
+static hn_learn_batch next_batch(hn_learner *l, batch *b) {
     *b = (batch){0};
     if (l->at == l->n_all) {
         l->epoch++;
@@ -237,36 +241,9 @@ static hn_eagle3_batch next_batch(hn_learner *l, batch *b) {
 
 /* ---- open --------------------------------------------------------------------------------------------------------------- */
 
-static double gauss(uint64_t *x) {
-    const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0,
-                 v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
-
-/* Matrices at random, norms 1; the last tap goes on as it is, to the target's own norm and output: a head that begins with something. */
-static void begin_weights(hn_learner *l) {
-    uint64_t x = l->o.seed + 1;
-    for (int part = 0; part < HN_EAGLE3_PARTS; part++) {
-        const hn_mat m = hn_eagle3_part_of(&l->shape, (hn_eagle3_part)part, l->w);
-        const double spread = part == HN_EAGLE3_O || part == HN_EAGLE3_DOWN ? 0.2 / sqrt(m.cols) : 1 / sqrt(m.cols);
-        for (int i = 0; i < m.rows; i++)
-            for (int k = 0; k < m.cols; k++) hn_mat_row(m, i)[k] = (hn_real)(m.rows == 1 ? 1 : spread * gauss(&x));
-    }
-    const hn_mat fc = hn_eagle3_part_of(&l->shape, HN_EAGLE3_FC, l->w),
-                 norm = hn_eagle3_part_of(&l->shape, HN_EAGLE3_NORM, l->w),
-                 head = hn_eagle3_part_of(&l->shape, HN_EAGLE3_HEAD, l->w);
-    const int hidden = l->shape.hidden;
-    for (int i = 0; i < hidden; i++) {
-        for (int k = 0; k < fc.cols; k++) hn_mat_row(fc, i)[k] *= (hn_real)0.1;
-        hn_mat_row(fc, i)[fc.cols - hidden + i] += 1;
-        norm.p[i] = l->target.norm[i];
-    }
-    for (size_t i = 0; i < (size_t)head.rows * (size_t)hidden; i++) head.p[i] = l->target.output[i];
-}
-
 static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
-    const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->shape.vocab, n = l->count;
-    size_t bytes = 4 * n + rows * ((size_t)l->shape.taps + (size_t)l->target.hidden + 2 * vocab + 3);
+    const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->o.vocab, n = l->count;
+    size_t bytes = 4 * n + rows * (l->reads + (size_t)l->target.hidden + 2 * vocab + 3);
     l->w = hn_zalloc(n, sizeof *l->w);
     l->g = hn_zalloc(n, sizeof *l->g);
     l->adam = (hn_adamw){.beta1 = 0.9,
@@ -276,12 +253,12 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
                          .square = hn_zalloc(n, sizeof *l->w)};
     l->token = hn_zalloc(rows, sizeof *l->token);
     l->start = hn_zalloc(rows + 1, sizeof *l->start);
-    l->taps = hn_zalloc(rows * (size_t)l->shape.taps, sizeof *l->taps);
+    l->states = hn_zalloc(rows * l->reads, sizeof *l->states);
     l->last = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->last);
     l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
     l->law = hn_zalloc(rows * vocab, sizeof *l->law);
     l->weight = hn_zalloc(rows, sizeof *l->weight);
-    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->taps && l->last &&
+    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->states && l->last &&
                        l->logits && l->law && l->weight;
     return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
 }
@@ -289,7 +266,8 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
 static hunch_status check_features(const hn_learner *l, hunch_error *err) {
     const hn_shard_header *h = &l->f->header;
     const hn_arch *a = &l->model->target.arch;
-    if (h->width != (uint32_t)a->hidden || h->n_states < 2 || h->boundary[h->n_states - 1] != HN_FEATURE_POST_NORM)
+    const uint32_t least = l->o.kind->reads_layers ? 2 : 1;
+    if (h->width != (uint32_t)a->hidden || h->n_states < least || h->boundary[h->n_states - 1] != HN_FEATURE_POST_NORM)
         return hn_fail(err, HUNCH_REFUSED,
                        "features of %u states of %u numbers: expected some of %d, and the last one behind the norm",
                        h->n_states, h->width, a->hidden);
@@ -301,39 +279,46 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
     return HUNCH_OK;
 }
 
+/* The features' level may have no products of bf16. */
+static hunch_status team_open(hn_learner *l, hunch_error *err) {
+    const hn_model *t = &l->model->target;
+    const size_t scratch = hn_attention_scratch(l->o.longest);
+    const hunch_status st = hn_team_open(&l->team, t->pool, t->ops.isa, l->o.products, scratch, err);
+    return st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16
+               ? hn_team_open(&l->team, t->pool, t->ops.isa, HN_PRODUCTS_F32, scratch, err)
+               : st;
+}
+
+static hunch_status head_open(hn_learner *l, hunch_error *err) {
+    const int layers = l->o.kind->reads_layers ? (int)l->f->header.n_states - 1 : 0;
+    const hn_learn_setting s = {.target = &l->model->target.arch,
+                                .rows = &l->target,
+                                .o = &l->o,
+                                .team = &l->team,
+                                .taps = l->f->header.boundary,
+                                .n_taps = layers};
+    l->reads = (size_t)(layers ? layers : 1) * l->f->header.width;
+    hunch_status st = l->o.kind->open(&l->head, &s, err);
+    if (st) return st;
+    l->count = l->o.kind->count(l->head);
+    st = buffers_create(l, err);
+    if (!st) l->o.kind->begin(l->head, l->w);
+    return st;
+}
+
 static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err) {
     const hn_arch *a = &l->model->target.arch;
-    const hn_layer_desc *layer = &a->layer[0];
     if (l->o.vocab > a->vocab) l->o.vocab = a->vocab;
     if (l->o.longest > l->o.rows) l->o.longest = l->o.rows;
+    if (!l->o.ffn) l->o.ffn = a->layer[0].ffn_width;
     hunch_status st = check_features(l, err);
     if (!st) st = choose_tokens(l, err);
     if (!st) st = make_pieces(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->ids, l->o.vocab, err);
-    if (st) return st;
-    l->shape = (hn_eagle3_shape){.hidden = a->hidden,
-                                 .taps = (int)(l->f->header.n_states - 1) * a->hidden,
-                                 .heads = layer->heads,
-                                 .kv_heads = layer->kv_heads,
-                                 .head_dim = layer->head_dim,
-                                 .ffn = l->o.ffn ? l->o.ffn : layer->ffn_width,
-                                 .vocab = l->o.vocab,
-                                 .eps = (double)a->norm_eps,
-                                 .theta = 10000,
-                                 .norm_before_residual = l->o.norm_before_residual};
-    l->count = hn_eagle3_count(&l->shape);
-    st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, l->o.products,
-                      hn_attention_scratch(l->o.longest), err);
-    if (st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16) /* a level without them */
-        st = hn_team_open(&l->team, l->model->target.pool, l->model->target.ops.isa, HN_PRODUCTS_F32,
-                          hn_attention_scratch(l->o.longest), err);
-    if (!st) st = buffers_create(l, err);
-    const hn_mat table = hn_mat_of(l->target.embedding, a->vocab, a->hidden);
-    if (!st) st = hn_eagle3_net_open(&l->net, &l->team, &l->shape, l->o.unroll, l->o.decay, table, l->o.rows, err);
-    if (st) return st;
-    begin_weights(l);
-    shuffle(l);
-    return HUNCH_OK;
+    if (!st) st = team_open(l, err);
+    if (!st) st = head_open(l, err);
+    if (!st) shuffle(l);
+    return st;
 }
 
 hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path, const hn_features_read *f,
@@ -356,12 +341,12 @@ void hn_learner_close(hn_learner **lp) {
     hn_learner *l = *lp;
     *lp = NULL;
     if (!l) return;
-    hn_eagle3_net_close(l->net);
+    l->o.kind->close(l->head);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
-    void *const owned[] = {l->ids,  l->draft, l->all,       l->order,       l->judged, l->held,
-                           l->w,    l->g,     l->adam.mean, l->adam.square, l->token,  l->start,
-                           l->taps, l->last,  l->logits,    l->law,         l->weight};
+    void *const owned[] = {l->ids,    l->draft, l->all,       l->order,       l->judged, l->held,
+                           l->w,      l->g,     l->adam.mean, l->adam.square, l->token,  l->start,
+                           l->states, l->last,  l->logits,    l->law,         l->weight};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }
@@ -387,10 +372,10 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
 
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
     batch b;
-    const hn_eagle3_batch next = next_batch(l, &b);
+    const hn_learn_batch next = next_batch(l, &b);
     const long wanted = l->o.steps / 20 + 1, warm_up = wanted < l->o.steps ? wanted : l->o.steps - 1;
     memset(l->g, 0, l->count * sizeof *l->g);
-    const double loss = hn_eagle3_net_loss(l->net, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
+    const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
     *tokens = b.rows;
     l->step++;
     if (!isfinite(loss) || !isfinite(norm))
@@ -408,8 +393,8 @@ void hn_learner_judge(hn_learner *l, double *losses) {
         batch b = {0};
         double one[HN_MOST_STEPS];
         for (; i < l->n_judged && b.rows + l->judged[i].rows <= l->o.rows; i++) batch_add(l, &b, &l->judged[i]);
-        const hn_eagle3_batch next = batch_end(l, &b);
-        hn_eagle3_net_loss(l->net, l->w, &next, NULL, one);
+        const hn_learn_batch next = batch_end(l, &b);
+        l->o.kind->loss(l->head, l->w, &next, NULL, one);
         for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
         all += b.own;
     }
@@ -419,14 +404,20 @@ void hn_learner_judge(hn_learner *l, double *losses) {
 /* ---- files -------------------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
-    const hn_head_to_save h = {.shape = &l->shape,
-                               .weights = l->w,
-                               .target = &l->model->target.arch,
-                               .taps = l->f->header.boundary,
-                               .n_taps = (int)l->f->header.n_states - 1,
-                               .depth = l->o.unroll,
-                               .ids = l->ids};
-    return hn_head_save(&h, folder, err);
+    const hn_learn_kind *kind = l->o.kind;
+    const int vocab = l->model->target.arch.vocab;
+    hn_saved_part part[HN_LEARN_MOST_PARTS];
+    hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
+    if (kind->own_output && l->o.vocab < vocab) h.ids = l->ids;
+    for (int i = 0; i < kind->parts; i++) {
+        hn_saved_part *p = &part[h.n_parts];
+        p->m = kind->part(l->head, i, l->w);
+        kind->part_name(i, p->name);
+        h.n_parts += p->m.rows > 0;
+    }
+    const hunch_status st = hn_head_save(&h, folder, err);
+    json_decref(h.config);
+    return st;
 }
 
 typedef struct checkpoint {
@@ -440,6 +431,7 @@ typedef struct checkpoint {
 } checkpoint;
 
 static checkpoint checkpoint_of(const hn_learner *l) {
+    const hn_arch *a = &l->model->target.arch;
     checkpoint c;
     memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
     memcpy(c.magic, "HUNCHCK1", sizeof c.magic);
@@ -448,9 +440,9 @@ static checkpoint checkpoint_of(const hn_learner *l) {
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
         "held out %d products %d hidden %d heads %d %d",
-        l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->shape.vocab,
-        l->shape.ffn, l->shape.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products,
-        l->shape.hidden, l->shape.heads, l->shape.kv_heads);
+        l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
+        l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
+        a->layer[0].heads, a->layer[0].kv_heads);
     c.count = l->count;
     c.at = l->at;
     c.best = l->note.best;

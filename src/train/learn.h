@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - training an EAGLE-3 head from stored features: batches of whole texts, the head unrolled some steps (training-time
- * test, 2503.01840), cross entropy with the target's own law, AdamW. The same seed gives the same bits on one level whatever the threads;
+/* learn.h - training a draft head from stored features: batches of whole texts, the head unrolled some steps, held against the
+ * target's own law, AdamW. What kinds of heads there are: learn_kind.h. The same seed gives the same bits on one level whatever the threads;
  * a checkpoint goes on with the same bits. */
 #ifndef HN_LEARN_H
 #define HN_LEARN_H
 #include "engine/engine.h"
-#include "train/eagle3_net.h"
+#include "train/attention_back.h"
 #include "train/features.h"
 
+typedef struct hn_learn_kind hn_learn_kind;
+
 typedef struct hn_learn_options {
+    const hn_learn_kind *kind;
     int steps;         /* of the optimiser */
     int rows;          /* of a batch, at most */
     int longest;       /* rows of a text; longer ones are cut to pieces */
@@ -24,8 +27,8 @@ typedef struct hn_learn_options {
     hn_products products;
 } hn_learn_options;
 
-/* The usual ones for this target and so many tokens to learn from. */
-hn_learn_options hn_learn_usual(const hn_arch *target, uint64_t tokens);
+/* The usual ones of a kind for this target and so many tokens to learn from. */
+hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target, uint64_t tokens);
 
 typedef struct hn_learner hn_learner;
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "train/learn.h"
+#include "train/learn_kind.h"
 #include "train/make_texts.h"
 #include "train/measure.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
@@ -54,7 +54,7 @@ static int teardown(void **state) {
 }
 
 static hn_learn_options options(void) {
-    hn_learn_options o = hn_learn_usual(&model->target.arch, features.tokens);
+    hn_learn_options o = hn_learn_usual(&hn_learn_eagle3, &model->target.arch, features.tokens);
     o.steps = 8;
     o.rows = 256;
     o.vocab = 300;

@@ -14,41 +14,6 @@
 #include "base/file_out.h"
 #include "base/mem.h"
 
-static const char middle[] = "midlayer.";
-
-/* The layer's tensors as speculators names them. */
-static void name_of(hn_eagle3_part part, char out[80]) {
-    const char *name = hn_eagle3_part_name(part);
-    const bool layer = !strncmp(name, middle, sizeof middle - 1);
-    snprintf(out, 80, "%s%s", layer ? "layers.0." : "", layer ? name + sizeof middle - 1 : name);
-}
-
-/* ---- config.json -------------------------------------------------------------------------------------------------------- */
-
-static json_t *layer_config(const hn_head_to_save *h) {
-    const hn_eagle3_shape *s = h->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:b}", "model_type",
-                     "llama", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
-                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
-                     h->target->vocab, "max_position_embeddings", h->target->context, "attention_bias", 0, "mlp_bias",
-                     0, "tie_word_embeddings", 0);
-}
-
-static json_t *config_of(const hn_head_to_save *h) {
-    json_t *taps = json_array();
-    for (int i = 0; i < h->n_taps; i++) json_array_append_new(taps, json_integer(h->taps[i]));
-    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", h->depth);
-    json_t *how =
-        json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy",
-                  "proposal_methods", way, "verifier", "name_or_path", h->target->name, "architectures");
-    return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator",
-                     "speculators_model_type", "eagle3", "speculators_version", "0.9.0", "transformer_layer_config",
-                     layer_config(h), "draft_vocab_size", h->shape->vocab, "target_hidden_size", h->target->hidden,
-                     "eagle_aux_hidden_state_layer_ids", taps, "norm_before_residual",
-                     h->shape->norm_before_residual ? 1 : 0, "tie_word_embeddings", 0, "speculators_config", how);
-}
-
 /* ---- model.safetensors -------------------------------------------------------------------------------------------------- */
 
 static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) {
@@ -62,26 +27,22 @@ static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) 
 static json_t *header_of(const hn_head_to_save *h) {
     json_t *all = json_object();
     size_t at = 0;
-    for (int part = 0; part < HN_EAGLE3_PARTS; part++) {
-        const hn_mat m = hn_eagle3_part_of(h->shape, (hn_eagle3_part)part, h->weights);
-        char name[80];
-        name_of((hn_eagle3_part)part, name);
+    for (int i = 0; i < h->n_parts; i++) {
+        const hn_mat m = h->part[i].m;
         json_t *shape = m.rows == 1 ? json_pack("[i]", m.cols) : json_pack("[i, i]", m.rows, m.cols);
-        json_object_set_new(all, name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
+        json_object_set_new(all, h->part[i].name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
     }
-    if (h->shape->vocab < h->target->vocab) {
-        json_object_set_new(all, "d2t",
-                            entry("I64", json_pack("[i]", h->shape->vocab), &at, 8 * (size_t)h->shape->vocab));
-        json_object_set_new(all, "t2d",
-                            entry("BOOL", json_pack("[i]", h->target->vocab), &at, (size_t)h->target->vocab));
+    if (h->ids) {
+        json_object_set_new(all, "d2t", entry("I64", json_pack("[i]", h->vocab), &at, 8 * (size_t)h->vocab));
+        json_object_set_new(all, "t2d", entry("BOOL", json_pack("[i]", h->target_vocab), &at, (size_t)h->target_vocab));
     }
     return all;
 }
 
 static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = HUNCH_OK;
-    for (int part = 0; !st && part < HN_EAGLE3_PARTS; part++) {
-        const hn_mat m = hn_eagle3_part_of(h->shape, (hn_eagle3_part)part, h->weights);
+    for (int part = 0; !st && part < h->n_parts; part++) {
+        const hn_mat m = h->part[part].m;
         uint16_t *row = hn_alloc((size_t)m.cols * sizeof *row);
         float *floats = hn_alloc((size_t)m.cols * sizeof *floats);
         if (!row || !floats) st = hn_fail_memory(err, "a row", (size_t)m.cols * sizeof *floats);
@@ -98,12 +59,12 @@ static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_err
 
 static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < h->shape->vocab; i++) {
+    for (int i = 0; !st && i < h->vocab; i++) {
         const int64_t offset = h->ids[i] - i;
         st = hn_out_write(out, &offset, sizeof offset, err);
     }
-    for (int t = 0, i = 0; !st && t < h->target->vocab; t++) {
-        const unsigned char kept = i < h->shape->vocab && h->ids[i] == t;
+    for (int t = 0, i = 0; !st && t < h->target_vocab; t++) {
+        const unsigned char kept = i < h->vocab && h->ids[i] == t;
         i += kept;
         st = hn_out_write(out, &kept, 1, err);
     }
@@ -127,13 +88,11 @@ static hunch_status write_header(const hn_head_to_save *h, hn_out *out, hunch_er
 static hunch_status write_tensors(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = write_header(h, out, err);
     if (!st) st = write_parts(h, out, err);
-    return st || h->shape->vocab == h->target->vocab ? st : write_ids(h, out, err);
+    return st || !h->ids ? st : write_ids(h, out, err);
 }
 
 static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
-    json_t *config = config_of(h);
-    char *text = config ? json_dumps(config, JSON_INDENT(1)) : NULL;
-    json_decref(config);
+    char *text = h->config ? json_dumps(h->config, JSON_INDENT(1)) : NULL;
     hunch_status st = text ? hn_out_write(out, text, strlen(text), err) : hn_fail_memory(err, "config.json", 0);
     free(text);
     return st;

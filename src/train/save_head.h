@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_head.h - an EAGLE-3 head as a folder in speculators' layout, which hunch, vLLM and SGLang read: config.json and
- * model.safetensors, matrices as bf16, d2t and t2d of a reduced vocabulary. */
+/* save_head.h - a head as a folder: config.json and model.safetensors, whose matrices are bf16, with d2t and t2d of a reduced
+ * vocabulary. What its tensors are called, and what config.json says, is the kind's (learn_kind.h). */
 #ifndef HN_SAVE_HEAD_H
 #define HN_SAVE_HEAD_H
-#include "model/arch.h"
-#include "train/eagle3_net.h"
+#include <jansson.h>
+
+#include "train/learn_kind.h"
+
+typedef struct hn_saved_part {
+    char name[HN_LEARN_PART_NAME];
+    hn_mat m; /* one row: a vector */
+} hn_saved_part;
 
 typedef struct hn_head_to_save {
-    const hn_eagle3_shape *shape;
-    hn_real *weights; /* hn_eagle3_count */
-    const hn_arch *target;
-    const int *taps;    /* boundaries */
-    int n_taps, depth;  /* depth: that it was trained for */
-    const int32_t *ids; /* [shape->vocab] rising, the target's token of each */
+    const hn_saved_part *part; /* in the order of the file */
+    int n_parts;
+    json_t *config;     /* not owned; NULL: there was no memory for it */
+    const int32_t *ids; /* [vocab] rising, the target's token of each; NULL: no reduced vocabulary */
+    int vocab, target_vocab;
 } hn_head_to_save;
 
 /* The folder is made. Each file is there whole or not at all. */

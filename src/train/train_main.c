@@ -32,8 +32,9 @@ int main(int argc, char **argv) {
         hn_train_options_help(o.help ? stdout : stderr);
         return o.help ? 0 : 2;
     }
-    const bool data = !strcmp(o.command, "data"), eagle3 = !strcmp(o.command, "eagle3");
-    if ((!data && !eagle3) || !o.model || !o.output) {
+    const bool data = !strcmp(o.command, "data");
+    const hn_learn_kind *kind = hn_learn_kind_named(o.command);
+    if ((!data && !kind) || !o.model || !o.output) {
         fprintf(stderr, "hunch train: expected data or eagle3, MODEL, -f FILE... and -o (hunch train --help)\n");
         return 2;
     }
@@ -43,7 +44,7 @@ int main(int argc, char **argv) {
     mo.threads = o.threads > 0 ? (int)o.threads : 0;
     mo.isa = o.isa;
     hunch_status st = hunch_model_open(&m, o.model, &mo, &err);
-    if (!st) st = data ? hn_train_data(m, &o, o.output, &stop, &err) : hn_train_learn(m, &o, &stop, &err);
+    if (!st) st = data ? hn_train_data(m, &o, o.output, &stop, &err) : hn_train_learn(m, kind, &o, &stop, &err);
     hunch_model_close(&m);
     return st ? fail(&err) : 0;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_kind.c - see learn_kind.h. */
+#include "train/learn_kind.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3};
+
+const hn_learn_kind *hn_learn_kind_named(const char *name) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    return NULL;
+}
+
+static double gauss(uint64_t *x) {
+    const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0,
+                 v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+void hn_learn_random(hn_mat m, double spread, uint64_t *x) {
+    for (int i = 0; i < m.rows; i++)
+        for (int k = 0; k < m.cols; k++) hn_mat_row(m, i)[k] = (hn_real)(spread * gauss(x));
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_kind.h - what each kind of head does in its own way when it is trained: a table of functions a kind, in a file of its
+ * own (learn_eagle3.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
+#ifndef HN_LEARN_KIND_H
+#define HN_LEARN_KIND_H
+#include <jansson.h>
+
+#include "train/learn.h"
+#include "train/target_rows.h"
+
+/* What a head in training is opened with; all that it points to outlives the head. */
+typedef struct hn_learn_setting {
+    const hn_arch *target;
+    const hn_target_rows *rows; /* output: those of the tokens that are drafted */
+    const hn_learn_options *o;
+    hn_team *team;
+    const int *taps; /* layers whose entering states it reads; n_taps 0: it reads the last state, behind the norm */
+    int n_taps;
+} hn_learn_setting;
+
+typedef struct hn_learn_batch {
+    int texts;
+    const int *start;      /* [texts + 1], as in attention_back.h */
+    const int *token;      /* [rows]: behind the place of the states */
+    hn_mat states;         /* [rows]: what the head reads of the target at the row's place */
+    hn_mat next;           /* [rows][hidden]: the last state behind the norm, one place on */
+    hn_mat law;            /* [rows][o->vocab]: the target's behind the token */
+    const hn_real *weight; /* [rows], 0: no loss there */
+} hn_learn_batch;
+
+enum { HN_LEARN_MOST_PARTS = 16, HN_LEARN_PART_NAME = 80 };
+
+/* head: a kind's own. Weights, gradients and what the optimiser keeps are vectors of `count` numbers, part behind part. */
+struct hn_learn_kind {
+    const char *name; /* on the command line, and the drafter's */
+    bool reads_layers;
+    bool own_output; /* of the tokens that it drafts; else it drafts with the target's whole output matrix */
+    int parts;       /* at most HN_LEARN_MOST_PARTS */
+    hunch_status (*open)(void **head, const hn_learn_setting *s, hunch_error *err);
+    void (*close)(void *head); /* NULL is fine */
+    size_t (*count)(const void *head);
+    /* A matrix [outputs][inputs], or a vector [1][n]; no rows: it has none. */
+    hn_mat (*part)(const void *head, int part, hn_real *vector);
+    void (*part_name)(int part, char out[HN_LEARN_PART_NAME]); /* in the folder */
+    void (*begin)(const void *head, hn_real *weights);         /* the same for the same seed */
+    /* As hn_eagle3_net_loss. */
+    double (*loss)(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses);
+    json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
+};
+
+extern const hn_learn_kind hn_learn_eagle3;
+const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
+
+/* Numbers at random around 0 with this standard deviation; x goes on. */
+void hn_learn_random(hn_mat m, double spread, uint64_t *x);
+#endif
