@@ -67,14 +67,16 @@ static int run(const char *const *arguments, int number, long microseconds, long
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+static const char *kind = "eagle3", *isa = "best";
+
 static const char *const *training(const char *out, const char *steps) {
     static const char *a[30];
     static char file[600], head[600];
     snprintf(file, sizeof file, "%s", test_path("rows.jsonl"));
     snprintf(head, sizeof head, "%s", test_path(out));
-    const char *const all[] = {"eagle3",     model, "-f",        file,  "-o",      head,  "-n",      "40",
+    const char *const all[] = {kind,         model, "-f",        file,  "-o",      head,  "-n",      "40",
                                "--context",  "128", "--steps",   steps, "--batch", "256", "--vocab", "300",
-                               "--held-out", "4",   "--threads", "1",   "-q",      NULL};
+                               "--held-out", "4",   "--threads", "1",   "--isa",   isa,   "-q",      NULL};
     memcpy(a, all, sizeof all);
     return a;
 }
@@ -122,16 +124,51 @@ static void test_interrupted(void **state) {
     assert_int_equal(access(test_path("broken-off.training/checkpoint.bin"), R_OK), 0);
 }
 
+/* Does hunch draft with what was written? */
+static void drafts(const char *drafter, const char *head, const char *keys) {
+    char line[2500];
+    snprintf(line, sizeof line, "'%s' draft '%s' -p 'Once upon a time' --draft '%s%s%s' --json > /dev/null 2>&1",
+             HUNCH_COMMAND, model, drafter, test_path(head), keys);
+    if (system(line) != 0) fail_msg("%s", line);
+}
+
 static void test_no_steps(void **state) {
     (void)state;
     assert_int_equal(run(training("untrained", "0"), 0, -1, 0, NULL, 0), 0);
     assert_int_equal(run(training("one-step", "1"), 0, -1, 0, NULL, 0), 0);
-    assert_int_equal(access(test_path("untrained/config.json"), R_OK), 0);
     assert_int_equal(run(training("untrained.gguf", "0"), 0, -1, 0, NULL, 0), 0);
-    char line[1500];
-    snprintf(line, sizeof line, "'%s' draft '%s' -p 'Once upon a time' --draft '%s' --json > /dev/null 2>&1",
-             HUNCH_COMMAND, model, test_path("untrained.gguf"));
-    assert_int_equal(system(line), 0);
+    drafts("eagle3:", "untrained", "");
+    drafts("", "untrained.gguf", "");
+    kind = "eagle";
+    assert_int_equal(run(training("untrained-1", "0"), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(run(training("untrained-1.gguf", "0"), 0, -1, 0, NULL, 0), 0);
+    kind = "eagle3";
+    drafts("eagle:", "untrained-1", "");
+    drafts("hass:", "untrained-1", "");
+    char keys[700];
+    snprintf(keys, sizeof keys, ",vocab=300,ids=%s", test_path("untrained-1/tokens.json"));
+    drafts("eagle:", "untrained-1", keys);
+    drafts("", "untrained-1", "");
+    drafts("", "untrained-1.gguf", "");
+}
+
+/* A run goes on as what it was. */
+static void test_other_kind_or_level(void **state) {
+    (void)state;
+    char said[2000];
+    const char *taps[] = {"eagle", model, "-f", "x", "-o", test_path("x"), "--taps", "1:2:3", NULL};
+    assert_int_equal(run(training("kept", "3"), 0, -1, 0, NULL, 0), 0);
+    kind = "eagle";
+    assert_int_equal(run(training("kept", "3"), 0, -1, 0, said, sizeof said), 3);
+    kind = "eagle3";
+    if (!strstr(said, "a checkpoint of a head of kind eagle3: expected one of eagle")) fail_msg("%s", said);
+    isa = "ref";
+    assert_int_equal(run(training("kept", "3"), 0, -1, 0, said, sizeof said), 3);
+    isa = "best";
+    if (!strstr(said, "expected one of ref")) fail_msg("%s", said);
+    assert_int_equal(run(training("kept", "3"), 0, -1, 0, said, sizeof said), 0);
+    assert_int_equal(run(taps, 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--taps 1:2:3: a head of kind eagle reads the last state alone")) fail_msg("%s", said);
 }
 
 static void said_of(const char *line, char *to, size_t room) {
@@ -181,7 +218,7 @@ static void test_others(void **state) {
     if (!strstr(said, "made with another model")) fail_msg("%s", said);
     snprintf(model, sizeof model, "%s", other);
     assert_int_equal(run(training("whole", "61"), 0, -1, 0, said, sizeof said), 3);
-    if (!strstr(said, "a checkpoint of other texts, options")) fail_msg("%s", said);
+    if (!strstr(said, "a checkpoint of other texts or options")) fail_msg("%s", said);
     assert_int_equal(run(training("full", "60"), 0, -1, 30000, said, sizeof said), 1);
     if (!strstr(said, "cannot be written")) fail_msg("%s", said);
     test_file_write(test_path("rows.jsonl"), "{\"prompt\": ", 11);
@@ -201,6 +238,7 @@ static void test_others(void **state) {
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted),
-                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_types), cmocka_unit_test(test_others)};
+                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_types),
+                                       cmocka_unit_test(test_other_kind_or_level), cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -123,9 +123,9 @@ const tool_command tool_commands[] = {
       {"Of a draft head, as it is packed when it drafts.", "hunch convert head -o head-q8_0.gguf --type q8_0"}},
      tool_convert},
     {TOOL_TRAIN, "train", "trains a draft head for a model, from its own words",
-     "data MODEL -f FILE... -o DIR | eagle3 MODEL -f DIR -o HEAD [--seconds T]",
+     "data MODEL -f FILE... -o DIR | eagle3|eagle MODEL -f DIR -o HEAD [--seconds T]",
      "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets the model answer "
-     "prompts and keeps its words; the second trains a head of EAGLE-3 on them, measured inside the engine. Either goes on where it "
+     "prompts and keeps its words; the second trains a head of EAGLE-3, or of EAGLE-1 by HASS's steps, on them, measured inside the engine. Either goes on where it "
      "was ended when it is said again.",
      {"COMMAND"},
      {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"}},

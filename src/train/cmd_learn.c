@@ -44,6 +44,11 @@ static hunch_status make_folder(const char *path, hunch_error *err) {
 static hunch_status read_taps(training *t, hunch_error *err) {
     const int layers = t->model->target.arch.layers;
     const char *at = t->o->taps;
+    if (!t->kind->reads_layers)
+        return at ? hn_fail(err, HUNCH_USAGE,
+                            "--taps %s: a head of kind %s reads the last state alone: expected no --taps", at,
+                            t->kind->name)
+                  : HUNCH_OK;
     t->n_taps = 3;
     const int usual[] = {layers > 6 ? 2 : 1, layers / 2, layers > 6 ? layers - 3 : layers - 1};
     for (int i = 0; i < 3; i++) t->taps[i] = usual[i];
@@ -245,14 +250,15 @@ static hunch_status learn(training *t, hunch_error *err) {
     snprintf(t->checkpoint, sizeof t->checkpoint, "%s/checkpoint.bin", t->folder);
     snprintf(t->last, sizeof t->last, "%s/last", t->folder);
     hn_dtype type;
+    int planned = 0;
     hunch_status st = hn_convert_type(t->o->type, &type, err);
     if (!st) st = read_taps(t, err);
     if (!st) st = make_folder(t->folder, err);
+    if (!st) st = hn_learner_planned(t->checkpoint, t->kind, t->model, &planned, err);
     if (!st) st = read_texts(t, err);
     if (!st) st = take_features(t, err);
     if (st) return st;
     choose_options(t);
-    const int planned = hn_learner_planned(t->checkpoint);
     if (t->o->seconds > 0 && t->o->steps < 0) {
         if (planned)
             plan_steps(t, planned);

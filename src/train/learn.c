@@ -32,6 +32,7 @@ struct hn_learner {
     void *head; /* of o.kind */
     hn_target_rows target;
     int32_t *ids;   /* [vocab] rising, the target's token of each output */
+    int32_t *first; /* [vocab] the same, special ones first, then the commonest first */
     int32_t *draft; /* [target vocab] the output of each token, -1: none */
     double coverage;
     piece *all;       /* learned from, in the order of the texts */
@@ -102,8 +103,9 @@ static hunch_status choose_tokens(hn_learner *l, hunch_error *err) {
     counted *c = hn_zalloc((size_t)vocab, sizeof *c);
     uint64_t all = 0, there = 0;
     l->ids = hn_alloc((size_t)n * sizeof *l->ids);
+    l->first = hn_alloc((size_t)n * sizeof *l->first);
     l->draft = hn_alloc((size_t)vocab * sizeof *l->draft);
-    if (!c || !l->ids || !l->draft) {
+    if (!c || !l->ids || !l->first || !l->draft) {
         hn_free(c);
         return hn_fail_memory(err, "a vocabulary", (size_t)vocab * sizeof *c);
     }
@@ -115,6 +117,7 @@ static hunch_status choose_tokens(hn_learner *l, hunch_error *err) {
         if (is_special(l, i)) c[i].n += UINT64_MAX / 2;
     }
     qsort(c, (size_t)vocab, sizeof *c, more_often);
+    for (int i = 0; i < n; i++) l->first[i] = c[i].id;
     qsort(c, (size_t)n, sizeof *c, by_id);
     for (int i = 0; i < vocab; i++) l->draft[i] = -1;
     for (int i = 0; i < n; i++) {
@@ -198,7 +201,7 @@ static void batch_add(hn_learner *l, batch *b, const piece *p) {
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
         l->token[b->rows] = t->ids[i + 1];
-        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && l->draft[next] >= 0;
+        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && (!l->o.kind->own_output || l->draft[next] >= 0);
         b->own += (double)l->weight[b->rows];
         hn_dequantise(HN_BF16, t->states + (size_t)i * row + from, l->reads, l->states + (size_t)b->rows * l->reads);
         hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + last, width, l->last + (size_t)b->rows * width);
@@ -344,9 +347,9 @@ void hn_learner_close(hn_learner **lp) {
     l->o.kind->close(l->head);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
-    void *const owned[] = {l->ids,    l->draft, l->all,       l->order,       l->judged, l->held,
-                           l->w,      l->g,     l->adam.mean, l->adam.square, l->token,  l->start,
-                           l->states, l->last,  l->logits,    l->law,         l->weight};
+    void *const owned[] = {l->first, l->ids,    l->draft, l->all,       l->order,       l->judged,
+                           l->held,  l->w,      l->g,     l->adam.mean, l->adam.square, l->token,
+                           l->start, l->states, l->last,  l->logits,    l->law,         l->weight};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }
@@ -408,6 +411,7 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     const int vocab = l->model->target.arch.vocab;
     hn_saved_part part[HN_LEARN_MOST_PARTS];
     hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
+    if (!kind->own_output) h.commonest = l->first;
     if (kind->own_output && l->o.vocab < vocab) h.ids = l->ids;
     for (int i = 0; i < kind->parts; i++) {
         hn_saved_part *p = &part[h.n_parts];
@@ -420,8 +424,10 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     return st;
 }
 
+static const char magic[8] = "HUNCHCK2";
+
 typedef struct checkpoint {
-    char magic[8];
+    char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
     hn_shard_header features;
     char made[400]; /* what it must have been made with, as text */
     uint64_t count, at;
@@ -434,7 +440,9 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     const hn_arch *a = &l->model->target.arch;
     checkpoint c;
     memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
-    memcpy(c.magic, "HUNCHCK1", sizeof c.magic);
+    memcpy(c.magic, magic, sizeof c.magic);
+    snprintf(c.kind, sizeof c.kind, "%s", l->o.kind->name);
+    snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.ops.isa));
     c.features = l->f->header;
     snprintf(
         c.made, sizeof c.made,
@@ -467,14 +475,35 @@ hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error 
     return st;
 }
 
-int hn_learner_planned(const char *path) {
+static hunch_status check_kind(const checkpoint *c, const hn_learn_kind *kind, const hunch_model *m, const char *path,
+                               hunch_error *err) {
+    const char *level = hn_isa_name(m->target.ops.isa);
+    if (strncmp(c->kind, kind->name, sizeof c->kind) != 0)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a checkpoint of a head of kind %.16s: expected one of %s, or another name for the head",
+                       path, c->kind, kind->name);
+    if (strncmp(c->level, level, sizeof c->level) != 0)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a checkpoint of instruction level %.24s: expected one of %s, or another name for the head",
+                       path, c->level, level);
+    return HUNCH_OK;
+}
+
+hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, const hunch_model *m, int *steps,
+                                hunch_error *err) {
     checkpoint c;
-    int steps = 0;
-    FILE *f = fopen(path, "rb");
-    if (f && fread(&c, sizeof c, 1, f) == 1 && memchr(c.made, 0, sizeof c.made))
-        (void)sscanf(c.made, "steps %d", &steps);
-    if (f) fclose(f);
-    return steps;
+    hn_map map;
+    *steps = 0;
+    if (!hn_is_file(path)) return HUNCH_OK;
+    hunch_status st = hn_map_open(&map, path, err);
+    if (st) return st;
+    if (map.size >= sizeof c && !memcmp(map.data, magic, sizeof magic)) {
+        memcpy(&c, map.data, sizeof c);
+        if (memchr(c.made, 0, sizeof c.made)) (void)sscanf(c.made, "steps %d", steps);
+        st = check_kind(&c, kind, m, path, err);
+    }
+    hn_map_close(&map);
+    return st;
 }
 
 hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) {
@@ -488,12 +517,13 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         st = hn_fail(err, HUNCH_REFUSED, "%s: no checkpoint", path);
     else {
         memcpy(&c, map.data, sizeof c);
-        if (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) ||
-            c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all)
+        st = check_kind(&c, l->o.kind, l->model, path, err);
+        if (!st &&
+            (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) ||
+             c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all))
             st = hn_fail(
                 err, HUNCH_REFUSED,
-                "%s: a checkpoint of other texts, options or of another instruction level: expected the same again, or "
-                "another name for the head",
+                "%s: a checkpoint of other texts or options: expected the same again, or another name for the head",
                 path);
     }
     if (!st) {

@@ -57,8 +57,10 @@ void hn_learner_judge(hn_learner *l, double *losses);
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);
 /* All that the next step depends on, in one file, whole or not at all. */
 hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error *err);
-/* How many steps the run of a checkpoint is to have; 0: there is none. */
-int hn_learner_planned(const char *path);
-/* HUNCH_REFUSED: of other features, options or level. */
+/* *steps: how many the run of a checkpoint is to have, 0: there is none. HUNCH_REFUSED: it is of another kind of head, or of another
+ * instruction level than this model's. Needs no learner: to be asked before anything else is done. */
+hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, const hunch_model *m, int *steps,
+                                hunch_error *err);
+/* HUNCH_REFUSED: of other features, options, kind or level. */
 hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err);
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle};
 
 const hn_learn_kind *hn_learn_kind_named(const char *name) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

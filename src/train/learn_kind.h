@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_kind.h - what each kind of head does in its own way when it is trained: a table of functions a kind, in a file of its
- * own (learn_eagle3.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
+ * own (learn_eagle3.c, learn_eagle.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
 #ifndef HN_LEARN_KIND_H
 #define HN_LEARN_KIND_H
 #include <jansson.h>
@@ -34,7 +34,8 @@ enum { HN_LEARN_MOST_PARTS = 16, HN_LEARN_PART_NAME = 80 };
 struct hn_learn_kind {
     const char *name; /* on the command line, and the drafter's */
     bool reads_layers;
-    bool own_output; /* of the tokens that it drafts; else it drafts with the target's whole output matrix */
+    bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
+                        have a loss whatever token comes next */
     int parts;       /* at most HN_LEARN_MOST_PARTS */
     hunch_status (*open)(void **head, const hn_learn_setting *s, hunch_error *err);
     void (*close)(void *head); /* NULL is fine */
@@ -48,7 +49,7 @@ struct hn_learn_kind {
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
-extern const hn_learn_kind hn_learn_eagle3;
+extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 
 /* Numbers at random around 0 with this standard deviation; x goes on. */

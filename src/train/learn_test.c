@@ -53,8 +53,11 @@ static int teardown(void **state) {
     return 0;
 }
 
-static hn_learn_options options(void) {
-    hn_learn_options o = hn_learn_usual(&hn_learn_eagle3, &model->target.arch, features.tokens);
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle};
+enum { KINDS = 2 };
+
+static hn_learn_options options(const hn_learn_kind *kind) {
+    hn_learn_options o = hn_learn_usual(kind, &model->target.arch, features.tokens);
     o.steps = 8;
     o.rows = 256;
     o.vocab = 300;
@@ -88,9 +91,14 @@ static void same_head(const char *a, const char *b) {
     bytes_free(&y);
 }
 
-static void test_same_bits(void **state) {
-    (void)state;
-    const hn_learn_options o = options();
+static int planned(const hn_learn_kind *kind) {
+    int n = -1;
+    must(hn_learner_planned(test_path("checkpoint"), kind, model, &n, err));
+    return n;
+}
+
+static void same_bits(const hn_learn_kind *kind) {
+    const hn_learn_options o = options(kind);
     hn_learner *l = open_learner(model, &o);
     const double first = steps(l, 1), last = steps(l, 7);
     assert_true(isfinite(first) && last < first);
@@ -111,7 +119,7 @@ static void test_same_bits(void **state) {
         must(hn_learner_save(l, test_path("checkpoint"), err));
         steps(l, 1); /* is lost */
         hn_learner_close(&l);
-        assert_int_equal(hn_learner_planned(test_path("checkpoint")), 8);
+        assert_int_equal(planned(kind), 8);
         l = open_learner(model, &o);
         must(hn_learner_load(l, test_path("checkpoint"), err));
         assert_int_equal(hn_learner_step_number(l), ended);
@@ -122,22 +130,27 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. */
-static void test_by_heart(void **state) {
+static void test_same_bits(void **state) {
     (void)state;
-    hn_learn_options o = options();
+    for (int i = 0; i < KINDS; i++) same_bits(kinds[i]);
+}
+
+/* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. least: of the first draft,
+ * and of the third. */
+static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
+    hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
     char spec[700];
     size_t n;
     o.steps = light() ? 30 : 300;
     o.rows = 2048;
-    o.rate = 4e-3;
+    o.rate = rate;
     o.held_out = 0;
-    o.vocab = 512;
+    o.vocab = vocab;
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
-    snprintf(spec, sizeof spec, "eagle3:%s,depth=3,weights=f32", test_path("heart"));
+    snprintf(spec, sizeof spec, "%s:%s,depth=3,weights=f32", kind->name, test_path("heart"));
     must(hn_learner_save_head(l, test_path("heart"), err));
     must(hn_train_measure(model, spec, texts.item, 8, 50, &before,
                           err)); /* the first 8 texts are those of temperature 0 */
@@ -146,12 +159,19 @@ static void test_by_heart(void **state) {
     for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
     must(hn_learner_save_head(l, test_path("heart"), err));
     must(hn_train_measure(model, spec, texts.item, 8, 50, &behind, err));
-    print_message("accepted %.2f %.2f %.2f before, %.2f %.2f %.2f behind\n", before.position[0], before.position[1],
-                  before.position[2], behind.position[0], behind.position[1], behind.position[2]);
+    print_message("%s: accepted %.2f %.2f %.2f before, %.2f %.2f %.2f behind\n", kind->name, before.position[0],
+                  before.position[1], before.position[2], behind.position[0], behind.position[1], behind.position[2]);
     assert_true(before.position[0] < 0.5);
     assert_true(behind.position[0] > before.position[0]);
-    if (!light()) assert_true(behind.position[0] > 0.9 && behind.position[2] > 0.7);
+    if (!light()) assert_true(behind.position[0] > least[0] && behind.position[2] > least[1]);
     hn_learner_close(&l);
+}
+
+static void test_by_heart(void **state) {
+    (void)state;
+    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55};
+    by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
+    by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
 }
 
 static void refused(hunch_status st, const hunch_error *why, const char *says) {
@@ -161,32 +181,67 @@ static void refused(hunch_status st, const hunch_error *why, const char *says) {
 
 static void test_others(void **state) {
     (void)state;
-    hn_learn_options o = options();
+    hn_learn_options o = options(&hn_learn_eagle3);
     hunch_error why;
+    int steps_planned = -1;
     hn_learner *l = open_learner(model, &o);
     must(hn_learner_save(l, test_path("checkpoint"), err));
     hn_learner_close(&l);
     o.vocab = 301;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, "a checkpoint of other texts, options");
-    test_file_write(test_path("short"), "HUNCHCK1", 8);
+    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, "a checkpoint of other texts or options");
+    test_file_write(test_path("short"), "HUNCHCK2", 8);
     refused(hn_learner_load(l, test_path("short"), &why), &why, "no checkpoint");
-    assert_int_equal(hn_learner_planned(test_path("short")), 0);
+    must(hn_learner_planned(test_path("short"), o.kind, model, &steps_planned, err));
+    assert_int_equal(steps_planned, 0);
+    must(hn_learner_planned(test_path("nowhere"), o.kind, model, &steps_planned, err));
+    assert_int_equal(steps_planned, 0);
     assert_int_equal(hn_learner_load(l, test_path("nowhere"), &why), HUNCH_FAILED);
     hn_learner_close(&l);
     bytes b = test_file_read(test_path("checkpoint"));
     test_file_write(test_path("cut"), b.at, b.size - 100);
     o.vocab = 300;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, test_path("cut"), &why), &why, "a checkpoint of other texts, options");
+    refused(hn_learner_load(l, test_path("cut"), &why), &why, "a checkpoint of other texts or options");
     bytes_free(&b);
     hn_learner_close(&l);
+}
+
+/* What goes on must go on as what it was: both ways of asking say so. */
+static void refuses(hunch_model *m, const hn_learn_kind *kind, const char *says) {
+    const hn_learn_options o = options(kind);
+    hunch_error why;
+    int n;
+    refused(hn_learner_planned(test_path("checkpoint"), kind, m, &n, &why), &why, says);
+    hn_learner *l = open_learner(m, &o);
+    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, says);
+    hn_learner_close(&l);
+}
+
+static void test_other_kind_or_level(void **state) {
+    (void)state;
+    char says[200];
+    hunch_model *plain = open_model(data_path(STORIES), "ref", 2, HUNCH_PRECISION_NATIVE);
+    const hn_isa level = model->target.ops.isa;
+    for (int i = 0; i < KINDS; i++) {
+        const hn_learn_options o = options(kinds[i]);
+        hn_learner *l = open_learner(model, &o);
+        must(hn_learner_save(l, test_path("checkpoint"), err));
+        hn_learner_close(&l);
+        snprintf(says, sizeof says, "a checkpoint of a head of kind %s: expected one of %s", kinds[i]->name,
+                 kinds[!i]->name);
+        refuses(model, kinds[!i], says);
+        snprintf(says, sizeof says, "a checkpoint of instruction level %s: expected one of %s", hn_isa_name(level),
+                 hn_isa_name(plain->target.ops.isa));
+        if (level != plain->target.ops.isa) refuses(plain, kinds[i], says);
+    }
+    hunch_model_close(&plain);
 }
 
 /* A rate at which weights run away ends with a message, and with weights that are numbers. */
 static void test_runs_away(void **state) {
     (void)state;
-    hn_learn_options o = options();
+    hn_learn_options o = options(&hn_learn_eagle3);
     hunch_error why;
     hunch_status st = HUNCH_OK;
     double losses[HN_MOST_STEPS];
@@ -203,6 +258,7 @@ static void test_runs_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_by_heart),
-                                       cmocka_unit_test(test_others), cmocka_unit_test(test_runs_away)};
+                                       cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
+                                       cmocka_unit_test(test_runs_away)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

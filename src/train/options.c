@@ -29,8 +29,8 @@ static const struct flag {
     {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7, "as many steps as fit into that time here, instead"},
     {"--format", NULL, "NAME", TEXT, AT(format), 0, 0, "gguf, or hf: a folder for vLLM, too; default by the name of HEAD"},
     {"--type", NULL, "TYPE", TEXT, AT(type), 0, 0, "of a gguf's matrices: q8_0, q4_0, bf16 or f32; default q8_0, as they are packed to draft"},
-    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts: the commonest, special ones always; default 8192"},
-    {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "layers whose entering states it reads; default 2, half, all but 3"},
+    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts (eagle3), or by whose law it learns (eagle): the commonest, special ones always; default 8192"},
+    {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "eagle3: layers whose entering states it reads; default 2, half, all but 3"},
     {"--ffn", NULL, "N", NUMBER, AT(width), 16, 1e6, "width of its feed-forward layer; default the target's"},
     {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3"},
     {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "tokens of a step at most; default 2048"},
@@ -101,8 +101,9 @@ int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
 }
 
 void hn_train_options_help(FILE *to) {
-    fputs("hunch train data MODEL -f FILE... [--self N] -o DIR                   texts in the model's own words\n"
-          "hunch train eagle3 MODEL -f DIR|FILE... -o HEAD [--seconds T|--steps N]   a head that learns from them\n\n", to);
+    fputs("hunch train data MODEL -f FILE... [--self N] -o DIR                     texts in the model's own words\n"
+          "hunch train KIND MODEL -f DIR|FILE... -o HEAD [--seconds T|--steps N]   a head that learns from them\n\n"
+          "KIND: eagle3, or eagle, a head of EAGLE-1 and -2 by the steps of HASS\n\n", to);
     for (int i = 0; i < N_FLAGS; i++) {
         char left[60];
         snprintf(left, sizeof left, "%s%s%s%s%s", flags[i].brief ? flags[i].brief : "", flags[i].brief ? ", " : "", flags[i].name,

@@ -98,6 +98,17 @@ static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_er
     return st;
 }
 
+static hunch_status write_commonest(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < h->vocab; i++) {
+        char text[16];
+        const int n =
+            snprintf(text, sizeof text, "%c%d%s", i ? ',' : '[', h->commonest[i], i + 1 < h->vocab ? "" : "]\n");
+        st = hn_out_write(out, text, (size_t)n, err);
+    }
+    return st;
+}
+
 static hunch_status write_file(const hn_head_to_save *h, const char *folder, const char *name,
                                hunch_status (*write)(const hn_head_to_save *h, hn_out *out, hunch_error *err),
                                hunch_error *err) {
@@ -117,5 +128,6 @@ hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_er
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
     hunch_status st = write_file(h, folder, "model.safetensors", write_tensors, err);
+    if (!st && h->commonest) st = write_file(h, folder, "tokens.json", write_commonest, err);
     return st ? st : write_file(h, folder, "config.json", write_config, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* save_head.h - a head as a folder: config.json and model.safetensors, whose matrices are bf16, with d2t and t2d of a reduced
- * vocabulary. What its tensors are called, and what config.json says, is the kind's (learn_kind.h). */
+ * vocabulary; or tokens.json, a list for the key ids of a head that has none. What its tensors are called, and what config.json
+ * says, is the kind's (learn_kind.h). */
 #ifndef HN_SAVE_HEAD_H
 #define HN_SAVE_HEAD_H
 #include <jansson.h>
@@ -15,8 +16,9 @@ typedef struct hn_saved_part {
 typedef struct hn_head_to_save {
     const hn_saved_part *part; /* in the order of the file */
     int n_parts;
-    json_t *config;     /* not owned; NULL: there was no memory for it */
-    const int32_t *ids; /* [vocab] rising, the target's token of each; NULL: no reduced vocabulary */
+    json_t *config;           /* not owned; NULL: there was no memory for it */
+    const int32_t *ids;       /* [vocab] rising, the target's token of each; NULL: no reduced vocabulary */
+    const int32_t *commonest; /* [vocab] for tokens.json; NULL: none is written */
     int vocab, target_vocab;
 } hn_head_to_save;
 

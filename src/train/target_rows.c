@@ -58,7 +58,7 @@ hunch_status hn_target_rows_read(hn_target_rows *r, const char *path, const hn_a
     hn_source *src = NULL;
     *r = (hn_target_rows){.vocab = a->vocab, .hidden = a->hidden, .kept = kept, .cap = a->logit_cap};
     hunch_status st = hn_source_open(&src, path, err);
-    if (!st) st = read_rows(src, a, HN_ROLE_EMBEDDING, NULL, a->vocab, a->embed_scale, &r->embedding, err);
+    if (!st) st = read_rows(src, a, HN_ROLE_EMBEDDING, NULL, a->vocab, 1, &r->embedding, err);
     if (!st)
         st =
             read_rows(src, a, a->tied ? HN_ROLE_EMBEDDING : HN_ROLE_OUTPUT, ids, kept, a->logit_scale, &r->output, err);

@@ -7,7 +7,7 @@
 
 typedef struct hn_target_rows {
     int vocab, hidden, kept;
-    float *embedding; /* [vocab][hidden], times what the model scales it by */
+    float *embedding; /* [vocab][hidden] as stored: heads read it without what some models scale it by */
     float *output;    /* [kept][hidden] the rows of ids[0 .. kept - 1], times what it scales logits by */
     float *norm;      /* [hidden] of the final norm */
     float cap;        /* of logits: cap * tanh(x / cap); 0: none */

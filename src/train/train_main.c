@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     const bool data = !strcmp(o.command, "data");
     const hn_learn_kind *kind = hn_learn_kind_named(o.command);
     if ((!data && !kind) || !o.model || !o.output) {
-        fprintf(stderr, "hunch train: expected data or eagle3, MODEL, -f FILE... and -o (hunch train --help)\n");
+        fprintf(stderr, "hunch train: expected data, eagle3 or eagle, MODEL, -f FILE... and -o (hunch train --help)\n");
         return 2;
     }
     signal(SIGINT, on_signal);

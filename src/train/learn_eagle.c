@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_eagle.c - EAGLE-1, trained by HASS's steps, as a kind of head that learns (learn_kind.h): saved in SafeAILab's layout, which is
+ * HASS's, too. It has no output of its own, and none of the embedding's rows: what drafts with it borrows both of the target. So it is
+ * held against the law of the chosen tokens among themselves, at every place of the target's own words, chosen or not: the
+ * state there is to be guessed whatever comes next. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/eagle_net.h"
+#include "train/learn_kind.h"
+
+static const double state_share = 1, law_share = 0.1; /* as published; with equal shares a small run was no better */
+
+typedef struct eagle {
+    hn_learn_setting s;
+    hn_eagle_shape shape;
+    hn_eagle_net *net;
+} eagle;
+
+static void eagle_close(void *head) {
+    eagle *e = head;
+    if (e) hn_eagle_net_close(e->net);
+    hn_free(e);
+}
+
+/* Published loaders know one width of a head of attention alone. */
+static int head_dim_of(const hn_arch *a) {
+    const int heads = a->layer[0].heads;
+    return a->hidden % (2 * heads) == 0 ? a->hidden / heads : a->layer[0].head_dim;
+}
+
+static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    const hn_arch *a = s->target;
+    eagle *e = hn_alloc(sizeof *e);
+    *out = NULL;
+    if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
+    *e = (eagle){.s = *s};
+    e->shape = (hn_eagle_shape){.hidden = a->hidden,
+                                .heads = a->layer[0].heads,
+                                .kv_heads = a->layer[0].kv_heads,
+                                .head_dim = head_dim_of(a),
+                                .ffn = s->o->ffn,
+                                .eps = (double)a->norm_eps,
+                                .theta = 10000,
+                                .bias = true};
+    const hn_eagle_frozen frozen = {.table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
+                                    .head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden)};
+    hunch_status st =
+        hn_eagle_net_open(&e->net, s->team, &e->shape, s->o->unroll, state_share, law_share, &frozen, s->o->rows, err);
+    if (st)
+        eagle_close(e);
+    else
+        *out = e;
+    return st;
+}
+
+static size_t eagle_count(const void *head) {
+    return hn_eagle_count(&((const eagle *)head)->shape);
+}
+
+static hn_mat eagle_part(const void *head, int part, hn_real *vector) {
+    return hn_eagle_part_of(&((const eagle *)head)->shape, (hn_eagle_part)part, vector);
+}
+
+static void eagle_part_name(int part, char out[HN_LEARN_PART_NAME]) {
+    snprintf(out, HN_LEARN_PART_NAME, "%s", hn_eagle_part_name((hn_eagle_part)part));
+}
+
+/* Matrices at random, the bias 0, the norm 1; the state goes on as it is: what it guesses has the size of what it is to guess. */
+static void eagle_begin(const void *head, hn_real *w) {
+    const eagle *e = head;
+    uint64_t x = e->s.o->seed + 1;
+    for (int part = 0; part < HN_EAGLE_PARTS; part++) {
+        const hn_mat m = eagle_part(e, part, w);
+        const double spread = part == HN_EAGLE_O || part == HN_EAGLE_DOWN ? 0.2 / sqrt(m.cols) : 1 / sqrt(m.cols);
+        if (m.rows > 1) hn_learn_random(m, spread, &x);
+        for (int k = 0; m.rows == 1 && k < m.cols; k++) m.p[k] = part == HN_EAGLE_NORM_POST;
+    }
+    const hn_mat fc = eagle_part(e, HN_EAGLE_FC, w);
+    const int hidden = e->shape.hidden;
+    for (int i = 0; i < hidden; i++) {
+        for (int k = 0; k < fc.cols; k++) hn_mat_row(fc, i)[k] *= (hn_real)0.1;
+        hn_mat_row(fc, i)[hidden + i] += 1;
+    }
+}
+
+static double eagle_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
+    const hn_eagle_batch batch = {.texts = b->texts,
+                                  .start = b->start,
+                                  .token = b->token,
+                                  .state = b->states,
+                                  .next = b->next,
+                                  .law = b->law,
+                                  .weight = b->weight};
+    return hn_eagle_net_loss(((eagle *)head)->net, weights, &batch, gradient, losses);
+}
+
+static json_t *eagle_config(const void *head) {
+    const eagle *e = head;
+    const hn_eagle_shape *s = &e->shape;
+    return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:b, s:b, s:s}",
+                     "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_act", "silu", "hidden_size",
+                     s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads",
+                     s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta",
+                     s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context,
+                     "bias", s->bias ? 1 : 0, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
+}
+
+const hn_learn_kind hn_learn_eagle = {.name = "eagle",
+                                      .parts = HN_EAGLE_PARTS,
+                                      .open = eagle_open,
+                                      .close = eagle_close,
+                                      .count = eagle_count,
+                                      .part = eagle_part,
+                                      .part_name = eagle_part_name,
+                                      .begin = eagle_begin,
+                                      .loss = eagle_loss,
+                                      .config = eagle_config};
