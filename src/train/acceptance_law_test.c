@@ -19,7 +19,8 @@
 #include "format/source.h"
 #include "heads_for_tests.h"
 #include "train/features.h"
-#include "train/learn.h"
+#include "train/eagle3_net.h"
+#include "train/learn_kind.h"
 #include "train/make_texts.h"
 #include "train/product.h"
 #include "train/target_rows.h"
@@ -72,7 +73,7 @@ static void train_head(void) {
     (void)mkdir(test_path("learned"), 0700);
     must(hn_features_make(&model->target, 7, &texts, states, STATES, test_path("learned"), NULL, NULL, NULL, err));
     must(hn_features_open(&f, test_path("learned"), err));
-    hn_learn_options o = hn_learn_usual(&model->target.arch, f.tokens);
+    hn_learn_options o = hn_learn_usual(&hn_learn_eagle3, &model->target.arch, f.tokens);
     o.steps = light() ? 10 : 200;
     o.rows = 512;
     o.rate = 4e-3;

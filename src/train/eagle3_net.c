@@ -131,24 +131,26 @@ static void forward(hn_eagle3_net *n, int k) {
     hn_unrolled_forward(&n->u, k, n->shape.norm_before_residual ? right_of(n, x) : in);
 }
 
-/* The loss of step k, by u.weight; and, with gradients, dout of it. The last k rows have none. */
+/* The loss of step k, by u.weight; and, with gradients, dout of it. */
 static double output(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_unrolled_step *at = &n->u.at[k];
-    const int rows = hn_unrolled_rows(&n->u) - k;
+    const int count = hn_unrolled_pick(&n->u, k, n->b->law_row);
     if (n->g) memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
-    if (rows <= 0) return 0;
-    const hn_mat out = hn_mat_part(at->out, 0, rows), normed = hn_mat_part(n->normed, 0, rows);
-    const hn_mat logits = hn_mat_part(n->logits, 0, rows), head = weights_of(n, HN_EAGLE3_HEAD);
-    const hn_mat gain = weights_of(n, HN_EAGLE3_NORM), law = hn_mat_part(n->b->law, k, rows);
+    if (count == 0) return 0;
+    const hn_mat out = hn_mat_part(n->u.some, 0, count), normed = hn_mat_part(n->normed, 0, count);
+    const hn_mat logits = hn_mat_part(n->logits, 0, count), head = weights_of(n, HN_EAGLE3_HEAD);
+    const hn_mat gain = weights_of(n, HN_EAGLE3_NORM);
     hn_rms_norm(t, out, gain.p, (hn_real)n->shape.eps, normed, n->inverse);
     hn_linear(t, normed, head, NULL, logits);
-    const double loss = hn_loss_soft(t, logits, law, false, n->u.weight, logits, n->u.losses);
+    const double loss =
+        hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
     if (!n->g) return loss;
-    const hn_mat dnormed = hn_mat_part(n->dnormed, 0, rows);
+    const hn_mat dnormed = hn_mat_part(n->dnormed, 0, count);
     hn_linear_back(t, logits, normed, head, dnormed, false, gradient_of(n, HN_EAGLE3_HEAD), NULL);
-    hn_rms_norm_back(t, dnormed, out, gain.p, n->inverse, hn_mat_part(at->dout, 0, rows), false,
+    hn_rms_norm_back(t, dnormed, out, gain.p, n->inverse, hn_mat_part(n->u.dsome, 0, count), false,
                      gradient_of(n, HN_EAGLE3_NORM).p);
+    hn_unrolled_put_back(&n->u, k, count);
     return loss;
 }
 

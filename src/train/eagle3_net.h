@@ -55,6 +55,7 @@ typedef struct hn_eagle3_batch {
     hn_mat taps;           /* [rows][taps] */
     hn_mat law;            /* [rows][vocab], the target's: hn_law_kept */
     const hn_real *weight; /* [rows], 0: no loss there */
+    const int *law_row;    /* [rows]: where in law the row's is, if it has a loss; NULL: in its own row */
 } hn_eagle3_batch;
 
 typedef struct hn_eagle3_net hn_eagle3_net;

@@ -106,10 +106,26 @@ static void forward(hn_eagle_net *n, int k) {
     hn_unrolled_forward(&n->u, k, u);
 }
 
-/* Weights of the rows' losses times a share of the whole. */
-static const hn_real *scaled(const hn_eagle_net *n, int rows, double share) {
-    for (int i = 0; i < rows; i++) n->scaled[i] = (hn_real)((double)n->u.weight[i] * share);
+/* Weights of rows' losses times a share of the whole. */
+static const hn_real *scaled(const hn_eagle_net *n, const hn_real *weight, int rows, double share) {
+    for (int i = 0; i < rows; i++) n->scaled[i] = (hn_real)((double)weight[i] * share);
     return n->scaled;
+}
+
+/* The loss by the law; and its part of dout. */
+static double law_loss(hn_eagle_net *n, int k) {
+    hn_team *t = n->u.team;
+    const int count = hn_unrolled_pick(&n->u, k, n->b->law_row);
+    if (count == 0) return 0;
+    const hn_mat logits = hn_mat_part(n->logits, 0, count);
+    hn_linear(t, hn_mat_part(n->u.some, 0, count), n->frozen.head, NULL, logits);
+    const double loss =
+        hn_loss_soft(t, logits, n->b->law, n->u.law_row, false,
+                     scaled(n, n->u.some_weight, count, n->law_share), logits, n->u.losses);
+    if (!n->g) return loss;
+    hn_product(t, HN_AB, logits, n->frozen.head, hn_mat_part(n->u.dsome, 0, count), false);
+    hn_unrolled_put_back(&n->u, k, count);
+    return loss;
 }
 
 /* The loss of step k; and its dout, whether it is wanted or not. The last k rows have none. */
@@ -120,13 +136,9 @@ static double output(hn_eagle_net *n, int k) {
     memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
     if (rows <= 0) return 0;
     const hn_mat out = hn_mat_part(at->out, 0, rows), dout = hn_mat_part(at->dout, 0, rows);
-    const hn_mat logits = hn_mat_part(n->logits, 0, rows), law = hn_mat_part(n->b->law, k, rows);
-    double loss =
-        hn_loss_smooth_l1(t, out, hn_mat_part(n->b->next, k, rows), scaled(n, rows, n->state_share), dout, n->u.losses);
-    hn_linear(t, out, n->frozen.head, NULL, logits);
-    loss += hn_loss_soft(t, logits, law, false, scaled(n, rows, n->law_share), logits, n->u.losses);
-    if (n->g) hn_product(t, HN_AB, logits, n->frozen.head, dout, true);
-    return loss;
+    const double loss = hn_loss_smooth_l1(t, out, hn_mat_part(n->b->next, k, rows),
+                                          scaled(n, n->u.weight, rows, n->state_share), dout, n->u.losses);
+    return loss + law_loss(n, k);
 }
 
 static void backward(hn_eagle_net *n, int k) {

@@ -48,6 +48,7 @@ typedef struct hn_eagle_batch {
     hn_mat state, next;    /* [rows][hidden]: the target's at the row's place, and one place on */
     hn_mat law;            /* [rows][vocabulary], the target's behind the token: hn_law_kept */
     const hn_real *weight; /* [rows], 0: no loss there */
+    const int *law_row;    /* [rows]: where in law the row's is, if it has a loss; NULL: in its own row */
 } hn_eagle_batch;
 
 typedef struct hn_eagle_frozen {

@@ -277,7 +277,7 @@ static double loss_value(void *of) {
     switch (o->kind) {
     case LOSS_HARD: return hn_loss_hard(&team, o->x, o->ids, o->weight, o->dx, o->losses);
     case LOSS_SMOOTH: return hn_loss_smooth_l1(&team, o->x, o->target, o->weight, o->dx, o->losses);
-    default: return hn_loss_soft(&team, o->x, o->target, o->kind == LOSS_KL, o->weight, o->dx, o->losses);
+    default: return hn_loss_soft(&team, o->x, o->target, NULL, o->kind == LOSS_KL, o->weight, o->dx, o->losses);
     }
 }
 

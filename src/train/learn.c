@@ -50,7 +50,8 @@ struct hn_learner {
     /* a batch */
     int *token, *start;
     size_t reads; /* numbers of the states that a row reads */
-    hn_real *states, *last, *logits, *law, *weight;
+    int *law_row;
+    hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: last, of the rows that have a loss */
 };
 
 hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target, uint64_t tokens) {
@@ -209,22 +210,36 @@ static void batch_add(hn_learner *l, batch *b, const piece *p) {
     l->start[b->texts] = b->rows;
 }
 
-static hn_learn_batch batch_end(hn_learner *l, const batch *b) {
-    const int vocab = l->o.vocab;
-    const hn_mat logits = hn_mat_of(l->logits, b->rows, vocab), law = hn_mat_of(l->law, b->rows, vocab);
-    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden),
-                 output = hn_mat_of(l->target.output, vocab, l->target.hidden);
-    hn_product(&l->team, HN_ABT, last, output, logits, false);
-    for (size_t i = 0; l->target.cap > 0 && i < (size_t)b->rows * (size_t)vocab; i++)
+/* The laws of the rows that have a loss. */
+static hn_mat laws_of(hn_learner *l, const batch *b) {
+    const int vocab = l->o.vocab, hidden = l->target.hidden;
+    int n = 0;
+    for (int i = 0; i < b->rows; i++) {
+        if (l->weight[i] == 0) continue;
+        memcpy(l->counted + (size_t)n * (size_t)hidden, l->last + (size_t)i * (size_t)hidden,
+               (size_t)hidden * sizeof *l->last);
+        l->law_row[i] = n++;
+    }
+    const hn_mat logits = hn_mat_of(l->logits, n, vocab), law = hn_mat_of(l->law, n, vocab);
+    if (n == 0) return law;
+    hn_product(&l->team, HN_ABT, hn_mat_of(l->counted, n, hidden), hn_mat_of(l->target.output, vocab, hidden), logits,
+               false);
+    for (size_t i = 0; l->target.cap > 0 && i < (size_t)n * (size_t)vocab; i++)
         l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
     hn_law_kept(&l->team, logits, NULL, law, NULL, NULL);
+    return law;
+}
+
+static hn_learn_batch batch_end(hn_learner *l, const batch *b) {
+    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), law = laws_of(l, b);
     return (hn_learn_batch){.texts = b->texts,
                             .start = l->start,
                             .token = l->token,
                             .states = hn_mat_of(l->states, b->rows, (int)l->reads),
                             .next = last,
                             .law = law,
-                            .weight = l->weight};
+                            .weight = l->weight,
+                            .law_row = l->law_row};
 }
 
 /* The next pieces that fit; a batch does not go over the end of an epoch. */
@@ -258,11 +273,13 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
     l->start = hn_zalloc(rows + 1, sizeof *l->start);
     l->states = hn_zalloc(rows * l->reads, sizeof *l->states);
     l->last = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->last);
+    l->counted = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->counted);
+    l->law_row = hn_zalloc(rows, sizeof *l->law_row);
     l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
     l->law = hn_zalloc(rows * vocab, sizeof *l->law);
     l->weight = hn_zalloc(rows, sizeof *l->weight);
     const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->states && l->last &&
-                       l->logits && l->law && l->weight;
+                       l->counted && l->law_row && l->logits && l->law && l->weight;
     return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
 }
 
@@ -349,7 +366,8 @@ void hn_learner_close(hn_learner **lp) {
     hn_target_rows_free(&l->target);
     void *const owned[] = {l->first, l->ids,    l->draft, l->all,       l->order,       l->judged,
                            l->held,  l->w,      l->g,     l->adam.mean, l->adam.square, l->token,
-                           l->start, l->states, l->last,  l->logits,    l->law,         l->weight};
+                           l->start, l->states, l->last,  l->counted,   l->law_row,     l->logits,
+                           l->law,   l->weight};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }

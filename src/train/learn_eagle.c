@@ -93,7 +93,8 @@ static double eagle_loss(void *head, hn_real *weights, const hn_learn_batch *b, 
                                   .state = b->states,
                                   .next = b->next,
                                   .law = b->law,
-                                  .weight = b->weight};
+                                  .weight = b->weight,
+                                  .law_row = b->law_row};
     return hn_eagle_net_loss(((eagle *)head)->net, weights, &batch, gradient, losses);
 }
 

@@ -84,8 +84,13 @@ static void eagle3_begin(const void *head, hn_real *w) {
 }
 
 static double eagle3_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
-    const hn_eagle3_batch batch = {
-        .texts = b->texts, .start = b->start, .token = b->token, .taps = b->states, .law = b->law, .weight = b->weight};
+    const hn_eagle3_batch batch = {.texts = b->texts,
+                                   .start = b->start,
+                                   .token = b->token,
+                                   .taps = b->states,
+                                   .law = b->law,
+                                   .weight = b->weight,
+                                   .law_row = b->law_row};
     return hn_eagle3_net_loss(((eagle3 *)head)->net, weights, &batch, gradient, losses);
 }
 

@@ -24,8 +24,9 @@ typedef struct hn_learn_batch {
     const int *token;      /* [rows]: behind the place of the states */
     hn_mat states;         /* [rows]: what the head reads of the target at the row's place */
     hn_mat next;           /* [rows][hidden]: the last state behind the norm, one place on */
-    hn_mat law;            /* [rows][o->vocab]: the target's behind the token */
+    hn_mat law;            /* [..][o->vocab]: the target's behind the token, of the rows that have a loss */
     const hn_real *weight; /* [rows], 0: no loss there */
+    const int *law_row;    /* [rows]: where in law the row's is */
 } hn_learn_batch;
 
 enum { HN_LEARN_MOST_PARTS = 16, HN_LEARN_PART_NAME = 80 };

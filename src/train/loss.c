@@ -12,7 +12,7 @@ enum { FEW_ROWS = 4 }; /* a row is a vocabulary */
 
 typedef struct loss_work {
     hn_mat x, target, dx;
-    const int *ids;
+    const int *ids, *law_row;
     const hn_real *weight;
     hn_real *losses;
     bool kl;
@@ -69,7 +69,7 @@ static void soft_rows(void *arg, int rank, int first, int end) {
     const int n = w->x.cols;
     for (int r = first; r < end; r++) {
         if (masked(w, r)) continue;
-        const hn_real *p = hn_mat_row(w->target, r), weight = w->weight[r];
+        const hn_real *p = hn_mat_row(w->target, w->law_row ? w->law_row[r] : r), weight = w->weight[r];
         hn_real *d = hn_mat_row(w->dx, r);
         double along, mass, negentropy, log_sum;
         soft_sums(hn_mat_row(w->x, r), p, n, w->kl, &along, &mass, &negentropy);
@@ -109,10 +109,11 @@ double hn_loss_hard(hn_team *t, hn_mat logits, const int *ids, const hn_real *we
     return weighted(&w);
 }
 
-double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, bool kl, const hn_real *weight, hn_mat dlogits,
-                    hn_real *losses) {
+double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, const int *law_row, bool kl, const hn_real *weight,
+                    hn_mat dlogits, hn_real *losses) {
     assert(law.cols == logits.cols);
     loss_work w = {.x = logits, .target = law, .dx = dlogits, .weight = weight, .losses = losses, .kl = kl};
+    w.law_row = law_row;
     hn_team_split(t, logits.rows, FEW_ROWS, soft_rows, &w);
     return weighted(&w);
 }

@@ -11,10 +11,10 @@
 /* Cross entropy, -log q(id), q the softmax of the row's logits. losses [rows]: room, each row's loss without its
  * weight. */
 double hn_loss_hard(hn_team *t, hn_mat logits, const int *ids, const hn_real *weight, hn_mat dlogits, hn_real *losses);
-/* -Σ p log q, law [rows][vocabulary] being p; kl: less the entropy of p, so that the best is 0. The gradient is the
- * same. */
-double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, bool kl, const hn_real *weight, hn_mat dlogits,
-                    hn_real *losses);
+/* -Σ p log q, p being row law_row[r] of law [..][vocabulary] (law_row NULL: row r); kl: less the entropy of p, so that the
+ * best is 0. The gradient is the same. */
+double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, const int *law_row, bool kl, const hn_real *weight,
+                    hn_mat dlogits, hn_real *losses);
 /* Mean over a row's columns of Smooth-L1: d^2 / 2 where |d| < 1, else |d| - 1/2, d = x - target. */
 double hn_loss_smooth_l1(hn_team *t, hn_mat x, hn_mat target, const hn_real *weight, hn_mat dx, hn_real *losses);
 

@@ -15,7 +15,7 @@
 
 #include "base/dtype.h"
 #include "fixture.h"
-#include "train/learn.h"
+#include "train/learn_kind.h"
 #include "train/target_rows.h"
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"
@@ -90,7 +90,7 @@ static void learn(int period, int ahead, double *losses) {
     hn_learner *l;
     int tokens;
     make_features(period, ahead);
-    hn_learn_options o = hn_learn_usual(&model->target.arch, f.tokens);
+    hn_learn_options o = hn_learn_usual(&hn_learn_eagle3, &model->target.arch, f.tokens);
     o.steps = light() ? 4 : 150;
     o.rows = 512;
     o.rate = 4e-3;

@@ -48,6 +48,11 @@ void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r) {
     u->weight = hn_room_mat(r, rows, 1).p;
     u->losses = hn_room_mat(r, rows, 1).p;
     u->position = hn_room_take(r, (size_t)rows, sizeof *u->position);
+    u->some = hn_room_mat(r, rows, u->hidden);
+    u->dsome = hn_room_mat(r, rows, u->hidden);
+    u->some_row = hn_room_take(r, (size_t)rows, sizeof *u->some_row);
+    u->law_row = hn_room_take(r, (size_t)rows, sizeof *u->law_row);
+    u->some_weight = hn_room_mat(r, rows, 1).p;
 }
 
 /* ---- what a batch is at a step ----------------------------------------------------------------------------------- */
@@ -73,6 +78,27 @@ void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_re
         }
     }
     for (int i = 0; all > 0 && i < hn_unrolled_rows(u); i++) u->weight[i] = (hn_real)((double)u->weight[i] / all);
+}
+
+int hn_unrolled_pick(hn_unrolled *u, int k, const int *law_row) {
+    const size_t bytes = (size_t)u->hidden * sizeof(hn_real);
+    int n = 0;
+    for (int i = 0; i < hn_unrolled_rows(u); i++) {
+        if (u->weight[i] == 0) continue;
+        memcpy(hn_mat_row(u->some, n), hn_mat_row(u->at[k].out, i), bytes);
+        u->some_row[n] = i;
+        u->law_row[n] = law_row ? law_row[i + k] : i + k;
+        u->some_weight[n++] = u->weight[i];
+    }
+    return n;
+}
+
+void hn_unrolled_put_back(hn_unrolled *u, int k, int count) {
+    for (int n = 0; n < count; n++) {
+        const hn_real *from = hn_mat_row(u->dsome, n);
+        hn_real *to = hn_mat_row(u->at[k].dout, u->some_row[n]);
+        for (int c = 0; c < u->hidden; c++) to[c] += from[c];
+    }
 }
 
 static hn_attention attention_of(const hn_unrolled *u, int step) {

@@ -42,6 +42,9 @@ typedef struct hn_unrolled {
     hn_mat dq, wide, dpost;   /* wide: [ffn], then attention's width */
     hn_real *weight, *losses; /* of the rows' losses: shares that add up to 1, or all 0 */
     int *position;
+    hn_mat some, dsome;    /* [hidden]: `out` of the rows that have a loss, and its gradient */
+    int *some_row, *law_row; /* of each of those: its row of the batch, and of the batch's laws */
+    hn_real *some_weight;
     /* of one batch */
     int texts;
     const int *start;
@@ -64,6 +67,11 @@ hn_mat hn_unrolled_now(const hn_unrolled *u, hn_mat m);
 /* Sets u->position, and for step k its tokens and u->weight from those of the batch: row i's are those of row i + k; a
  * row beyond the end of its text reads some token, and has weight 0. */
 void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_real *weight);
+/* Copies at[k].out of the rows that have a loss to u->some, side by side, and says how many they are: a vocabulary is multiplied
+ * for them alone. law_row [rows]: the row of the batch's laws that holds what comes behind the row's token; NULL: its own number. */
+int hn_unrolled_pick(hn_unrolled *u, int k, const int *law_row);
+/* Adds u->dsome to at[k].dout of these rows. */
+void hn_unrolled_put_back(hn_unrolled *u, int k, int count);
 /* at[k].out from at[k].x. */
 void hn_unrolled_forward(hn_unrolled *u, int k, hn_mat residual);
 /* Before the first step back. */

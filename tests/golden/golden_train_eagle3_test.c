@@ -48,7 +48,7 @@ static void open_batch(training *t, int i, const int *kept) {
     t->mask[i] = mat(name, "mask");
     t->law[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
     hn_law_kept(&team, target, kept, t->law[i], NULL, NULL);
-    t->batch[i] = (hn_eagle3_batch){texts, t->start[i], t->token[i], t->taps[i], t->law[i], t->mask[i].p};
+    t->batch[i] = (hn_eagle3_batch){texts, t->start[i], t->token[i], t->taps[i], t->law[i], t->mask[i].p, NULL};
     FREE(target);
 }
 

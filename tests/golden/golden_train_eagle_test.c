@@ -52,7 +52,7 @@ static void open_batch(training *t, int i) {
     assert_int_equal(t->start[i][texts], ids(name, "token", t->token[i]));
     t->mask[i] = mat(name, "mask");
     t->batch[i] = (hn_eagle_batch){
-        texts, t->start[i], t->token[i], mat(name, "state"), mat(name, "next"), mat(name, "law"), t->mask[i].p};
+        texts, t->start[i], t->token[i], mat(name, "state"), mat(name, "next"), mat(name, "law"), t->mask[i].p, NULL};
 }
 
 static void open_training(training *t, bool bias) {

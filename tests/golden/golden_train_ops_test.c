@@ -162,8 +162,8 @@ static void test_losses(void **state) {
         if (i) check("law", "reduced", law.p, NEAR);
         assert_true(i ? law.cols == n_kept : inside[0] == 1 && inside[2] == 1 && covered[2] == 1);
         check_loss(hn_loss_hard(&team, x, id, weight.p, dx, losses), of[i], "hard", losses, weight.p, dx);
-        check_loss(hn_loss_soft(&team, x, law, true, weight.p, dx, losses), of[i], "kl", losses, weight.p, dx);
-        check_loss(hn_loss_soft(&team, in_place, law, false, weight.p, in_place, losses), of[i], "soft", losses,
+        check_loss(hn_loss_soft(&team, x, law, NULL, true, weight.p, dx, losses), of[i], "kl", losses, weight.p, dx);
+        check_loss(hn_loss_soft(&team, in_place, law, NULL, false, weight.p, in_place, losses), of[i], "soft", losses,
                    weight.p, in_place);
         FREE(x, law, dx, in_place);
     }
@@ -186,7 +186,7 @@ static void test_masked_rows_are_not_looked_at(void **state) {
     assert_true(weight.p[1] == 0);
     for (int c = 0; c < x.cols; c++) hn_mat_row(x, 1)[c] = hn_mat_row(law, 1)[c] = hn_mat_row(dx, 1)[c] = NAN;
     check_loss(hn_loss_hard(&team, x, id, weight.p, dx, losses), "loss.whole", "hard", losses, weight.p, dx);
-    check_loss(hn_loss_soft(&team, x, law, false, weight.p, dx, losses), "loss.whole", "soft", losses, weight.p, dx);
+    check_loss(hn_loss_soft(&team, x, law, NULL, false, weight.p, dx, losses), "loss.whole", "soft", losses, weight.p, dx);
     const double smooth = hn_loss_smooth_l1(&team, x, law, weight.p, dx, losses);
     assert_true(smooth == smooth);
     for (int c = 0; c < x.cols; c++) assert_true(hn_mat_row(dx, 1)[c] == 0);
