@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* product_amx.c - a tile of 32 x 32 sums in four tile registers: 16 x 16 sums of 32 terms an instruction. */
 #include "ops/x86/tiles_amx.h"
+#include "train/x86/product_pack_bf16.h"
 #include "train/product_tile.h"
 
 enum { SIDE = 32, TERMS = 32 };

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "ops/unroll.h"
+#include "train/x86/product_pack_bf16.h"
 #include "train/product_tile.h"
 
 enum { ROWS = 12, COLS = 32 };
