@@ -115,6 +115,29 @@ static void test_killed(void **state) {
     assert_true(same_files("whole/config.json", "killed/config.json"));
 }
 
+/* The same command with features in another place; after test_killed. */
+static const char *const *with_features(const char *out, const char *where) {
+    static const char *a[30];
+    int n = 0;
+    for (const char *const *x = training(out, "60"); *x; x++) a[n++] = *x;
+    a[n++] = "--features";
+    a[n++] = where;
+    a[n] = NULL;
+    return a;
+}
+
+static void test_online(void **state) {
+    (void)state;
+    char said[2000];
+    (void)run(with_features("online", "online"), SIGKILL, 600000, 0, NULL, 0);
+    assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0);
+    assert_true(access(test_path("online.training/features-0000.bin"), F_OK) != 0);
+    assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
+    assert_true(same_files("whole/model.safetensors", "online/model.safetensors"));
+    assert_int_equal(run(with_features("online", "here"), 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--features here: expected stored or online")) fail_msg("%s", said);
+}
+
 static void test_interrupted(void **state) {
     (void)state;
     char said[2000];
@@ -237,8 +260,9 @@ static void test_others(void **state) {
 
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_interrupted),
-                                       cmocka_unit_test(test_no_steps), cmocka_unit_test(test_types),
-                                       cmocka_unit_test(test_other_kind_or_level), cmocka_unit_test(test_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_interrupted), cmocka_unit_test(test_no_steps),
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_other_kind_or_level),
+                                       cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

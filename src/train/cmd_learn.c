@@ -15,6 +15,7 @@
 #include "train/cmd_data.h"
 #include "train/identity.h"
 #include "train/measure.h"
+#include "train/online.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
 
@@ -28,6 +29,8 @@ typedef struct training {
     int taps[HN_TRAIN_MOST_STATES], n_taps;
     hn_train_texts texts;
     hn_features_read features;
+    bool online; /* features are taken when they are asked for, not stored */
+    uint64_t bytes; /* that they would take, or do */
     hn_learn_options how;
     hn_learner *learner;
     double seconds; /* that steps took */
@@ -97,15 +100,33 @@ static void show_features(void *user, uint64_t done, uint64_t of) {
     if (done == of) fputc('\n', stderr);
 }
 
+/* As --features says. Else they are stored where they are read more than once, and some are there, or the disk has room. */
+static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_error *err) {
+    const char *wanted = t->o->features;
+    const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(&t->model->target.arch, 0).rows;
+    bool fits = true;
+    if (wanted && strcmp(wanted, "stored") != 0 && strcmp(wanted, "online") != 0)
+        return hn_fail(err, HUNCH_USAGE, "--features %s: expected stored or online", wanted);
+    t->bytes = hn_features_bytes(h, &t->texts);
+    hunch_status st = wanted ? HUNCH_OK : hn_features_fit(t->folder, t->bytes, &fits, err);
+    const bool once = t->o->steps >= 0 && t->o->steps * batch <= (double)t->texts.tokens;
+    t->online = wanted ? !strcmp(wanted, "online") : once || !fits;
+    return st;
+}
+
 static hunch_status take_features(training *t, hunch_error *err) {
+    const hn_model *m = &t->model->target;
     int states[HN_TRAIN_MOST_STATES];
     uint64_t identity;
     memcpy(states, t->taps, sizeof states);
     states[t->n_taps] = HN_FEATURE_POST_NORM;
     hunch_status st = hn_train_identity(t->o->model, &identity, err);
-    if (!st)
-        st = hn_features_make(&t->model->target, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features,
-                              t, t->stop, err);
+    if (st) return st;
+    const hn_shard_header header = hn_features_header(m, identity, &t->texts, states, t->n_taps + 1);
+    st = choose_place(t, &header, err);
+    if (st) return st;
+    if (t->online) return hn_features_online(&t->features, m, identity, &t->texts, states, t->n_taps + 1, err);
+    st = hn_features_make(m, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features, t, t->stop, err);
     return st ? st : hn_features_open(&t->features, t->folder, err);
 }
 
@@ -159,10 +180,11 @@ static void show_plan(const training *t) {
     fprintf(stderr,
             "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, "
             "%d tokens that cover %.1f %%; %d steps of %d rows, "
-            "%.1f epochs\n",
+            "%.1f epochs; features %s, %.2f GB\n",
             (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3,
             hn_learner_parameters(t->learner) / 1e6, t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps,
-            t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens);
+            t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens,
+            t->online ? "online: taken as they are needed, instead of" : "stored:", (double)t->bytes / 1e9);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
@@ -185,7 +207,8 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     if (!st)
         st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
     if (st) return st;
-    hn_learner_judge(t->learner, losses);
+    st = hn_learner_judge(t->learner, losses, err);
+    if (st) return st;
     const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
     if (!t->o->quiet) {

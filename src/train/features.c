@@ -11,9 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "cache/cache.h"
-#include "model/kv_groups.h"
-#include "model/pass.h"
+#include "train/online.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shards are written as numbers lie in memory");
 
@@ -44,73 +42,48 @@ static size_t record_bytes(const hn_shard_header *h, uint32_t n) {
            sizeof(uint64_t);
 }
 
-/* ---- the target's passes ------------------------------------------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------------------------------------------------------ */
+
+/* Records are made some at a time, so that their texts share passes. */
+enum { GROUP_TEXTS = 64, GROUP_ROWS = 2048 };
 
 typedef struct taking {
-    const hn_model *target;
     hn_shard_header header;
-    hn_cache *cache;
-    hn_runner *runner;
-    int longest;
+    hn_states *states;
     FILE *shard;
     const char *folder;
     char *path;
     size_t number; /* of the shard */
-    unsigned char *record;
+    unsigned char *records;
 } taking;
 
-static hunch_status runner_open(taking *t, hunch_error *err) {
-    hn_cache_group group[HN_MAX_GROUPS];
-    hn_feature_set set = {{0}, false};
-    const int n = hn_kv_groups(&t->target->arch, HN_BF16, group, NULL);
-    for (uint32_t i = 0; i < t->header.n_states; i++) {
-        const int b = t->header.boundary[i];
-        if (b == HN_FEATURE_POST_NORM)
-            set.post_norm = true;
-        else
-            set.layers[b / 64] |= 1ull << (b % 64);
+/* How many texts from `first` on are taken together, and the bytes of their records. */
+static size_t group_at(const hn_shard_header *h, const hn_train_texts *texts, size_t first, size_t *bytes) {
+    size_t n = 0;
+    int rows = 0;
+    for (*bytes = 0; first + n < texts->n && n < GROUP_TEXTS; n++) {
+        const int more = texts->item[first + n].n;
+        if (n && rows + more > GROUP_ROWS) break;
+        rows += more;
+        *bytes += (record_bytes(h, (uint32_t)more) + 7) / 8 * 8;
     }
-    if (n == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
-    group[0].page_rows = 64;
-    hunch_status st = hn_cache_open(&t->cache, &t->target->ops, group, n, 1, t->longest, 0, err);
-    return st ? st : hn_runner_open(&t->runner, t->target, t->cache, 0, t->longest, &set, err);
+    return n;
 }
 
-/* Rows [at, at + m) of a text into its record. */
-static void keep_rows(const taking *t, int at, int m, uint16_t *states) {
-    const hn_shard_header *h = &t->header;
-    for (int i = 0; i < m; i++)
-        for (uint32_t k = 0; k < h->n_states; k++)
-            hn_quantise(HN_BF16, hn_pass_feature(t->runner, h->boundary[k], i), h->width,
-                        states + ((size_t)(at + i) * h->n_states + k) * h->width);
-}
-
-static hunch_status take_text(taking *t, const hn_train_text *text, hunch_error *err) {
-    const int id = 0;
-    const uint32_t n = (uint32_t)text->n, own = (uint32_t)text->own;
-    unsigned char *p = t->record;
-    const size_t bytes = record_bytes(&t->header, n);
-    hn_row rows[HN_MAX_ROWS];
-    hunch_status st = HUNCH_OK;
-    memcpy(p, &n, sizeof n);
-    memcpy(p + sizeof n, &own, sizeof own);
-    memcpy(p + 2 * sizeof n, text->ids, n * sizeof *text->ids);
-    uint16_t *states = (uint16_t *)(void *)(p + 2 * sizeof n + n * sizeof *text->ids);
-    hn_cache_seq_begin(t->cache, id);
-    for (int at = 0; !st && at < text->n; at += HN_MAX_ROWS) {
-        const int m = text->n - at < HN_MAX_ROWS ? text->n - at : HN_MAX_ROWS;
-        for (int i = 0; i < m; i++)
-            rows[i] = (hn_row){
-                .token = text->ids[at + i], .parent = (int16_t)(i - 1), .logits = HN_LOGITS_NONE, .feature = true};
-        st = hn_pass_run(t->runner, rows, m, &id, 1, err);
-        if (st) break;
-        keep_rows(t, at, m, states);
-        hn_cache_commit(t->cache, id, 0, NULL, m);
+/* Their records, each from a multiple of 8 bytes on. */
+static hunch_status take_group(taking *t, const hn_train_text *text, size_t n, hunch_error *err) {
+    hn_states_text wanted[GROUP_TEXTS];
+    unsigned char *p = t->records;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t rows = (uint32_t)text[i].n, own = (uint32_t)text[i].own;
+        memcpy(p, &rows, sizeof rows);
+        memcpy(p + sizeof rows, &own, sizeof own);
+        memcpy(p + 2 * sizeof rows, text[i].ids, rows * sizeof *text[i].ids);
+        wanted[i] = (hn_states_text){text[i].ids, text[i].n,
+                                     (uint16_t *)(void *)(p + 2 * sizeof rows + rows * sizeof *text[i].ids)};
+        p += (record_bytes(&t->header, rows) + 7) / 8 * 8;
     }
-    hn_cache_seq_end(t->cache, id);
-    const uint64_t sum = hn_bytes_hash(p, bytes - sizeof sum, 1);
-    memcpy(p + bytes - sizeof sum, &sum, sizeof sum);
-    return st;
+    return hn_states_take(t->states, wanted, n, err);
 }
 
 /* ---- shards ------------------------------------------------------------------------------------------------------------- */
@@ -199,57 +172,80 @@ static hunch_status resume(taking *t, const hn_train_texts *texts, size_t *done,
     return st;
 }
 
-static hunch_status write_record(taking *t, const hn_train_text *text, hunch_error *err) {
-    const size_t bytes = record_bytes(&t->header, (uint32_t)text->n);
+static hunch_status write_record(taking *t, unsigned char *record, size_t bytes, hunch_error *err) {
+    const uint64_t sum = hn_bytes_hash(record, bytes - sizeof sum, 1);
+    memcpy(record + bytes - sizeof sum, &sum, sizeof sum);
     if (ftell(t->shard) > SHARD) {
         hunch_status st = shard_close(t, err);
         if (!st) st = shard_open(t, t->number + 1, 0, err);
         if (st) return st;
     }
-    return fwrite(t->record, 1, bytes, t->shard) == bytes ? HUNCH_OK : file_fail(t->path, "cannot be written", err);
+    return fwrite(record, 1, bytes, t->shard) == bytes ? HUNCH_OK : file_fail(t->path, "cannot be written", err);
+}
+
+static hunch_status write_group(taking *t, const hn_train_text *text, size_t n, hunch_error *err) {
+    unsigned char *p = t->records;
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < n; i++) {
+        const size_t bytes = record_bytes(&t->header, (uint32_t)text[i].n);
+        st = write_record(t, p, bytes, err);
+        p += (bytes + 7) / 8 * 8;
+    }
+    return st;
 }
 
 static hunch_status take_all(taking *t, const hn_train_texts *texts, hunch_progress progress, void *user,
                              const volatile int *stop, hunch_error *err) {
-    size_t i = 0;
+    size_t i = 0, n, bytes;
     uint64_t tokens = 0;
     hunch_status st = resume(t, texts, &i, err);
     for (size_t k = 0; k < i && !st; k++) tokens += (uint64_t)texts->item[k].n;
-    for (; !st && i < texts->n; i++) {
-        st = take_text(t, &texts->item[i], err);
-        if (!st) st = write_record(t, &texts->item[i], err);
-        tokens += (uint64_t)texts->item[i].n;
-        if (progress) progress(user, tokens, texts->tokens);
+    for (; !st && i < texts->n; i += n) {
+        n = group_at(&t->header, texts, i, &bytes);
+        hn_free(t->records);
+        t->records = hn_alloc(bytes);
+        st = t->records ? take_group(t, &texts->item[i], n, err) : hn_fail_memory(err, "features of texts", bytes);
+        if (!st) st = write_group(t, &texts->item[i], n, err);
+        for (size_t k = 0; k < n; k++) tokens += (uint64_t)texts->item[i + k].n;
+        if (progress && !st) progress(user, tokens, texts->tokens);
         if (!st && stop && *stop)
-            st = hn_fail(err, HUNCH_CANCELLED, "interrupted: features of %zu of %zu texts are there", i + 1, texts->n);
+            st = hn_fail(err, HUNCH_CANCELLED, "interrupted: features of %zu of %zu texts are there", i + n, texts->n);
     }
     hunch_error late;
     const hunch_status closed = shard_close(t, st ? &late : err);
     return st ? st : closed;
 }
 
+hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
+                                   int n_states) {
+    hn_shard_header h;
+    memset(&h, 0, sizeof h);
+    memcpy(h.magic, magic, sizeof magic);
+    h.model = identity;
+    h.texts = sum_of_texts(texts);
+    h.n_states = (uint32_t)n_states;
+    h.width = (uint32_t)target->arch.hidden;
+    for (int i = 0; i < n_states; i++) h.boundary[i] = states[i];
+    snprintf(h.level, sizeof h.level, "%s", hn_isa_name(target->ops.isa));
+    return h;
+}
+
+uint64_t hn_features_bytes(const hn_shard_header *h, const hn_train_texts *texts) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < texts->n; i++) bytes += record_bytes(h, (uint32_t)texts->item[i].n);
+    return bytes + (bytes / SHARD + 1) * sizeof *h;
+}
+
 hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
                               int n_states, const char *folder, hunch_progress progress, void *user,
                               const volatile int *stop, hunch_error *err) {
-    taking t = {.target = target, .folder = folder};
-    memcpy(t.header.magic, magic, sizeof magic);
-    t.header.model = identity;
-    t.header.texts = sum_of_texts(texts);
-    t.header.n_states = (uint32_t)n_states;
-    t.header.width = (uint32_t)target->arch.hidden;
-    for (int i = 0; i < n_states; i++) t.header.boundary[i] = states[i];
-    snprintf(t.header.level, sizeof t.header.level, "%s", hn_isa_name(target->ops.isa));
-    for (size_t i = 0; i < texts->n; i++)
-        if (texts->item[i].n > t.longest) t.longest = texts->item[i].n;
-    if (t.longest == 0) return hn_fail(err, HUNCH_USAGE, "no texts to learn from");
-    t.record = hn_alloc(record_bytes(&t.header, (uint32_t)t.longest));
-    hunch_status st = t.record
-                          ? runner_open(&t, err)
-                          : hn_fail_memory(err, "features of a text", record_bytes(&t.header, (uint32_t)t.longest));
+    taking t = {.header = hn_features_header(target, identity, texts, states, n_states), .folder = folder};
+    const int longest = hn_train_texts_longest(texts);
+    if (longest == 0) return hn_fail(err, HUNCH_USAGE, "no texts to learn from");
+    hunch_status st = hn_states_open(&t.states, target, states, n_states, longest, err);
     if (!st) st = take_all(&t, texts, progress, user, stop, err);
-    hn_runner_close(&t.runner);
-    hn_cache_close(&t.cache);
-    hn_free(t.record);
+    hn_states_close(&t.states);
+    hn_free(t.records);
     return st;
 }
 
@@ -302,5 +298,6 @@ void hn_features_close(hn_features_read *f) {
     for (size_t i = 0; i < f->n_maps; i++) hn_map_close(&f->map[i].map);
     hn_free(f->map);
     hn_free(f->text);
+    hn_online_close(&f->online);
     *f = (hn_features_read){0};
 }

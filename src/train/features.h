@@ -10,10 +10,10 @@
  * record that is whole, and ends with the same bytes on the same level. Little-endian, as the machines are that this runs on. */
 #ifndef HN_TRAIN_FEATURES_H
 #define HN_TRAIN_FEATURES_H
-#include "model/model.h"
+#include "train/states.h"
 #include "train/texts.h"
 
-enum { HN_TRAIN_MOST_STATES = 16, HN_TRAIN_LEVEL_BYTES = 24 };
+enum { HN_TRAIN_LEVEL_BYTES = 24 };
 
 typedef struct hn_shard_header {
     char magic[8];         /* "HUNCHFT1" */
@@ -23,16 +23,22 @@ typedef struct hn_shard_header {
     char level[HN_TRAIN_LEVEL_BYTES];       /* of instructions */
 } hn_shard_header;
 
-/* Takes what is missing. states: boundaries in rising order, HN_FEATURE_POST_NORM last, if asked for. progress: tokens. stop as
+/* states [n_states]: boundaries as in states.h. */
+hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
+                                   int n_states);
+/* What all shards take together. */
+uint64_t hn_features_bytes(const hn_shard_header *h, const hn_train_texts *texts);
+
+/* Takes what is missing. progress: tokens. stop as
  * elsewhere. HUNCH_REFUSED: the folder holds features of another model, level, states or texts. */
 hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
                               int n_states, const char *folder, hunch_progress progress, void *user,
                               const volatile int *stop, hunch_error *err);
 
-/* All records, mapped. */
+/* All texts, and their states: records that are mapped, or taken when they are asked for (online.h). */
 typedef struct hn_feature_text {
     const int32_t *ids;
-    const uint16_t *states; /* [n][n_states * width] bf16 */
+    const uint16_t *states; /* [n][n_states * width] bf16; online: of the rows that hn_features_need was asked for */
     int n, own;
 } hn_feature_text;
 
@@ -43,6 +49,7 @@ typedef struct hn_features_read {
     uint64_t tokens;
     struct hn_shard_map *map;
     size_t n_maps, maps_cap;
+    struct hn_online *online; /* NULL: they are stored */
 } hn_features_read;
 
 /* HUNCH_REFUSED: a record that is not what was written. */

@@ -14,6 +14,7 @@
 #include "train/adamw.h"
 #include "train/learn_kind.h"
 #include "train/loss.h"
+#include "train/online.h"
 #include "train/product.h"
 #include "train/save_head.h"
 #include "train/target_rows.h"
@@ -48,6 +49,7 @@ struct hn_learner {
     hn_real *w, *g;
     hn_adamw adam;
     /* a batch */
+    hn_features_wanted *wanted; /* [rows] */
     int *token, *start;
     size_t reads; /* numbers of the states that a row reads */
     int *law_row;
@@ -242,19 +244,33 @@ static hn_learn_batch batch_end(hn_learner *l, const batch *b) {
                             .law_row = l->law_row};
 }
 
-/* The next pieces that fit; a batch does not go over the end of an epoch. */
-static hn_learn_batch next_batch(hn_learner *l, batch *b) {
+/* A batch of the first pieces that fit, of n: those of `order`, NULL: as they stand. *taken: how many. */
+static hunch_status make_batch(hn_learner *l, const piece *all, const uint32_t *order, size_t n, batch *b,
+                               hn_learn_batch *out, size_t *taken, hunch_error *err) {
+    int rows = 0;
     *b = (batch){0};
+    for (*taken = 0; *taken < n; ++*taken) {
+        const piece *p = &all[order ? order[*taken] : *taken];
+        if (rows + p->rows > l->o.rows) break;
+        rows += p->rows;
+        l->wanted[*taken] = (hn_features_wanted){p->text, p->from + p->rows + 1};
+    }
+    hunch_status st = hn_features_need(l->f, l->wanted, *taken, err);
+    for (size_t i = 0; !st && i < *taken; i++) batch_add(l, b, &all[order ? order[i] : i]);
+    if (!st) *out = batch_end(l, b);
+    return st;
+}
+
+/* A batch does not go over the end of an epoch. */
+static hunch_status next_batch(hn_learner *l, batch *b, hn_learn_batch *out, hunch_error *err) {
+    size_t taken;
     if (l->at == l->n_all) {
         l->epoch++;
         shuffle(l);
     }
-    for (; l->at < l->n_all; l->at++) {
-        const piece *p = &l->all[l->order[l->at]];
-        if (b->rows + p->rows > l->o.rows) break;
-        batch_add(l, b, p);
-    }
-    return batch_end(l, b);
+    hunch_status st = make_batch(l, l->all, l->order + l->at, l->n_all - l->at, b, out, &taken, err);
+    if (!st) l->at += taken;
+    return st;
 }
 
 /* ---- open --------------------------------------------------------------------------------------------------------------- */
@@ -269,6 +285,7 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
                          .eps = 1e-8,
                          .mean = hn_zalloc(n, sizeof *l->w),
                          .square = hn_zalloc(n, sizeof *l->w)};
+    l->wanted = hn_zalloc(rows, sizeof *l->wanted);
     l->token = hn_zalloc(rows, sizeof *l->token);
     l->start = hn_zalloc(rows + 1, sizeof *l->start);
     l->states = hn_zalloc(rows * l->reads, sizeof *l->states);
@@ -278,8 +295,8 @@ static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
     l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
     l->law = hn_zalloc(rows * vocab, sizeof *l->law);
     l->weight = hn_zalloc(rows, sizeof *l->weight);
-    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->token && l->start && l->states && l->last &&
-                       l->counted && l->law_row && l->logits && l->law && l->weight;
+    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->wanted && l->token && l->start &&
+                       l->states && l->last && l->counted && l->law_row && l->logits && l->law && l->weight;
     return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
 }
 
@@ -367,7 +384,7 @@ void hn_learner_close(hn_learner **lp) {
     void *const owned[] = {l->first, l->ids,    l->draft, l->all,       l->order,       l->judged,
                            l->held,  l->w,      l->g,     l->adam.mean, l->adam.square, l->token,
                            l->start, l->states, l->last,  l->counted,   l->law_row,     l->logits,
-                           l->law,   l->weight};
+                           l->law,   l->weight, l->wanted};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }
@@ -393,7 +410,9 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
 
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
     batch b;
-    const hn_learn_batch next = next_batch(l, &b);
+    hn_learn_batch next;
+    hunch_status st = next_batch(l, &b, &next, err);
+    if (st) return st;
     const long wanted = l->o.steps / 20 + 1, warm_up = wanted < l->o.steps ? wanted : l->o.steps - 1;
     memset(l->g, 0, l->count * sizeof *l->g);
     const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
@@ -408,18 +427,20 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     return HUNCH_OK;
 }
 
-void hn_learner_judge(hn_learner *l, double *losses) {
+hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err) {
     double sum[HN_MOST_STEPS] = {0}, all = 0;
-    for (size_t i = 0; i < l->n_judged;) {
-        batch b = {0};
+    for (size_t i = 0, taken; i < l->n_judged; i += taken) {
+        batch b;
+        hn_learn_batch next;
         double one[HN_MOST_STEPS];
-        for (; i < l->n_judged && b.rows + l->judged[i].rows <= l->o.rows; i++) batch_add(l, &b, &l->judged[i]);
-        const hn_learn_batch next = batch_end(l, &b);
+        hunch_status st = make_batch(l, l->judged + i, NULL, l->n_judged - i, &b, &next, &taken, err);
+        if (st) return st;
         l->o.kind->loss(l->head, l->w, &next, NULL, one);
         for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
         all += b.own;
     }
     for (int k = 0; k < l->o.unroll; k++) losses[k] = all > 0 ? sum[k] / all : 0;
+    return HUNCH_OK;
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - training a draft head from stored features: batches of whole texts, the head unrolled some steps, held against the
- * target's own law, AdamW. What kinds of heads there are: learn_kind.h. The same seed gives the same bits on one level whatever the threads;
+/* learn.h - training a draft head from features, stored or taken online (online.h): batches of whole texts, the head unrolled some steps,
+ * held against the target's own law, AdamW. What kinds of heads there are: learn_kind.h. The same seed gives the same bits on one level whatever the threads;
  * a checkpoint goes on with the same bits. */
 #ifndef HN_LEARN_H
 #define HN_LEARN_H
@@ -48,10 +48,11 @@ typedef struct hn_learn_note {
 } hn_learn_note;
 hn_learn_note *hn_learner_note(hn_learner *l);
 
-/* One step. losses [unroll]; *tokens: rows that it learned from. HUNCH_FAILED: the loss is no number; the weights are what they were. */
+/* One step. losses [unroll]; *tokens: rows that it learned from. HUNCH_FAILED: the loss is no number. Weights are then what they were; so
+ * after errors of features that are taken (online.h). */
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
 /* The losses of the held-out texts. */
-void hn_learner_judge(hn_learner *l, double *losses);
+hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err);
 
 /* The head as a folder. */
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);

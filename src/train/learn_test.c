@@ -17,18 +17,19 @@
 #include "train/learn_kind.h"
 #include "train/make_texts.h"
 #include "train/measure.h"
+#include "train/online.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 static hunch_model *model;
 static hn_train_texts texts;
 static hn_features_read features;
+static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
 
 /* Some of the model's own stories. */
 static int setup(void **state) {
     (void)state;
     static const double temperature[] = {0, 1};
-    static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
     const hn_train_make how = {
         .temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
     hn_train_rows rows = {0};
@@ -66,10 +67,14 @@ static hn_learn_options options(const hn_learn_kind *kind) {
     return o;
 }
 
-static hn_learner *open_learner(hunch_model *m, const hn_learn_options *o) {
+static hn_learner *open_learner_of(hunch_model *m, const hn_features_read *f, const hn_learn_options *o) {
     hn_learner *l;
-    must(hn_learner_open(&l, m, data_path(STORIES), &features, o, err));
+    must(hn_learner_open(&l, m, data_path(STORIES), f, o, err));
     return l;
+}
+
+static hn_learner *open_learner(hunch_model *m, const hn_learn_options *o) {
+    return open_learner_of(m, &features, o);
 }
 
 static double steps(hn_learner *l, int n) {
@@ -128,6 +133,42 @@ static void same_bits(const hn_learn_kind *kind) {
         same_head(test_path("whole"), test_path("other"));
         hn_learner_close(&l);
     }
+}
+
+/* Features that are taken when a batch asks for them give the head of stored ones, bit for bit, with texts that are cut to pieces,
+ * too; a checkpoint of either goes on with either. */
+static void test_online(void **state) {
+    (void)state;
+    hn_learn_options o = options(&hn_learn_eagle3);
+    hn_features_read online;
+    double judged[2][HN_MOST_STEPS];
+    o.longest = 24; /* pieces of one text are in one batch, and in several */
+    must(hn_features_online(&online, &model->target, 7, &texts, states, 4, err));
+    assert_int_equal(online.tokens, features.tokens);
+    assert_memory_equal(&online.header, &features.header, sizeof online.header);
+    const hn_features_read *const sources[] = {&features, &online};
+    for (int i = 0; i < 2; i++) {
+        hn_learner *l = open_learner_of(model, sources[i], &o);
+        steps(l, 8);
+        must(hn_learner_judge(l, judged[i], err));
+        must(hn_learner_save_head(l, test_path(i ? "other" : "whole"), err));
+        hn_learner_close(&l);
+    }
+    same_head(test_path("whole"), test_path("other"));
+    assert_memory_equal(judged[0], judged[1], (size_t)o.unroll * sizeof **judged);
+    for (int i = 0; i < 2; i++) {
+        hn_learner *l = open_learner_of(model, sources[i], &o);
+        steps(l, 3);
+        must(hn_learner_save(l, test_path("checkpoint"), err));
+        hn_learner_close(&l);
+        l = open_learner_of(model, sources[!i], &o);
+        must(hn_learner_load(l, test_path("checkpoint"), err));
+        steps(l, 5);
+        must(hn_learner_save_head(l, test_path("other"), err));
+        same_head(test_path("whole"), test_path("other"));
+        hn_learner_close(&l);
+    }
+    hn_features_close(&online);
 }
 
 static void test_same_bits(void **state) {
@@ -257,8 +298,8 @@ static void test_runs_away(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_by_heart),
-                                       cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
-                                       cmocka_unit_test(test_runs_away)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_by_heart),  cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_other_kind_or_level), cmocka_unit_test(test_runs_away)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

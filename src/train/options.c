@@ -38,6 +38,7 @@ static const struct flag {
     {"--rate", NULL, "R", NUMBER, AT(rate), 0, 1, "peak of the learning rate; default 0.001"},
     {"--held-out", NULL, "N", NUMBER, AT(held_out), 2, 10000, "texts that it does not learn from and is measured with; default 32"},
     {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
+    {"--features", NULL, "WHERE", TEXT, AT(features), 0, 0, "stored or online: on the disk, or taken anew for each batch; default stored where there is room and they are read more than once"},
     {"--threads", NULL, "N", NUMBER, AT(threads), 1, 1024, "default: the cores this process may use"},
     {"--isa", NULL, "LEVEL", TEXT, AT(isa), 0, 0, "instruction level; default best"},
     {"--quiet", "-q", NULL, SWITCH, AT(quiet), 0, 0, "no progress"},

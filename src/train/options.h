@@ -16,7 +16,7 @@ typedef struct hn_train_list {
 typedef struct hn_train_options {
     const char *command, *model; /* the words without a flag */
     hn_train_list files, leave_out, temperatures;
-    const char *output, *format, *type, *taps, *isa;
+    const char *output, *format, *type, *taps, *features, *isa;
     double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, unroll, batch, rate, length, held_out;
     bool quiet, help;
 } hn_train_options;

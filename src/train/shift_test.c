@@ -100,7 +100,7 @@ static void learn(int period, int ahead, double *losses) {
     o.products = HN_PRODUCTS_F32;
     must(hn_learner_open(&l, model, data_path(STORIES), &f, &o, err));
     for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
-    hn_learner_judge(l, losses);
+    must(hn_learner_judge(l, losses, err));
     hn_learner_close(&l);
     print_message("period %d, a tap of %d on: %.3f %.3f %.3f\n", period, ahead, losses[0], losses[1], losses[2]);
 }

@@ -61,6 +61,13 @@ hunch_status hn_train_texts_read(hn_train_texts *t, const char *path, int vocab,
     return st;
 }
 
+int hn_train_texts_longest(const hn_train_texts *t) {
+    int n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->item[i].n > n) n = t->item[i].n;
+    return n;
+}
+
 void hn_train_texts_fini(hn_train_texts *t) {
     for (size_t i = 0; i < t->n; i++) hn_free(t->item[i].ids);
     hn_free(t->item);

@@ -25,6 +25,7 @@ typedef struct hn_train_texts {
 
 /* HUNCH_REFUSED: a line that is none of the above, or an id out of 0 .. vocab - 1; a last line that was cut off is left out. */
 hunch_status hn_train_texts_read(hn_train_texts *t, const char *path, int vocab, hunch_error *err);
+int hn_train_texts_longest(const hn_train_texts *t); /* tokens; 0: there are none */
 void hn_train_texts_fini(hn_train_texts *t); /* zeroed is fine */
 
 /* Opens the file to be gone on with, which is made if need be: what follows the last job that is done is cut off. *done: how many are. */
