@@ -59,8 +59,12 @@ static void train_head(void) {
     static const double temperature[] = {0.7, 1};
     static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun", "Tim had a dog",
                                         "One day",          "Mom said",     "A bird",  "In the park"};
-    const hn_train_make how = {
-        .temperature = temperature, .n_temperatures = 2, .max_tokens = 80, .context = CONTEXT, .parallel = 8, .seed = 5};
+    const hn_train_make how = {.temperature = temperature,
+                               .n_temperatures = 2,
+                               .max_tokens = 80,
+                               .context = CONTEXT,
+                               .parallel = 8,
+                               .seed = 5};
     hn_train_rows rows = {0};
     hn_train_texts texts = {0};
     hn_features_read f;
@@ -99,8 +103,16 @@ static void read_head(void) {
     for (int i = 0; i < VOCAB; i++) every[i] = i;
     snprintf(path, sizeof path, "%s/model.safetensors", test_path("head"));
     must(hn_source_open_safetensors(&file, path, err));
-    head.shape = (hn_eagle3_shape){a->hidden, (STATES - 1) * a->hidden, layer->heads, layer->kv_heads, layer->head_dim,
-                                   layer->ffn_width, KEPT, (double)a->norm_eps, 10000, false};
+    head.shape = (hn_eagle3_shape){a->hidden,
+                                   (STATES - 1) * a->hidden,
+                                   layer->heads,
+                                   layer->kv_heads,
+                                   layer->head_dim,
+                                   layer->ffn_width,
+                                   KEPT,
+                                   (double)a->norm_eps,
+                                   10000,
+                                   false};
     head.weights = hn_zalloc(hn_eagle3_count(&head.shape), sizeof *head.weights);
     for (int i = 0; i < HN_EAGLE3_PARTS; i++) {
         const hn_mat part = hn_eagle3_part_of(&head.shape, (hn_eagle3_part)i, head.weights);
@@ -212,7 +224,10 @@ static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
             hn_dequantise(HN_BF16, state_of(t, row, layer), (size_t)width, taps + (i * (STATES - 1) + k) * width);
         }
     }
-    const hn_eagle3_batch b = {.texts = 1, .start = start, .token = token, .weight = weight,
+    const hn_eagle3_batch b = {.texts = 1,
+                               .start = start,
+                               .token = token,
+                               .weight = weight,
                                .taps = hn_mat_of(taps, logits.rows, head.shape.taps),
                                .law = hn_mat_of(law, logits.rows, KEPT)};
     hn_eagle3_net_drafts(head.net, head.weights, &b, logits);
@@ -225,8 +240,8 @@ static void target_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
     assert_true(width <= 256);
     for (int i = 0; i < logits.rows; i++)
         hn_dequantise(HN_BF16, state_of(t, m == STATE_BEFORE ? i : i + 1, STATES - 1), (size_t)width, last + i * width);
-    hn_product(&head.team, HN_ABT, hn_mat_of(last, logits.rows, width), hn_mat_of(head.target.output, VOCAB, width), logits,
-               false);
+    hn_product(&head.team, HN_ABT, hn_mat_of(last, logits.rows, width), hn_mat_of(head.target.output, VOCAB, width),
+               logits, false);
 }
 
 static void softmax(const hn_real *logits, int n, double temperature, double *p) {

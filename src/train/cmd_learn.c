@@ -29,7 +29,7 @@ typedef struct training {
     int taps[HN_TRAIN_MOST_STATES], n_taps;
     hn_train_texts texts;
     hn_features_read features;
-    bool online; /* features are taken when they are asked for, not stored */
+    bool online;    /* features are taken when they are asked for, not stored */
     uint64_t bytes; /* that they would take, or do */
     hn_learn_options how;
     hn_learner *learner;

@@ -216,8 +216,8 @@ static hunch_status take_all(taking *t, const hn_train_texts *texts, hunch_progr
     return st ? st : closed;
 }
 
-hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
-                                   int n_states) {
+hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts,
+                                   const int *states, int n_states) {
     hn_shard_header h;
     memset(&h, 0, sizeof h);
     memcpy(h.magic, magic, sizeof magic);

@@ -24,8 +24,8 @@ typedef struct hn_shard_header {
 } hn_shard_header;
 
 /* states [n_states]: boundaries as in states.h. */
-hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
-                                   int n_states);
+hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, const hn_train_texts *texts,
+                                   const int *states, int n_states);
 /* What all shards take together. */
 uint64_t hn_features_bytes(const hn_shard_header *h, const hn_train_texts *texts);
 

@@ -157,7 +157,7 @@ enum { LAYERS = 4 };
 /* A layer that adds `more` to a state of equal numbers: behind the norm they are 1, attention's values are 0, and of the feed-forward
  * layer the gate is 32, which silu leaves as it is, the rest 1 and more / 32 / 8. */
 static void add_layer(tiny *t, int layer, float more) {
-    static const char *const parts[] = {"attn_norm", "ffn_norm", "attn_q",   "attn_k",  "attn_v",
+    static const char *const parts[] = {"attn_norm",   "ffn_norm", "attn_q", "attn_k",  "attn_v",
                                         "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
     const float values[] = {1, 1, 0, 0, 0, 0, 32.0F / TINY_WIDE, 1.0F / TINY_WIDE, more / 32 / TINY_WIDE};
     for (int i = 0; i < 9; i++) {
@@ -205,7 +205,8 @@ static void test_layers_by_number(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_layers_by_number), cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_others), cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_layers_by_number),
+                                       cmocka_unit_test(test_resume), cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

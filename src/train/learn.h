@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.h - training a draft head from features, stored or taken online (online.h): batches of whole texts, the head unrolled some steps,
- * held against the target's own law, AdamW. What kinds of heads there are: learn_kind.h. The same seed gives the same bits on one level whatever the threads;
- * a checkpoint goes on with the same bits. */
+/* learn.h - training a draft head from features, stored or taken when a batch needs them (online.h): batches of whole texts, the head
+ * unrolled some steps, held against the target's own law, AdamW. What kinds of heads there are: learn_kind.h. The same seed gives the
+ * same bits on one level whatever the threads; a checkpoint goes on with the same bits. */
 #ifndef HN_LEARN_H
 #define HN_LEARN_H
 #include "engine/engine.h"

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "fixture.h"
 #include "train/learn_kind.h"
 #include "train/make_texts.h"
@@ -171,6 +172,35 @@ static void test_online(void **state) {
     hn_features_close(&online);
 }
 
+/* Memory that is missing ends with a message; with enough again the same source gives what it should. */
+static void test_online_without_memory(void **state) {
+    (void)state;
+    const hn_features_wanted some[] = {{1, 20}, {0, 9}, {1, 30}};
+    hn_features_read online;
+    hunch_error why;
+    int failures = 0;
+    int64_t calls = 0;
+    for (int64_t at = -1; at < calls; at++) { /* the first time they are counted */
+        hn_fault_arm(HN_FAULT_ALLOC, at < 0 ? INT64_MAX : at, false);
+        hunch_status st = hn_features_online(&online, &model->target, 7, &texts, states, 4, &why);
+        if (!st) st = hn_features_need(&online, some, 3, &why);
+        if (at < 0) calls = (int64_t)hn_fault_count(HN_FAULT_ALLOC);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(st == HUNCH_OK || (at >= 0 && st == HUNCH_NO_MEMORY));
+        failures += st != HUNCH_OK;
+        hn_features_close(&online);
+    }
+    must(hn_features_online(&online, &model->target, 7, &texts, states, 4, err));
+    must(hn_features_need(&online, some, 3, err));
+    assert_true(failures >= 5);
+    const size_t row = (size_t)online.header.n_states * online.header.width * sizeof(uint16_t);
+    assert_memory_equal(online.text[1].states, features.text[1].states, 30 * row);
+    assert_memory_equal(online.text[0].states, features.text[0].states, 9 * row);
+    must(hn_features_need(&online, some + 1, 1, err));
+    assert_null(online.text[1].states);
+    hn_features_close(&online);
+}
+
 static void test_same_bits(void **state) {
     (void)state;
     for (int i = 0; i < KINDS; i++) same_bits(kinds[i]);
@@ -298,8 +328,9 @@ static void test_runs_away(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online),
-                                       cmocka_unit_test(test_by_heart),  cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_other_kind_or_level), cmocka_unit_test(test_runs_away)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
+        cmocka_unit_test(test_by_heart),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
+        cmocka_unit_test(test_runs_away)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

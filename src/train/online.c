@@ -17,8 +17,8 @@ typedef struct hn_online {
     size_t memory_cap, take_cap, text_cap, n;
 } hn_online;
 
-hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uint64_t identity, const hn_train_texts *texts,
-                                const int *states, int n_states, hunch_error *err) {
+hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uint64_t identity,
+                                const hn_train_texts *texts, const int *states, int n_states, hunch_error *err) {
     const int longest = hn_train_texts_longest(texts);
     *f = (hn_features_read){.header = hn_features_header(target, identity, texts, states, n_states)};
     if (longest == 0) return hn_fail(err, HUNCH_USAGE, "no texts to learn from");
@@ -34,8 +34,8 @@ hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uin
 }
 
 /* Pieces of one text ask for one take, of as many rows as the longest asks for. */
-static hunch_status gather(hn_online *o, const hn_features_read *f, const hn_features_wanted *wanted, size_t n, size_t *rows,
-                           hunch_error *err) {
+static hunch_status gather(hn_online *o, const hn_features_read *f, const hn_features_wanted *wanted, size_t n,
+                           size_t *rows, hunch_error *err) {
     if (!hn_grow((void **)&o->take, &o->take_cap, n, sizeof *o->take) ||
         !hn_grow((void **)&o->text, &o->text_cap, n, sizeof *o->text))
         return hn_fail_memory(err, "texts of a batch", n * sizeof *o->take);

@@ -6,8 +6,8 @@
 
 /* As hn_features_make and hn_features_open together, but nothing is taken yet, and nothing written. The texts and the target are
  * borrowed. */
-hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uint64_t identity, const hn_train_texts *texts,
-                                const int *states, int n_states, hunch_error *err);
+hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uint64_t identity,
+                                const hn_train_texts *texts, const int *states, int n_states, hunch_error *err);
 
 typedef struct hn_features_wanted {
     uint32_t text;

@@ -84,9 +84,14 @@ static void make_features(int period, int ahead) {
 
 /* The losses of the unrolled steps on texts that were held out. */
 static void learn(int period, int ahead, double *losses) {
-    hn_features_read f = {.header = {.magic = "HUNCHFT", .n_states = STATES, .width = HIDDEN,
-                                     .boundary = {3, HN_FEATURE_POST_NORM}, .level = "any"},
-                          .text = text, .n = TEXTS, .tokens = TEXTS * LENGTH};
+    hn_features_read f = {.header = {.magic = "HUNCHFT",
+                                     .n_states = STATES,
+                                     .width = HIDDEN,
+                                     .boundary = {3, HN_FEATURE_POST_NORM},
+                                     .level = "any"},
+                          .text = text,
+                          .n = TEXTS,
+                          .tokens = TEXTS * LENGTH};
     hn_learner *l;
     int tokens;
     make_features(period, ahead);

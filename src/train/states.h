@@ -8,8 +8,8 @@
 enum { HN_TRAIN_MOST_STATES = 16 };
 typedef struct hn_states hn_states;
 
-/* boundary [n], n up to HN_TRAIN_MOST_STATES: of each state the layer that it enters, rising, HN_FEATURE_POST_NORM last, if asked for. longest:
- * rows of a text at most. The target is borrowed. HUNCH_REFUSED: its layers keep too many kinds of rows. */
+/* boundary [n], n up to HN_TRAIN_MOST_STATES: of each state the layer that it enters, rising, HN_FEATURE_POST_NORM last, if asked
+ * for. longest: rows of a text at most. The target is borrowed. HUNCH_REFUSED: its layers keep too many kinds of rows. */
 hunch_status hn_states_open(hn_states **out, const hn_model *target, const int32_t *boundary, int n, int longest,
                             hunch_error *err);
 void hn_states_close(hn_states **s);
