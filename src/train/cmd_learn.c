@@ -180,11 +180,11 @@ static void show_plan(const training *t) {
     fprintf(stderr,
             "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, "
             "%d tokens that cover %.1f %%; %d steps of %d rows, "
-            "%.1f epochs; features %s, %.2f GB\n",
+            "%.1f epochs; features %s %.2f GB\n",
             (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3,
             hn_learner_parameters(t->learner) / 1e6, t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps,
             t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens,
-            t->online ? "online: taken as they are needed, instead of" : "stored:", (double)t->bytes / 1e9);
+            t->online ? "online, instead of" : "stored,", (double)t->bytes / 1e9);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
