@@ -89,6 +89,29 @@ static bool same_files(const char *a, const char *b) {
     return same;
 }
 
+/* The picture, its head's name taken out. */
+static void picture_of(const char *head, char to[60000]) {
+    char path[100], title[100];
+    snprintf(path, sizeof path, "%s.svg", head);
+    snprintf(title, sizeof title, ">%s: step 60 of 60, ", head);
+    bytes b = test_file_read(test_path(path));
+    assert_true(b.size > 1000 && b.size < 60000);
+    snprintf(to, 60000, "%.*s", (int)b.size, (const char *)b.at);
+    bytes_free(&b);
+    char *at = strstr(to, title);
+    assert_non_null(at);
+    memmove(at + 1, at + 1 + strlen(head), strlen(at + strlen(head)));
+}
+
+static void same_pictures(void) {
+    static char whole[60000], killed[60000];
+    picture_of("whole", whole);
+    picture_of("killed", killed);
+    assert_string_equal(whole, killed);
+    assert_non_null(strstr(whole, "speed-up at most "));
+    assert_non_null(strstr(whole, "held out: loss "));
+}
+
 static void test_killed(void **state) {
     (void)state;
     const double start = hn_now();
@@ -113,6 +136,7 @@ static void test_killed(void **state) {
     assert_true(same_files("whole.training/checkpoint.bin", "killed.training/checkpoint.bin"));
     assert_true(same_files("whole/model.safetensors", "killed/model.safetensors"));
     assert_true(same_files("whole/config.json", "killed/config.json"));
+    same_pictures();
 }
 
 /* The same command with features in another place; after test_killed. */
@@ -204,7 +228,8 @@ static void said_of(const char *line, char *to, size_t room) {
 /* A file of blocks, as which a head is written, drafts what the folder drafts. */
 static void test_types(void **state) {
     (void)state;
-    static const char *const types[] = {NULL, "q4_0"}, *const options[] = {"", ",weights=q4_0"}, *const are[] = {"Q8_0", "Q4_0"};
+    static const char *const types[] = {NULL, "q4_0"}, *const options[] = {"", ",weights=q4_0"},
+                      *const are[] = {"Q8_0", "Q4_0"};
     char said[2000], line[1500], head[2][4000];
     for (int i = 0; i < 2; i++) {
         const char *const *all = training(i ? "blocks4.gguf" : "blocks8.gguf", "1");

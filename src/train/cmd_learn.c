@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/dtype.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
@@ -103,7 +104,7 @@ static void show_features(void *user, uint64_t done, uint64_t of) {
 /* As --features says. Else they are stored where they are read more than once, and some are there, or the disk has room. */
 static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_error *err) {
     const char *wanted = t->o->features;
-    const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(&t->model->target.arch, 0).rows;
+    const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(t->kind, &t->model->target.arch, 0).rows;
     bool fits = true;
     if (wanted && strcmp(wanted, "stored") != 0 && strcmp(wanted, "online") != 0)
         return hn_fail(err, HUNCH_USAGE, "--features %s: expected stored or online", wanted);
@@ -190,8 +191,23 @@ static void show_plan(const training *t) {
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status save_best(const training *t, hunch_error *err) {
-    return t->gguf ? hunch_convert_as(t->last, t->o->model, t->o->type ? t->o->type : "q8_0", t->o->output, NULL, NULL, err)
+    const char *type = t->o->type ? t->o->type : "q8_0";
+    return t->gguf ? hunch_convert_as(t->last, t->o->model, type, t->o->output, NULL, NULL, err)
                    : hn_learner_save_head(t->learner, t->o->output, err);
+}
+
+/* HEAD.svg. A head is packed as Q8_0, and a step reads all of it. */
+static hunch_status draw(const training *t, const hn_learn_note *note, hunch_error *err) {
+    char path[3100];
+    const char *slash = strrchr(t->o->output, '/');
+    const double bytes = hn_learner_parameters(t->learner) * hn_dtype_block_bytes(HN_Q8_0) / hn_dtype_block(HN_Q8_0);
+    const hn_picture_about about = {.head = slash && slash[1] ? slash + 1 : t->o->output,
+                                    .drafts = t->how.unroll,
+                                    .steps = t->how.steps,
+                                    .best = note->best,
+                                    .step_cost = bytes / (double)t->model->target.weight_bytes};
+    snprintf(path, sizeof path, "%.2900s.svg", t->o->output);
+    return hn_picture_write(&note->past, &about, path, err);
 }
 
 /* Is it the best so far? By tokens a round, which do not depend on the moods of the machine as its speed does. */
@@ -221,6 +237,8 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     note->worse = best ? 0 : note->worse + 1;
     if (best || (end && note->best == 0)) st = save_best(t, err);
     if (best) note->best = a.tau;
+    hn_run_history_judge(&note->past, losses, a.position, t->how.unroll, a.tau);
+    if (!st) st = draw(t, note, err);
     return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: it stands for all of the check */
 }
 
@@ -248,6 +266,7 @@ static hunch_status run_steps(training *t, hunch_error *err) {
         if (st) break;
         t->seconds += hn_now() - start;
         t->tokens += (uint64_t)tokens;
+        hn_run_history_step(&hn_learner_note(t->learner)->past, losses, t->how.unroll, tokens);
         show_step(t, losses);
         const int step = hn_learner_step_number(t->learner);
         if (step % t->how.every == 0 && step < t->how.steps) st = check(t, false, err);

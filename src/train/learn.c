@@ -463,16 +463,16 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     return st;
 }
 
-static const char magic[8] = "HUNCHCK2";
+static const char magic[8] = "HUNCHCK3";
 
 typedef struct checkpoint {
     char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
     hn_shard_header features;
     char made[400]; /* what it must have been made with, as text */
     uint64_t count, at;
-    double best;
-    int32_t step, epoch, worse;
-    long adam_steps;
+    int64_t adam_steps;
+    int32_t step, epoch;
+    hn_learn_note note;
 } checkpoint;
 
 static checkpoint checkpoint_of(const hn_learner *l) {
@@ -492,8 +492,7 @@ static checkpoint checkpoint_of(const hn_learner *l) {
         a->layer[0].heads, a->layer[0].kv_heads);
     c.count = l->count;
     c.at = l->at;
-    c.best = l->note.best;
-    c.worse = l->note.worse;
+    c.note = l->note;
     c.step = l->step;
     c.epoch = l->epoch;
     c.adam_steps = l->adam.steps;
@@ -559,7 +558,7 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         st = check_kind(&c, l->o.kind, l->model, path, err);
         if (!st &&
             (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) ||
-             c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all))
+             c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
             st = hn_fail(
                 err, HUNCH_REFUSED,
                 "%s: a checkpoint of other texts or options: expected the same again, or another name for the head",
@@ -569,8 +568,8 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         memcpy(l->w, map.data + sizeof c, bytes);
         memcpy(l->adam.mean, map.data + sizeof c + bytes, bytes);
         memcpy(l->adam.square, map.data + sizeof c + 2 * bytes, bytes);
-        l->adam.steps = c.adam_steps;
-        l->note = (hn_learn_note){c.best, c.worse};
+        l->adam.steps = (long)c.adam_steps;
+        l->note = c.note;
         l->step = c.step;
         l->epoch = c.epoch;
         shuffle(l);

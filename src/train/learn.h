@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "train/attention_back.h"
 #include "train/features.h"
+#include "train/picture.h"
 
 typedef struct hn_learn_kind hn_learn_kind;
 
@@ -43,8 +44,9 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n);
 
 /* What whoever checks it wants kept in checkpoints. */
 typedef struct hn_learn_note {
-    double best; /* of the checks so far, 0: none */
-    int worse;   /* checks since */
+    double best;     /* of the checks so far, 0: none */
+    int64_t worse;   /* checks since */
+    hn_run_history past; /* what is drawn of them */
 } hn_learn_note;
 hn_learn_note *hn_learner_note(hn_learner *l);
 

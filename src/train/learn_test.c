@@ -261,7 +261,7 @@ static void test_others(void **state) {
     o.vocab = 301;
     l = open_learner(model, &o);
     refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, "a checkpoint of other texts or options");
-    test_file_write(test_path("short"), "HUNCHCK2", 8);
+    test_file_write(test_path("short"), "HUNCHCK3", 8);
     refused(hn_learner_load(l, test_path("short"), &why), &why, "no checkpoint");
     must(hn_learner_planned(test_path("short"), o.kind, model, &steps_planned, err));
     assert_int_equal(steps_planned, 0);

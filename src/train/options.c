@@ -18,7 +18,7 @@ static const struct flag {
     const char *what;
 } flags[] = {
     {"--file", "-f", "FILE", LIST, AT(files), 0, 0, "rows or texts; of a KIND: what data has made, or files, which are made into texts first"},
-    {"--output", "-o", "PATH", TEXT, AT(output), 0, 0, "data: the folder of the texts; else the head"},
+    {"--output", "-o", "PATH", TEXT, AT(output), 0, 0, "data: the folder of the texts; else the head, with PATH.svg of how it learned beside it"},
     {"--self", NULL, "N", NUMBER, AT(self), 0, 1e8, "data: N prompts of the model's own beside the files'; default 0"},
     {"--leave-out", NULL, "FILE", LIST, AT(leave_out), 0, 0, "data: rows that share every fifth run of eight words with FILE are left out"},
     {"--temperature", NULL, "T", LIST, AT(temperatures), 0, 0, "data: of the answers; repeatable; default 0 and 0.7"},
