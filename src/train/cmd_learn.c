@@ -75,19 +75,26 @@ static hunch_status read_taps(training *t, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* A folder that `data` has made, or files, of which texts are made first. */
+static hunch_status read_folder(training *t, const char *folder, hunch_error *err) {
+    char *path = hn_path_join(folder, "texts.jsonl");
+    hunch_status st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)
+                           : hn_fail_memory(err, "a path", 0);
+    hn_free(path);
+    return st;
+}
+
+/* Folders that `data` has made, or files, of which texts are made first. */
 static hunch_status read_texts(training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
-    const bool made = o->files.n == 1 && hn_is_folder(o->files.item[0]);
+    int made = 0;
+    for (int i = 0; i < o->files.n; i++) made += hn_is_folder(o->files.item[i]);
     if (o->files.n == 0 && o->self <= 0)
         return hn_fail(err, HUNCH_USAGE,
                        "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
+    if (made > 0 && made < o->files.n)
+        return hn_fail(err, HUNCH_USAGE, "-f with folders and files: expected folders of `hunch train data`, or files");
     hunch_status st = made ? HUNCH_OK : hn_train_data(t->model, o, t->folder, t->stop, err);
-    char *path = st ? NULL : hn_path_join(made ? o->files.item[0] : t->folder, "texts.jsonl");
-    if (!st)
-        st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)
-                  : hn_fail_memory(err, "a path", 0);
-    hn_free(path);
+    for (int i = 0; !st && i < (made ? made : 1); i++) st = read_folder(t, made ? o->files.item[i] : t->folder, err);
     return st;
 }
 

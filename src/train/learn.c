@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "train/adamw.h"
+#include "train/hold_out.h"
 #include "train/learn_kind.h"
 #include "train/loss.h"
 #include "train/online.h"
@@ -148,14 +149,10 @@ static size_t cut(const hn_learner *l, uint32_t text, piece *out) {
     return n;
 }
 
-static bool is_held_out(const hn_learner *l, size_t text) {
-    const size_t every = l->o.held_out > 0 ? l->f->n / (size_t)l->o.held_out : 0;
-    return every > 0 && text % every == every / 2;
-}
-
-static hunch_status make_pieces(hn_learner *l, hunch_error *err) {
+static hunch_status make_pieces(hn_learner *l, const hn_text_role *role, hunch_error *err) {
     size_t n = 0, m = 0;
-    for (size_t t = 0; t < l->f->n; t++) *(is_held_out(l, t) ? &m : &n) += cut(l, (uint32_t)t, NULL);
+    for (size_t t = 0; t < l->f->n; t++)
+        if (role[t] != HN_TEXT_LEFT_OUT) *(role[t] == HN_TEXT_HELD_OUT ? &m : &n) += cut(l, (uint32_t)t, NULL);
     if (n == 0) return hn_fail(err, HUNCH_REFUSED, "no text has words of the target's own to learn from");
     l->all = hn_alloc(n * sizeof *l->all);
     l->order = hn_alloc(n * sizeof *l->order);
@@ -165,14 +162,21 @@ static hunch_status make_pieces(hn_learner *l, hunch_error *err) {
         return hn_fail_memory(err, "pieces of texts", n * sizeof *l->all);
     for (size_t t = 0; t < l->f->n; t++) {
         const hn_feature_text *x = &l->f->text[t];
-        if (!is_held_out(l, t)) {
-            l->n_all += cut(l, (uint32_t)t, l->all + l->n_all);
-            continue;
-        }
+        if (role[t] == HN_TEXT_LEARNED) l->n_all += cut(l, (uint32_t)t, l->all + l->n_all);
+        if (role[t] != HN_TEXT_HELD_OUT) continue;
         l->n_judged += cut(l, (uint32_t)t, l->judged + l->n_judged);
         l->held[l->n_held++] = (hn_train_text){(int32_t *)(uintptr_t)x->ids, x->n, x->own};
     }
     return HUNCH_OK;
+}
+
+static hunch_status share_texts(hn_learner *l, hunch_error *err) {
+    hn_text_role *role = hn_alloc((l->f->n ? l->f->n : 1) * sizeof *role);
+    if (!role) return hn_fail_memory(err, "roles of texts", l->f->n * sizeof *role);
+    hn_hold_out(l->f->text, l->f->n, l->o.held_out, role);
+    hunch_status st = make_pieces(l, role, err);
+    hn_free(role);
+    return st;
 }
 
 /* The order of an epoch follows from seed and number alone. */
@@ -350,7 +354,7 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (!l->o.ffn) l->o.ffn = a->layer[0].ffn_width;
     hunch_status st = check_features(l, err);
     if (!st) st = choose_tokens(l, err);
-    if (!st) st = make_pieces(l, err);
+    if (!st) st = share_texts(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->ids, l->o.vocab, err);
     if (!st) st = team_open(l, err);
     if (!st) st = head_open(l, err);
