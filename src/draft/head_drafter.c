@@ -25,6 +25,7 @@ typedef struct drafted {
     int32_t token;
     int16_t row;      /* of the tree; NONE: it is not there */
     bool spine;       /* force: all tokens up to here were replaced on purpose */
+    float path;       /* probability of the tokens up to here by the head's softmax */
     int kept, output; /* of its pass */
 } drafted;
 
@@ -42,7 +43,7 @@ typedef struct head_state {
     int context, depth, topk, total, width;
     bool dynamic, forced, law;
     bool at_once;          /* the root's pass gives all levels */
-    double accept;
+    double accept, min_p;
     hn_shape chain, shape;
     int n_seqs, vocab;
     head_seq *seq;         /* [n_seqs] */
@@ -141,6 +142,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     st->context = target->context;
     st->forced = !isnan(o.force);
     st->accept = o.force;
+    st->min_p = o.min_p;
     s = state_open(d, st, spec, &o, target, needs, describe, err);
     if (s) {
         if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* what is wrong in the spec names it */
@@ -281,7 +283,10 @@ static void place_children(round_ctx *c, hn_propose *p, head_seq *s, int at, con
             p->budget -= p->tree->n_rows - before;
         }
         if (row < 0) continue;
-        s->node[k] = (drafted){.token = token[rank], .row = (int16_t)row, .spine = spine && rank == 0};
+        s->node[k] = (drafted){.token = token[rank],
+                               .row = (int16_t)row,
+                               .spine = spine && rank == 0,
+                               .path = drafted_at(s, at)->path * prob[rank]};
         c->added++;
     }
 }
@@ -290,13 +295,20 @@ static void draw_children(round_ctx *c, hn_propose *p, head_seq *s, int at, int 
     head_state *st = c->st;
     int32_t token[HN_TREE_ROWS];
     int16_t row[HN_TREE_ROWS];
-    const float *logits = hn_head_logits(&st->passes, pass_row);
+    float prob[HN_TREE_ROWS];
+    const float *logits = hn_head_logits(&st->passes, pass_row), *value;
+    const double sum = hn_pass_sum(st->passes.runner, pass_row);
+    (void)hn_pass_best(st->passes.runner, pass_row, &value);
+    if ((double)drafted_at(s, at)->path / sum < st->min_p) return; /* known before a draw: q stays what it is drawn from */
     const hn_draft_law *law = hn_draft_law_make(&st->laws, p->seq, at + 1, p->sampler, logits, h);
     if (!law) return;
     const int before = p->tree->n_rows, m = hn_draft_law_draw(&st->laws, law, p, c->d->index, drafted_at(s, at)->row, n, row);
     p->budget -= p->tree->n_rows - before;
-    for (int i = 0; i < m; i++) token[i] = p->tree->token[row[i]];
-    place_children(c, p, s, at, token, NULL, row, m, false);
+    for (int i = 0; i < m; i++) {
+        token[i] = p->tree->token[row[i]];
+        prob[i] = (float)(exp((double)logits[token[i]] - (double)value[0]) / sum);
+    }
+    place_children(c, p, s, at, token, prob, row, m, false);
 }
 
 /* The children of node `at` of the shape, from the logits of a row. */
@@ -310,7 +322,8 @@ static void take_children(round_ctx *c, hn_propose *p, head_seq *s, int at, int 
         draw_children(c, p, s, at, pass_row, &h, n);
         return;
     }
-    const int m = choose_tokens(c, p, pass_row, &h, n, token, prob);
+    int m = choose_tokens(c, p, pass_row, &h, n, token, prob);
+    while (m > 0 && (double)(drafted_at(s, at)->path * prob[m - 1]) < st->min_p) m--;
     const bool spine =
         st->forced && drafted_at(s, at)->spine && m > 0 && force_tokens(c, p, s, token, m);
     place_children(c, p, s, at, token, prob, NULL, m, spine);
@@ -345,7 +358,7 @@ static void take_node(void *ctx, int i, int mask, int pass_row) {
 static void round_start(head_state *st, const hn_propose *p) {
     head_seq *s = &st->seq[p->seq];
     s->shape = p->chain ? &st->chain : &st->shape;
-    s->root = (drafted){.token = p->text.token[p->text.n - 1], .row = 0, .spine = true};
+    s->root = (drafted){.token = p->text.token[p->text.n - 1], .row = 0, .spine = true, .path = 1};
     for (int k = 0; k < s->shape->n; k++) s->node[k].row = NONE;
 }
 
@@ -432,6 +445,7 @@ static void add_best(round_ctx *c, hn_propose *p, hn_beam *b) {
     const int n = hn_beam_best(b, total, list);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
+        if (exp((double)k->score) < c->st->min_p) continue; /* nor are its children probable enough */
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
         if (at < 0) break;
         row[list[i]] = (int16_t)at;
@@ -446,11 +460,12 @@ static int list_frontier(round_ctx *c, int n) {
     for (int i = 0; i < n; i++) {
         const head_seq *s = &st->seq[c->p[i].seq];
         if (c->level >= c->p[i].depth || s->beam.n == 0) continue;
-        for (int k = 0; k < s->beam.n_frontier; k++, m++) {
+        for (int k = 0; k < s->beam.n_frontier; k++) {
             const hn_beam_node *b = &s->beam.node[s->beam.frontier[k]], *parent = &s->beam.node[b->parent < 0 ? 0 : b->parent];
+            if (exp((double)b->score) < st->min_p) continue;
             st->of[m] = i;
             st->place[m] = s->beam.frontier[k];
-            st->node[m] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
+            st->node[m++] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
                                          b->parent < 0 ? s->root.output : parent->output};
         }
     }

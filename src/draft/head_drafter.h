@@ -3,7 +3,7 @@
  * trees. It goes on from its own output, a token a level (EAGLE-1, -2, -3, HASS, MTP), or drafts all levels in one pass
  * (P-EAGLE). A kind has a file of its own that says what its head is.
  *
- *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32]
+ *   KIND:PATH[,depth=K][,tree=chain|dynamic|NAME|FILE][,topk=W][,total=N][,min_p=P][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32]
  *             [,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
  *
  *   PATH      the head's folder or file
@@ -11,6 +11,8 @@
  *   tree      chain; dynamic: EAGLE-2's, the likeliest paths; or a fixed shape (head_tree.h)        chain
  *   topk      of a dynamic tree: nodes of a level whose successors are asked for, and how many      10
  *   total     of a dynamic tree: nodes that are verified                                            59
+ *   min_p     no token whose path is less probable by the head's own law; where tokens are drawn from it, none behind a place whose
+ *             likeliest token is, whichever was drawn                                               0
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
  *   kv        type of the head's cache rows                                                         as the target's
  *   vocab     of a head without d2t: drafts that many tokens, the likeliest (token_ranks.h)         all

@@ -48,6 +48,7 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
+    if (!s) s = hn_spec_double(spec, "min_p", 0, 1, 0, &o->min_p, err);
     if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
     if (!s) s = read_tree(o, spec, err);
     if (!s) s = read_tokens(&o->tokens, spec, err);

@@ -12,6 +12,7 @@ typedef struct hn_head_options {
     const char *tree;        /* NULL: a chain; as the others that point, the spec's */
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
+    double min_p;            /* of a drafted token's path */
     double force;            /* NAN: not asked for */
     hn_token_wish tokens;    /* n 0: whatever the head drafts */
 } hn_head_options;

@@ -15,7 +15,7 @@
 enum { PER_TEXT = HN_CHECK_WANTED / HN_CHECK_AT_ONCE, POSITIONS = PER_TEXT * HN_CHECK_AT_ONCE, UNKNOWN = -1 };
 
 hunch_status hn_check_spec(char **out, const hn_spec *spec, const char *key, const char *value, hunch_error *err) {
-    static const char *const left_out[] = {"tree", "topk", "total", "vocab", "ids", "texts"};
+    static const char *const left_out[] = {"tree", "topk", "total", "min_p", "vocab", "ids", "texts"};
     size_t size = strlen(spec->kind) + strlen(spec->path) + 4 + (key ? strlen(key) + strlen(value) : 0), at;
     for (int i = 0; i < spec->n; i++) size += strlen(spec->key[i]) + strlen(spec->value[i]) + 2;
     char *text = *out = hn_alloc(size);

@@ -15,6 +15,7 @@ const char tool_drafts_text[] =
     {"tree", "chain|dynamic|NAME|FILE", "chain; the likeliest paths; a published tree; or one of JSON; default chain"}, \
     {"topk", "1..16", "of tree dynamic: nodes that go on at a level, and their successors, default 10"},               \
     {"total", "1..63", "of tree dynamic: nodes that are verified, default 59"},                                        \
+    {"min_p", "0..1", "no token whose path is less probable by the head's own law, default 0"},                        \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
     {"vocab", "1..", "of heads without a reduced vocabulary: draft that many tokens, the likeliest"},                  \

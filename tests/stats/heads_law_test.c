@@ -58,6 +58,7 @@ static void test_chains_exact(void **state) {
     for (int i = 0; i < 3; i += light() ? 2 : 1) {
         check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
@@ -72,6 +73,7 @@ static void test_trees_exact(void **state) {
     (void)state;
     for (int i = 0; i < 3; i += light() ? 3 : 2) {
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json,min_p=0.2", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_min_p_test.c - a head's min_p leaves out the paths that are less probable, and nothing else: of chains, of fixed trees, of the
+ * likeliest paths. That the laws stay: heads_law_test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "heads_for_tests.h"
+
+enum { N_TEXT = 24, TEXTS = 5 };
+
+static hunch_draft_result draft_with(hunch_model *m, const char *spec, double min_p, int salt) {
+    char text[900];
+    hunch_token token[N_TEXT];
+    hunch_draft_result r;
+    snprintf(text, sizeof text, "%s,min_p=%.9g", heads_spec(spec), min_p);
+    hunch_engine *e = open_engine(m, text, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+    heads_prompt(token, N_TEXT, 0, (uint64_t)salt);
+    must(hunch_draft(e, token, N_TEXT, 0, -1, NULL, NULL, NULL, &r, err));
+    hunch_engine_close(&e);
+    return r;
+}
+
+/* A probability between those of two of its paths, somewhere in the middle. */
+static double between(const hunch_draft_result *r) {
+    double below = 0, above = 1;
+    const double middle = exp(r->node[r->n / 2].logp);
+    for (int i = 0; i < r->n; i++) {
+        const double p = exp(r->node[i].logp);
+        if (p < middle && p > below) below = p;
+        if (p > middle && p < above) above = p;
+    }
+    return below > 0 ? (middle + below) / 2 : (middle + above) / 2;
+}
+
+/* What is left is what is probable enough, in the same order. */
+static void check(hunch_model *m, const char *spec) {
+    int left_out = 0, kept = 0;
+    for (int salt = 0; salt < TEXTS; salt++) {
+        hunch_draft_result all = draft_with(m, spec, 0, salt);
+        const double min_p = between(&all);
+        hunch_draft_result some = draft_with(m, spec, min_p, salt);
+        int n = 0;
+        for (int i = 0; i < all.n; i++) {
+            if (exp(all.node[i].logp) < min_p) {
+                left_out++;
+                continue;
+            }
+            if (n >= some.n) fail_msg("%s, min_p=%g, text %d: node %d is missing", spec, min_p, salt, i);
+            assert_int_equal(some.node[n].token, all.node[i].token);
+            assert_true(fabs(some.node[n].logp - all.node[i].logp) < 1e-12);
+            n++;
+        }
+        if (n != some.n) fail_msg("%s, min_p=%g, text %d: %d nodes, expected %d", spec, min_p, salt, some.n, n);
+        kept += n;
+        hunch_free(all.node);
+        hunch_free(some.node);
+    }
+    assert_true(left_out >= TEXTS && kept >= TEXTS);
+}
+
+static void test_left_out(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
+    check(m, "eagle:@eagle1-bias-bin,depth=5");
+    check(m, "eagle3:@eagle3-official-d2t,depth=6");
+    check(m, "eagle3:@eagle3-official-d2t,depth=4,tree=dynamic,topk=4,total=30");
+    check(m, "eagle:@eagle2-nobias-gqa,tree=mc_sim_7b_63");
+    check(m, "peagle:@peagle-spec-2layers,depth=5");
+    check(m, "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=3,total=20");
+    hunch_model_close(&m);
+}
+
+/* All of it, and none. */
+static void test_ends(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
+    const char *const specs[] = {"eagle3:@eagle3-official-d2t,depth=4", "eagle3:@eagle3-official-d2t,depth=4,tree=dynamic,topk=4,total=30"};
+    for (int i = 0; i < 2; i++) {
+        hunch_draft_result none = draft_with(m, specs[i], 1, 0), all = draft_with(m, specs[i], 1e-30, 0);
+        assert_int_equal(none.n, 0);
+        assert_int_equal(all.n, i ? 30 : 4);
+        hunch_free(none.node);
+        hunch_free(all.node);
+    }
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_error why;
+    const char *spec = heads_spec("eagle3:@eagle3-official-d2t,min_p=2");
+    hunch_engine_options_defaults(&o);
+    o.drafts = &spec;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &why), HUNCH_USAGE);
+    assert_non_null(strstr(why.message, "min_p"));
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_ends)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
