@@ -23,6 +23,7 @@
 enum {
     TILE_ROWS = 8,    /* most rows a tile: as many int and float sums fit the registers */
     CHUNK_GROUPS = 4, /* groups of a strip that all tiles of rows use before the next */
+    AHEAD_ROWS = 4,   /* most rows of the tiles that always ask ahead */
     AHEAD = 8192      /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
 };
 
@@ -66,8 +67,10 @@ HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, cons
 
 /* Whether a tile of T rows asks for what the strip will hold some time ahead. While there is little arithmetic a byte, a
  * core waits for memory anyhow and its own prefetcher does better alone; with more, arithmetic and reading have to overlap.
- * Where that begins was measured: with few rows where it takes long to take a line's codes apart. */
-HN_INLINE bool prefetches(const hn_dtype t, const int T) {
+ * Where that begins was measured: with few rows where it takes long to take a line's codes apart. That was on AMD's Zen 4; on Intel's
+ * cores with AMX (Sapphire Rapids and later) asking pays from one row on, by a third: `always`. */
+HN_INLINE bool prefetches(const hn_dtype t, const int T, const bool always) {
+    if (always) return true;
     switch (t) {
     case HN_Q8_0: return T > 4;
     case HN_Q4_0: case HN_Q4_1: case HN_Q4_K: case HN_IQ4_NL: case HN_IQ4_XS: case HN_MXFP4: return T > 1;
@@ -84,12 +87,12 @@ HN_INLINE void prefetch(const hn_dtype t, const unsigned char *super, int i, con
 }
 
 /* sum[T] with code lines [r0, end) of block b of a group. */
-HN_INLINE void add_lines(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const int r0,
-                         const int end, const rows_at x, __m512i *sum) {
+HN_INLINE void add_lines(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
+                         const int r0, const int end, const rows_at x, __m512i *sum) {
     const hn_layout l = hn_layout_of(t);
     const unsigned char *block = super + l.head + hn_block_bytes(l) * (size_t)(2 * i + b);
     HN_UNROLL for (int r = r0; r < end; r++) {
-        if (prefetches(t, T)) prefetch(t, super, i, 8 * b + r);
+        if (prefetches(t, T, always)) prefetch(t, super, i, 8 * b + r);
         const __m512i codes = load_codes(t, block, r);
         HN_UNROLL for (int k = 0; k < T; k++) sum[k] = add_line(sum[k], codes, x, k, b, r);
     }
@@ -102,17 +105,17 @@ HN_INLINE __m512i word_or_int(const hn_dtype t, __m512i s) {
 }
 
 /* isum[T] of block b of a group: the exact sum of values and activations, of types with parts times their scales. */
-HN_INLINE void sum_block(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const rows_at x,
-                         __m512i *isum) {
+HN_INLINE void sum_block(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
+                         const rows_at x, __m512i *isum) {
     HN_UNROLL for (int k = 0; k < T; k++) isum[k] = start_sum(t, x, k, b, 0);
-    add_lines(t, T, super, i, b, 0, hn_has_parts(t) ? 4 : 8, x, isum);
+    add_lines(t, T, always, super, i, b, 0, hn_has_parts(t) ? 4 : 8, x, isum);
     if (!hn_has_parts(t)) return;
     __m512i s = word_or_int(t, part_scale(t, super, i, b, 0)), sum[TILE_ROWS];
     HN_UNROLL for (int k = 0; k < T; k++) {
         isum[k] = t == HN_Q6_K ? _mm512_mullo_epi32(isum[k], s) : _mm512_madd_epi16(isum[k], s);
         sum[k] = start_sum(t, x, k, b, 1);
     }
-    add_lines(t, T, super, i, b, 4, 8, x, sum);
+    add_lines(t, T, always, super, i, b, 4, 8, x, sum);
     s = word_or_int(t, part_scale(t, super, i, b, 1));
     HN_UNROLL for (int k = 0; k < T; k++) {
         isum[k] = t == HN_Q6_K ? _mm512_add_epi32(isum[k], _mm512_mullo_epi32(sum[k], s))
@@ -134,10 +137,10 @@ HN_INLINE void take_parts_minimum(const int T, const unsigned char *super, int i
 }
 
 /* acc[T] after block b of a group. */
-HN_INLINE void add_block(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const rows_at x,
-                         __m512 *acc) {
+HN_INLINE void add_block(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
+                         const rows_at x, __m512 *acc) {
     __m512i isum[TILE_ROWS];
-    sum_block(t, T, super, i, b, x, isum);
+    sum_block(t, T, always, super, i, b, x, isum);
     const __m512 d = block_scale(t, super, i, b);
     HN_UNROLL for (int k = 0; k < T; k++) {
         const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(isum[k]), d);
@@ -158,15 +161,15 @@ HN_INLINE void add_block(const hn_dtype t, const int T, const unsigned char *sup
 typedef void tile_fn(const unsigned char *w, const unsigned char *x, const unsigned char *parts, size_t x_stride,
                      int groups, bool fresh, float *c);
 
-HN_INLINE void run_tile(const hn_dtype t, const int T, const unsigned char *w, rows_at x, int groups, bool fresh,
-                        float *c) {
+HN_INLINE void run_tile(const hn_dtype t, const int T, const bool always, const unsigned char *w, rows_at x, int groups,
+                        bool fresh, float *c) {
     __m512 acc[TILE_ROWS];
     HN_UNROLL for (int k = 0; k < T; k++) acc[k] = fresh ? _mm512_setzero_ps() : _mm512_load_ps(c + 16 * k);
     for (; groups > 0; groups -= groups_of(t), w += hn_super_bytes(hn_layout_of(t))) {
         const int here = groups < groups_of(t) ? groups : groups_of(t);
         for (int i = 0; i < here; i++) {
-            add_block(t, T, w, i, 0, x, acc);
-            add_block(t, T, w, i, 1, x, acc);
+            add_block(t, T, always, w, i, 0, x, acc);
+            add_block(t, T, always, w, i, 1, x, acc);
             x.x += sizeof(hn_q8_group);
             x.parts += sizeof(hn_q8_parts);
         }
@@ -174,23 +177,33 @@ HN_INLINE void run_tile(const hn_dtype t, const int T, const unsigned char *w, r
     HN_UNROLL for (int k = 0; k < T; k++) _mm512_store_ps(c + 16 * k, acc[k]);
 }
 
+/* By rows; ahead: those that always ask ahead, of few rows. */
+typedef struct tiles {
+    tile_fn *by_rows[TILE_ROWS + 1], *ahead[AHEAD_ROWS + 1];
+} tiles;
+
 /* Not inlined, so that each tile has its own registers. */
-#define TILE(type, T)                                                                                                 \
-    static __attribute__((noinline)) void tile_##type##_##T(const unsigned char *w, const unsigned char *x,           \
-                                                            const unsigned char *parts, size_t x_stride, int groups,  \
-                                                            bool fresh, float *c) {                                   \
-        run_tile(HN_##type, T, w, (rows_at){x, parts, x_stride}, groups, fresh, c);                                   \
+#define TILE_OF(name, type, T, always)                                                                                \
+    static __attribute__((noinline)) void name(const unsigned char *w, const unsigned char *x,                        \
+                                               const unsigned char *parts, size_t x_stride, int groups, bool fresh,   \
+                                               float *c) {                                                            \
+        run_tile(HN_##type, T, always, w, (rows_at){x, parts, x_stride}, groups, fresh, c);                           \
     }
+#define TILE(type, T) TILE_OF(tile_##type##_##T, type, T, false)
+#define TILE_AHEAD(type, T) TILE_OF(tile_##type##_##T##_ahead, type, T, true)
 #define TILES(type)                                                                                                   \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
-    static tile_fn *const tiles_##type[TILE_ROWS + 1] = {                                                             \
-        NULL,           tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,                           \
-        tile_##type##_5, tile_##type##_6, tile_##type##_7, tile_##type##_8};
+    TILE_AHEAD(type, 1) TILE_AHEAD(type, 2) TILE_AHEAD(type, 3) TILE_AHEAD(type, 4)                                   \
+    static const tiles tiles_##type = {{NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,     \
+                                        tile_##type##_5, tile_##type##_6, tile_##type##_7, tile_##type##_8},          \
+                                       {NULL, tile_##type##_1_ahead, tile_##type##_2_ahead, tile_##type##_3_ahead,    \
+                                        tile_##type##_4_ahead}};
 HN_BLOCK_TYPES(TILES)
 
 /* Every strip for all rows: in one walk where they fit a tile, else chunk by chunk in tiles of about equal size. */
-static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *j) {
+static void strips_q8(hn_dtype t, const tiles *of, const hn_strips_job *j) {
     const hn_layout l = hn_layout_of(t);
+    tile_fn *const *by_rows = j->n <= AHEAD_ROWS && hn_isa_has(HN_ISA_AMX) ? of->ahead : of->by_rows;
     int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
     int step = tiles > 1 ? CHUNK_GROUPS : groups;
     for (int s = 0; s < j->strips; s++) {
@@ -209,7 +222,7 @@ static void strips_q8(hn_dtype t, tile_fn *const *by_rows, const hn_strips_job *
     }
 }
 
-#define STRIPS_Q8(type) static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, tiles_##type, j); }
+#define STRIPS_Q8(type) static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, &tiles_##type, j); }
 HN_BLOCK_TYPES(STRIPS_Q8)
 
 /* ---- float rows ---------------------------------------------------------------------------------------------------- */
