@@ -5,7 +5,12 @@ set -euo pipefail
 
 hunch=$1
 model=$2
-prompts=$(dirname "$0")/demo-prompts.jsonl
+here=$(dirname "$0")
+prompts=$here/demo-prompts.jsonl
+# With the demo model comes a draft head that hunch train made (heads/README.md).
+head=$here/../heads/$(basename "$model" .gguf).head.gguf
+draft=ngram
+if [ -f "$head" ]; then draft=auto+$head; fi
 
 prompt='Fix the spelling mistakes and repeat the whole text: The old lighthose stands on the northern rocks of the iland. Every evening the keeper climbs the narow stairs, cleans the great lens, and lights the lamp. Ships that pass the northern rocks of the iland know the light well, and the keeper of the old lighthose knows the ships. When the fog comes in, the keeper rings the bell by hand, once every minute, untill the fog has gone.'
 
@@ -17,8 +22,8 @@ title() {
     fi
 }
 
-title "1. One prompt, answered plainly and with drafts from its own text (coloured: tokens that the drafter proposed)"
-"$hunch" compare -m "$model" --draft ngram -p "$prompt" -n 120 --show
+title "1. One prompt, answered plainly and with drafts (coloured: tokens that a drafter proposed)"
+"$hunch" compare -m "$model" --draft "$draft" -p "$prompt" -n 120 --show
 
 title "2. A dozen prompts: how much faster, how many tokens a pass, and whether the text stayed the same"
-"$hunch" compare -m "$model" --draft ngram -f "$prompts" -n 128
+"$hunch" compare -m "$model" --draft "$draft" -f "$prompts" -n 128
