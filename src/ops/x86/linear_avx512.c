@@ -178,9 +178,9 @@ HN_INLINE void run_tile(const hn_dtype t, const int T, const bool always, const 
 }
 
 /* By rows; ahead: those that always ask ahead, of few rows. */
-typedef struct tiles {
+typedef struct tile_set {
     tile_fn *by_rows[TILE_ROWS + 1], *ahead[AHEAD_ROWS + 1];
-} tiles;
+} tile_set;
 
 /* Not inlined, so that each tile has its own registers. */
 #define TILE_OF(name, type, T, always)                                                                                \
@@ -194,14 +194,14 @@ typedef struct tiles {
 #define TILES(type)                                                                                                   \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
     TILE_AHEAD(type, 1) TILE_AHEAD(type, 2) TILE_AHEAD(type, 3) TILE_AHEAD(type, 4)                                   \
-    static const tiles tiles_##type = {{NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,     \
+    static const tile_set tiles_##type = {{NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,     \
                                         tile_##type##_5, tile_##type##_6, tile_##type##_7, tile_##type##_8},          \
                                        {NULL, tile_##type##_1_ahead, tile_##type##_2_ahead, tile_##type##_3_ahead,    \
                                         tile_##type##_4_ahead}};
 HN_BLOCK_TYPES(TILES)
 
 /* Every strip for all rows: in one walk where they fit a tile, else chunk by chunk in tiles of about equal size. */
-static void strips_q8(hn_dtype t, const tiles *of, const hn_strips_job *j) {
+static void strips_q8(hn_dtype t, const tile_set *of, const hn_strips_job *j) {
     const hn_layout l = hn_layout_of(t);
     tile_fn *const *by_rows = j->n <= AHEAD_ROWS && hn_isa_has(HN_ISA_AMX) ? of->ahead : of->by_rows;
     int groups = hn_act_groups(j->in), tiles = (j->n + TILE_ROWS - 1) / TILE_ROWS;
