@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "train/adamw.h"
+#include "train/common_tokens.h"
 #include "train/hold_out.h"
 #include "train/learn_kind.h"
 #include "train/loss.h"
@@ -33,14 +34,11 @@ struct hn_learner {
     hn_team team;
     void *head; /* of o.kind */
     hn_target_rows target;
-    int32_t *ids;   /* [vocab] rising, the target's token of each output */
-    int32_t *first; /* [vocab] the same, special ones first, then the commonest first */
-    int32_t *draft; /* [target vocab] the output of each token, -1: none */
-    double coverage;
-    piece *all;       /* learned from, in the order of the texts */
-    uint32_t *order;  /* [n_all] of this epoch */
-    size_t n_all, at; /* at: the next in order */
-    piece *judged;    /* held out */
+    hn_common_tokens tokens; /* that it drafts, or by whose law it learns */
+    piece *all;              /* learned from, in the order of the texts */
+    uint32_t *order;         /* [n_all] of this epoch */
+    size_t n_all, at;        /* at: the next in order */
+    piece *judged;           /* held out */
     size_t n_judged;
     hn_train_text *held;
     size_t n_held;
@@ -73,65 +71,6 @@ hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target
                               .held_out = 32,
                               .every = 200,
                               .products = HN_PRODUCTS_BF16};
-}
-
-/* ---- which tokens it drafts --------------------------------------------------------------------------------------------- */
-
-typedef struct counted {
-    uint64_t n;
-    int32_t id;
-} counted;
-
-/* More often first, then the smaller id. */
-static int more_often(const void *a, const void *b) {
-    const counted *x = a, *y = b;
-    if (x->n != y->n) return x->n > y->n ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int by_id(const void *a, const void *b) {
-    const counted *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static bool is_special(const hn_learner *l, int32_t id) {
-    bool special = false;
-    const char *bytes;
-    size_t len;
-    return l->model->tokenizer && !hunch_token_piece(l->model, id, &bytes, &len, &special, NULL) && special;
-}
-
-/* The commonest tokens of the target's own words; special ones always. */
-static hunch_status choose_tokens(hn_learner *l, hunch_error *err) {
-    const int vocab = l->model->target.arch.vocab, n = l->o.vocab;
-    counted *c = hn_zalloc((size_t)vocab, sizeof *c);
-    uint64_t all = 0, there = 0;
-    l->ids = hn_alloc((size_t)n * sizeof *l->ids);
-    l->first = hn_alloc((size_t)n * sizeof *l->first);
-    l->draft = hn_alloc((size_t)vocab * sizeof *l->draft);
-    if (!c || !l->ids || !l->first || !l->draft) {
-        hn_free(c);
-        return hn_fail_memory(err, "a vocabulary", (size_t)vocab * sizeof *c);
-    }
-    for (int i = 0; i < vocab; i++) c[i].id = i;
-    for (size_t t = 0; t < l->f->n; t++)
-        for (int i = l->f->text[t].own; i < l->f->text[t].n; i++) c[l->f->text[t].ids[i]].n++;
-    for (int i = 0; i < vocab; i++) {
-        all += c[i].n;
-        if (is_special(l, i)) c[i].n += UINT64_MAX / 2;
-    }
-    qsort(c, (size_t)vocab, sizeof *c, more_often);
-    for (int i = 0; i < n; i++) l->first[i] = c[i].id;
-    qsort(c, (size_t)n, sizeof *c, by_id);
-    for (int i = 0; i < vocab; i++) l->draft[i] = -1;
-    for (int i = 0; i < n; i++) {
-        l->ids[i] = c[i].id;
-        l->draft[c[i].id] = i;
-        there += c[i].n >= UINT64_MAX / 2 ? c[i].n - UINT64_MAX / 2 : c[i].n;
-    }
-    l->coverage = all ? (double)there / (double)all : 0;
-    hn_free(c);
-    return HUNCH_OK;
 }
 
 /* ---- texts in pieces ---------------------------------------------------------------------------------------------------- */
@@ -208,7 +147,7 @@ static void batch_add(hn_learner *l, batch *b, const piece *p) {
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
         l->token[b->rows] = t->ids[i + 1];
-        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && (!l->o.kind->own_output || l->draft[next] >= 0);
+        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && (!l->o.kind->own_output || l->tokens.output[next] >= 0);
         b->own += (double)l->weight[b->rows];
         hn_dequantise(HN_BF16, t->states + (size_t)i * row + from, l->reads, l->states + (size_t)b->rows * l->reads);
         hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + last, width, l->last + (size_t)b->rows * width);
@@ -353,9 +292,9 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (l->o.longest > l->o.rows) l->o.longest = l->o.rows;
     if (!l->o.ffn) l->o.ffn = a->layer[0].ffn_width;
     hunch_status st = check_features(l, err);
-    if (!st) st = choose_tokens(l, err);
+    if (!st) st = hn_common_tokens_choose(&l->tokens, l->model, l->f, l->o.vocab, err);
     if (!st) st = share_texts(l, err);
-    if (!st) st = hn_target_rows_read(&l->target, path, a, l->ids, l->o.vocab, err);
+    if (!st) st = hn_target_rows_read(&l->target, path, a, l->tokens.ids, l->o.vocab, err);
     if (!st) st = team_open(l, err);
     if (!st) st = head_open(l, err);
     if (!st) shuffle(l);
@@ -385,10 +324,10 @@ void hn_learner_close(hn_learner **lp) {
     l->o.kind->close(l->head);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
-    void *const owned[] = {l->first, l->ids,    l->draft, l->all,       l->order,       l->judged,
-                           l->held,  l->w,      l->g,     l->adam.mean, l->adam.square, l->token,
-                           l->start, l->states, l->last,  l->counted,   l->law_row,     l->logits,
-                           l->law,   l->weight, l->wanted};
+    hn_common_tokens_free(&l->tokens);
+    void *const owned[] = {l->all,       l->order,       l->judged, l->held,  l->w,      l->g,
+                           l->adam.mean, l->adam.square, l->token,  l->start, l->states, l->last,
+                           l->counted,   l->law_row,     l->logits, l->law,   l->weight, l->wanted};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }
@@ -403,7 +342,7 @@ double hn_learner_parameters(const hn_learner *l) {
     return (double)l->count;
 }
 double hn_learner_coverage(const hn_learner *l) {
-    return l->coverage;
+    return l->tokens.coverage;
 }
 const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
     *n = l->n_held;
@@ -454,8 +393,8 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     const int vocab = l->model->target.arch.vocab;
     hn_saved_part part[HN_LEARN_MOST_PARTS];
     hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
-    if (!kind->own_output) h.commonest = l->first;
-    if (kind->own_output && l->o.vocab < vocab) h.ids = l->ids;
+    if (!kind->own_output) h.commonest = l->tokens.first;
+    if (kind->own_output && l->o.vocab < vocab) h.ids = l->tokens.ids;
     for (int i = 0; i < kind->parts; i++) {
         hn_saved_part *p = &part[h.n_parts];
         p->m = kind->part(l->head, i, l->w);
@@ -560,9 +499,9 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
     else {
         memcpy(&c, map.data, sizeof c);
         st = check_kind(&c, l->o.kind, l->model, path, err);
-        if (!st &&
-            (memcmp(&c.features, &want.features, sizeof c.features) || memcmp(c.made, want.made, sizeof c.made) ||
-             c.count != want.count || map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
+        if (!st && (memcmp(&c.features, &want.features, sizeof c.features) ||
+                    memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
+                    map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
             st = hn_fail(
                 err, HUNCH_REFUSED,
                 "%s: a checkpoint of other texts or options: expected the same again, or another name for the head",
