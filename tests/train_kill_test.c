@@ -157,6 +157,8 @@ static void test_online(void **state) {
     assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0);
     assert_true(access(test_path("online.training/features-0000.bin"), F_OK) != 0);
     assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
+    assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0); /* once more: nothing is left to do */
+    assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
     assert_true(same_files("whole/model.safetensors", "online/model.safetensors"));
     assert_int_equal(run(with_features("online", "here"), 0, -1, 0, said, sizeof said), 2);
     if (!strstr(said, "--features here: expected stored or online")) fail_msg("%s", said);

@@ -263,6 +263,12 @@ static void show_step(const training *t, const double *losses) {
     fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
 }
 
+/* Was the last check behind this step? */
+static bool is_checked(const training *t) {
+    const hn_run_history *past = &hn_learner_note(t->learner)->past;
+    return past->n_checks > 0 && (int)past->check[(int)past->n_checks - 1].step == hn_learner_step_number(t->learner);
+}
+
 static hunch_status run_steps(training *t, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     hunch_status st = HUNCH_OK;
@@ -284,7 +290,8 @@ static hunch_status run_steps(training *t, hunch_error *err) {
                              t->how.steps);
         }
     }
-    return st ? st : check(t, true, err);
+    /* a run that was at its end is not judged again: its checkpoint stays what it is */
+    return st || is_checked(t) ? st : check(t, true, err);
 }
 
 static hunch_status learn(training *t, hunch_error *err) {

@@ -7,6 +7,7 @@
 
 typedef enum hn_text_role { HN_TEXT_LEARNED, HN_TEXT_HELD_OUT, HN_TEXT_LEFT_OUT } hn_text_role;
 
-/* role [n], of each text. About `wanted` of them are held out, evenly spread; none where there are fewer. */
+/* role [n], of each text. About `wanted` of them are held out, evenly spread; none where there are fewer. Where all the
+ * others begin like these none is left out: something has to be learned from. */
 void hn_hold_out(const hn_feature_text *text, size_t n, int wanted, hn_text_role *role);
 #endif

@@ -77,6 +77,18 @@ static void test_same_prompt(void **state) {
     assert_int_equal(count(HN_TEXT_LEFT_OUT), 1);
 }
 
+static void test_all_alike(void **state) {
+    (void)state;
+    make(10);
+    for (int i = 0; i < N; i++) begins_like(i, 2, 10);
+    hn_hold_out(text, N, 3, role);
+    assert_int_equal(count(HN_TEXT_HELD_OUT), 3);
+    assert_int_equal(count(HN_TEXT_LEARNED), N - 3);
+    ids[5][0] = 1; /* one that does not */
+    hn_hold_out(text, N, 3, role);
+    assert_int_equal(count(HN_TEXT_LEARNED), 1);
+}
+
 /* Texts without a prompt: by how they begin; a short one is like no other. */
 static void test_without_prompt(void **state) {
     (void)state;
@@ -92,7 +104,7 @@ static void test_without_prompt(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_spread), cmocka_unit_test(test_same_prompt),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_spread), cmocka_unit_test(test_same_prompt), cmocka_unit_test(test_all_alike),
                                        cmocka_unit_test(test_without_prompt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

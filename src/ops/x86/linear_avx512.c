@@ -68,7 +68,7 @@ HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, cons
 /* Whether a tile of T rows asks for what the strip will hold some time ahead. While there is little arithmetic a byte, a
  * core waits for memory anyhow and its own prefetcher does better alone; with more, arithmetic and reading have to overlap.
  * Where that begins was measured: with few rows where it takes long to take a line's codes apart. That was on AMD's Zen 4; on Intel's
- * cores with AMX (Sapphire Rapids and later) asking pays from one row on, by a third where the last cache holds part of the model. */
+ * cores with AMX (Sapphire Rapids and later) asking pays from one row on: `always`. */
 HN_INLINE bool prefetches(const hn_dtype t, const int T, const bool always) {
     if (always) return true;
     switch (t) {
