@@ -164,6 +164,18 @@ static void test_online(void **state) {
     if (!strstr(said, "--features here: expected stored or online")) fail_msg("%s", said);
 }
 
+/* Checks that measure nothing end the run early, and the head is there all the same. */
+static void test_nothing_held_out(void **state) {
+    (void)state;
+    const char *a[30] = {0};
+    int n = 0;
+    for (const char *const *x = training("unjudged", "400"); *x; x++) a[n++] = *x;
+    a[n++] = "--held-out";
+    a[n++] = "10000";
+    assert_int_equal(run(a, 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(access(test_path("unjudged/config.json"), R_OK), 0);
+}
+
 static void test_interrupted(void **state) {
     (void)state;
     char said[2000];
@@ -288,7 +300,7 @@ static void test_others(void **state) {
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_online),
-                                       cmocka_unit_test(test_interrupted), cmocka_unit_test(test_no_steps),
+                                       cmocka_unit_test(test_interrupted), cmocka_unit_test(test_nothing_held_out), cmocka_unit_test(test_no_steps),
                                        cmocka_unit_test(test_types), cmocka_unit_test(test_other_kind_or_level),
                                        cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, setup, NULL);

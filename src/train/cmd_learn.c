@@ -263,10 +263,11 @@ static void show_step(const training *t, const double *losses) {
     fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
 }
 
-/* Was the last check behind this step? */
+/* Was the last check behind this step, and is there a head? Where nothing is held out only the check at the end writes one. */
 static bool is_checked(const training *t) {
-    const hn_run_history *past = &hn_learner_note(t->learner)->past;
-    return past->n_checks > 0 && (int)past->check[(int)past->n_checks - 1].step == hn_learner_step_number(t->learner);
+    const hn_learn_note *note = hn_learner_note(t->learner);
+    const hn_run_history *past = &note->past;
+    return note->best > 0 && past->n_checks > 0 && (int)past->check[(int)past->n_checks - 1].step == hn_learner_step_number(t->learner);
 }
 
 static hunch_status run_steps(training *t, hunch_error *err) {
