@@ -25,13 +25,6 @@ static int by_id(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static bool is_special(hunch_model *m, int32_t id) {
-    bool special = false;
-    const char *bytes;
-    size_t len;
-    return m->tokenizer && !hunch_token_piece(m, id, &bytes, &len, &special, NULL) && special;
-}
-
 /* Of the target's own words; returns how many those are. */
 static uint64_t count(counted *c, int vocab, const hn_features_read *f) {
     uint64_t all = 0;
@@ -58,7 +51,7 @@ hunch_status hn_common_tokens_choose(hn_common_tokens *out, hunch_model *m, cons
     const uint64_t all = count(c, vocab, f);
     uint64_t there = 0;
     for (int i = 0; i < vocab; i++) {
-        if (is_special(m, i)) c[i].n += special_first;
+        if (m->tokenizer && hn_tokenizer_is_special(m->tokenizer, i)) c[i].n += special_first;
         out->output[i] = -1;
     }
     qsort(c, (size_t)vocab, sizeof *c, more_often);

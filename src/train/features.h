@@ -29,8 +29,7 @@ hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, co
 /* What all shards take together. */
 uint64_t hn_features_bytes(const hn_shard_header *h, const hn_train_texts *texts);
 
-/* Takes what is missing. progress: tokens. stop as
- * elsewhere. HUNCH_REFUSED: the folder holds features of another model, level, states or texts. */
+/* Takes what is missing. progress: tokens. stop as elsewhere. HUNCH_REFUSED: the folder holds features of another model, level, states or texts. */
 hunch_status hn_features_make(const hn_model *target, uint64_t identity, const hn_train_texts *texts, const int *states,
                               int n_states, const char *folder, hunch_progress progress, void *user,
                               const volatile int *stop, hunch_error *err);

@@ -220,7 +220,7 @@ static hunch_status next_batch(hn_learner *l, batch *b, hn_learn_batch *out, hun
 
 static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
     const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->o.vocab, n = l->count;
-    size_t bytes = 4 * n + rows * (l->reads + (size_t)l->target.hidden + 2 * vocab + 3);
+    size_t bytes = 4 * n + rows * (l->reads + 2 * (size_t)l->target.hidden + 2 * vocab + 4);
     l->w = hn_zalloc(n, sizeof *l->w);
     l->g = hn_zalloc(n, sizeof *l->g);
     l->adam = (hn_adamw){.beta1 = 0.9,
