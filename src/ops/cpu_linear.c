@@ -207,10 +207,16 @@ static void see_strip(const hn_ops *o, const seen *s, const float *c, int first,
     }
 }
 
-/* Strips [s, end): scaled, capped, seen, and of the first n_written rows written. */
+static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, int cols) {
+    for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias, cols);
+}
+
+/* Strips [s, end): with their bias, scaled, capped, seen, and of the first n_written rows written. */
 static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, float cap, int n_written,
-                    const seen *top, const int32_t *map, int s, int end) {
+                    const seen *top, const hn_top *how, int s, int end) {
     const hn_ops *o = ex->ops;
+    const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
+    const float *bias = how->bias.mem ? hn_host_f32(how->bias) : NULL;
     _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
     hn_strips_job j = {.n = top->n, .c = c};
     hn_strips_fn *fn = choose(o, a, out->w, &j);
@@ -219,6 +225,8 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
         j.strips = end - s < most ? end - s : most;
         for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
         fn(&j);
+        for (int i = 0; bias && i < j.strips; i++)
+            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, columns(out->w, s + i));
         if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
         if (cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, cap);
         for (int i = 0; i < j.strips; i++) {
@@ -271,7 +279,7 @@ void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
-        run_top(ex, &a, &out, scale, cap, n_written, &mine, top->map.mem ? hn_host_i32(top->map) : NULL, first,
+        run_top(ex, &a, &out, scale, cap, n_written, &mine, top, first,
                 first + s.unit < strips ? first + s.unit : strips);
     }
     hn_barrier(ex->ops->pool, ex->rank);

@@ -27,6 +27,7 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, floa
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 float scale, hn_act y, int forms);
 void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
+void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
                     int ldy);

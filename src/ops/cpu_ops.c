@@ -80,6 +80,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .norm_add = hn_cpu_norm_add,
         .glu = hn_cpu_glu,
         .add_bias = hn_cpu_add_bias,
+        .apply = hn_cpu_apply,
         .quantise = hn_cpu_quantise,
         .linear = hn_cpu_linear,
         .linear_glu = hn_cpu_linear_glu,

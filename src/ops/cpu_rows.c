@@ -196,6 +196,32 @@ void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_b
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+static float apply_one(hn_function f, float x) {
+    switch (f) {
+    case HN_SAME: break;
+    case HN_SWISH: return x / (1 + hn_exp(-x));
+    case HN_SIGMOID: return 1 / (1 + hn_exp(-x));
+    case HN_GELU_ERF: return (float)(0.5 * (double)x * (1 + erf((double)x * 0.70710678118654752440)));
+    case HN_TANH: return (float)tanh((double)x);
+    }
+    return x;
+}
+
+void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols) {
+    const float *b = or_none(bias);
+    int from, to;
+    share_columns(ex, cols, &from, &to);
+    for (int i = 0; i < n; i++) {
+        const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i;
+        float *dst = hn_host_f32(y) + (size_t)ldy * (size_t)i;
+        for (int k = from; k < to; k++) {
+            const float value = apply_one(f, b ? src[k] + b[k] : src[k]);
+            dst[k] = into == HN_INTO_SET ? value : into == HN_INTO_ADD ? dst[k] + value : dst[k] * value;
+        }
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
     int from, to;
     share_columns(ex, cols, &from, &to);

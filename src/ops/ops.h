@@ -157,6 +157,7 @@ typedef struct hn_top {
     int k;          /* 1..HN_MAX_TOP */
     hn_buf id;      /* int32 [n][k]; -1 where a row has fewer numbers */
     hn_buf value;   /* f32 [n][k]; NaN there */
+    hn_buf bias;    /* f32 [out], added to W a; mem NULL: none */
     hn_buf map;     /* int32 [out]: what the outputs' ids are, each another; mem NULL: their indices */
     hn_buf scratch; /* top_scratch bytes */
     hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;
@@ -164,6 +165,17 @@ typedef struct hn_top {
 } hn_top;
 enum { HN_SUM_PART = 4096 };
 static inline int hn_sum_parts(int out) { return (out + HN_SUM_PART - 1) / HN_SUM_PART; }
+
+/* What hn_ops.apply makes of a number, and what becomes of the result. The last two by way of double, where every C library rounds to
+ * the same float. */
+typedef enum hn_function {
+    HN_SAME,
+    HN_SWISH,    /* x / (1 + e^-x): HN_SILU without a gate */
+    HN_SIGMOID,  /* 1 / (1 + e^-x) */
+    HN_GELU_ERF, /* x (1 + erf(x / sqrt 2)) / 2: 1606.08415 in its exact form */
+    HN_TANH
+} hn_function;
+typedef enum hn_into { HN_INTO_SET, HN_INTO_ADD, HN_INTO_TIMES } hn_into;
 
 typedef struct hn_rope {
     int dims;           /* rotated dims of a head (even), the rest passes through */
@@ -225,7 +237,7 @@ struct hn_ops {
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
     /* y = silu(gate a) * (up a), in `forms`. gate and up have equal shapes. */
     void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
-    /* Of y = scale * (W a), and cap * tanh(y / cap) of it where cap is not 0, the best of each row, and all of the first
+    /* Of y = scale * (W a + bias), and cap * tanh(y / cap) of it where cap is not 0, the best of each row, and all of the first
      * n_written rows: f32 [n_written][ldy]. Capped values may tie where others do not: the best are those of y as it is written. */
     void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top);
@@ -256,6 +268,8 @@ struct hn_ops {
                 float scale, hn_act y, int forms);
     /* x[i][0..cols) += bias, in place. */
     void (*add_bias)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
+    /* y[i][0..cols) =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be one. */
+    void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
     /* x[i][0..cols) *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,

@@ -168,6 +168,12 @@ static void add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_b
     span_end(&s);
 }
 
+static void apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->apply(&s.ex, n, f, into, x, ldx, bias, y, ldy, cols);
+    span_end(&s);
+}
+
 static void scale_rows(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->scale(&s.ex, n, x, ldx, cols, a);
@@ -197,6 +203,7 @@ static void wrap(hn_ops *o) {
     o->norm_add = norm_add;
     o->glu = glu;
     o->add_bias = add_bias;
+    o->apply = apply;
     o->scale = scale_rows;
     o->kv_move = kv_move;
 }

@@ -477,12 +477,67 @@ static void glu_test(void **state HN_UNUSED) {
     }
 }
 
+/* ---- functions of numbers --------------------------------------------------------------------------------------------- */
+
+enum { APPLY_ROWS = 3, APPLY_COLS = 77, APPLY_LD = 80 };
+
+typedef struct apply_work {
+    hn_ops *o;
+    hn_function f;
+    hn_into into;
+    hn_buf x, y, bias;
+} apply_work;
+
+static void apply_rank(void *arg, int rank, int ranks) {
+    const apply_work *w = arg;
+    const hn_exec ex = {w->o, rank, ranks};
+    w->o->apply(&ex, APPLY_ROWS, w->f, w->into, w->x, APPLY_LD, w->bias, w->y, APPLY_LD, APPLY_COLS);
+}
+
+static double apply_want(hn_function f, double x) {
+    switch (f) {
+    case HN_SAME: return x;
+    case HN_SWISH: return x / (1 + exp(-x));
+    case HN_SIGMOID: return 1 / (1 + exp(-x));
+    case HN_GELU_ERF: return x * erfc(-x / sqrt(2)) / 2;
+    case HN_TANH: return (exp(2 * x) - 1) / (exp(2 * x) + 1);
+    }
+    return NAN;
+}
+
+static void apply_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 60; round++) {
+        check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
+        apply_work w = {&c.o, (hn_function)(round % 5), (hn_into)(round % 3), check_put_random(&c.o, APPLY_ROWS * APPLY_LD),
+                        check_put_random(&c.o, APPLY_ROWS * APPLY_LD), {NULL, 0}};
+        if (round & 1) w.bias = check_put_random(&c.o, APPLY_COLS);
+        if (round % 4 == 0) w.y = w.x;
+        float x[APPLY_ROWS * APPLY_LD], y[APPLY_ROWS * APPLY_LD];
+        memcpy(x, hn_host(w.x), sizeof x);
+        memcpy(y, hn_host(w.y), sizeof y);
+        hn_pool_run(c.pool, apply_rank, &w);
+        for (int i = 0; i < APPLY_ROWS * APPLY_LD; i++) {
+            const int k = i % APPLY_LD;
+            const double f = apply_want(w.f, (double)x[i] + (w.bias.mem && k < APPLY_COLS ? (double)hn_host_f32(w.bias)[k] : 0)),
+                         old = (double)y[i], want = w.into == HN_INTO_SET ? f : w.into == HN_INTO_ADD ? old + f : old * f;
+            if (k >= APPLY_COLS)
+                assert_true(hn_host_f32(w.y)[i] == y[i]);
+            else
+                assert_true(fabs((double)hn_host_f32(w.y)[i] - want) <= 1e-6 * (1 + fabs(old)) * (1 + fabs(f)));
+        }
+        if (w.y.mem != w.x.mem) c.o.mem_free(&c.o, w.y.mem);
+        c.o.mem_free(&c.o, w.x.mem);
+        c.o.mem_free(&c.o, w.bias.mem);
+        check_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
         cmocka_unit_test(round_bf16_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(at_least_test),
-        cmocka_unit_test(operations_test), cmocka_unit_test(glu_test),
+        cmocka_unit_test(operations_test), cmocka_unit_test(glu_test), cmocka_unit_test(apply_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
- * with ties, with rows of no numbers, through a map of ids; rows that are not to be written are left alone; the sums of the
+ * with ties, with rows of no numbers, through a map of ids, with a bias; rows that are not to be written are left alone; the sums of the
  * written rows' weights. Matrices of
  * rows picked from others. */
 #include "check.h"
@@ -24,6 +24,7 @@ static void work_rank(void *arg, int rank, int ranks) {
     const hn_linear_out all = {&k->w, k->all, k->ldy};
     o->quantise(&ex, k->n, k->x, k->w.in, k->act, o->act_forms(o, k->w.dtype));
     o->linear(&ex, k->n, k->act, &all, 1, false);
+    if (k->top.bias.mem) o->add_bias(&ex, k->n, k->all, k->ldy, k->w.out, k->top.bias);
     if (k->scale != 1) o->scale(&ex, k->n, k->all, k->ldy, k->w.out, k->scale);
     o->linear_top(&ex, k->n, k->act, &k->w, k->scale, k->cap, k->y, k->ldy, k->n_written, &k->top);
 }
@@ -77,6 +78,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     k.top.id = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(int32_t));
     k.top.value = check_mem(o, (size_t)(k.n * k.top.k) * sizeof(float));
     k.top.scratch = check_mem(o, o->top_scratch(o, k.n, k.top.k));
+    if (check_int(0, 1)) k.top.bias = check_put_random(o, out);
     if (check_int(0, 1)) k.top.sums = check_put_random(o, k.n * hn_sum_parts(out));
     if (check_int(0, 1)) {
         k.top.map = check_mem(o, (size_t)out * sizeof(int32_t));
@@ -86,7 +88,8 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
 }
 
 static void work_free(work *k) {
-    const hn_buf all[] = {k->w.data, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map, k->top.sums};
+    const hn_buf all[] = {k->w.data, k->act.data, k->x, k->y, k->all, k->top.id, k->top.value, k->top.scratch, k->top.map, k->top.sums,
+                          k->top.bias};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) k->c.o.mem_free(&k->c.o, all[i].mem);
     check_close(&k->c);
 }
