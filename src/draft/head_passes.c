@@ -330,3 +330,29 @@ const float *hn_head_logits(hn_head_passes *h, int pass_row) {
     for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
     return h->logits;
 }
+
+/* ---- for trees ---------------------------------------------------------------------------------------------------------- */
+
+static void rows_roots(void *head, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
+    hn_head_roots(head, node, text_n, n, take, ctx);
+}
+
+static void rows_level(void *head, hn_head_node *node, int n, hn_head_take take, void *ctx) {
+    hn_head_level(head, node, n, take, ctx);
+}
+
+static const float *rows_logits(void *head, int row) {
+    return hn_head_logits(head, row);
+}
+
+static const int32_t *rows_best(void *head, int row, const float **value) {
+    const hn_head_passes *h = head;
+    return hn_pass_best(h->runner, row, value);
+}
+
+static double rows_sum(void *head, int row) {
+    const hn_head_passes *h = head;
+    return hn_pass_sum(h->runner, row);
+}
+
+const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum};

@@ -18,6 +18,7 @@
 #ifndef HN_HEAD_PASSES_H
 #define HN_HEAD_PASSES_H
 #include "draft/drafter.h"
+#include "draft/head_rows.h"
 #include "model/head.h"
 
 enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
@@ -52,15 +53,6 @@ typedef struct hn_head_passes {
     int32_t *lists;     /* what their lists point into */
 } hn_head_passes;
 
-/* A drafted token, or a root, whose successors are wanted. */
-typedef struct hn_head_node {
-    int seq;
-    int32_t token;
-    int masks;  /* of a root: mask rows behind it, at most HN_MOST_MASKS */
-    int kept;   /* out: its row among the kept ones; of its parent before; -1: the root */
-    int output; /* out: place of its output; of its parent's before */
-} hn_head_node;
-
 /* head.model is open. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
  * features and group. */
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
@@ -76,9 +68,6 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
 void hn_head_catch_up(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
-/* Called for each node while its row's logits can be read, and then for each mask row behind it, the first of which is mask 1. */
-typedef void (*hn_head_take)(void *ctx, int node, int mask, int pass_row);
-
 /* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates what waits. A
  * node whose sequence cannot be drafted for is not taken. */
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
@@ -87,4 +76,6 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
 
 /* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
 const float *hn_head_logits(hn_head_passes *h, int pass_row);
+
+extern const hn_head_row_ops hn_head_passes_rows; /* the same for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS behind a root */
 #endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees.h - chains and trees of a draft head: which tokens of its rows become candidates. For every head, whatever its passes
+ * are (head_rows.h): one that goes on from its own output, a level a pass, or one whose root gives all levels.
+ *
+ * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a dynamic
+ * tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
+ * root gives all levels: there all nodes of a level have the same logits.
+ *
+ * In the order of use: read (the spec), open (tables), needs, best; then rounds. */
+#ifndef HN_HEAD_TREES_H
+#define HN_HEAD_TREES_H
+#include "draft/draft_law.h"
+#include "draft/head_options.h"
+#include "draft/head_rows.h"
+#include "draft/head_tree.h"
+
+typedef struct hn_head_trees {
+    void *head;
+    const hn_head_row_ops *rows;
+    bool at_once;          /* the root gives all levels */
+    bool dynamic, forced, law, is_tree;
+    int depth, topk, total;
+    int width;             /* nodes of a level whose successors may be wanted */
+    double accept, min_p;
+    hn_shape chain, shape;
+    int n_seqs, vocab;
+    hn_draft_laws laws;
+    struct hn_head_seq_tree *seq; /* [n_seqs] */
+    hn_head_node *node;    /* [n_seqs * width] of a level */
+    int *of;               /* [n_seqs * width] which proposal each is of */
+    int *place;            /* the same: node of the shape or of the beam */
+    float *drawn;          /* [vocab] logits without the tokens drawn so far */
+    int16_t *row;          /* of a dynamic tree: where each node of a beam stands */
+} hn_head_trees;
+
+/* Which trees are asked for: depth, width and topk are known behind it. HUNCH_USAGE names the spec. */
+hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
+/* Tables for n_seqs sequences, rows of a head with that many levels in the root's pass (1: one), vocab: the target's. */
+hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
+                                int n_seqs, int vocab, hunch_error *err);
+void hn_head_trees_close(hn_head_trees *t); /* zeroed is fine */
+void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs);
+/* How many best tokens of a row are asked for, of a head that drafts `outputs` ones. */
+int hn_head_trees_best(hn_head_trees *t, int outputs);
+
+/* Key `force`; nothing where it was not asked for. */
+hunch_status hn_head_trees_begin(hn_head_trees *t, const hn_begin *b, hunch_error *err);
+void hn_head_trees_end(hn_head_trees *t, int seq);
+
+int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level);
+#endif

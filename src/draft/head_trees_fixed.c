@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees_fixed.c - chains and trees of a fixed shape, a level at a time (head_trees.h). */
+#include <math.h>
+#include <string.h>
+
+#include "draft/head_trees_private.h"
+
+static hn_drafted *drafted_at(hn_head_seq_tree *s, int i) {
+    return i == HN_ROOT ? &s->root : &s->node[i];
+}
+
+/* How many candidates of node i the shape asks for. */
+static int children_of(const hn_shape *shape, int i) {
+    int n = 0;
+    for (int k = 0; k < shape->n; k++)
+        if (shape->node[k].parent == i && shape->node[k].rank >= n) n = shape->node[k].rank + 1;
+    return n;
+}
+
+/* The tokens from the root to node i, in order; returns how many. */
+static int path_of(const hn_head_seq_tree *s, int i, int32_t token[HN_TREE_ROWS]) {
+    const int n = i == HN_ROOT ? 0 : s->shape->node[i].depth;
+    for (int k = n - 1; k >= 0; k--, i = s->shape->node[i].parent) token[k] = s->node[i].token;
+    return n;
+}
+
+/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: where they stand in the tree, NULL: to be added. */
+static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, const int32_t *token, const float *prob,
+                           const int16_t *rows, int n, bool spine) {
+    const int parent_row = drafted_at(s, at)->row;
+    for (int k = 0; k < s->shape->n; k++) {
+        const int rank = s->shape->node[k].rank;
+        if (s->shape->node[k].parent != at || rank >= n) continue;
+        int row = rows ? rows[rank] : HN_NONE;
+        if (!rows && (p->budget > 0 || hn_tree_child(p->tree, parent_row, token[rank]) >= 0)) {
+            const int before = p->tree->n_rows;
+            row = hn_tree_add(p->tree, parent_row, token[rank], c->d->index, prob[rank]);
+            p->budget -= p->tree->n_rows - before;
+        }
+        if (row < 0) continue;
+        s->node[k] = (hn_drafted){.token = token[rank],
+                               .row = (int16_t)row,
+                               .spine = spine && rank == 0,
+                               .path = drafted_at(s, at)->path * prob[rank]};
+        c->added++;
+    }
+}
+
+static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int from, const hn_history *h,
+                          int n) {
+    hn_head_trees *t = c->t;
+    int32_t token[HN_TREE_ROWS];
+    int16_t row[HN_TREE_ROWS];
+    float prob[HN_TREE_ROWS];
+    const float *logits = t->rows->logits(t->head, from), *value;
+    const double sum = t->rows->sum(t->head, from);
+    (void)t->rows->best(t->head, from, &value);
+    if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: q stays what it is drawn from */
+    const hn_draft_law *law = hn_draft_law_make(&t->laws, p->seq, at + 1, p->sampler, logits, h);
+    if (!law) return;
+    const int before = p->tree->n_rows, m = hn_draft_law_draw(&t->laws, law, p, c->d->index, drafted_at(s, at)->row, n, row);
+    p->budget -= p->tree->n_rows - before;
+    for (int i = 0; i < m; i++) {
+        token[i] = p->tree->token[row[i]];
+        prob[i] = (float)(exp((double)logits[token[i]] - (double)value[0]) / sum);
+    }
+    place_children(c, p, s, at, token, prob, row, m, false);
+}
+
+/* The children of node `at` of the shape, from the logits of a row. */
+static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int row) {
+    hn_head_trees *t = c->t;
+    const int n = children_of(s->shape, at);
+    int32_t token[HN_TREE_ROWS], path[HN_TREE_ROWS];
+    float prob[HN_TREE_ROWS];
+    const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, path, path_of(s, at, path)};
+    if (p->drawn && t->law) {
+        draw_children(c, p, s, at, row, &h, n);
+        return;
+    }
+    int m = hn_head_choose(c, p, row, &h, n, token, prob);
+    while (m > 0 && (double)(drafted_at(s, at)->path * prob[m - 1]) < t->min_p) m--;
+    const bool spine =
+        t->forced && drafted_at(s, at)->spine && m > 0 && hn_head_force(c, p, s, token, m);
+    place_children(c, p, s, at, token, prob, NULL, m, spine);
+}
+
+/* Has node `at` a row of the tree at this level, and does the shape go on behind it? */
+static bool wants_children(const hn_propose *p, hn_head_seq_tree *s, int at, int level) {
+    const int depth = at == HN_ROOT ? 0 : s->shape->node[at].depth;
+    return depth == level && drafted_at(s, at)->row >= 0 && children_of(s->shape, at) > 0 &&
+           hn_propose_has_room(p, drafted_at(s, at)->row);
+}
+
+/* The row of a node was computed, or a mask: its children, or those of all nodes of the mask's level. */
+static void take_node(void *ctx, int i, int mask, int row) {
+    hn_head_round *c = ctx;
+    hn_head_trees *t = c->t;
+    hn_propose *p = &c->p[t->of[i]];
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    if (t->at_once) c->level = mask;
+    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, t->rows->logits(t->head, row));
+    if (mask == 0) {
+        hn_drafted *node = drafted_at(s, t->place[i]);
+        node->kept = t->node[i].kept;
+        node->output = t->node[i].output;
+        take_children(c, p, s, t->place[i], row);
+        return;
+    }
+    for (int at = 0; at < s->shape->n; at++)
+        if (wants_children(p, s, at, mask)) take_children(c, p, s, at, row);
+}
+
+static void round_start(hn_head_trees *t, const hn_propose *p) {
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    s->shape = p->chain ? &t->chain : &t->shape;
+    s->root = (hn_drafted){.token = p->text.token[p->text.n - 1], .row = 0, .spine = true, .path = 1};
+    for (int k = 0; k < s->shape->n; k++) s->node[k].row = HN_NONE;
+}
+
+/* A level of trees of fixed shape: the nodes whose children are wanted. */
+int hn_head_propose_fixed(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_ROWS], m = 0;
+    if (t->at_once && c->level > 0) return 0;
+    for (int i = 0; i < n; i++) {
+        hn_propose *p = &c->p[i];
+        hn_head_seq_tree *s = &t->seq[p->seq];
+        if (c->level == 0) round_start(t, p);
+        for (int at = c->level ? 0 : HN_ROOT; at < s->shape->n; at++) {
+            if (!wants_children(p, s, at, c->level)) continue;
+            const hn_drafted *node = drafted_at(s, at), *parent = at == HN_ROOT ? NULL : drafted_at(s, s->shape->node[at].parent);
+            t->of[m] = i;
+            t->place[m] = at;
+            if (at == HN_ROOT) text_n[m] = p->text.n;
+            t->node[m++] = (hn_head_node){p->seq, node->token, parent ? 0 : hn_head_masks(t, p, s->shape->depth),
+                                           parent ? parent->kept : -1, parent ? parent->output : -1};
+        }
+    }
+    if (m == 0) return 0;
+    if (c->level == 0)
+        t->rows->roots(t->head, t->node, text_n, m, take_node, c);
+    else
+        t->rows->level(t->head, t->node, m, take_node, c);
+    return c->added;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees_likely.c - trees of the likeliest paths, made whole with level 0 (head_trees.h). */
+#include <math.h>
+
+#include "draft/head_trees_private.h"
+
+/* Children of a frontier node. */
+static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row) {
+    hn_head_trees *t = c->t;
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    int32_t token[HN_MOST_TOPK];
+    float prob[HN_MOST_TOPK];
+    const int m = hn_head_choose(c, p, row, NULL, t->topk, token, prob);
+    if (t->forced && at == s->spine && m > 0)
+        s->spine = hn_head_force(c, p, s, token, m) ? s->beam.n : HN_NONE - 1;
+    hn_beam_add(&s->beam, at, token, prob, m);
+}
+
+/* A node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
+static void take_beam(void *ctx, int i, int mask, int row) {
+    hn_head_round *c = ctx;
+    hn_head_trees *t = c->t;
+    const hn_propose *p = &c->p[t->of[i]];
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    const int at = t->place[i];
+    if (mask > 0) {
+        c->level = mask;
+        hn_beam_advance(&s->beam);
+        for (int k = 0; k < s->beam.n_frontier; k++) beam_children(c, p, s->beam.frontier[k], row);
+        return;
+    }
+    if (t->at_once) c->level = 0;
+    if (at == HN_ROOT) {
+        s->root.kept = t->node[i].kept;
+        s->root.output = t->node[i].output;
+    } else {
+        s->beam.node[at].kept = t->node[i].kept;
+        s->beam.node[at].output = t->node[i].output;
+    }
+    beam_children(c, p, at, row);
+}
+
+static int row_of(const hn_beam *b, const int16_t *row, int i) {
+    return b->node[i].parent < 0 ? 0 : row[b->node[i].parent];
+}
+
+/* The best nodes, in the order of being made. */
+static void add_best(hn_head_round *c, hn_propose *p, hn_beam *b) {
+    const int total = c->t->total < p->budget ? c->t->total : p->budget;
+    int list[HN_TREE_ROWS];
+    int16_t *row = c->t->row;
+    const int n = hn_beam_best(b, total, list);
+    for (int i = 0; i < n; i++) {
+        const hn_beam_node *k = &b->node[list[i]];
+        if (exp((double)k->score) < c->t->min_p) continue; /* nor are its children probable enough */
+        const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
+        if (at < 0) break;
+        row[list[i]] = (int16_t)at;
+        c->added++;
+    }
+}
+
+/* The frontier nodes of all sequences whose trees may have one more level. */
+static int list_frontier(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        const hn_head_seq_tree *s = &t->seq[c->p[i].seq];
+        if (c->level >= c->p[i].depth || s->beam.n == 0) continue;
+        for (int k = 0; k < s->beam.n_frontier; k++) {
+            const hn_beam_node *b = &s->beam.node[s->beam.frontier[k]], *parent = &s->beam.node[b->parent < 0 ? 0 : b->parent];
+            if (exp((double)b->score) < t->min_p) continue;
+            t->of[m] = i;
+            t->place[m] = s->beam.frontier[k];
+            t->node[m++] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
+                                         b->parent < 0 ? s->root.output : parent->output};
+        }
+    }
+    return m;
+}
+
+int hn_head_propose_likely(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_ROWS], m = 0;
+    for (int i = 0; i < n; i++) {
+        hn_head_seq_tree *s = &t->seq[c->p[i].seq];
+        hn_beam_start(&s->beam);
+        s->spine = HN_ROOT;
+        if (!hn_propose_has_room(&c->p[i], 0)) continue;
+        t->of[m] = i;
+        t->place[m] = HN_ROOT;
+        text_n[m] = c->p[i].text.n;
+        t->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1],
+                                       hn_head_masks(t, &c->p[i], t->depth), -1, -1};
+    }
+    if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
+    for (c->level = 1; !t->at_once && c->level < t->depth; c->level++) {
+        for (int i = 0; i < n; i++) hn_beam_advance(&t->seq[c->p[i].seq].beam);
+        m = list_frontier(c, n);
+        if (m == 0) break;
+        t->rows->level(t->head, t->node, m, take_beam, c);
+    }
+    for (int i = 0; i < n; i++) add_best(c, &c->p[i], &t->seq[c->p[i].seq].beam);
+    return c->added;
+}

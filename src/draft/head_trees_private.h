@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees_private.h - what the files of head_trees.h share. */
+#ifndef HN_HEAD_TREES_PRIVATE_H
+#define HN_HEAD_TREES_PRIVATE_H
+#include "draft/head_force.h"
+#include "draft/head_trees.h"
+
+enum { HN_ROOT = -1, HN_NONE = -1 };
+
+/* A node of a fixed shape in this round. */
+typedef struct hn_drafted {
+    int32_t token;
+    int16_t row;      /* of the tree; HN_NONE: it is not there */
+    bool spine;       /* force: all tokens up to here were replaced on purpose */
+    float path;       /* probability of the tokens up to here by the head's softmax */
+    int kept, output; /* of its pass */
+} hn_drafted;
+
+typedef struct hn_head_seq_tree {
+    hn_drafted root, node[HN_TREE_ROWS - 1];
+    const hn_shape *shape; /* of this round */
+    hn_beam beam;
+    int spine;             /* force: beam node, HN_ROOT, or HN_NONE - 1 */
+    hn_head_oracle oracle; /* force */
+} hn_head_seq_tree;
+
+typedef struct hn_head_round {
+    hn_drafter *d;
+    hn_head_trees *t;
+    hn_propose *p;
+    int level, added;
+} hn_head_round;
+
+/* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1. Returns how many. */
+int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
+/* Key `force`: hn_head_oracle_force. */
+bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
+/* The levels that are wanted behind a root's own, of a tree of so many. */
+int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
+
+int hn_head_propose_fixed(hn_head_round *c, int n);
+int hn_head_propose_likely(hn_head_round *c, int n);
+#endif
