@@ -96,7 +96,7 @@ FIXTURE void bits_free(bits *b) {
 /* ---- passes ------------------------------------------------------------------------------------------------------- */
 
 FIXTURE void bits_add(bits *b, int seq, hunch_token token, int parent, bool logits) {
-    b->row[b->n_rows++] = (hn_row){token, (int16_t)seq, (int16_t)parent, logits, false};
+    b->row[b->n_rows++] = (hn_row){.token = token, .seq = (int16_t)seq, .parent = (int16_t)parent, .logits = logits};
 }
 
 /* Rows that are not asked about: a chain or a random tree, committed from its first row on or not at all. */

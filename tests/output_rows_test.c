@@ -60,7 +60,7 @@ static void test_rows_among_others(void **state) {
         float *all = malloc(sizeof *all * (size_t)(ROWS * vocab)), *some = malloc(sizeof *some * (size_t)(ROWS * vocab));
         hn_row row[ROWS];
         int32_t want[ROWS], have[ROWS];
-        for (int i = 0; i < ROWS; i++) row[i] = (hn_row){below(vocab), 0, (int16_t)(i - 1), HN_LOGITS_ALL, false};
+        for (int i = 0; i < ROWS; i++) row[i] = (hn_row){.token = below(vocab), .parent = (int16_t)(i - 1), .logits = HN_LOGITS_ALL};
         run_pass(&m->target, row, want, all);
         for (int i = 0; i < ROWS; i++) assert_int_equal(want[i], best_of(all + i * vocab, vocab));
         for (int round = 0; round < 6; round++) {

@@ -71,7 +71,7 @@ static step random_step(uint64_t *rng, const int *committed) {
         t.first[s] = t.n;
         for (int i = 0; i < n; i++) {
             const int parent = i == 0 ? -1 : chain ? t.n - 1 : t.first[s] + below(rng, i);
-            t.row[t.n++] = (hn_row){below(rng, vocab), (int16_t)s, (int16_t)parent, true, false};
+            t.row[t.n++] = (hn_row){.token = below(rng, vocab), .seq = (int16_t)s, .parent = (int16_t)parent, .logits = true};
         }
         int16_t up[HN_MAX_ROWS];
         int depth = 0;
@@ -156,7 +156,7 @@ static void masked_logits(const hunch_model *m, const hunch_token *text, int n, 
     const int seq = 0;
     for (int at = 0, k; at < n; at += k) {
         k = n - at < HN_MAX_ROWS ? n - at : HN_MAX_ROWS;
-        for (int i = 0; i < k; i++) row[i] = (hn_row){text[at + i], 0, (int16_t)(i - 1), true, false};
+        for (int i = 0; i < k; i++) row[i] = (hn_row){.token = text[at + i], .parent = (int16_t)(i - 1), .logits = true};
         must(hn_pass_run(r.runner, row, k, &seq, 1, err));
         for (int i = 0; i < k; i++)
             memcpy(logits + (size_t)(at + i) * (size_t)vocab, hn_pass_logits(r.runner, i),

@@ -68,7 +68,7 @@ HELPER void fresh(const int32_t *text, int n, int first, float out[][WIDEST]) {
     for (int from = 0; from < n; from += HN_MAX_ROWS) {
         hn_row row[HN_MAX_ROWS];
         const int rows = n - from < HN_MAX_ROWS ? n - from : HN_MAX_ROWS;
-        for (int i = 0; i < rows; i++) row[i] = (hn_row){text[from + i], 0, (int16_t)(i - 1), from + i >= first, false};
+        for (int i = 0; i < rows; i++) row[i] = (hn_row){.token = text[from + i], .parent = (int16_t)(i - 1), .logits = from + i >= first};
         ok(hn_pass_run(twin_runner, row, rows, &seq, 1, &err), &err);
         for (int i = 0; i < rows; i++)
             if (from + i >= first)

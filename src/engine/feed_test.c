@@ -55,7 +55,7 @@ static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, con
 static void check_against_plain(hunch_engine *e, int seq) {
     hn_row rows[HN_MAX_ROWS];
     const int id = e->parallel, n = heard_by[0].fed[seq].n;
-    for (int i = 0; i < n; i++) rows[i] = (hn_row){heard_by[0].fed[seq].token[i], 0, (int16_t)(i - 1), false, true};
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = heard_by[0].fed[seq].token[i], .parent = (int16_t)(i - 1), .feature = true};
     hn_cache_seq_begin(e->cache, id);
     must(hn_pass_run(e->runner, rows, n, &id, 1, err));
     for (int i = 0; i < n; i++)

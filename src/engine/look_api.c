@@ -13,7 +13,7 @@
 #include "model/convert.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
-    for (int i = 0; i < n; i++) rows[i] = (hn_row){tokens[i], 0, (int16_t)(i - 1), logits, false};
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = tokens[i], .parent = (int16_t)(i - 1), .logits = logits};
 }
 
 hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,

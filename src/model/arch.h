@@ -24,6 +24,7 @@ typedef struct hn_layer_desc {
     int heads, kv_heads, head_dim;
     int window; /* 0: full attention */
     int first;  /* positions below it are not seen by rows from it on */
+    bool ahead; /* rows of a block see those behind them in it */
     float attention_scale;
     bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before the rotation */

@@ -39,7 +39,8 @@ int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_
 }
 
 hn_attention_how hn_layer_how(const hn_layer_desc *d) {
-    return (hn_attention_how){.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first};
+    return (hn_attention_how){.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first,
+                              .ahead = d->ahead};
 }
 
 hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int n) {
@@ -51,7 +52,7 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
         const int read = hn_kv_read(&how, committed, n);
         w.elements += hn_kv_elements(&kv, read);
         w.bytes += hn_kv_read_bytes(&kv, read);
-        for (int r = 0; r < n; r++) w.macs += hn_kv_macs(&kv, &how, committed + r);
+        for (int r = 0; r < n; r++) w.macs += hn_kv_macs(&kv, &how, committed + r, committed + r);
     }
     return w;
 }

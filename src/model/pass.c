@@ -140,7 +140,9 @@ static void bind(hn_runner *r) {
                 {&rows->path_slots, offsetof(hn_row_image, path_slots)},
                 {&rows->seq_first, offsetof(hn_row_image, seq_first)},
                 {&rows->committed, offsetof(hn_row_image, committed)},
-                {&rows->direct, offsetof(hn_row_image, direct)}};
+                {&rows->direct, offsetof(hn_row_image, direct)},
+                {&rows->last, offsetof(hn_row_image, last)},
+                {&rows->from, offsetof(hn_row_image, seen_from)}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
     l->rows = rows;
     l->each = hn_at(r->image_buf, offsetof(hn_row_image, each));

@@ -18,6 +18,9 @@ typedef struct hn_row {
                        hn_kept_parent(k): row k of those kept from passes before */
     hn_logits logits;
     bool feature; /* wants the runner's features */
+    /* of a block of rows, each continuing the one before it */
+    int16_t behind; /* how many rows behind it, all of this pass, it sees too, in layers that look ahead */
+    int16_t before; /* a window is counted back from the row so many before it: 0, or to its block's first row */
 } hn_row;
 
 /* Which features a runner exports for rows that want them. */

@@ -11,6 +11,7 @@
 typedef struct hn_row_image {
     int32_t token[HN_MAX_ROWS], position[HN_MAX_ROWS], slot[HN_MAX_ROWS], seq[HN_MAX_ROWS], path_start[HN_MAX_ROWS];
     int32_t turned[HN_MAX_ROWS]; /* the position that a row is rotated by */
+    int32_t last[HN_MAX_ROWS], seen_from[HN_MAX_ROWS]; /* hn_rows.last, from */
     int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
     int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
     int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */

@@ -24,6 +24,20 @@ static bool kept_chain(const hn_kept *kept) {
     return true;
 }
 
+/* The rows of its block that row i sees behind it, at the end of its path; returns how many. */
+static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int32_t *slots) {
+    const int n = rows[i].behind;
+    assert(n >= 0 && i + n < last && rows[i].before >= 0);
+    for (int k = 1; k <= n; k++) {
+        assert(rows[i + k].parent == i + k - 1);
+        slots[k - 1] = im->slot[i] + k;
+    }
+    im->last[i] = im->position[i] + n;
+    im->seen_from[i] = im->position[i] - rows[i].before;
+    assert(im->seen_from[i] >= 0);
+    return n;
+}
+
 /* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
                              const hn_kept *kept, int path) {
@@ -48,6 +62,8 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->path_start[i] = path;
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
+        path += see_ahead(im, rows, i, last, im->path_slots + path);
+        assert(path - im->path_start[i] <= HN_MAX_ROWS);
         if (im->position[i] > *max_position) *max_position = im->position[i];
     }
     return path;

@@ -36,6 +36,7 @@ typedef struct call {
     const struct hn_kernels *kernels;
     const hn_attention_how *how;
     const float *sinks;
+    const int32_t *from, *last; /* of each row: what its window is counted back from, the last position that it sees */
     bool bf16; /* products of pairs */
     int group; /* query heads that share a kv head */
     int blocks;
@@ -261,9 +262,9 @@ static void tile_block(const call *c, tile *t) {
 
 /* The positions of a block that a row sees; false: none. */
 static bool sees(const call *c, int row, int block, int *lo, int *hi) {
-    int position = hn_host_i32(c->rows->position)[row], base = block * HN_KEY_BLOCK;
-    *hi = position + 1 - base < HN_KEY_BLOCK ? position + 1 - base : HN_KEY_BLOCK;
-    *lo = most(hn_kv_seen_from(c->how, position) - base, 0);
+    int base = block * HN_KEY_BLOCK;
+    *hi = least(c->last[row] + 1 - base, HN_KEY_BLOCK);
+    *lo = most(hn_kv_seen_from(c->how, c->from[row]) - base, 0);
     return *lo < *hi;
 }
 
@@ -315,11 +316,10 @@ static void tile_fill(const call *c, tile *t, int part) {
 
 /* Blocks [first, last] that any row of a sequence sees. */
 static void seq_blocks(const call *c, int seq, int *first, int *last) {
-    const int32_t *position = hn_host_i32(c->rows->position);
-    int min = position[seq_row(c, seq)], max = min;
+    int min = c->from[seq_row(c, seq)], max = c->last[seq_row(c, seq)];
     for (int row = seq_row(c, seq); row < seq_row(c, seq + 1); row++) {
-        min = position[row] < min ? position[row] : min;
-        max = position[row] > max ? position[row] : max;
+        min = least(min, c->from[row]);
+        max = most(max, c->last[row]);
     }
     *first = hn_kv_seen_from(c->how, min) / HN_KEY_BLOCK;
     *last = max / HN_KEY_BLOCK;
@@ -479,7 +479,8 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     desk *const desks = (desk *)(void *)hn_host(scratch);
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are groups of their own: who finishes one can quantise it */
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
-              .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
+              .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
+              .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
               .group = how->heads / kv->kv_heads, .blocks = rows->max_position / HN_KEY_BLOCK + 1, .act = &a,
               .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
               .ldo = ldo, .desk = desks + ex->rank, .part = (float *)(void *)(desks + ex->ranks)};

@@ -114,7 +114,10 @@ typedef struct hn_rows {
     hn_buf slot;       /* [n] cache slot that the row writes, in the sequence's page table */
     hn_buf seq;        /* [n] 0..n_seqs-1, ascending */
     hn_buf path_start; /* [n] index into path_slots of the row's entry for position `committed` */
-    hn_buf path_slots; /* [sum of path lengths]; row i's path covers positions committed[seq] .. position[i] */
+    hn_buf path_slots; /* [sum of path lengths]; row i's path covers positions committed[seq] .. last[i] */
+    hn_buf last;       /* [n] the last position that a row sees where rows see ahead, position[i] .. max_position; what lies
+                          there is stored before attention reads it, as the row itself is */
+    hn_buf from;       /* [n] the position that its window is counted back from, at most position[i] */
     hn_buf seq_first;  /* [n_seqs + 1] first row of each sequence */
     hn_buf committed;  /* [n_seqs] positions below it are committed: slot == position */
     hn_buf direct;     /* [n_seqs] 1: all rows of it form one chain, slot == position on every path */
@@ -197,9 +200,10 @@ typedef struct hn_head_fix {
 typedef struct hn_attention_how {
     int heads;    /* of queries */
     float scale;  /* of the scores */
-    int window;   /* 0, or positions a row sees, itself included */
+    int window;   /* 0, or positions before a row that it sees, counted back from rows.from[i], that one included */
     hn_buf sinks; /* f32 [heads]: a score each that takes part in the softmax and has no value; mem NULL: none */
     int first;    /* rows from this position on do not see those below it; less than HN_KEY_BLOCK */
+    bool ahead;   /* rows see as far as rows.last[i], else their own position is the last */
 } hn_attention_how;
 
 struct hn_ops {

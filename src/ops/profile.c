@@ -94,11 +94,11 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
 static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
-    const int32_t *position = o->view(o, rows->position);
-    if (!first || !committed || !position) return;
+    const int32_t *from = o->view(o, rows->from), *last = o->view(o, how->ahead ? rows->last : rows->position);
+    if (!first || !committed || !from || !last) return;
     for (int i = 0; i < rows->n_seqs; i++)
         s->to->bytes += hn_kv_read_bytes(kv, hn_kv_read(how, committed[i], first[i + 1] - first[i]));
-    for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, position[i]);
+    for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
 }
 
 static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,

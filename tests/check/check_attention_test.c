@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_attention_test.c - attention over random caches, chains and trees, in every type of cache, with sinks and with
- * values narrower than keys: ref against double arithmetic; every level, number of threads, page size and neighbourhood of a
+/* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see those behind them, in every
+ * type of cache, with sinks and with values narrower than keys: ref against double arithmetic; every level, number of threads, page size and neighbourhood of a
  * row against ref, bit for bit (C2). What no row may see is NaN. */
 #include "check.h"
 
@@ -14,6 +14,8 @@ typedef struct scene {
     int kv_heads, group, dim, v_dim, window, from, seqs, n; /* from: the first position that is seen */
     float scale, *sinks; /* NULL: none */
     int committed[SEQS], first[SEQS + 1], parent[ROWS]; /* parent: row, -1: the committed context */
+    bool ahead, of_block;             /* rows see to the end of their block; windows count from its first row */
+    int before[ROWS], behind[ROWS];   /* rows of its block before a row and behind it, each continuing the one before */
     bool chain[SEQS];
     float *k[SEQS], *v[SEQS]; /* [slot][kv_head][dim or v_dim], rounded to the type */
     float *k_scale[SEQS], *v_scale[SEQS]; /* of Q8_0: one for each 32 of them */
@@ -55,6 +57,20 @@ static void draw_slots(scene *s, int seq) {
     s->v_scale[seq] = scaled_rows(s->v[seq], n * s->kv_heads * s->v_dim);
 }
 
+/* Blocks of rows that follow each other. */
+static void draw_blocks(scene *s) {
+    for (int row = 0, n; row < s->n; row += n) {
+        const int most = check_int(0, 2) ? check_int(1, 16) : 1;
+        for (n = 1; n < most && row + n < s->n && s->parent[row + n] == row + n - 1; n++) continue;
+        for (int i = 0; i < n; i++) {
+            s->before[row + i] = i;
+            s->behind[row + i] = n - 1 - i;
+        }
+    }
+    s->ahead = check_int(0, 1);
+    s->of_block = check_int(0, 1);
+}
+
 /* Sequences of random length, and rows on them. */
 static void draw_rows(scene *s, int longest) {
     s->scale = 1.0f / sqrtf((float)s->dim);
@@ -66,6 +82,7 @@ static void draw_rows(scene *s, int longest) {
         int rows = check_int(0, 3) ? check_int(1, 9) : check_int(1, (ROWS - s->n - (s->seqs - 1 - seq) * 10) / 2);
         s->first[seq] = s->n;
         s->committed[seq] = check_int(0, 4) ? check_int(0, longest) : 0;
+        if (longest == HN_KEY_BLOCK) s->committed[seq] = HN_KEY_BLOCK + check_int(-20, 40);
         s->chain[seq] = check_int(0, 1);
         for (int i = 0; i < rows && i < SEQ_ROWS; i++, s->n++) {
             bool next = i == 0 || s->chain[seq] || check_int(0, 2);
@@ -74,6 +91,7 @@ static void draw_rows(scene *s, int longest) {
         s->first[seq + 1] = s->n;
         draw_slots(s, seq);
     }
+    draw_blocks(s);
     s->q = random_rows(s, s->n, q_width(s));
 }
 
@@ -84,7 +102,7 @@ static scene scene_create(int longest) {
                .group = check_int(1, 4), .dim = dims[check_int(0, 7)], .seqs = check_int(1, SEQS)};
     if (s.type == HN_Q8_0) s.dim = 32 * check_int(1, 4);
     s.v_dim = check_int(0, 3) ? s.dim : s.type == HN_Q8_0 ? 32 * check_int(1, 4) : dims[check_int(0, 7)];
-    s.window = check_int(0, 2) ? 0 : check_int(1, 300);
+    s.window = check_int(0, 2) ? 0 : check_int(1, check_int(0, 1) ? 300 : 40);
     s.from = check_int(0, 2) ? 0 : check_int(1, 20);
     draw_rows(&s, longest);
     return s;
@@ -124,10 +142,16 @@ static int seq_of(const scene *s, int row) {
     return seq;
 }
 
+static int position_of(const scene *s, int row) { return s->committed[seq_of(s, row)] + depth(s, row); }
+/* The last position that a row sees, and the one that its window is counted back from. */
+static int last_of(const scene *s, int row) { return position_of(s, row) + (s->ahead ? s->behind[row] : 0); }
+static int from_of(const scene *s, int row) { return position_of(s, row) - (s->of_block ? s->before[row] : 0); }
+
 /* The slot that a row sees at a position. */
 static int slot_at(const scene *s, int row, int position) {
-    int seq = seq_of(s, row), back = s->committed[seq] + depth(s, row) - position;
+    int seq = seq_of(s, row), back = position_of(s, row) - position;
     if (position < s->committed[seq]) return position;
+    if (back < 0) row -= back;
     while (back-- > 0) row = s->parent[row];
     return s->committed[seq] + row - s->first[seq];
 }
@@ -155,19 +179,21 @@ typedef struct pass {
 
 /* Host copies of the row arrays. */
 typedef struct arrays {
-    int32_t position[ROWS], slot[ROWS], seq[ROWS], path_start[ROWS], path_slots[PATHS], seq_first[SEQS + 1];
+    int32_t position[ROWS], last[ROWS], from[ROWS], slot[ROWS], seq[ROWS], path_start[ROWS], path_slots[PATHS], seq_first[SEQS + 1];
     int32_t committed[SEQS], direct[SEQS], *pages;
     int n, n_seqs, n_paths, page_stride, max_position;
 } arrays;
 
 static void add_row(const scene *s, arrays *a, int row) {
-    int seq = seq_of(s, row), committed = s->committed[seq], d = depth(s, row);
-    a->position[a->n] = committed + d;
+    int seq = seq_of(s, row), committed = s->committed[seq], last = position_of(s, row) + s->behind[row];
+    a->position[a->n] = position_of(s, row);
+    a->last[a->n] = last; /* not to be read where rows do not see ahead */
+    a->from[a->n] = from_of(s, row);
     a->slot[a->n] = committed + row - s->first[seq];
     a->seq[a->n] = a->n_seqs;
     a->path_start[a->n] = a->n_paths;
-    for (int p = committed; p <= committed + d; p++) a->path_slots[a->n_paths++] = slot_at(s, row, p);
-    if (committed + d > a->max_position) a->max_position = committed + d;
+    for (int p = committed; p <= last; p++) a->path_slots[a->n_paths++] = slot_at(s, row, p);
+    if (last > a->max_position) a->max_position = last;
     a->n++;
 }
 
@@ -224,7 +250,7 @@ static void fill_cache(const pass *p, const arrays *a, int seq, int index) {
 static void forget_unseen(const pass *p, const arrays *a, int index) {
     int lowest = a->committed[index];
     for (int i = a->seq_first[index]; i < a->seq_first[index + 1]; i++) {
-        int seen = p->s->window > 0 ? a->position[i] - p->s->window + 1 : 0;
+        int seen = p->s->window > 0 ? a->from[i] - p->s->window + 1 : 0;
         lowest = seen < lowest ? seen : lowest;
     }
     for (int page = 0; (page + 1) * p->w->page_rows <= lowest; page++) {
@@ -235,7 +261,7 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
-    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from};
+    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
     p->c.o.attention(&ex, &p->rows, &p->kv, &how, p->q, p->ldq, p->out, p->ldo, p->act, HN_ACT_F32 | HN_ACT_Q8, p->scratch);
 }
 
@@ -244,6 +270,8 @@ static void pass_buffers(pass *p, const arrays *a) {
     const hn_ops *o = &p->c.o;
     p->rows = (hn_rows){.n = a->n, .n_seqs = a->n_seqs, .max_position = a->max_position, .page_stride = a->page_stride};
     p->rows.position = check_put(o, a->position, sizeof a->position);
+    p->rows.last = check_put(o, a->last, sizeof a->last);
+    p->rows.from = check_put(o, a->from, sizeof a->from);
     p->rows.slot = check_put(o, a->slot, sizeof a->slot);
     p->rows.seq = check_put(o, a->seq, sizeof a->seq);
     p->rows.path_start = check_put(o, a->path_start, sizeof a->path_start);
@@ -267,7 +295,7 @@ static void pass_buffers(pass *p, const arrays *a) {
 }
 
 static void pass_free(pass *p) {
-    hn_buf all[] = {p->rows.position, p->rows.slot, p->rows.seq, p->rows.path_start, p->rows.path_slots,
+    hn_buf all[] = {p->rows.position, p->rows.last, p->rows.from, p->rows.slot, p->rows.seq, p->rows.path_start, p->rows.path_slots,
                     p->rows.seq_first, p->rows.committed, p->rows.direct, p->rows.page_table, p->q, p->out, p->scratch,
                     p->kv.pool, p->sinks, p->act.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) p->c.o.mem_free(&p->c.o, all[i].mem);
@@ -328,22 +356,22 @@ static void scene_run(const scene *s, const way *w, float *out) {
 
 /* One output row and head by the definition, in double. Products of bf16 round the weights of values. */
 static void check_exact(const scene *s, const float *out, int row, int head) {
-    int seq = seq_of(s, row), position = s->committed[seq] + depth(s, row), kv_head = head / s->group;
-    int lo = s->window > 0 && position - s->window + 1 > 0 ? position - s->window + 1 : 0;
-    if (position >= s->from && lo < s->from) lo = s->from;
-    double *e = hn_zalloc((size_t)position + 1, sizeof *e), max = -INFINITY, sum = 0;
+    int seq = seq_of(s, row), last = last_of(s, row), from = from_of(s, row), kv_head = head / s->group;
+    int lo = s->window > 0 && from - s->window + 1 > 0 ? from - s->window + 1 : 0;
+    if (from >= s->from && lo < s->from) lo = s->from;
+    double *e = hn_zalloc((size_t)last + 1, sizeof *e), max = -INFINITY, sum = 0;
     double most = s->type == HN_BF16 && !s->f32 ? 2e-2 : 1e-5;
-    for (int p = lo; p <= position; p++) {
+    for (int p = lo; p <= last; p++) {
         const float *k = s->k[seq] + (slot_at(s, row, p) * s->kv_heads + kv_head) * s->dim;
         for (int d = 0; d < s->dim; d++) e[p] += (double)s->q[row * q_width(s) + head * s->dim + d] * k[d];
         e[p] *= s->scale;
         max = fmax(max, e[p]);
     }
-    for (int p = lo; p <= position; p++) sum += e[p] = exp(e[p] - max);
+    for (int p = lo; p <= last; p++) sum += e[p] = exp(e[p] - max);
     if (s->sinks) sum += exp(s->sinks[head] - max);
     for (int d = 0; d < s->v_dim; d++) {
         double want = 0;
-        for (int p = lo; p <= position; p++) {
+        for (int p = lo; p <= last; p++) {
             want += e[p] / sum * s->v[seq][(slot_at(s, row, p) * s->kv_heads + kv_head) * s->v_dim + d];
         }
         double got = out[row * width(s) + head * s->v_dim + d];
@@ -357,11 +385,12 @@ static void check_scene(const scene *s) {
     float *want = hn_alloc(size * sizeof *want), *got = hn_alloc(size * sizeof *got);
     way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1};
     scene_run(s, &w, want);
-    for (int i = 0; i < 6; i++) check_exact(s, want, check_int(0, s->n - 1), check_int(0, s->kv_heads * s->group - 1));
+    for (int i = 0; i < s->n; i++) check_exact(s, want, i, check_int(0, s->kv_heads * s->group - 1));
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        char what[120];
-        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d from %d", hn_isa_name(isa),
-                 hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from);
+        char what[140];
+        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d from %d%s%s", hn_isa_name(isa),
+                 hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from,
+                 s->ahead ? " ahead" : "", s->of_block ? " of blocks" : "");
         w = (way){.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
         for (int no_direct = 0; no_direct < 2; no_direct++) {
             w.no_direct = no_direct;
@@ -389,6 +418,15 @@ static void short_test(void **state HN_UNUSED) {
 static void long_context_test(void **state HN_UNUSED) {
     for (int round = 0; round < 8; round++) {
         scene s = scene_create(1500);
+        check_scene(&s);
+        scene_free(&s);
+    }
+}
+
+/* Rows, their blocks and their windows on both sides of where a block of positions begins. */
+static void edge_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 40; round++) {
+        scene s = scene_create(HN_KEY_BLOCK);
         check_scene(&s);
         scene_free(&s);
     }
@@ -516,6 +554,7 @@ static void round_test(void **state HN_UNUSED) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_test),   cmocka_unit_test(long_context_test), cmocka_unit_test(latent_test),
+        cmocka_unit_test(edge_test),
         cmocka_unit_test(softmax_test), cmocka_unit_test(bf16_test),         cmocka_unit_test(round_test),
     };
     check_seed();

@@ -103,7 +103,7 @@ static void layer_create(bench *b, layer *l) {
 static void rows_create(bench *b) {
     hn_rows *r = &b->rows;
     r->position = mem(b, 4 * HN_MAX_ROWS);
-    r->slot = r->position;
+    r->slot = r->last = r->from = r->position;
     r->token = mem(b, 4 * HN_MAX_ROWS);
     r->seq = mem(b, 4 * HN_MAX_ROWS);
     r->path_start = mem(b, 4 * HN_MAX_ROWS);

@@ -65,7 +65,7 @@ static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int
     must(hn_cache_open(&cache, &t->ops, g, groups, 1, 128, 0, err));
     must(hn_runner_open(&r, t, cache, 0, 128, &set, err));
     hn_cache_seq_begin(cache, seq);
-    for (int i = 0; i < n; i++) rows[i] = (hn_row){ids[i], 0, (int16_t)(i - 1), i % 2 == 0, true};
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = ids[i], .parent = (int16_t)(i - 1), .logits = i % 2 == 0, .feature = true};
     must(hn_pass_run(r, rows, n, &seq, 1, err));
     for (int k = -1; k <= t->arch.layers; k++) {
         char name[40];
