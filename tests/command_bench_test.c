@@ -219,7 +219,7 @@ static void test_profile(void **state) {
             if (strcmp(text_of(h, "name"), "attention") == 0)
                 assert_int_equal(int_of(h, "calls"), 5);
         }
-        assert_int_equal(k, 10);
+        assert_int_equal(k, 11);
         assert_true(sum > 0 && real_of(p, "us") > 0 && read > 260000);
     }
     assert_int_equal(i, 2);

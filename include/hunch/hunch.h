@@ -541,7 +541,7 @@ typedef struct hunch_phase {
     double bytes;   /* of weights, keys and values that it reads */
     double macs;    /* multiply-accumulates of its products */
 } hunch_phase;
-enum { HUNCH_PHASES = 10 };
+enum { HUNCH_PHASES = 11 };
 /* pass_s (may be NULL): seconds of that whole pass; phases leave out what lies between operations. */
 hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
                                    hunch_error *err);

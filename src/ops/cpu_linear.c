@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "ops/cpu_mem.h"
+#include "ops/cpu_linear.h"
 #include "ops/kernels.h"
 
 /* How long a unit should take, about: long against a claim (some 10 ns), short against an operation and against 50 us,
@@ -21,8 +21,8 @@ typedef struct split {
     int first_unit[HN_MAX_LINEAR + 1];
 } split;
 
-static int unit_strips(const hn_exec *ex, hn_dtype t, int in, int n, int strips) {
-    size_t bytes = hn_strip_bytes(t, in), macs = (size_t)in * HN_STRIP * (size_t)n;
+int hn_cpu_unit_strips(const hn_exec *ex, const hn_weight *w, int n, int strips) {
+    size_t bytes = hn_strip_bytes(w->dtype, w->in), macs = (size_t)w->in * HN_STRIP * (size_t)n;
     size_t ns = bytes / CORE_BYTES_NS > macs / CORE_MACS_NS ? bytes / CORE_BYTES_NS : macs / CORE_MACS_NS;
     int by_time = ns >= UNIT_NS ? 1 : (int)(UNIT_NS / (ns + 1));
     int by_count = strips / (UNITS_A_RANK * ex->ranks);
@@ -33,46 +33,52 @@ static int unit_strips(const hn_exec *ex, hn_dtype t, int in, int n, int strips)
 static split split_strips(const hn_exec *ex, int n, const hn_linear_out *outs, int n_outs) {
     int strips = 0;
     for (int i = 0; i < n_outs; i++) strips += hn_strips(outs[i].w->out);
-    split s = {.unit = unit_strips(ex, outs[0].w->dtype, outs[0].w->in, n, strips)};
+    split s = {.unit = hn_cpu_unit_strips(ex, outs[0].w, n, strips)};
     for (int i = 0; i < n_outs; i++) {
         s.first_unit[i + 1] = s.first_unit[i] + (hn_strips(outs[i].w->out) + s.unit - 1) / s.unit;
     }
     return s;
 }
 
-/* The kernel of a matrix and the rows it reads. */
-static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, const hn_weight *w, hn_strips_job *j) {
+int hn_cpu_weight_form(const hn_ops *o, const hn_weight *w) {
+    return w->wide ? HN_ACT_F32 : hn_cpu_act_forms(o, w->dtype);
+}
+
+/* The kernel of a matrix and the rows it reads, from row `first` of a on. */
+static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, int first, const hn_weight *w, hn_strips_job *j) {
     const unsigned char *base = hn_host(a->data);
-    const int form = hn_cpu_act_forms(o, w->dtype);
+    const int form = hn_cpu_weight_form(o, w);
     j->in = w->in;
     if (form == HN_ACT_Q8) {
-        j->x = base;
+        j->x = base + hn_act_q8_off(a->in, first);
         j->x_stride = hn_act_q8_stride(a->in);
         return o->kernels->linear_q8[w->dtype];
     }
     if (form == HN_ACT_BF16) {
-        j->x = base + hn_act_bf16_off(a->in, a->max_rows, 0);
+        j->x = base + hn_act_bf16_off(a->in, a->max_rows, first);
         j->x_stride = hn_act_bf16_stride(a->in);
         return o->kernels->linear_bf16;
     }
-    j->x = base + hn_act_f32_off(a->in, a->max_rows, 0);
+    j->x = base + hn_act_f32_off(a->in, a->max_rows, first);
     j->x_stride = hn_act_f32_stride(a->in);
     return o->kernels->linear_f32[w->dtype];
 }
 
 /* A stored one is packed first, into the rank's place number `place`, which stays in its L2 cache. */
-static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int strip, int place) {
-    if (!w->stored.rows) return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)strip;
+static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int expert, int strip, int place) {
+    if (!hn_is_stored(w))
+        return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)(expert * hn_strips(w->out) + strip);
     const hn_ops *o = ex->ops;
+    const hn_stored *from = w->each ? &w->each[expert] : &w->stored;
     unsigned char *to = (unsigned char *)hn_host(o->strips) + o->strip_room * (size_t)(ex->rank * HN_RANK_STRIPS + place);
     assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= o->strip_room);
-    hn_pack_strip(w->dtype, w->out, w->in, w->stored.rows, w->stored.row_bytes,
-                  hn_stored_factors(&w->stored, w->in, strip * HN_STRIP), strip * HN_STRIP, to);
+    hn_pack_strip(w->dtype, w->out, w->in, from->rows, from->row_bytes, hn_stored_factors(from, w->in, strip * HN_STRIP),
+                  strip * HN_STRIP, to);
     return to;
 }
 
 static int most_strips(const hn_weight *w) {
-    return w->stored.rows ? HN_RANK_STRIPS : HN_CALL_STRIPS;
+    return hn_is_stored(w) ? HN_RANK_STRIPS : HN_CALL_STRIPS;
 }
 
 static int columns(const hn_weight *w, int strip) {
@@ -80,34 +86,44 @@ static int columns(const hn_weight *w, int strip) {
     return left < HN_STRIP ? left : HN_STRIP;
 }
 
-/* Strips [s, end) of one matrix. */
-static void run_strips(const hn_exec *ex, int n, const hn_act *a, const hn_linear_out *out, int s, int end, bool add) {
-    _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
-    hn_strips_job j = {.n = n, .c = c};
+/* Some strips that are at hand, for all rows: as many calls as these need. y: row 0, column 0 of the first strip. */
+static void run_rows(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, bool add, hn_strips_fn *fn,
+                     hn_strips_job *j, float *c) {
     const hn_ops *o = ex->ops;
-    hn_strips_fn *fn = choose(o, a, out->w, &j);
+    const unsigned char *x = j->x;
+    for (int first = 0; first < span->n; first += j->n) {
+        j->n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
+        j->x = x + j->x_stride * (size_t)first;
+        fn(j);
+        float *y = hn_host_f32(out->y) + (size_t)out->ldy * (size_t)(span->to + first) + s * HN_STRIP;
+        for (int i = 0; i < j->strips; i++)
+            o->kernels->store(c + i * j->n * HN_STRIP, j->n, y + i * HN_STRIP, out->ldy, columns(out->w, s + i), add);
+    }
+    j->x = x;
+}
+
+void hn_cpu_run_strips(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, int end, bool add) {
+    _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
+    hn_strips_job j = {.c = c};
+    hn_strips_fn *fn = choose(ex->ops, span->a, span->from, out->w, &j);
     const int most = most_strips(out->w);
-    float *y = hn_host_f32(out->y);
     for (; s < end; s += j.strips) {
         j.strips = end - s < most ? end - s : most;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
-        fn(&j);
-        for (int i = 0; i < j.strips; i++) {
-            o->kernels->store(c + i * n * HN_STRIP, n, y + (s + i) * HN_STRIP, out->ldy, columns(out->w, s + i), add);
-        }
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, span->expert, s + i, i);
+        run_rows(ex, span, out, s, add, fn, &j, c);
     }
 }
 
 void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
-    assert(n >= 1 && n <= HN_MAX_ROWS && n_outs >= 1 && n_outs <= HN_MAX_LINEAR);
+    assert(n >= 1 && n <= a.max_rows && n_outs >= 1 && n_outs <= HN_MAX_LINEAR);
+    const hn_cpu_span span = {.a = &a, .n = n};
     split s = split_strips(ex, n, outs, n_outs);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[n_outs]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         int m = 0;
         while (unit >= s.first_unit[m + 1]) m++;
         int first = (unit - s.first_unit[m]) * s.unit, strips = hn_strips(outs[m].w->out);
-        int end = first + s.unit < strips ? first + s.unit : strips;
-        run_strips(ex, n, &a, &outs[m], first, end, add);
+        hn_cpu_run_strips(ex, &span, &outs[m], first, first + s.unit < strips ? first + s.unit : strips, add);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -115,37 +131,50 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
 enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
 
 /* Strip pairs [s, end) of gate and up, at most a group of outputs; y [n][64]. */
-static void run_pairs(const hn_exec *ex, int n, const hn_act *a, const hn_weight *gate, const hn_weight *up, int s, int end,
+static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, int s, int end,
                       float *y) {
     const hn_ops *o = ex->ops;
-    _Alignas(64) float c[2 * HN_MAX_ROWS * HN_STRIP];
+    const int n = span->n;
+    _Alignas(64) float c[2 * HN_CALL_ROWS * HN_STRIP];
     bool same = gate->dtype == up->dtype;
     hn_strips_job jg = {.n = n, .c = c, .strips = same ? 2 : 1};
     hn_strips_job ju = {.n = n, .c = c + n * HN_STRIP, .strips = 1};
-    hn_strips_fn *fg = choose(o, a, gate, &jg), *fu = choose(o, a, up, &ju);
+    hn_strips_fn *fg = choose(o, span->a, span->from, gate, &jg), *fu = choose(o, span->a, span->from, up, &ju);
     for (; s < end; s++, y += HN_STRIP) {
-        jg.w[0] = strip_at(ex, gate, s, 0);
-        jg.w[1] = ju.w[0] = strip_at(ex, up, s, 1);
+        jg.w[0] = strip_at(ex, gate, span->expert, s, 0);
+        jg.w[1] = ju.w[0] = strip_at(ex, up, span->expert, s, 1);
         fg(&jg);
         if (!same) fu(&ju);
         o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));
     }
 }
 
+void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_act *y,
+                    int forms, int group) {
+    float hidden[HN_CALL_ROWS * HN_GROUP];
+    const int left = y->in - group * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
+    hn_cpu_span part = *span;
+    for (int first = 0; first < span->n; first += part.n) {
+        part.from = span->from + first;
+        part.n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
+        run_pairs(ex, &part, gate, up, group * GROUP_STRIPS, group * GROUP_STRIPS + hn_strips(count), hidden);
+        for (int r = 0; r < part.n; r++)
+            hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, y, forms, span->to + first + r, group);
+    }
+}
+
+int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int groups) {
+    return (hn_cpu_unit_strips(ex, gate, n, 2 * GROUP_STRIPS * groups) + 2 * GROUP_STRIPS - 1) / (2 * GROUP_STRIPS);
+}
+
 /* Whole groups of the next product's input are made at once, so that they can be quantised where they were made. */
 void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
     assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
-    float hidden[HN_MAX_ROWS * HN_GROUP];
-    const int strips = hn_strips(y.in), groups = hn_act_groups(y.in);
-    const int unit = (unit_strips(ex, gate->dtype, gate->in, n, 2 * strips) + 2 * GROUP_STRIPS - 1) / (2 * GROUP_STRIPS);
+    const hn_cpu_span span = {.a = &a, .n = n};
+    const int groups = hn_act_groups(y.in), unit = hn_cpu_unit_groups(ex, gate, n, groups);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
-    for (int i; (i = hn_claim_next(&claim)) >= 0;) {
-        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) {
-            const int left = y.in - g * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
-            run_pairs(ex, n, &a, gate, up, g * GROUP_STRIPS, g * GROUP_STRIPS + hn_strips(count), hidden);
-            for (int r = 0; r < n; r++) hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, &y, forms, r, g);
-        }
-    }
+    for (int i; (i = hn_claim_next(&claim)) >= 0;)
+        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &y, forms, g);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
@@ -197,7 +226,7 @@ static void insert(const seen *s, int row, best b) {
 
 /* The outputs of a strip; c [n][16]. */
 static void see_strip(const hn_ops *o, const seen *s, const float *c, int first, int cols, const int32_t *map) {
-    uint16_t lanes[HN_MAX_ROWS];
+    uint16_t lanes[HN_CALL_ROWS];
     if (!o->kernels->at_least(c, s->n, cols, s->least, lanes)) return;
     for (int r = 0; r < s->n; r++) {
         for (unsigned left = lanes[r]; left; left &= left - 1) {
@@ -217,13 +246,13 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
     const hn_ops *o = ex->ops;
     const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
     const float *bias = how->bias.mem ? hn_host_f32(how->bias) : NULL;
-    _Alignas(64) float c[HN_CALL_STRIPS * HN_MAX_ROWS * HN_STRIP];
+    _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
     hn_strips_job j = {.n = top->n, .c = c};
-    hn_strips_fn *fn = choose(o, a, out->w, &j);
+    hn_strips_fn *fn = choose(o, a, 0, out->w, &j);
     const int most = most_strips(out->w);
     for (; s < end; s += j.strips) {
         j.strips = end - s < most ? end - s : most;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, s + i, i);
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, 0, s + i, i);
         fn(&j);
         for (int i = 0; bias && i < j.strips; i++)
             add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, columns(out->w, s + i));
@@ -268,7 +297,7 @@ static void sum_rows(const hn_exec *ex, int n, int out, hn_buf y, int ldy, const
 
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top) {
-    assert(n >= 1 && n <= HN_MAX_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
+    assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
     const hn_linear_out out = {w, y, ldy};
     const seen mine = seen_of(top, n, ex->rank);
     const split s = split_strips(ex, n, &out, 1);

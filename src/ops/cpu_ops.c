@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
- * The operations themselves: cpu_linear.c (matrix products), cpu_attention.c, cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
+ * The operations themselves: cpu_linear.c (matrix products), cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
 #include <string.h>
@@ -86,6 +86,10 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .linear_glu = hn_cpu_linear_glu,
         .linear_top = hn_cpu_linear_top,
         .top_scratch = hn_cpu_top_scratch,
+        .route = hn_cpu_route,
+        .experts_glu = hn_cpu_experts_glu,
+        .experts_linear = hn_cpu_experts_linear,
+        .combine = hn_cpu_combine,
         .rope_table = hn_cpu_rope_table,
         .rope_store = hn_cpu_rope_store,
         .attention = hn_cpu_attention,

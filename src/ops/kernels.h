@@ -13,12 +13,13 @@
 
 enum {
     HN_CALL_STRIPS = 4,                        /* most strips a call */
+    HN_CALL_ROWS = 64,                         /* most rows a call */
     HN_KEY_CHUNK = 16,                         /* positions a chunk of keys */
     HN_KEY_CHUNKS = HN_KEY_BLOCK / HN_KEY_CHUNK,
     HN_QUERIES = 24                            /* most query rows (row x head of a group) a call */
 };
 
-/* c[strip][row][16 outputs] = W x for up to HN_CALL_STRIPS strips of one type and n rows. */
+/* c[strip][row][16 outputs] = W x for up to HN_CALL_STRIPS strips of one type and n rows, up to HN_CALL_ROWS. */
 typedef struct hn_strips_job {
     const unsigned char *w[HN_CALL_STRIPS]; /* strips */
     int strips, in, n;

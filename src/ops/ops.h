@@ -44,6 +44,8 @@ enum {
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 3,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
+    HN_MAX_EXPERTS = 1024, /* of a layer */
+    HN_MAX_USED = 32,    /* of them that a row uses */
     HN_RANK_STRIPS = 2   /* strips of stored weights that a rank has packed at a time */
 };
 
@@ -60,6 +62,7 @@ typedef enum hn_phase {
     HN_PHASE_O,
     HN_PHASE_GATE_UP,
     HN_PHASE_DOWN,
+    HN_PHASE_ROUTER, /* which experts a row uses, and the sum of what they gave */
     HN_PHASE_OUTPUT, /* logits, and the best of them */
     HN_PHASES
 } hn_phase;
@@ -87,7 +90,11 @@ typedef struct hn_weight {
     size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
     hn_stored stored;    /* rows NULL: packed, at data */
     hn_phase phase;      /* what its products are for */
+    bool wide;           /* its products read F32 rows in native precision too */
+    int experts;         /* 0; or it is so many matrices [out, in], the strips of each behind those of the one before */
+    const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
 } hn_weight;
+static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w->each; }
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
@@ -189,6 +196,37 @@ typedef struct hn_rope {
 
 typedef enum hn_glu { HN_SILU, HN_GELU } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form */
 
+/* How rows choose among the experts of a layer, by what the router's product gave each. The scores are the softmax of that, or
+ * each its own sigmoid; chosen are the `used` largest of score + bias (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower
+ * id. With groups (neighbouring experts, equally many each) only among those of the best groups, which are judged by the sum
+ * of their two largest, ties to the lower. What a row takes of an expert is its score (without the bias), over the sum of the
+ * chosen ones where `normalised`, times scale. NaN counts as the least. */
+typedef struct hn_router {
+    int experts, used;       /* 1..HN_MAX_EXPERTS; 1..HN_MAX_USED, at most as many as there are in the groups that count */
+    bool sigmoid, normalised;
+    int groups, groups_used; /* 0 or 1: all are one */
+    float scale;
+    hn_buf bias;             /* f32 [experts]; mem NULL: none */
+} hn_router;
+
+/* Which experts the rows of a pass use. A pair is a row and one of its experts; pairs stand by expert, of one expert by row. */
+typedef struct hn_routing {
+    int experts, used, max_rows;
+    hn_buf id;     /* int32 [n][used], ascending */
+    hn_buf share;  /* f32 [n][used] what the row takes of each */
+    hn_buf pair;   /* int32 [n][used] its number */
+    hn_buf row;    /* int32 [n * used] of each pair */
+    hn_buf first;  /* int32 [experts + 1] first pair of each expert */
+    hn_buf woken;  /* int32 [1 + experts] how many experts have rows; which, ascending */
+} hn_routing;
+
+/* What a row gets beside its experts' results; mem NULL: not this. */
+typedef struct hn_shared {
+    hn_buf y;    /* f32 [n][ld] of the experts that all rows share */
+    hn_buf gate; /* f32 [n][ldgate] column 0: y is multiplied by its sigmoid */
+    int ld, ldgate;
+} hn_shared;
+
 /* What is done to the heads of q, k and v between their products and the rotation; mem NULL: not this. */
 typedef struct hn_head_fix {
     hn_buf q_bias, k_bias, v_bias; /* f32 [heads or kv_heads * head_dim], added */
@@ -246,6 +284,18 @@ struct hn_ops {
     void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
+    /* What the router chooses for each row; scores f32 [n][ld], its product, are used up. */
+    void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
+    /* linear_glu for every pair: y[pair] of a[row of the pair] and the matrices of its expert. An expert's weights are read once,
+     * however many rows use it. gathered: room for n * used rows of a. y: max_rows of n * used at least. */
+    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
+                        const hn_weight *up, hn_act y, int forms);
+    /* y[pair] = W of its expert times a[pair]; f32 [n * used][ldy] */
+    void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy);
+    /* x[i] += the sum of share times result over the row's pairs, experts ascending, from 0 on by fmaf, then what it shares
+     * added to that (f32 [.][ld] and [n][ldx], cols wide). */
+    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
+                    int ldx, int cols);
     /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
      * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);

@@ -90,6 +90,42 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     span_end(&s);
 }
 
+/* What the woken ones of them read. */
+static void note_experts(const span *s, int n, const hn_routing *by, const hn_weight *w) {
+    const int32_t *woken = s->ex.ops->view(s->ex.ops, by->woken);
+    if (woken) s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * woken[0];
+    s->to->macs += (double)n * by->used * w->out * w->in;
+}
+
+static void route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to) {
+    const span s = span_begin(ex, HN_PHASE_ROUTER);
+    s.ex.ops->route(&s.ex, n, router, scores, ld, to);
+    span_end(&s);
+}
+
+static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
+                        const hn_weight *up, hn_act y, int forms) {
+    const span s = span_begin(ex, HN_PHASE_GATE_UP);
+    note_experts(&s, n, by, gate);
+    note_experts(&s, n, by, up);
+    s.ex.ops->experts_glu(&s.ex, n, by, a, gathered, gate, up, y, forms);
+    span_end(&s);
+}
+
+static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy) {
+    const span s = span_begin(ex, HN_PHASE_DOWN);
+    note_experts(&s, n, by, w);
+    s.ex.ops->experts_linear(&s.ex, n, by, a, w, y, ldy);
+    span_end(&s);
+}
+
+static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
+                    int ldx, int cols) {
+    const span s = span_begin(ex, HN_PHASE_ROUTER);
+    s.ex.ops->combine(&s.ex, n, by, results, ld, shared, x, ldx, cols);
+    span_end(&s);
+}
+
 /* What a pass reads of each sequence's keys and values, and what its rows see, one by one. */
 static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
     const hn_ops *o = s->ex.ops;
@@ -194,6 +230,10 @@ static void wrap(hn_ops *o) {
     o->quantise = quantise;
     o->linear = linear;
     o->linear_glu = linear_glu;
+    o->route = route;
+    o->experts_glu = experts_glu;
+    o->experts_linear = experts_linear;
+    o->combine = combine;
     o->rope_table = rope_table;
     o->fix_heads = fix_heads;
     o->rope_store = rope_store;
@@ -241,7 +281,7 @@ const hn_ops *hn_profile_ops(const hn_profile *p) {
 
 const char *hn_phase_name(hn_phase phase) {
     static const char *const names[HN_PHASES] = {"other", "embed", "norm", "qkv", "rope", "attention",
-                                                 "o", "gate up", "down", "output"};
+                                                 "o", "gate up", "down", "router", "output"};
     return names[phase];
 }
 

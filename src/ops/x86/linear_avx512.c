@@ -378,7 +378,7 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
 
 /* Group by group as floats, the two of each pair swapped: one chain in the order of inputs is then the chain of pairs. */
 static void strips_bf16(const hn_strips_job *j) {
-    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP], rows[HN_MAX_ROWS][HN_GROUP];
+    _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP], rows[HN_CALL_ROWS][HN_GROUP];
     hn_strips_job part = *j;
     const unsigned modes = hn_flush_begin();
     memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));

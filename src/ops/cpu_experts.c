@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_experts.c - products of experts: whose rows are together, who computes what. Which experts a row uses, and what becomes
+ * of their results: cpu_route.c. A strip's arithmetic is that of a plain matrix (cpu_linear.c).
+ *
+ * Pairs of a row and an expert stand by expert, so that what an expert computes are neighbouring rows, and its weights are read
+ * once. All that is woken is one list of units, cut as plain matrices are.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "ops/cpu_linear.h"
+#include "ops/kernels.h"
+
+static int woken_count(const hn_routing *by) { return hn_host_i32(by->woken)[0]; }
+
+/* The pairs of woken expert number i, as rows of inputs and results. */
+static hn_cpu_span span_of(const hn_routing *by, const hn_act *a, int i) {
+    const int expert = hn_host_i32(by->woken)[1 + i];
+    const int32_t *first = hn_host_i32(by->first) + expert;
+    return (hn_cpu_span){.a = a, .from = first[0], .to = first[0], .n = first[1] - first[0], .expert = expert};
+}
+
+/* Rows of an expert, on the average: what shapes the units. */
+static int usual_rows(const hn_routing *by, int n) {
+    return (n * by->used + woken_count(by) - 1) / woken_count(by);
+}
+
+static void copy_row(const hn_act *from, int i, const hn_act *to, int k, int forms) {
+    const unsigned char *src = hn_host(from->data);
+    unsigned char *dst = hn_host(to->data);
+    const int in = from->in;
+    if (forms & HN_ACT_Q8) memcpy(dst + hn_act_q8_off(in, k), src + hn_act_q8_off(in, i), hn_act_q8_stride(in));
+    if (forms & HN_ACT_F32)
+        memcpy(dst + hn_act_f32_off(in, to->max_rows, k), src + hn_act_f32_off(in, from->max_rows, i), hn_act_f32_stride(in));
+    if (forms & HN_ACT_BF16)
+        memcpy(dst + hn_act_bf16_off(in, to->max_rows, k), src + hn_act_bf16_off(in, from->max_rows, i),
+               hn_act_bf16_stride(in));
+}
+
+static void gather_pairs(const hn_exec *ex, int n, const hn_routing *by, const hn_act *a, const hn_act *gathered, int forms) {
+    int first, last;
+    hn_share(ex, n * by->used, &first, &last);
+    for (int p = first; p < last; p++) copy_row(a, hn_host_i32(by->row)[p], gathered, p, forms);
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
+                        const hn_weight *up, hn_act y, int forms) {
+    const hn_ops *o = ex->ops;
+    const int groups = hn_act_groups(y.in);
+    assert(n >= 1 && n <= by->max_rows && n * by->used <= y.max_rows && n * by->used <= gathered.max_rows);
+    assert(gate->out == y.in && up->out == y.in && gate->in == a.in && up->in == a.in && gathered.in == a.in);
+    if (n > 1) gather_pairs(ex, n, by, &a, &gathered, hn_cpu_weight_form(o, gate) | hn_cpu_weight_form(o, up));
+    const int unit = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * woken_count(by)), units = (groups + unit - 1) / unit;
+    hn_claim claim = hn_claim_begin(o->pool, ex->rank, units * woken_count(by));
+    for (int i; (i = hn_claim_next(&claim)) >= 0;) {
+        hn_cpu_span span = span_of(by, n > 1 ? &gathered : &a, i / units);
+        if (n == 1) span.from = 0;
+        for (int g = i % units * unit; g < (i % units + 1) * unit && g < groups; g++)
+            hn_cpu_run_glu(ex, &span, gate, up, &y, forms, g);
+    }
+    hn_barrier(o->pool, ex->rank);
+}
+
+void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy) {
+    const int strips = hn_strips(w->out), woken = woken_count(by);
+    const int unit = hn_cpu_unit_strips(ex, w, usual_rows(by, n), strips * woken), units = (strips + unit - 1) / unit;
+    const hn_linear_out out = {w, y, ldy};
+    assert(n >= 1 && n * by->used <= a.max_rows && w->in == a.in);
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, units * woken);
+    for (int i; (i = hn_claim_next(&claim)) >= 0;) {
+        const hn_cpu_span span = span_of(by, &a, i / units);
+        const int s = i % units * unit;
+        hn_cpu_run_strips(ex, &span, &out, s, s + unit < strips ? s + unit : strips, false);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_route.c - which experts a row uses, and what it gets of them. The products between: cpu_experts.c.
+ *
+ * A row is one rank's from its scores to its choice; then the first rank, alone, puts the pairs of all rows in order.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/cpu_mem.h"
+#include "ops/kernels.h"
+
+/* ---- the choice of a row ------------------------------------------------------------------------------------------- */
+
+static void softmax(float *x, int n) {
+    float most = -INFINITY, sum = 0;
+    for (int e = 0; e < n; e++) most = x[e] > most ? x[e] : most;
+    for (int e = 0; e < n; e++) sum += x[e] = hn_exp(x[e] - most);
+    for (int e = 0; e < n; e++) x[e] /= sum;
+}
+
+static void sigmoids(float *x, int n) {
+    for (int e = 0; e < n; e++) x[e] = 1 / (1 + hn_exp(-x[e]));
+}
+
+/* The `most` best of those in [first, last), in order, ties to the lower id; returns how many. */
+static int best_of(const float *value, int first, int last, int most, int *best, int n) {
+    for (int e = first; e < last; e++) {
+        int at = n;
+        if (n == most) {
+            if (!(value[e] > value[best[n - 1]])) continue;
+            at--;
+        } else
+            n++;
+        for (; at > 0 && value[e] > value[best[at - 1]]; at--) best[at] = best[at - 1];
+        best[at] = e;
+    }
+    return n;
+}
+
+/* Chooses among groups by the sum of their two largest: which, ascending. */
+static void best_groups(const hn_router *r, const float *value, int *chosen) {
+    const int each = r->experts / r->groups;
+    float sum[HN_MAX_EXPERTS];
+    for (int g = 0; g < r->groups; g++) {
+        int two[2] = {g * each, 0};
+        const int n = best_of(value, g * each, (g + 1) * each, 2, two, 0);
+        sum[g] = value[two[0]] + (n > 1 ? value[two[1]] : 0);
+    }
+    const int n = best_of(sum, 0, r->groups, r->groups_used, chosen, 0);
+    for (int i = 1; i < n; i++) {
+        const int g = chosen[i];
+        int at = i;
+        for (; at > 0 && chosen[at - 1] > g; at--) chosen[at] = chosen[at - 1];
+        chosen[at] = g;
+    }
+}
+
+static int choose(const hn_router *r, const float *score, int *best) {
+    float value[HN_MAX_EXPERTS];
+    int group[HN_MAX_EXPERTS], n = 0;
+    const float *bias = r->bias.mem ? hn_host_f32(r->bias) : NULL;
+    for (int e = 0; e < r->experts; e++) {
+        value[e] = bias ? score[e] + bias[e] : score[e];
+        if (isnan(value[e])) value[e] = -INFINITY;
+    }
+    if (r->groups <= 1 || r->groups_used >= r->groups) return best_of(value, 0, r->experts, r->used, best, 0);
+    const int each = r->experts / r->groups;
+    best_groups(r, value, group);
+    for (int g = 0; g < r->groups_used; g++) n = best_of(value, group[g] * each, (group[g] + 1) * each, r->used, best, n);
+    return n;
+}
+
+static void route_row(const hn_router *r, float *score, int32_t *id, float *share) {
+    int best[HN_MAX_USED];
+    float sum = 0;
+    (r->sigmoid ? sigmoids : softmax)(score, r->experts);
+    const int n = choose(r, score, best);
+    assert(n == r->used);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && id[at - 1] > best[i]; at--) id[at] = id[at - 1];
+        id[at] = best[i];
+    }
+    for (int i = 0; i < n; i++) sum += share[i] = score[id[i]];
+    for (int i = 0; i < n; i++) {
+        if (r->normalised) share[i] /= sum + 1e-20f; /* as the reference does: sigmoids may all be 0 */
+        share[i] *= r->scale;
+    }
+}
+
+/* ---- the pairs of all rows ------------------------------------------------------------------------------------------ */
+
+static void order_pairs(int n, const hn_routing *to) {
+    const int32_t *id = hn_host_i32(to->id);
+    int32_t *pair = hn_host(to->pair), *row = hn_host(to->row), *first = hn_host(to->first), *woken = hn_host(to->woken);
+    int32_t next[HN_MAX_EXPERTS] = {0};
+    int at = 0, used = to->used;
+    for (int i = 0; i < n * used; i++) next[id[i]]++;
+    woken[0] = 0;
+    for (int e = 0; e < to->experts; e++) {
+        if (next[e] > 0) woken[1 + woken[0]++] = e;
+        first[e] = at;
+        at += next[e];
+        next[e] = first[e];
+    }
+    first[to->experts] = at;
+    for (int i = 0; i < n * used; i++) {
+        pair[i] = next[id[i]]++;
+        row[pair[i]] = i / used;
+    }
+}
+
+void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to) {
+    const int used = to->used;
+    int first, last;
+    assert(n >= 1 && n <= to->max_rows && router->experts <= HN_MAX_EXPERTS && used <= HN_MAX_USED);
+    assert(router->experts == to->experts && router->used == used);
+    hn_share(ex, n, &first, &last);
+    for (int i = first; i < last; i++)
+        route_row(router, hn_host_f32(scores) + (size_t)ld * (size_t)i, (int32_t *)hn_host(to->id) + i * used,
+                  hn_host_f32(to->share) + i * used);
+    hn_barrier(ex->ops->pool, ex->rank);
+    if (ex->rank == 0) order_pairs(n, to);
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* ---- the sum -------------------------------------------------------------------------------------------------------- */
+
+/* Inputs [from, from + count) of row i, at most a group. */
+static void combine_part(const hn_exec *ex, const hn_routing *by, const float *results, int ld, const hn_shared *shared, int i,
+                         int from, int count, float *x) {
+    const struct hn_kernels *k = ex->ops->kernels;
+    const int32_t *pair = hn_host_i32(by->pair) + i * by->used;
+    const float *share = hn_host_f32(by->share) + i * by->used;
+    float sum[HN_GROUP] = {0}, own[HN_GROUP];
+    for (int j = 0; j < by->used; j++) k->merge(sum, results + (size_t)ld * (size_t)pair[j] + from, count, 1, share[j]);
+    if (shared->y.mem) {
+        const float *y = hn_host_f32(shared->y) + (size_t)shared->ld * (size_t)i + from;
+        if (shared->gate.mem) {
+            const float gate = hn_host_f32(shared->gate)[(size_t)shared->ldgate * (size_t)i];
+            k->scale(own, y, count, 1 / (1 + hn_exp(-gate)));
+            y = own;
+        }
+        k->add(sum, y, count);
+    }
+    k->add(x, sum, count);
+}
+
+void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
+                    int ldx, int cols) {
+    const int groups = hn_act_groups(cols);
+    int first, last;
+    hn_share(ex, n * groups, &first, &last);
+    for (int item = first; item < last; item++) {
+        const int i = item / groups, from = item % groups * HN_GROUP, left = cols - from;
+        combine_part(ex, by, hn_host_f32(results), ld, shared, i, from, left < HN_GROUP ? left : HN_GROUP,
+                     hn_host_f32(x) + (size_t)ldx * (size_t)i + from);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_experts_test.c - experts: the router against sorting all scores; every pair's results against the plain operations on that
+ * row and that expert's matrices alone, bit for bit, of every type, at every level, packed and stored, with any threads; and
+ * plain products of more rows than a call takes. */
+#include "check.h"
+
+/* ---- the router -------------------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+    hn_router router;
+    int n, ld;
+    hn_buf scores;
+    hn_routing to;
+} choice;
+
+static hn_routing routing_create(const hn_ops *o, int experts, int used, int rows) {
+    const size_t pairs = (size_t)(rows * used) * sizeof(int32_t);
+    return (hn_routing){experts, used, rows, check_mem(o, pairs), check_mem(o, pairs), check_mem(o, pairs),
+                        check_mem(o, pairs), check_mem(o, (size_t)(experts + 1) * 4), check_mem(o, (size_t)(experts + 1) * 4)};
+}
+
+static void routing_free(const hn_ops *o, hn_routing *r) {
+    hn_buf *const all[] = {&r->id, &r->share, &r->pair, &r->row, &r->first, &r->woken};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i]->mem);
+}
+
+typedef struct route_call {
+    const hn_ops *o;
+    const choice *c;
+} route_call;
+
+static void route_rank(void *arg, int rank, int ranks) {
+    const route_call *r = arg;
+    const hn_exec ex = {r->o, rank, ranks};
+    r->o->route(&ex, r->c->n, &r->c->router, r->c->scores, r->c->ld, &r->c->to);
+}
+
+static float value_of(float score, const float *bias, int e) {
+    const float v = bias ? score + bias[e] : score;
+    return isnan(v) ? -INFINITY : v;
+}
+
+/* How many of the candidates come before e: larger, or as large and of a lower id. */
+static int rank_of(const float *value, const bool *allowed, int n, int e) {
+    int before = 0;
+    for (int i = 0; i < n; i++)
+        if (allowed[i] && i != e && (value[i] > value[e] || (value[i] == value[e] && i < e))) before++;
+    return before;
+}
+
+/* Which experts may be chosen: those of groups that few groups are better than. */
+static void allow(const hn_router *r, const float *value, bool *allowed) {
+    const int groups = r->groups > 1 ? r->groups : 1, each = r->experts / groups;
+    float sum[HN_MAX_EXPERTS];
+    bool all[HN_MAX_EXPERTS];
+    for (int g = 0; g < groups; g++) {
+        float a = -INFINITY, b = -INFINITY;
+        for (int e = g * each; e < (g + 1) * each; e++) {
+            if (value[e] > a) {
+                b = a;
+                a = value[e];
+            } else if (value[e] > b)
+                b = value[e];
+        }
+        sum[g] = each > 1 ? a + b : a;
+        all[g] = true;
+    }
+    for (int e = 0; e < r->experts; e++)
+        allowed[e] = groups == 1 || rank_of(sum, all, groups, e / each) < r->groups_used;
+}
+
+/* One row by sorting; x: its product. */
+static void check_route_row(const choice *c, const float *x, int row) {
+    const hn_router *r = &c->router;
+    const float *bias = r->bias.mem ? hn_host_f32(r->bias) : NULL;
+    const int32_t *id = hn_host_i32(c->to.id) + row * r->used;
+    const float *share = hn_host_f32(c->to.share) + row * r->used;
+    float score[HN_MAX_EXPERTS], value[HN_MAX_EXPERTS], most = -INFINITY, sum = 0, chosen = 0;
+    bool allowed[HN_MAX_EXPERTS];
+    for (int e = 0; e < r->experts; e++) most = x[e] > most ? x[e] : most;
+    for (int e = 0; e < r->experts; e++) sum += hn_exp(x[e] - most);
+    for (int e = 0; e < r->experts; e++) {
+        score[e] = r->sigmoid ? 1 / (1 + hn_exp(-x[e])) : hn_exp(x[e] - most) / sum;
+        value[e] = value_of(score[e], bias, e);
+    }
+    allow(r, value, allowed);
+    for (int k = 0; k < r->used; k++) {
+        assert_true(id[k] >= 0 && id[k] < r->experts && (k == 0 || id[k] > id[k - 1]));
+        if (!allowed[id[k]] || rank_of(value, allowed, r->experts, id[k]) >= r->used)
+            fail_msg("row %d: expert %d was chosen: %a, %d are better", row, id[k], (double)value[id[k]],
+                     rank_of(value, allowed, r->experts, id[k]));
+        chosen += score[id[k]];
+    }
+    for (int k = 0; k < r->used; k++) {
+        const float want = (r->normalised ? score[id[k]] / (chosen + 1e-20f) : score[id[k]]) * r->scale;
+        if (!check_same(share[k], want)) fail_msg("row %d, expert %d: share %a, expected %a", row, id[k], (double)share[k], (double)want);
+    }
+}
+
+/* Pairs stand by expert, then by row, and every list says the same of them. */
+static void check_pairs(const choice *c) {
+    const int used = c->router.used, *id = hn_host_i32(c->to.id), *pair = hn_host_i32(c->to.pair);
+    const int32_t *first = hn_host_i32(c->to.first), *row = hn_host_i32(c->to.row), *woken = hn_host_i32(c->to.woken);
+    int seen = 0;
+    assert_int_equal(first[0], 0);
+    assert_int_equal(first[c->router.experts], c->n * used);
+    for (int e = 0; e < c->router.experts; e++) {
+        int rows = 0;
+        for (int i = 0; i < c->n * used; i++) {
+            if (id[i] != e) continue;
+            assert_int_equal(pair[i], first[e] + rows++);
+            assert_int_equal(row[pair[i]], i / used);
+        }
+        assert_int_equal(first[e + 1], first[e] + rows);
+        if (rows > 0) assert_int_equal(woken[1 + seen++], e);
+    }
+    assert_int_equal(woken[0], seen);
+}
+
+/* Numbers of few values have many ties. */
+static void fill_scores(float *x, int n) {
+    const int kind = check_int(0, 5);
+    for (int i = 0; i < n; i++)
+        x[i] = kind == 0 ? (float)check_int(-2, 2) : kind == 1 ? check_value(NOT_FINITE) : check_normal() * (kind == 2 ? 30 : 2);
+}
+
+static hn_router random_router(const hn_ops *o) {
+    const int each = check_int(1, 20), groups = check_int(1, 8), count = check_int(1, groups);
+    hn_router r = {.experts = each * groups, .sigmoid = check_int(0, 1), .normalised = check_int(0, 1), .scale = check_int(0, 1) ? 1 : 2.5f};
+    const bool grouped = check_int(0, 1);
+    r.groups = grouped ? groups : check_int(0, 1);
+    r.groups_used = grouped ? count : check_int(0, 1);
+    const int room = grouped ? each * count : r.experts;
+    r.used = check_int(1, room < HN_MAX_USED ? room : HN_MAX_USED);
+    if (check_int(0, 1)) r.bias = check_put_random(o, r.experts);
+    return r;
+}
+
+static void route_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 200; round++) {
+        check_ops ops = check_open(check_int(1, 4), HN_ISA_REF, false);
+        choice c = {.router = random_router(&ops.o), .n = check_int(1, round % 4 ? 9 : 130)};
+        c.ld = c.router.experts + check_int(0, 3);
+        c.to = routing_create(&ops.o, c.router.experts, c.router.used, c.n);
+        float *x = hn_alloc((size_t)(c.n * c.ld) * sizeof *x);
+        for (int i = 0; i < c.n; i++) fill_scores(x + i * c.ld, c.ld);
+        c.scores = check_put(&ops.o, x, (size_t)(c.n * c.ld) * sizeof *x);
+        hn_pool_run(ops.pool, route_rank, &(route_call){&ops.o, &c});
+        for (int i = 0; i < c.n; i++) {
+            bool finite = true;
+            for (int e = 0; e < c.router.experts; e++) finite = finite && isfinite(x[i * c.ld + e]);
+            if (finite) check_route_row(&c, x + i * c.ld, i);
+        }
+        check_pairs(&c); /* whatever the numbers are, a row has so many experts, each once */
+        hn_free(x);
+        ops.o.mem_free(&ops.o, c.scores.mem);
+        if (c.router.bias.mem) ops.o.mem_free(&ops.o, c.router.bias.mem);
+        routing_free(&ops.o, &c.to);
+        check_close(&ops);
+    }
+}
+
+/* ---- the products ------------------------------------------------------------------------------------------------------ */
+
+enum { GATE, UP, DOWN, PARTS };
+
+/* Matrices of one part, packed and as they are stored: each expert's apart. */
+typedef struct part {
+    hn_weight packed, stored;
+    unsigned char *raw;
+    float *factors;
+    hn_stored *each;
+} part;
+
+static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int in) {
+    const size_t row = check_row_bytes(t, in), sheet = row * (size_t)out + 1, strip = hn_strip_bytes(t, in);
+    const int grid = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK * (out / HN_F8_BLOCK + 1), strips = hn_strips(out);
+    part p = {.raw = hn_alloc(sheet * (size_t)experts), .each = hn_zalloc((size_t)experts, sizeof *p.each)};
+    const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip, .experts = experts};
+    p.stored = p.packed = shape;
+    p.packed.data = check_mem(o, strip * (size_t)(strips * experts));
+    p.stored.each = p.each;
+    if (t == HN_F8_E4M3) {
+        p.factors = hn_alloc((size_t)(grid * experts) * sizeof *p.factors);
+        check_fill(p.factors, grid * experts, USUAL);
+    }
+    for (int e = 0; e < experts; e++) {
+        unsigned char *rows = p.raw + sheet * (size_t)e;
+        p.each[e] = (hn_stored){rows, row, p.factors ? p.factors + grid * e : NULL, 0};
+        for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row * (size_t)i);
+        for (int s = 0; s < strips; s++)
+            o->pack_strip(o, t, out, in, rows, row, hn_stored_factors(&p.each[e], in, s * HN_STRIP), s * HN_STRIP,
+                          hn_at(p.packed.data, strip * (size_t)(e * strips + s)));
+    }
+    return p;
+}
+
+static void part_free(const hn_ops *o, part *p) {
+    o->mem_free(o, p->packed.data.mem);
+    hn_free(p->raw);
+    hn_free(p->factors);
+    hn_free(p->each);
+}
+
+/* An expert's matrix as a plain one. */
+static hn_weight alone(const part *p, int expert) {
+    hn_weight w = p->packed;
+    w.data = hn_at(w.data, w.strip_stride * (size_t)(expert * hn_strips(w.out)));
+    w.experts = 0;
+    return w;
+}
+
+typedef struct layer_call {
+    const hn_ops *o;
+    const hn_weight *w[PARTS];
+    choice *c;
+    hn_act in, gathered, gated, one, one_gated; /* the last two: of a row alone */
+    hn_buf x, results, sum, row;
+    hn_shared shared;
+    int ldy;
+    int alone_row, alone_pair;
+    hn_weight single[PARTS];
+} layer_call;
+
+static void layer_rank(void *arg, int rank, int ranks) {
+    const layer_call *l = arg;
+    const hn_exec ex = {l->o, rank, ranks};
+    const int forms = l->o->act_forms(l->o, l->w[GATE]->dtype) | l->o->act_forms(l->o, l->w[UP]->dtype);
+    l->o->route(&ex, l->c->n, &l->c->router, l->c->scores, l->c->ld, &l->c->to);
+    l->o->quantise(&ex, l->c->n, l->x, l->in.in, l->in, forms);
+    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->gathered, l->w[GATE], l->w[UP], l->gated,
+                      l->o->act_forms(l->o, l->w[DOWN]->dtype));
+    l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results, l->ldy);
+    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->ldy, &l->shared, l->sum, l->ldy, l->w[DOWN]->out);
+}
+
+static void alone_rank(void *arg, int rank, int ranks) {
+    const layer_call *l = arg;
+    const hn_exec ex = {l->o, rank, ranks};
+    const int forms = l->o->act_forms(l->o, l->single[GATE].dtype) | l->o->act_forms(l->o, l->single[UP].dtype);
+    const hn_linear_out out = {&l->single[DOWN], l->row, l->ldy};
+    l->o->quantise(&ex, 1, hn_at(l->x, sizeof(float) * (size_t)(l->alone_row * l->in.in)), l->in.in, l->one, forms);
+    l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated, l->o->act_forms(l->o, l->single[DOWN].dtype));
+    l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
+}
+
+/* Row i of the sum, made of results that were checked; x: what was there. */
+static void check_sum(const layer_call *l, const float *x, int i) {
+    const int used = l->c->router.used, cols = l->w[DOWN]->out, *pair = hn_host_i32(l->c->to.pair) + i * used;
+    const float *share = hn_host_f32(l->c->to.share) + i * used;
+    for (int k = 0; k < cols; k++) {
+        float sum = 0;
+        for (int j = 0; j < used; j++) sum = fmaf(share[j], hn_host_f32(l->results)[pair[j] * l->ldy + k], sum);
+        if (l->shared.y.mem) {
+            const float y = hn_host_f32(l->shared.y)[i * l->shared.ld + k];
+            sum += l->shared.gate.mem ? y * (1 / (1 + hn_exp(-hn_host_f32(l->shared.gate)[i * l->shared.ldgate]))) : y;
+        }
+        const float want = x[i * l->ldy + k] + sum, got = hn_host_f32(l->sum)[i * l->ldy + k];
+        if (!check_same(got, want)) fail_msg("row %d, column %d: %a, expected %a", i, k, (double)got, (double)want);
+    }
+}
+
+/* Of every pair of some rows: what the plain operations give of that row and expert. */
+static void check_results(layer_call *l, const part *p, const char *level) {
+    const int used = l->c->router.used, cols = l->w[DOWN]->out, n = l->c->n;
+    for (int i = 0; i < n; i += n < 12 ? 1 : check_int(1, 9))
+        for (int j = 0; j < used; j++) {
+            const int expert = hn_host_i32(l->c->to.id)[i * used + j];
+            for (int k = 0; k < PARTS; k++) l->single[k] = alone(&p[k], expert);
+            l->alone_row = i;
+            hn_pool_run(l->o->pool, alone_rank, l);
+            check_same_row(hn_host_f32(l->results) + hn_host_i32(l->c->to.pair)[i * used + j] * l->ldy, hn_host_f32(l->row), cols,
+                           level, i);
+        }
+}
+
+static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stored, choice *c, const float *x, const float *sum) {
+    const int in = p[GATE].packed.in, width = p[GATE].packed.out, pairs = c->n * c->router.used, out = p[DOWN].packed.out;
+    *l = (layer_call){.o = o, .c = c, .ldy = out + 5};
+    for (int k = 0; k < PARTS; k++) l->w[k] = stored ? &p[k].stored : &p[k].packed;
+    l->in = (hn_act){check_mem(o, o->act_bytes(in, c->n)), in, c->n};
+    l->gathered = (hn_act){check_mem(o, o->act_bytes(in, pairs + 1)), in, pairs + 1};
+    l->gated = (hn_act){check_mem(o, o->act_bytes(width, pairs + 2)), width, pairs + 2};
+    l->one = (hn_act){check_mem(o, o->act_bytes(in, 1)), in, 1};
+    l->one_gated = (hn_act){check_mem(o, o->act_bytes(width, 1)), width, 1};
+    l->x = check_put(o, x, (size_t)(c->n * in) * sizeof *x);
+    l->results = check_mem(o, (size_t)(pairs * l->ldy) * sizeof(float));
+    l->sum = check_put(o, sum, (size_t)(c->n * l->ldy) * sizeof *sum);
+    l->row = check_mem(o, (size_t)l->ldy * sizeof(float));
+    const int more = check_int(0, 2);
+    if (more > 0) l->shared = (hn_shared){.y = check_put_random(o, c->n * (out + 2)), .ld = out + 2, .ldgate = 3};
+    if (more > 1) l->shared.gate = check_put_random(o, c->n * 3);
+}
+
+static void call_free(layer_call *l) {
+    hn_mem *const all[] = {l->in.data.mem, l->gathered.data.mem, l->gated.data.mem, l->one.data.mem, l->one_gated.data.mem,
+                           l->x.mem, l->results.mem, l->sum.mem, l->row.mem, l->shared.y.mem, l->shared.gate.mem};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->o->mem_free(l->o, all[i]);
+}
+
+static void check_level(hn_isa isa, bool f32, const part *p, const hn_router *router, int n, const float *x, const float *scores,
+                        const float *sum) {
+    for (int stored = 0; stored < 2; stored++) {
+        check_ops ops = check_open(check_int(1, 4), isa, f32);
+        choice c = {.router = *router, .n = n, .ld = router->experts};
+        layer_call l;
+        for (int k = 0; k < PARTS; k++) {
+            const size_t strip = hn_strip_bytes(p[k].packed.dtype, p[k].packed.in);
+            if (strip > ops.o.strip_room) ops.o.strip_room = strip;
+        }
+        ops.o.strips = check_mem(&ops.o, ops.o.strip_room * HN_RANK_STRIPS * (size_t)hn_pool_threads(ops.pool));
+        c.to = routing_create(&ops.o, router->experts, router->used, n);
+        c.scores = check_put(&ops.o, scores, (size_t)(n * c.ld) * sizeof *scores);
+        call_create(&l, &ops.o, p, stored, &c, x, sum);
+        hn_pool_run(ops.pool, layer_rank, &l);
+        check_results(&l, p, hn_isa_name(isa));
+        for (int i = 0; i < n; i++) check_sum(&l, sum, i);
+        call_free(&l);
+        routing_free(&ops.o, &c.to);
+        ops.o.mem_free(&ops.o, c.scores.mem);
+        ops.o.mem_free(&ops.o, ops.o.strips.mem);
+        check_close(&ops);
+    }
+}
+
+/* A layer of each type of gate, the other two of any, few rows and more than a call takes. */
+static void experts_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 2 * HN_WEIGHT_TYPES; round++) {
+        const hn_dtype t = (hn_dtype)(round / 2);
+        check_ops ops = check_open(1, HN_ISA_REF, false);
+        const int experts = check_int(2, 9), n = round % 4 == 3 ? check_int(60, 140) : check_int(1, 6);
+        const int in = hn_dtype_block(t) == 1 ? check_int(8, 100) : 256, width = round % 2 ? 256 : check_int(1, 4) * 32, out = check_int(3, 90);
+        const bool float_only = in % HN_BLOCK != 0;
+        const hn_dtype up = float_only ? HN_F32 : (hn_dtype)check_int(0, HN_WEIGHT_TYPES - 1);
+        const hn_dtype down = width % 256 ? (check_int(0, 1) ? HN_Q8_0 : HN_BF16) : (hn_dtype)check_int(0, HN_WEIGHT_TYPES - 1);
+        part p[PARTS] = {part_create(&ops.o, t, experts, width, in), part_create(&ops.o, round % 3 ? t : up, experts, width, in),
+                         part_create(&ops.o, down, experts, out, width)};
+        const hn_router router = {.experts = experts, .used = check_int(1, experts), .scale = 1, .normalised = true};
+        const int ldy = out + 5;
+        float *x = hn_alloc((size_t)(n * in) * sizeof *x), *scores = hn_alloc((size_t)(n * experts) * sizeof *scores),
+              *sum = hn_alloc((size_t)(n * ldy) * sizeof *sum);
+        check_fill(x, n * in, USUAL);
+        check_fill(scores, n * experts, USUAL);
+        check_fill(sum, n * ldy, USUAL);
+        for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+            check_level(isa, float_only || check_int(0, 2) == 0, p, &router, n, x, scores, sum);
+        for (int k = 0; k < PARTS; k++) part_free(&ops.o, &p[k]);
+        hn_free(x);
+        hn_free(scores);
+        hn_free(sum);
+        check_close(&ops);
+    }
+}
+
+/* ---- plain products of many rows ------------------------------------------------------------------------------------------ */
+
+typedef struct many {
+    const hn_ops *o;
+    hn_weight gate, up;
+    hn_act in, gated;
+    hn_buf x, y;
+    int n, ldy;
+} many;
+
+static void many_rank(void *arg, int rank, int ranks) {
+    const many *m = arg;
+    const hn_exec ex = {m->o, rank, ranks};
+    const hn_linear_out outs[] = {{&m->gate, m->y, m->ldy}, {&m->up, hn_at(m->y, sizeof(float) * (size_t)m->gate.out), m->ldy}};
+    m->o->quantise(&ex, m->n, m->x, m->in.in, m->in, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
+    m->o->linear(&ex, m->n, m->in, outs, 2, true);
+    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, m->gated, HN_ACT_F32);
+}
+
+/* n rows at once, or each alone: y and the gated rows into `to`. */
+static void many_run(many m, int n, int at, float *to) {
+    const int width = m.gate.out;
+    m.n = n;
+    m.x = hn_at(m.x, sizeof(float) * (size_t)(at * m.in.in));
+    m.y = check_mem(m.o, (size_t)(n * m.ldy) * sizeof(float));
+    hn_pool_run(m.o->pool, many_rank, &m);
+    for (int i = 0; i < n; i++) {
+        memcpy(to + (size_t)(i * 3 * width), hn_host_f32(m.y) + i * m.ldy, (size_t)(2 * width) * sizeof *to);
+        memcpy(to + (size_t)(i * 3 * width + 2 * width), act_f32(&m.gated, i), (size_t)width * sizeof *to);
+    }
+    m.o->mem_free(m.o, m.y.mem);
+}
+
+static void many_rows_test(void **state HN_UNUSED) {
+    enum { N = 150, IN = 256, WIDTH = 100 };
+    float *all = hn_alloc(N * 3 * WIDTH * sizeof *all), *one = hn_alloc(3 * WIDTH * sizeof *one);
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        check_ops c = check_open(2, isa, isa == HN_ISA_REF);
+        part gate = part_create(&c.o, HN_Q4_K, 1, WIDTH, IN), up = part_create(&c.o, HN_BF16, 1, WIDTH, IN);
+        many m = {.o = &c.o, .gate = alone(&gate, 0), .up = alone(&up, 0), .ldy = 2 * WIDTH, .x = check_put_random(&c.o, N * IN)};
+        m.in = (hn_act){check_mem(&c.o, c.o.act_bytes(IN, N)), IN, N};
+        m.gated = (hn_act){check_mem(&c.o, c.o.act_bytes(WIDTH, N)), WIDTH, N};
+        m.up.wide = true; /* reads floats in native precision too */
+        many_run(m, N, 0, all);
+        for (int i = 0; i < N; i += 7) {
+            many_run(m, 1, i, one);
+            check_same_row(all + i * 3 * WIDTH, one, 3 * WIDTH, hn_isa_name(isa), i);
+            c.o.f32 = true;
+            many_run(m, 1, i, one);
+            c.o.f32 = isa == HN_ISA_REF;
+            check_same_row(all + i * 3 * WIDTH + WIDTH, one + WIDTH, WIDTH, hn_isa_name(isa), i);
+        }
+        hn_mem *const mems[] = {m.in.data.mem, m.gated.data.mem, m.x.mem};
+        for (int i = 0; i < 3; i++) c.o.mem_free(&c.o, mems[i]);
+        part_free(&c.o, &gate);
+        part_free(&c.o, &up);
+        check_close(&c);
+    }
+    hn_free(all);
+    hn_free(one);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(route_test), cmocka_unit_test(experts_test), cmocka_unit_test(many_rows_test)};
+    check_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
