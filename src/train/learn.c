@@ -20,6 +20,7 @@
 #include "train/product.h"
 #include "train/save_head.h"
 #include "train/target_rows.h"
+#include "train/unrolled.h"
 
 /* A part of a text that is learned from in one piece: rows [from, from + rows), each with the token behind it. */
 typedef struct piece {
@@ -45,6 +46,8 @@ struct hn_learner {
     int step, epoch;
     hn_learn_note note;
     size_t count; /* of weights */
+    void *memory; /* [bytes] all that follows */
+    size_t bytes;
     hn_real *w, *g;
     hn_adamw adam;
     /* a batch */
@@ -218,29 +221,35 @@ static hunch_status next_batch(hn_learner *l, batch *b, hn_learn_batch *out, hun
 
 /* ---- open --------------------------------------------------------------------------------------------------------------- */
 
+/* One block, for huge pages: a step walks through most of it, many times. */
+static void lay_out(hn_learner *l, hn_room *r) {
+    const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->o.vocab, hidden = (size_t)l->target.hidden, real = sizeof *l->w;
+    l->w = hn_room_take(r, l->count, real);
+    l->g = hn_room_take(r, l->count, real);
+    l->adam.mean = hn_room_take(r, l->count, real);
+    l->adam.square = hn_room_take(r, l->count, real);
+    l->wanted = hn_room_take(r, rows, sizeof *l->wanted);
+    l->token = hn_room_take(r, rows, sizeof *l->token);
+    l->start = hn_room_take(r, rows + 1, sizeof *l->start);
+    l->law_row = hn_room_take(r, rows, sizeof *l->law_row);
+    l->states = hn_room_take(r, rows * l->reads, real);
+    l->last = hn_room_take(r, rows * hidden, real);
+    l->counted = hn_room_take(r, rows * hidden, real);
+    l->logits = hn_room_take(r, rows * vocab, real);
+    l->law = hn_room_take(r, rows * vocab, real);
+    l->weight = hn_room_take(r, rows, real);
+}
+
 static hunch_status buffers_create(hn_learner *l, hunch_error *err) {
-    const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->o.vocab, n = l->count;
-    size_t bytes = 4 * n + rows * (l->reads + 2 * (size_t)l->target.hidden + 2 * vocab + 4);
-    l->w = hn_zalloc(n, sizeof *l->w);
-    l->g = hn_zalloc(n, sizeof *l->g);
-    l->adam = (hn_adamw){.beta1 = 0.9,
-                         .beta2 = 0.95,
-                         .eps = 1e-8,
-                         .mean = hn_zalloc(n, sizeof *l->w),
-                         .square = hn_zalloc(n, sizeof *l->w)};
-    l->wanted = hn_zalloc(rows, sizeof *l->wanted);
-    l->token = hn_zalloc(rows, sizeof *l->token);
-    l->start = hn_zalloc(rows + 1, sizeof *l->start);
-    l->states = hn_zalloc(rows * l->reads, sizeof *l->states);
-    l->last = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->last);
-    l->counted = hn_zalloc(rows * (size_t)l->target.hidden, sizeof *l->counted);
-    l->law_row = hn_zalloc(rows, sizeof *l->law_row);
-    l->logits = hn_zalloc(rows * vocab, sizeof *l->logits);
-    l->law = hn_zalloc(rows * vocab, sizeof *l->law);
-    l->weight = hn_zalloc(rows, sizeof *l->weight);
-    const bool there = l->w && l->g && l->adam.mean && l->adam.square && l->wanted && l->token && l->start &&
-                       l->states && l->last && l->counted && l->law_row && l->logits && l->law && l->weight;
-    return there ? HUNCH_OK : hn_fail_memory(err, "training", bytes * sizeof *l->w);
+    hn_room r = {0};
+    l->adam = (hn_adamw){.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8};
+    lay_out(l, &r);
+    l->bytes = r.used;
+    l->memory = hn_pages_alloc(l->bytes);
+    if (!l->memory) return hn_fail_memory(err, "training", l->bytes);
+    r = (hn_room){.p = l->memory};
+    lay_out(l, &r);
+    return HUNCH_OK;
 }
 
 static hunch_status check_features(const hn_learner *l, hunch_error *err) {
@@ -325,9 +334,8 @@ void hn_learner_close(hn_learner **lp) {
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
     hn_common_tokens_free(&l->tokens);
-    void *const owned[] = {l->all,       l->order,       l->judged, l->held,  l->w,      l->g,
-                           l->adam.mean, l->adam.square, l->token,  l->start, l->states, l->last,
-                           l->counted,   l->law_row,     l->logits, l->law,   l->weight, l->wanted};
+    hn_pages_free(l->memory, l->bytes);
+    void *const owned[] = {l->all, l->order, l->judged, l->held};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) hn_free(owned[i]);
     hn_free(l);
 }

@@ -15,8 +15,10 @@ hunch_status hn_team_open(hn_team *t, hn_pool *pool, hn_isa isa, hn_products pro
                        hn_isa_name(isa));
     const hn_product_room room = hn_product_room_of(t->kernel), alone = hn_product_room_alone(t->exact);
     const size_t need = alone.a + alone.b, ranks = (size_t)t->ranks;
-    t->packed_a = hn_alloc(room.a);
-    t->packed_b = hn_alloc(room.b);
+    t->bytes_a = room.a;
+    t->bytes_b = room.b;
+    t->packed_a = hn_pages_alloc(room.a);
+    t->packed_b = hn_pages_alloc(room.b);
     t->alone = hn_zalloc(ranks, sizeof *t->alone);
     t->scratch = hn_zalloc(ranks, sizeof *t->scratch);
     bool ok = t->packed_a && t->packed_b && t->alone && t->scratch;
@@ -36,8 +38,8 @@ void hn_team_close(hn_team *t) {
         if (t->alone) hn_free(t->alone[i]);
         if (t->scratch) hn_free(t->scratch[i]);
     }
-    hn_free(t->packed_a);
-    hn_free(t->packed_b);
+    hn_pages_free(t->packed_a, t->bytes_a);
+    hn_pages_free(t->packed_b, t->bytes_b);
     hn_free(t->alone);
     hn_free(t->scratch);
     *t = (hn_team){0};

@@ -19,6 +19,7 @@ typedef struct hn_team {
     const struct hn_product_kernel *kernel; /* of hn_product */
     const struct hn_product_kernel *exact;  /* of hn_product_alone: unrounded */
     void *packed_a, *packed_b;              /* operands of hn_product, shared by all */
+    size_t bytes_a, bytes_b;                /* of these */
     void **alone;                           /* [ranks] of hn_product_alone */
     hn_real **scratch; /* [ranks][scratch_count], what an operation needs for one piece of its work */
     size_t scratch_count;
