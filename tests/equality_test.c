@@ -183,8 +183,14 @@ static void test_families(void **state) {
     check_model("goldens/phi3-longrope", 256, HUNCH_KV_BF16, true);
 }
 
+/* States that rows are folded into, instead of rows. */
+static void test_delta_nets(void **state) {
+    (void)state;
+    check_model("goldens/qwen3_5-dense", 512, HUNCH_KV_BF16, false);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_delta_nets), cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
                                        cmocka_unit_test(test_golden_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

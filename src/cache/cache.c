@@ -20,7 +20,20 @@ static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
                    hn_dtype_name(d->type), multiple, d->head_dim);
 }
 
-/* A page is what the first group asks for, and holds at least MIN_PAGE_ROWS of every other. */
+/* Fills in what a row takes, or of a state the whole; *least: what a page must hold of it, for group 0 as it asks. */
+static hunch_status plan_row(hn_cache_group *d, bool first, size_t *least, hunch_error *err) {
+    size_t rows = (size_t)(first ? d->page_rows : d->kind == HN_CACHE_KV ? MIN_PAGE_ROWS : 1), row = 0;
+    hunch_status st = d->kind == HN_CACHE_KV ? check_heads(d, err) : HUNCH_OK;
+    if (st) return st;
+    if (d->kind == HN_CACHE_KV) row = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
+    if (d->kind != HN_CACHE_KV && !hn_mul_size(d->unit_bytes, (size_t)d->units, &row)) return hn_fail_memory(err, d->name, SIZE_MAX);
+    d->row_bytes = row;
+    if (d->kind == HN_CACHE_STATE) row = d->unit_bytes;
+    return hn_mul_size(row, rows, least) && *least <= SIZE_MAX / 2 ? HUNCH_OK : hn_fail_memory(err, "cache page", SIZE_MAX);
+}
+
+/* A page is what the first group asks for, and holds at least MIN_PAGE_ROWS of every other with K and V, a row of those without,
+ * a unit of a state. */
 static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         hn_cache_group *d = &c->group[g];
@@ -29,16 +42,14 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
         assert(d->window >= 0 && d->back >= 0 && (d->owner || d->window || g == 0 || !groups[g - 1].window));
         if (d->tentative == 0) d->tentative = HN_MAX_ROWS;
         c->windows |= d->window > 0;
-        hunch_status st = check_heads(d, err);
-        if (st) return st;
-        d->row_bytes = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
+        c->states[d->owner] |= d->kind == HN_CACHE_STATE;
         if (g == 0 &&
             (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1))))
             return hn_fail(err, HUNCH_USAGE, "page rows %d: expected a power of two from %d to %d", d->page_rows,
                            MIN_PAGE_ROWS, HN_KEY_BLOCK);
-        size_t bytes;
-        if (!hn_mul_size(d->row_bytes, (size_t)(g ? MIN_PAGE_ROWS : d->page_rows), &bytes) || bytes > SIZE_MAX / 2)
-            return hn_fail_memory(err, "cache page", SIZE_MAX);
+        size_t bytes = 0;
+        hunch_status st = plan_row(d, g == 0, &bytes, err);
+        if (st) return st;
         if (bytes > c->page_bytes) c->page_bytes = bytes;
     }
     c->page_bytes = (c->page_bytes + 4095) & ~(size_t)4095;
@@ -46,7 +57,8 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
         hn_cache_group *d = &c->group[g];
         d->page_rows = d->binds ? step : HN_KEY_BLOCK; /* a larger page would bind the target to its ends */
-        while (d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
+        if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* of which it has none */
+        while (d->kind != HN_CACHE_STATE && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
         if (d->owner == 0 && d->page_rows > step) step = d->page_rows;
     }
     return HUNCH_OK;
@@ -54,8 +66,9 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
 
 /* Pages that a sequence of `rows` rows and a pass behind them takes at most: all of these, or what a window group keeps,
  * wherever in a page its window begins. */
-static int64_t pages_at_most(const hn_cache *c, int group, int64_t rows) {
+int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
     const hn_cache_group *d = &c->group[group];
+    if (d->kind == HN_CACHE_STATE) return hn_pages_of(c, group, 1);
     const int64_t page_rows = d->page_rows, all = (rows + d->tentative + page_rows - 1) / page_rows;
     const int64_t kept = (int64_t)d->window - 1 + d->back + d->tentative,
                   most = (kept + 2 * (page_rows - 1)) / page_rows;
@@ -64,8 +77,9 @@ static int64_t pages_at_most(const hn_cache *c, int group, int64_t rows) {
 
 /* Pages of a group for the index: what `rows` rows fill, of a window group the windows of as many whole contexts. */
 static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
+    if (c->group[group].kind == HN_CACHE_STATE) return 0;
     const int64_t all = (rows + c->group[group].page_rows - 1) / c->group[group].page_rows;
-    const int64_t windows = (rows + c->rows - 1) / c->rows * pages_at_most(c, group, c->rows);
+    const int64_t windows = (rows + c->rows - 1) / c->rows * hn_cache_pages_at_most(c, group, c->rows);
     return c->group[group].window && windows < all ? windows : all;
 }
 
@@ -78,9 +92,10 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
     int64_t pages = 0;
     for (int g = 0; g < c->n_groups; g++) {
         const int64_t page_rows = c->group[g].page_rows, tentative = c->group[g].tentative;
-        const int64_t stride = (c->rows + tentative + page_rows - 1) / page_rows;
-        const int64_t dealt = ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
-        const int64_t most = seqs * pages_at_most(c, g, c->rows);
+        const int64_t stride = hn_pages_of(c, g, c->rows + c->group[g].tentative);
+        const int64_t most = seqs * hn_cache_pages_at_most(c, g, c->rows);
+        const bool state = c->group[g].kind == HN_CACHE_STATE;
+        const int64_t dealt = state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         c->stride[g] = (int)stride;
         pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
@@ -193,7 +208,7 @@ int hn_cache_free_pages(const hn_cache *c) {
 
 int hn_cache_pages_for(const hn_cache *c, int rows) {
     int64_t pages = 0;
-    for (int g = 0; g < c->n_groups; g++) pages += pages_at_most(c, g, rows);
+    for (int g = 0; g < c->n_groups; g++) pages += hn_cache_pages_at_most(c, g, rows);
     return pages < c->n_pages ? (int)pages : c->n_pages;
 }
 
@@ -209,6 +224,23 @@ hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
                    .kv_heads = g->kv_heads,
                    .head_dim = g->head_dim,
                    .v_dim = g->head_dim};
+}
+
+hn_plain_rows hn_cache_rows(const hn_cache *c, int group) {
+    assert(c->group[group].kind == HN_CACHE_ROWS);
+    return (hn_plain_rows){{c->pool, 0}, c->page_bytes, c->group[group].row_bytes, c->group[group].page_rows};
+}
+
+size_t hn_cache_page_bytes(const hn_cache *c) {
+    return c->page_bytes;
+}
+
+hn_buf hn_cache_pool(const hn_cache *c) {
+    return (hn_buf){c->pool, 0};
+}
+
+int hn_cache_page_units(const hn_cache *c, int group) {
+    return (int)(c->page_bytes / c->group[group].unit_bytes);
 }
 
 int hn_cache_owner(const hn_cache *c, int group) {
@@ -256,7 +288,7 @@ static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
 /* Lets go of the pages that no row behind the committed ones sees, nor any behind a rewind by as many as the group holds
  * back. */
 static void drop_unseen(hn_cache *c, hn_seq *s, int group) {
-    const int first = hn_first_page(c, group, s->committed[c->group[group].owner] - c->group[group].back);
+    const int first = hn_first_page(c, group, hn_rows_needed(c, s, group));
     for (int *i = &s->first[group]; *i < first; ++*i) {
         hn_page_release(c, s->pages[group][*i]);
         s->pages[group][*i] = HN_NO_PAGE;
@@ -275,6 +307,11 @@ static void move_rows(void *arg, int rank, int ranks) {
     const hn_exec ex = {j->c->ops, rank, ranks};
     const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_KEY_BLOCK * sizeof(int32_t)),
                  pages = hn_at(to, HN_KEY_BLOCK * sizeof(int32_t));
+    if (j->c->group[j->group].kind == HN_CACHE_ROWS) {
+        const hn_plain_rows at = hn_cache_rows(j->c, j->group);
+        j->c->ops->rows_move(&ex, &at, pages, j->n, from, to);
+        return;
+    }
     for (int l = 0; l < j->c->group[j->group].layers; l++) {
         const hn_kv kv = hn_cache_kv(j->c, j->group, l);
         j->c->ops->kv_move(&ex, &kv, pages, j->n, from, to);
@@ -294,7 +331,7 @@ static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages
 
 /* The page that rows from `rows` on go to, if it holds rows before them that others share; else -1. */
 static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows) {
-    if (rows % c->group[group].page_rows == 0) return -1;
+    if (c->group[group].kind == HN_CACHE_STATE || rows % c->group[group].page_rows == 0) return -1;
     const int i = rows / c->group[group].page_rows;
     const hn_page_use *u = &c->use[s->pages[group][i]];
     return u->tables > 1 || u->blocks ? i : -1;
@@ -325,6 +362,7 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
     hn_prefix_touch(&c->prefix, s->block);
     s->live = false;
     memset(s->committed, 0, sizeof s->committed);
+    memset(s->folded, 0, sizeof s->folded);
     memset(s->published, 0, sizeof s->published);
     for (int g = 0; g < c->n_groups; g++) drop_pages(c, s, g, 0);
     hn_cache_end_path(c, s, NULL);
@@ -352,7 +390,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
         if (c->group[g].owner != owner) continue;
         assert(tentative <= c->group[g].tentative);
         drop_unseen(c, s, g);
-        want[g] = (committed + tentative + c->group[g].page_rows - 1) / c->group[g].page_rows;
+        want[g] = hn_pages_of(c, g, committed + tentative);
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
         if (want[g] > c->stride[g])
             return hn_fail(err, HUNCH_NO_MEMORY, "sequence of %d rows: the cache was planned for %d",
@@ -383,12 +421,24 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
         to[m++] = s->committed[owner] + i;
     }
     for (int g = 0; g < c->n_groups && m > 0; g++)
-        if (c->group[g].owner == owner) move_group(c, g, s->pages[g], s->n_pages[g], from, to, m);
+        if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
+            move_group(c, g, s->pages[g], s->n_pages[g], from, to, m);
     s->committed[owner] += n;
+    assert(s->folded[owner] <= s->committed[owner]);
 }
 
-/* Has a window group let go of a page that the row behind `rows` rows needs? */
+int hn_cache_folded(const hn_cache *c, int seq, int owner) {
+    return c->seq[seq].folded[owner];
+}
+
+void hn_cache_fold(hn_cache *c, int seq, int owner, int rows) {
+    assert(c->states[owner] && rows >= c->seq[seq].folded[owner]);
+    c->seq[seq].folded[owner] = rows;
+}
+
+/* Has a window group let go of a page that the row behind `rows` rows needs, or are more in a state? */
 static bool rows_are_gone(const hn_cache *c, const hn_seq *s, int owner, int rows) {
+    if (rows < s->folded[owner]) return true;
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner && hn_first_page(c, g, rows) < s->first[g]) return true;
     return false;
@@ -399,71 +449,9 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
     assert(rows >= 0 && rows <= s->committed[owner]);
     if (rows_are_gone(c, s, owner, rows)) rows = hn_cache_take_back(c, s, owner, rows);
     s->committed[owner] = rows;
+    if (s->folded[owner] > rows) s->folded[owner] = 0;
     hn_cache_unpublish(c, s, owner, rows);
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner) drop_pages(c, s, g, (rows + c->group[g].page_rows - 1) / c->group[g].page_rows);
+        if (c->group[g].owner == owner) drop_pages(c, s, g, hn_pages_of(c, g, rows));
     return rows;
-}
-
-/* ---- the walker ------------------------------------------------------------------------------------------------ */
-
-/* A table has the pages that cover the committed rows, or those of them that the next row sees, and no more than were
- * planned; before them nothing. Counts them in `seen`. */
-static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *seen) {
-    const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
-    if ((rows + page_rows - 1) / page_rows > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
-    if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
-    if (s->n_pages[g] - s->first[g] > pages_at_most(c, g, c->rows)) return false;
-    for (int p = 0; p < s->n_pages[g]; p++) {
-        if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
-        if (p >= s->first[g]) seen[s->pages[g][p]].tables++;
-    }
-    return true;
-}
-
-/* Tables, and that the pages of a sequence's path are the path's. */
-static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
-    for (int i = 0; i < c->max_seqs; i++) {
-        const hn_seq *s = &c->seq[i];
-        for (int g = 0; g < c->n_groups; g++)
-            if (!table_valid(c, s, g, seen)) return false;
-        if (s->published[0] != (s->block ? s->block->depth + 1 : 0)) return false;
-        for (const hn_block *b = s->block; b; b = b->parent)
-            if (b->depth >= s->first[0] && b->page[0] != s->pages[0][b->depth]) return false;
-        if (!s->live && s->n_pages[0]) return false;
-    }
-    return true;
-}
-
-/* A block without the target's page is one of window groups, and others follow or a sequence goes on behind it, or it has
- * pages all the same. */
-static bool index_valid(const hn_cache *c, hn_page_use *seen) {
-    int users = 0;
-    for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
-        int pages = 0;
-        for (int i = 0; i < c->prefix.n_slots; i++) {
-            if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].blocks++;
-            pages += b->page[i] != HN_NO_PAGE;
-        }
-        if (b->page[0] == HN_NO_PAGE && !c->group[0].window) return false;
-        if (!pages && !b->children && !b->users) return false;
-        users += b->users;
-    }
-    for (int i = 0; i < c->max_seqs; i++) users -= c->seq[i].block != NULL;
-    return users == 0 && hn_prefix_valid(&c->prefix);
-}
-
-bool hn_cache_valid(const hn_cache *c) {
-    hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
-    bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
-    int idle = 0, used = 0;
-    for (int p = 0; ok && p < c->n_pages; p++) {
-        ok = seen[p].tables == c->use[p].tables && seen[p].blocks == c->use[p].blocks;
-        idle += seen[p].blocks && !seen[p].tables;
-        used += seen[p].tables > 0;
-    }
-    for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice shows */
-        ok = !seen[c->free[i]].blocks++ && !seen[c->free[i]].tables;
-    hn_free(seen);
-    return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;
 }

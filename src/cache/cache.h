@@ -13,6 +13,14 @@
  *
  *   table of a window group:   - - - - | page | page | page | page      rows below the first page are gone
  *
+ * Not all that a sequence keeps is rows. A recurrent layer has one state, which takes the place of all rows that were folded
+ * into it, and of rows that may still be rejected what they are to be folded from:
+ *
+ *   state group   | all rows below `folded`, together |
+ *   rows group    - - - - - - - - | window | committed, not folded yet | tentative |
+ *
+ * Nothing is folded before it is committed, or sure to be, so a rollback is no work. A rewind below `folded` loses everything.
+ *
  * Groups belong to owners: owner 0 is the target, others are drafters with rows of their own. The groups of one owner
  * keep the same rows and are reserved, committed and rewound together; owners of a sequence know nothing of each other.
  *
@@ -27,6 +35,13 @@
 #define HN_CACHE_H
 #include "ops/ops.h"
 
+/* What a group keeps of a sequence. */
+typedef enum hn_cache_kind {
+    HN_CACHE_KV,    /* K and V of its layers, a row */
+    HN_CACHE_ROWS,  /* rows of so many bytes */
+    HN_CACHE_STATE  /* one state for all rows up to some row, which passes carry on; of an owner at most one group */
+} hn_cache_kind;
+
 typedef struct hn_cache_group {
     const char *name;
     int layers, kv_heads, head_dim; /* equal over the group */
@@ -39,7 +54,10 @@ typedef struct hn_cache_group {
     int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass */
     bool binds; /* of a drafter that reads the target's features: a row of its needs that of the row before, so the target is
                    restored to one row less than it, and computes that feature again */
-    size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers */
+    size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers; of a state group the whole */
+    hn_cache_kind kind;
+    int units;         /* of other kinds than K and V: parts of a row or state, unit_bytes each; none of a state lies in two pages */
+    size_t unit_bytes;
 } hn_cache_group;
 
 enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
@@ -62,6 +80,10 @@ int hn_cache_pages_for(const hn_cache *c, int rows);
 /* Geometry of one layer of a group, for the ops. */
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer);
 int hn_cache_owner(const hn_cache *c, int group);
+hn_plain_rows hn_cache_rows(const hn_cache *c, int group); /* of HN_CACHE_ROWS */
+size_t hn_cache_page_bytes(const hn_cache *c);
+hn_buf hn_cache_pool(const hn_cache *c);
+int hn_cache_page_units(const hn_cache *c, int group); /* units of a state that a page holds */
 
 /* Sequences are ids 0..max_seqs-1. begin: empty. end: its pages return to the pool, or stay with the index. */
 void hn_cache_seq_begin(hn_cache *c, int seq);
@@ -78,8 +100,12 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
 void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n);
+/* Owners with a state: how many rows it is the state of; commits leave it behind. A pass carries it on over the committed rows,
+ * whose rows of HN_CACHE_ROWS are kept until then, and over more that it knows to be committed next, and says so. */
+int hn_cache_folded(const hn_cache *c, int seq, int owner);
+void hn_cache_fold(hn_cache *c, int seq, int owner, int rows);
 /* Forgets committed rows from `rows` on (rows <= committed); pages behind return to the pool. Returns the rows that are
- * left: fewer than asked for where a window group has lost rows that the next one would see. Then it is as many as the
+ * left: fewer than asked for where a window group has lost rows that the next one would see, or a state is of more. Then it is as many as the
  * index can bring back, or 0, and the caller computes the rest again. */
 int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
 

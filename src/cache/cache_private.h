@@ -25,6 +25,7 @@ typedef struct hn_page_use {
 typedef struct hn_seq {
     bool live;
     int committed[HN_MAX_OWNERS];
+    int folded[HN_MAX_OWNERS]; /* of owners with a state: may be ahead of committed until the commit of a pass */
     int n_pages[HN_MAX_GROUPS];
     int first[HN_MAX_GROUPS];      /* entries before it are HN_NO_PAGE; 0 in full groups */
     int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
@@ -39,6 +40,7 @@ struct hn_cache {
     int first_slot[HN_MAX_GROUPS + 1]; /* of the group in a block of the index */
     int n_groups, max_seqs, rows;
     bool windows; /* some group has one */
+    bool states[HN_MAX_OWNERS]; /* owners with a state */
     int n_pages, n_free, n_idle;
     size_t page_bytes;
     hn_mem *pool;
@@ -56,7 +58,24 @@ static inline int hn_first_page(const hn_cache *c, int group, int rows) {
     return c->group[group].window && first_row > 0 ? first_row / c->group[group].page_rows : 0;
 }
 
-/* cache.c. A table takes a page that is in another place already; a table lets go of a page. */
+/* Pages of a table that holds `rows` rows. */
+static inline int hn_pages_of(const hn_cache *c, int group, int rows) {
+    const hn_cache_group *d = &c->group[group];
+    if (d->kind != HN_CACHE_STATE) return (rows + d->page_rows - 1) / d->page_rows;
+    const int units = hn_cache_page_units(c, group);
+    return rows > 0 ? (d->units + units - 1) / units : 0;
+}
+
+/* The rows of an owner that must be there behind a rewind to none: those that are in no state yet. */
+static inline int hn_rows_needed(const hn_cache *c, const hn_seq *s, int group) {
+    const int owner = c->group[group].owner, committed = s->committed[owner] - c->group[group].back;
+    if (c->group[group].kind != HN_CACHE_ROWS) return committed;
+    return s->folded[owner] < s->committed[owner] ? s->folded[owner] : s->committed[owner];
+}
+
+/* cache.c. Pages that a sequence of `rows` rows and a pass behind them takes at most. */
+int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows);
+/* A table takes a page that is in another place already; a table lets go of a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
 void hn_page_free(hn_cache *c, int32_t page); /* back to the stack: no table and no block names it */

@@ -108,6 +108,7 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
     for (int g = 1; g < c->n_groups; g++) {
         const int owner = c->group[g].owner, page_rows = c->group[g].page_rows;
         const int rows = at_most(at_most(valid[owner], s->committed[owner]), s->published[0] * c->prefix.block_rows);
+        if (c->group[g].kind == HN_CACHE_STATE) continue; /* written by every pass */
         while ((s->published[g] + 1) * page_rows <= rows) {
             if (!path) fill_path(c, s->block);
             path = true;
@@ -136,6 +137,7 @@ static bool is_there(const hn_cache *c, int group, int i) {
 /* The last end of a page, at `rows` at most, behind which the index has all that the group keeps, and what the row `less`
  * before it sees. */
 static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
+    if (c->group[group].kind == HN_CACHE_STATE) return 0;
     const int page_rows = c->group[group].page_rows, most = rows / page_rows;
     int n = most;
     if (c->group[group].window) {

@@ -94,6 +94,13 @@ static hunch_status check_fit(hn_source *src, const hn_target_info *target, hunc
     hn_tokenizer *tokenizer = NULL;
     hunch_status s = hn_arch_read(&arch, src, err);
     if (s) return s;
+    if (hn_model_is_recurrent(&arch)) /* it would take back what is in its state already */
+        s = hn_fail(err, HUNCH_REFUSED, "%s: has recurrent layers, expected a draft model without (such models run as targets)",
+                    hn_source_path(src));
+    if (s) {
+        hn_arch_fini(&arch);
+        return s;
+    }
     s = hn_tokenizer_open(&tokenizer, src, err);
     if (!s && tokenizer && hn_tokenizer_vocab(tokenizer) > arch.vocab)
         s = hn_fail(err, HUNCH_REFUSED, "tokenizer of %d tokens, model of %d", hn_tokenizer_vocab(tokenizer),

@@ -305,7 +305,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                                   .parent = node[i].kept < 0 ? (int16_t)-1 : hn_kept_parent(node[i].kept),
                                   .logits = HN_LOGITS_ALL};
     }
-    const hn_pass_more more = {kept, feature, output, true};
+    const hn_pass_more more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
     if (hn_pass_run_more(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];

@@ -29,7 +29,7 @@ static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logi
         for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
         hn_chain_rows(rows, t, m, HN_LOGITS_NONE);
         if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
-        hunch_status st = hn_pass_run(e->runner, rows, m, &id, 1, err);
+        hunch_status st = hn_pass_run_more(e->runner, rows, m, &id, 1, &(hn_pass_more){.sure = &m}, err);
         if (st) return st;
         hn_cache_commit(e->cache, id, 0, NULL, m);
     }
@@ -164,7 +164,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     add_matrix(&m->ops, &m->output, logits, out);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_layer *l = &m->layer[i];
-        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
     }
 }

@@ -21,6 +21,7 @@ typedef struct batch {
     hn_row row[HN_MAX_ROWS];
     hunch_session *session[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS];
+    int sure[HN_MAX_ROWS]; /* rows of each session that will be committed, whatever the verifier says */
     int n_rows, n_sessions;
     bool prompts; /* some rows are of prompts */
 } batch;
@@ -53,6 +54,7 @@ static void add_rows(batch *b, hunch_session *s) {
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
+    b->sure[seq] = prompt ? s->n_rows : 1;
     b->n_sessions++;
     b->prompts |= prompt;
 }
@@ -251,7 +253,8 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
         context += hn_cache_committed(e->cache, b->cache_seq[i], 0);
     }
     const double start = hn_now();
-    hunch_status st = hn_pass_run(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, err);
+    const hn_pass_more more = {.sure = b->sure};
+    hunch_status st = hn_pass_run_more(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     if (st) return st;
     const double pass_s = hn_now() - start;
     for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);

@@ -10,7 +10,8 @@
 #include "model/sampling_keys.h"
 
 static const hn_family *const families[] = {&hn_family_llama, &hn_family_mistral, &hn_family_smollm3, &hn_family_qwen2,
-                                           &hn_family_qwen3, &hn_family_granite, &hn_family_gemma3, &hn_family_phi3};
+                                           &hn_family_qwen3, &hn_family_granite, &hn_family_gemma3, &hn_family_phi3,
+                                           &hn_family_qwen35, &hn_family_qwen35_text};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {

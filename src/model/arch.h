@@ -8,7 +8,7 @@
 #include "ops/ops.h"
 
 /* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
-typedef enum hn_mixer { HN_MIXER_ATTENTION } hn_mixer; /* latent attention, gated delta net: later kinds */
+typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
 typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn; /* experts: a later kind */
 
 /* What a layer's attention reads. */
@@ -18,8 +18,17 @@ typedef enum hn_layer_input {
     HN_INPUT_PAIR    /* norm(embedding) | norm(stream), twice as wide: of a draft head's first layer */
 } hn_layer_input;
 
+/* Of a gated delta net (ops/delta.h). */
+typedef struct hn_delta_desc {
+    int key_heads, value_heads, key_dim, value_dim, taps;
+    bool tiled;       /* as the file has its value heads */
+    bool fused;       /* q, k, v and z of a key head lie together, in one matrix */
+    bool fused_gates; /* b and a of a key head lie together, in one matrix */
+} hn_delta_desc;
+
 typedef struct hn_layer_desc {
     hn_mixer mixer;
+    hn_delta_desc delta; /* of HN_MIXER_DELTA */
     hn_layer_input input;
     int heads, kv_heads, head_dim;
     int window; /* 0: full attention */
@@ -32,6 +41,8 @@ typedef struct hn_layer_desc {
     bool local;            /* rotates with rope_local */
     bool fused_qkv;        /* q, k, v lie in one matrix */
     bool post_norms;       /* what each branch adds to the stream is normed */
+    bool gated;            /* each head of q has a gate behind it, whose sigmoid its result is multiplied by */
+    bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
     hn_ffn ffn;
     int ffn_width;
     bool fused_gate_up; /* gate and up lie in one matrix */
@@ -68,6 +79,19 @@ typedef enum hn_role {
     HN_ROLE_POST_FFN_NORM,
     HN_ROLE_QKV,     /* instead of q, k and v: their rows one after another */
     HN_ROLE_GATE_UP, /* instead of gate and up */
+    HN_ROLE_HYBRID_FFN_NORM,
+    /* of a gated delta net */
+    HN_ROLE_DELTA_QKV,
+    HN_ROLE_DELTA_Z,
+    HN_ROLE_DELTA_QKVZ, /* instead of both */
+    HN_ROLE_DELTA_B,
+    HN_ROLE_DELTA_A,
+    HN_ROLE_DELTA_BA, /* instead of both */
+    HN_ROLE_DELTA_CONV,
+    HN_ROLE_DELTA_DECAY,
+    HN_ROLE_DELTA_DT,
+    HN_ROLE_DELTA_NORM,
+    HN_ROLE_DELTA_OUT,
     HN_ROLES
 } hn_role;
 
@@ -106,6 +130,8 @@ typedef struct hn_dense {
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
     bool logit_cap;      /* final_logit_softcapping caps the logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
+    double rotated;      /* the usual part of a head that turns; 0: all */
+    bool next_layers;    /* a GGUF's last blocks may be of another model, which drafts (nextn_predict_layers) */
     bool tied;           /* the usual tie_word_embeddings of a folder */
     struct {
         int heads, kv_heads, head_dim, context;
@@ -143,6 +169,7 @@ typedef struct hn_arch {
     char architecture[32];
     char name[128];
     int layers, hidden, vocab, context;
+    int next_layers; /* of a GGUF: blocks behind these, of a model that drafts */
     float norm_eps, embed_scale;
     float residual_scale, logit_scale; /* of what each branch adds to the stream; of the logits */
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
@@ -178,6 +205,13 @@ void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t di
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 /* Of every model (roles.c). */
 const char *hn_role_name(hn_role role, hn_source_kind form); /* %d in it is the layer */
+/* How a vector's values come out of a tensor's. */
+typedef enum hn_change {
+    HN_CHANGE_NONE,
+    HN_CHANGE_DECAY, /* -e^x of a folder's; a GGUF has it so */
+    HN_CHANGE_TAPS   /* [channels][taps], of a folder [channels][1][taps]: its columns one after the other */
+} hn_change;
+hn_change hn_role_change(hn_role role);
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_turns(hn_role role);                            /* of rows that are rotated, or of a head's values of one */
@@ -196,7 +230,7 @@ typedef struct hn_family {
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite, hn_family_gemma3, hn_family_phi3;
+    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text;
 
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);

@@ -111,13 +111,14 @@ static hunch_status read_theta(dense_keys *k, const hn_source *src, const hn_den
 
 /* How many dims of a head turn: all, unless a folder names a part of them. */
 static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
-    static const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 1},
-                        part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 1};
+    const double usual = f->rotated > 0 && hn_source_get_kind(src) == HN_SOURCE_HF ? f->rotated : 1;
+    const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};
     hn_dense_key_buf key;
-    double old = 1, newer = 1;
+    double old = 0, newer = 0;
     hunch_status st = hn_key_real(src, &part, &old, err);
     if (!st) st = hn_key_real(src, &part_new, &newer, err);
-    const int dims = (int)(k->head_dim * (old < newer ? old : newer));
+    const double said = old > 0 && (newer <= 0 || old < newer) ? old : newer;
+    const int dims = (int)(k->head_dim * (said > 0 ? said : usual));
     return st ? st
               : hn_key_int(src, hn_dense_key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->rope_dims,
                            err);
@@ -344,6 +345,11 @@ static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *famil
                                hunch_error *err) {
     hunch_status st = refuse_variants(src, family, err);
     if (!st) st = read_keys(k, src, family, err);
+    if (!st && family->next_layers) {
+        hn_dense_key_buf key;
+        st = hn_key_int(src, hn_dense_key_of(&key, family, "nextn_predict_layers", NULL, 0, k->layers - 1, 0), &a->next_layers, err);
+        k->layers -= a->next_layers;
+    }
     if (st) return st;
     a->layers = k->layers;
     a->hidden = k->hidden;

@@ -4,8 +4,12 @@
 
 #include "ops/kv.h"
 
+static bool attends(const hn_layer_desc *d) {
+    return d->mixer == HN_MIXER_ATTENTION;
+}
+
 static bool keeps_the_same(const hn_cache_group *g, const hn_layer_desc *d) {
-    return g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim;
+    return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim;
 }
 
 /* Adds the kinds of rows that full layers keep, or those of layers with a window. False: there are too many. */
@@ -13,7 +17,7 @@ static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_grou
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
         int g = 0;
-        if ((d->window > 0) != windows) continue;
+        if (!attends(d) || (d->window > 0) != windows) continue;
         while (g < *n && !keeps_the_same(&group[g], d)) g++;
         if (g == HN_MODEL_GROUPS) return false;
         if (g == *n)
@@ -27,15 +31,55 @@ static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_grou
     return true;
 }
 
+hn_delta hn_layer_delta_sizes(const hn_layer_desc *d) {
+    const hn_delta_desc *n = &d->delta;
+    return (hn_delta){.key_heads = n->key_heads, .value_heads = n->value_heads, .key_dim = n->key_dim, .value_dim = n->value_dim,
+                      .taps = n->taps, .tiled = n->tiled};
+}
+
+static int pad16(int n) {
+    return (n + 15) & ~15;
+}
+
+/* The state of all gated delta nets, or what rows leave behind until they are in it. Their layers have one shape. */
+static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *group, int *n) {
+    int first = 0, layers = 0;
+    for (int i = 0; i < a->layers; i++)
+        if (!attends(&a->layer[i]) && !layers++) first = i;
+    if (layers == 0) return true;
+    if (*n == HN_MODEL_GROUPS) return false;
+    const hn_delta d = hn_layer_delta_sizes(&a->layer[first]);
+    hn_cache_group *g = &group[(*n)++];
+    *g = (hn_cache_group){.name = kind == HN_CACHE_STATE ? "state" : "inputs", .layers = layers, .kind = kind};
+    if (kind == HN_CACHE_STATE) {
+        g->units = layers * d.value_heads;
+        g->unit_bytes = sizeof(float) * (size_t)hn_delta_state(&d);
+        return true;
+    }
+    g->units = layers;
+    g->unit_bytes = sizeof(float) * (size_t)pad16(hn_delta_inputs(&d));
+    g->window = d.taps;
+    g->back = HN_MAX_ROWS; /* rows that are committed, and folded by the next pass */
+    return true;
+}
+
 int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_GROUPS], hn_layer_place *place) {
     int n = 0, next[HN_MODEL_GROUPS] = {0};
-    if (!collect(a, false, type, group, &n) || !collect(a, true, type, group, &n)) return 0;
+    if (!collect(a, false, type, group, &n) || !collect_delta(a, HN_CACHE_STATE, group, &n) ||
+        !collect(a, true, type, group, &n) || !collect_delta(a, HN_CACHE_ROWS, group, &n))
+        return 0;
     for (int i = 0; place && i < a->layers; i++) {
         int g = 0;
-        while (!keeps_the_same(&group[g], &a->layer[i])) g++;
+        while (attends(&a->layer[i]) ? !keeps_the_same(&group[g], &a->layer[i]) : group[g].kind != HN_CACHE_ROWS) g++;
         place[i] = (hn_layer_place){(int16_t)g, (int16_t)next[g]++};
     }
     return n;
+}
+
+bool hn_model_is_recurrent(const hn_arch *a) {
+    for (int i = 0; i < a->layers; i++)
+        if (!attends(&a->layer[i])) return true;
+    return false;
 }
 
 hn_attention_how hn_layer_how(const hn_layer_desc *d) {
@@ -47,6 +91,13 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
     hn_kv_work w = {0};
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
+        if (!attends(d)) {
+            const hn_delta net = hn_layer_delta_sizes(d); /* read and written; each of its numbers is used twice, and made anew */
+            const double state = (double)hn_delta_state(&net) * net.value_heads;
+            w.bytes += 2 * state * (double)sizeof(float);
+            w.macs += 3 * state * n;
+            continue;
+        }
         const hn_attention_how how = hn_layer_how(d);
         const hn_kv kv = {.type = type, .kv_heads = d->kv_heads, .head_dim = d->head_dim, .v_dim = d->head_dim};
         const int read = hn_kv_read(&how, committed, n);

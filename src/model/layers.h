@@ -19,7 +19,7 @@ typedef struct hn_pass_buffers {
     hn_act in;       /* input of a layer half, [hidden]; of HN_INPUT_PAIR [2 * hidden] */
     hn_act mixed;    /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;    /* input of down, [ffn] */
-    hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v */
+    hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v, also of a delta net */
     hn_buf attended; /* f32 [HN_MAX_ROWS][ldattended] */
     hn_buf gate, up; /* f32 [HN_MAX_ROWS][ldhidden] where the product of gate and up is an operation of its own */
     hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
@@ -32,14 +32,29 @@ typedef struct hn_pass_buffers {
     hn_buf states;   /* f32 [HN_MAX_ROWS][ldjoint] the feature, where each state of it is normed before fc */
     hn_buf token;    /* f32 [HN_MAX_ROWS][ldx] embedding of the rows' tokens */
     hn_buf each;     /* int32 [HN_MAX_ROWS] 0, 1, 2, ... */
-    int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint;
+    /* of gated delta nets, and of attention with gates */
+    hn_buf fused; /* f32 [HN_MAX_ROWS][ldfused] products whose parts lie among each other */
+    hn_buf z;     /* f32 [HN_MAX_ROWS][ldz] gates of results; of a delta net then its results */
+    hn_buf gates; /* f32 [HN_MAX_ROWS][ldgates] b | a */
+    hn_buf delta_scratch; /* [ranks] of delta_bytes */
+    size_t delta_bytes;
+    int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint, ldfused, ldz, ldgates;
 } hn_pass_buffers;
+
+/* Where a gated delta net finds its rows' inputs and states, and how it walks them. */
+typedef struct hn_delta_at {
+    const hn_delta_walk *walk;
+    hn_input_pages inputs;
+    hn_state_pages states;
+} hn_delta_at;
 
 /* x = what a draft head's layers read, made of the rows' tokens and features. */
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                         const hn_pass_buffers *s);
+/* x += o(delta net(norm x)); carries the state on, and leaves the rows' inputs in the cache. */
+void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are products of their own: it needs lanes->gate and up */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - which tensors make a model of a description, and where a pass finds them. How they come into memory: weights.c. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,6 +30,24 @@ static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
     return st;
 }
 
+/* What stands in attention's place. */
+static hunch_status plan_delta(hn_plan *p, int i, hunch_error *err) {
+    const hn_delta_desc *d = &p->m->arch.layer[i].delta;
+    hn_layer *l = &p->m->layer[i];
+    hunch_status st = hn_plan_matrix(p, d->fused ? HN_ROLE_DELTA_QKVZ : HN_ROLE_DELTA_QKV, i, whole, false, &l->q, err);
+    if (!st && !d->fused) st = hn_plan_matrix(p, HN_ROLE_DELTA_Z, i, whole, false, &l->z, err);
+    if (!st) st = hn_plan_matrix(p, d->fused_gates ? HN_ROLE_DELTA_BA : HN_ROLE_DELTA_B, i, whole, false, &l->beta, err);
+    if (!st && !d->fused_gates) st = hn_plan_matrix(p, HN_ROLE_DELTA_A, i, whole, false, &l->alpha, err);
+    if (!st) st = hn_plan_convolution(p, HN_ROLE_DELTA_CONV, i, &l->conv, err);
+    return st ? st : hn_plan_matrix(p, HN_ROLE_DELTA_OUT, i, whole, false, &l->o, err);
+}
+
+static hunch_status plan_mixer(hn_plan *p, int i, hunch_error *err) {
+    if (p->m->arch.layer[i].mixer == HN_MIXER_DELTA) return plan_delta(p, i, err);
+    hunch_status st = plan_qkv(p, i, err);
+    return st ? st : hn_plan_matrix(p, HN_ROLE_O, i, whole, false, &p->m->layer[i].o, err);
+}
+
 static hunch_status plan_gate_up(hn_plan *p, int i, hunch_error *err) {
     const hn_layer_desc *d = &p->m->arch.layer[i];
     const bool fused = d->fused_gate_up;
@@ -49,7 +68,9 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
                {HN_ROLE_POST_ATTN_NORM, &l->post_attn_norm}, {HN_ROLE_FFN_NORM, &l->ffn_norm},
                {HN_ROLE_PRE_FFN_NORM, &l->ffn_norm},   {HN_ROLE_GATE_BIAS, &l->gate_bias},
                {HN_ROLE_UP_BIAS, &l->up_bias},         {HN_ROLE_DOWN_BIAS, &l->down_bias},
-               {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}};
+               {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}, {HN_ROLE_HYBRID_FFN_NORM, &l->ffn_norm},
+               {HN_ROLE_DELTA_DECAY, &l->decay},       {HN_ROLE_DELTA_DT, &l->dt},
+               {HN_ROLE_DELTA_NORM, &l->delta_norm}};
     hunch_status st = HUNCH_OK;
     for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
         st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
@@ -60,8 +81,7 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
 hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
     l->heads.eps = p->m->arch.norm_eps;
-    hunch_status st = plan_qkv(p, i, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_O, i, whole, false, &l->o, err);
+    hunch_status st = plan_mixer(p, i, err);
     if (!st) st = plan_gate_up(p, i, err);
     if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &l->down, err);
     return st ? st : plan_vectors(p, i, err);
@@ -75,11 +95,19 @@ static bool begins(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
+/* Of a block behind the model's own, which another model drafts with. */
+static bool of_next_layers(const hn_arch *a, const char *name) {
+    int block, end = 0;
+    return a->next_layers > 0 && sscanf(name, "blk.%d.%n", &block, &end) == 1 && end > 0 && block >= a->layers &&
+           block < a->layers + a->next_layers;
+}
+
 /* A tensor of a GGUF's layers or output that nobody took would be left out in silence: the model is another one than its keys
  * say. (Of a folder, config.json says what there is.) Tables of the rotation follow from the keys. */
 static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     for (size_t i = 0; hn_source_get_kind(p->src) == HN_SOURCE_GGUF && i < hn_source_tensor_count(p->src); i++) {
         const hn_tensor *t = hn_source_tensor(p->src, i);
+        if (of_next_layers(&p->m->arch, t->name)) continue;
         const bool inside = begins(t->name, "blk.") || begins(t->name, "output");
         if (!t->used && inside && !strstr(t->name, "rot_embd") && !strstr(t->name, "rope_"))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s models are read without", hn_source_path(p->src),
@@ -152,7 +180,10 @@ void hn_model_choose_forms(hn_model *m) {
     const hn_ops *o = &m->ops;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
-        l->attn_forms = o->act_forms(o, l->q.dtype) | o->act_forms(o, l->k.dtype) | o->act_forms(o, l->v.dtype);
+        const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->z, &l->beta, &l->alpha};
+        l->attn_forms = 0;
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+            if (read[k]->out > 0) l->attn_forms |= o->act_forms(o, read[k]->dtype);
         l->o_forms = o->act_forms(o, l->o.dtype);
         l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
         l->down_forms = o->act_forms(o, l->down.dtype);

@@ -4,6 +4,7 @@
 #ifndef HN_MODEL_H
 #define HN_MODEL_H
 #include "model/arch.h"
+#include "ops/delta.h"
 #include "ops/ops.h"
 
 typedef struct hn_layer {
@@ -11,8 +12,12 @@ typedef struct hn_layer {
     hn_buf post_attn_norm, post_ffn_norm; /* the same, where the description has them */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
     hn_buf o_bias, down_bias, gate_bias, up_bias; /* f32 [hidden] twice, [ffn] twice, where the description has them */
-    hn_weight q, k, v, o; /* [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
+    hn_weight q, k, v, o; /* a delta net's q is its q | k | v, or with z behind each key head's; gated: each head of q and its gate.
+                             Else [heads*head_dim, hidden], [kv_heads*head_dim, hidden] twice, [hidden, heads*head_dim] */
     hn_weight gate, up, down;                       /* [ffn, hidden] twice (strips interleaved), [hidden, ffn] */
+    /* of a gated delta net, beside o; z also of an attention with gates, whose q has them too */
+    hn_weight z, beta, alpha;  /* [values, hidden], [value heads, hidden] twice; alpha not where beta holds both */
+    hn_buf conv, decay, dt, delta_norm; /* hn_delta's */
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 

@@ -33,25 +33,55 @@ static hn_act take_act(size_t *total, const hn_ops *o, int in) {
 
 /* The most that any layer asks for. */
 typedef struct widths {
-    int q, kv, ffn;
+    int q, kv, ffn, qkv, mixed, fused, z, gates;
     bool in_steps, branch;
-    size_t scratch;
+    size_t scratch, delta;
 } widths;
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static void widen_delta(widths *w, const hn_layer_desc *l) {
+    const hn_delta d = hn_layer_delta_sizes(l);
+    const size_t scratch = hn_delta_scratch(&d);
+    w->qkv = larger(w->qkv, hn_delta_channels(&d));
+    w->mixed = larger(w->mixed, hn_delta_values(&d));
+    w->z = larger(w->z, hn_delta_values(&d));
+    w->gates = larger(w->gates, 2 * d.value_heads);
+    if (l->delta.fused || l->delta.fused_gates)
+        w->fused = larger(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
+    if (scratch > w->delta) w->delta = scratch;
+}
 
 static widths widest(const hn_model *m, int max_context) {
     const hn_arch *a = &m->arch;
     widths w = {0};
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
+        if (d->ffn_width > w.ffn) w.ffn = d->ffn_width;
+        w.in_steps |= hn_ffn_in_steps(a, i);
+        w.branch |= d->post_norms;
+        if (d->mixer == HN_MIXER_DELTA) {
+            widen_delta(&w, d);
+            continue;
+        }
         const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
         if (d->heads * d->head_dim > w.q) w.q = d->heads * d->head_dim;
         if (d->kv_heads * d->head_dim > w.kv) w.kv = d->kv_heads * d->head_dim;
-        if (d->ffn_width > w.ffn) w.ffn = d->ffn_width;
         if (s > w.scratch) w.scratch = s;
-        w.in_steps |= hn_ffn_in_steps(a, i);
-        w.branch |= d->post_norms;
+        if (d->gated) w.fused = larger(w.fused, 2 * d->heads * d->head_dim);
+        if (d->gated) w.z = larger(w.z, d->heads * d->head_dim);
     }
+    w.qkv = larger(w.qkv, w.q + 2 * w.kv);
+    w.mixed = larger(w.mixed, w.q);
     return w;
+}
+
+/* Steps of a pass at most: each sequence's rows before may all be folded. */
+static size_t most_steps(const hn_runner *r) {
+    (void)r;
+    return (size_t)HN_MAX_ROWS * (HN_MAX_ROWS + HN_MOST_TAPS + 1);
 }
 
 /* What a draft head has beside the buffers of its layers. */
@@ -82,13 +112,18 @@ static size_t lay_out(hn_runner *r, int max_context) {
     size_t total = 0;
     hn_pass_buffers *l = &r->lanes;
     l->ldx = pad16(a->hidden);
-    l->ldqkv = pad16(w.q + 2 * w.kv);
+    l->ldqkv = pad16(w.qkv);
     l->ldattended = pad16(w.q);
     l->ldhidden = pad16(w.ffn);
+    l->ldfused = pad16(w.fused);
+    l->ldz = w.z ? larger(pad16(w.z), l->ldattended) : 0;
+    if (w.z) l->ldattended = l->ldz; /* as far apart as their gates */
+    l->ldgates = pad16(w.gates);
+    l->delta_bytes = (w.delta + 63) & ~(size_t)63;
     r->ld_logits = pad16(a->vocab);
     l->x = take_floats(&total, l->ldx);
     l->in = take_act(&total, &m->ops, pair ? 2 * a->hidden : a->hidden);
-    l->mixed = take_act(&total, &m->ops, w.q);
+    l->mixed = take_act(&total, &m->ops, w.mixed);
     l->gated = take_act(&total, &m->ops, w.ffn);
     l->qkv = take_floats(&total, l->ldqkv);
     l->attended = take_floats(&total, l->ldattended);
@@ -98,6 +133,15 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->rotation = take_floats(&total, pad16(a->rope_dims));
     l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
     l->scratch = take(&total, w.scratch);
+    l->fused = take_floats(&total, l->ldfused);
+    l->z = take_floats(&total, l->ldz);
+    l->gates = take_floats(&total, l->ldgates);
+    l->delta_scratch = take(&total, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
+    if (r->step) {
+        r->walk.step = take(&total, most_steps(r) * sizeof *r->step);
+        r->walk.first = take(&total, sizeof r->step_first);
+        r->walk.fresh = take(&total, sizeof r->step_fresh);
+    }
     lay_out_head(r, &total);
     r->out_x = take_floats(&total, l->ldx);
     r->out_norm = take_floats(&total, l->ldx);
@@ -125,6 +169,8 @@ static void bind(hn_runner *r) {
                      &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
                      &r->image_buf,
                      &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
+                     &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
+                     &r->walk.step, &r->walk.first, &r->walk.fresh,
                      &l->token,   &r->store,      &r->outputs};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
@@ -167,8 +213,16 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     r->first_group = first_group;
     r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
     r->owner = hn_cache_owner(r->cache, first_group);
+    r->inputs_group = r->states_group = -1;
     assert(r->n_groups > 0);
     for (int g = 0; g < r->n_groups; g++) {
+        if (group[g].kind == HN_CACHE_ROWS) {
+            r->inputs_group = g;
+            r->taps = group[g].window;
+            r->step = hn_zalloc(most_steps(r), sizeof *r->step);
+            if (!r->step) return hn_fail_memory(err, "a walk", most_steps(r) * sizeof *r->step);
+        }
+        if (group[g].kind == HN_CACHE_STATE) r->states_group = g;
         assert(hn_cache_owner(r->cache, first_group + g) == r->owner);
         r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
         const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_ROWS;
@@ -227,6 +281,7 @@ void hn_runner_close(hn_runner **rp) {
     if (!r) return;
     r->m->ops.mem_free(&r->m->ops, r->buffers);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
+    hn_free(r->step);
     hn_free(r->image);
     hn_free(r->place);
     hn_free(r);
@@ -264,12 +319,36 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     if (m->arch.rope_local) ex->ops->rope_table(ex, &r->turned, &m->rope_local, l->rotation_local);
 }
 
+static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {
+    const hn_layer_place place = r->place[i];
+    const hn_delta d = hn_layer_delta_sizes(&r->m->arch.layer[i]);
+    const int inputs = r->first_group + r->inputs_group, states = r->first_group + r->states_group;
+    const hn_plain_rows rows = hn_cache_rows(r->cache, inputs);
+    const hn_rows *in = &r->rows[r->inputs_group], *at_states = &r->rows[r->states_group];
+    const size_t layer_bytes = sizeof(float) * (size_t)pad16(hn_delta_inputs(&d));
+    const hn_delta_at at = {.walk = &r->walk,
+                            .inputs = {rows.pool, in->page_table, rows.page_bytes, rows.row_bytes,
+                                       layer_bytes * (size_t)place.index, rows.page_rows, in->page_stride},
+                            .states = {rows.pool, at_states->page_table, rows.page_bytes,
+                                       sizeof(float) * (size_t)hn_delta_state(&d), d.value_heads * place.index,
+                                       hn_cache_page_units(r->cache, states), at_states->page_stride}};
+    hn_layer_delta(ex, r->m, i, &at, &r->lanes);
+}
+
+static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
+    const hn_layer_place place = r->place[i];
+    if (r->m->arch.layer[i].mixer == HN_MIXER_DELTA) {
+        delta_layer(ex, r, i);
+        return;
+    }
+    const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
+    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+}
+
 static void layers(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
-        const hn_layer_place place = r->place[i];
-        const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
         export_boundary(ex, r, i);
-        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+        mixer(ex, r, i);
         hn_layer_ffn(ex, r->m, i, &r->lanes);
     }
     export_boundary(ex, r, r->m->arch.layers);
@@ -331,6 +410,7 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     if (st) return st;
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
+    if (r->step) hn_walk_done(r, cache_seq, n_seqs);
     st = files ? hn_source_check(files, err) : HUNCH_OK;
     if (st) return st;
     r->host_logits = o->view(o, r->logits);

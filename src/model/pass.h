@@ -58,6 +58,8 @@ static inline int16_t hn_kept_parent(int k) { return (int16_t)(-2 - k); }
 /* What a pass may be told beside its rows. */
 typedef struct hn_pass_more {
     const hn_kept *kept; /* [n_seqs]; NULL: none. The rows follow behind them in slots */
+    const int *sure; /* [n_seqs] how many rows of each, from its first on, follow each other and will be committed, whatever is said
+                        of the others: a model with recurrent layers takes them into its state at once. NULL: none */
     /* Of a draft head: the place of each row's feature in its store; the place that its output is kept in, -1: not kept (a
      * row that asked for logits may be). drafts: features are outputs of the head's passes before, else of the target. */
     const int32_t *feature, *output; /* [n] */

@@ -48,6 +48,12 @@ struct hn_runner {
     int n_kept;  /* of this pass: outputs that are kept */
     const hn_buf *states; /* while they are stored: where from */
     int ld_states, n_stored;
+    /* of models with gated delta nets: groups of the cache among these, -1: none; the walk, as it is made on the host */
+    int inputs_group, states_group, taps;
+    hn_delta_walk walk;
+    hn_walk_step *step; /* [most_steps] */
+    int32_t step_first[HN_MAX_ROWS + 1], step_fresh[HN_MAX_ROWS];
+    int fold_to[HN_MAX_ROWS]; /* rows of the states behind this pass */
     double seconds; /* of all passes */
     int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
     int ld_logits;
@@ -58,4 +64,10 @@ struct hn_runner {
 /* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err);
+
+/* pass_walk.c. The walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of them sure to be committed;
+ * behind those before it. */
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, int sure);
+void hn_walk_write(hn_runner *r, int n_seqs);
+void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* the pass has run: states are further */
 #endif

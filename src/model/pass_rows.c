@@ -150,10 +150,12 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         while (last < n && rows[last].seq == s) last++;
         assert(last > first);
         const hn_kept *kept = more->kept ? &more->kept[s] : &none;
+        assert(!r->step || kept->n == 0);
         hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, kept->n + last - first, err);
         if (st) return st;
         path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), kept, path);
         describe_tables(r, s, cache_seq[s]);
+        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], more->sure ? more->sure[s] : 0);
         r->image->seq_first[s] = first;
         first = last;
     }
@@ -162,5 +164,6 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     describe_outputs(r, rows, n);
     if (r->m->arch.draft_head.features > 0) describe_head(r, rows, n, more);
     write_description(r);
+    if (r->step) hn_walk_write(r, n_seqs);
     return HUNCH_OK;
 }

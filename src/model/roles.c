@@ -7,10 +7,13 @@
 
 /* ---- widths and conditions --------------------------------------------------------------------------------------- */
 
-typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, KEYS, ALL_HEADS, FFN, BOTH_FFN } width;
+typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
+                     TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE } width;
 
 /* READ: what the products of a layer's attention read. */
 static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
+    const hn_delta_desc *d = &l->delta;
+    const int values = d->value_heads * d->value_dim, channels = 2 * d->key_heads * d->key_dim + values;
     const int hidden = a->hidden, q = l->heads * l->head_dim, kv = l->kv_heads * l->head_dim;
     switch (w) {
     case ONE: return 1;
@@ -19,10 +22,18 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     case VOCAB: return (uint64_t)a->vocab;
     case HEAD: return (uint64_t)l->head_dim;
     case QUERIES: return (uint64_t)q;
+    case QUERY_ROWS: return (l->gated ? 2 : 1) * (uint64_t)q;
     case KEYS: return (uint64_t)kv;
     case ALL_HEADS: return (uint64_t)q + 2 * (uint64_t)kv;
     case FFN: return (uint64_t)l->ffn_width;
     case BOTH_FFN: return 2 * (uint64_t)l->ffn_width;
+    case TAPS: return (uint64_t)d->taps;
+    case CHANNELS: return (uint64_t)channels;
+    case VALUES: return (uint64_t)values;
+    case CHANNELS_VALUES: return (uint64_t)channels + (uint64_t)values;
+    case VALUE_HEADS: return (uint64_t)d->value_heads;
+    case BOTH_HEADS: return 2 * (uint64_t)d->value_heads;
+    case VALUE: return (uint64_t)d->value_dim;
     }
     return 0;
 }
@@ -38,19 +49,24 @@ enum { /* what a description may say */
     POST_NORMS = 1 << 7,
     FFN_FUSED = 1 << 8,
     FFN_BIAS = 1 << 9, /* of gate and up */
-    DOWN_BIAS = 1 << 10
+    DOWN_BIAS = 1 << 10,
+    HYBRID = 1 << 11, /* the norm before the feed-forward half has another name in a GGUF */
+    DELTA = 1 << 12,  /* a gated delta net in attention's place */
+    FUSED = 1 << 13,  /* of that q, k, v and z */
+    FUSED_GATES = 1 << 14
 };
 
 static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
     return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
            (l->qk_norm ? QK_NORM : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
-           (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) | (l->down_bias ? DOWN_BIAS : 0u);
+           (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
+           (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) | (l->down_bias ? DOWN_BIAS : 0u);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { MATRIX, NORM, BIAS } kind;
+typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION } kind; /* VECTOR: as it is stored */
 
 typedef struct role_row {
     const char *name[2]; /* of a GGUF, of a folder; %d is the layer */
@@ -72,11 +88,11 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, NORMED, 0},
     [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
-        MATRIX, READ, QUERIES, HN_PHASE_QKV, 0, QKV_FUSED},
+        MATRIX, READ, QUERY_ROWS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
     [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
     [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
     [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
         MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, QKV_FUSED, 0},
     [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
@@ -92,16 +108,18 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
         NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
-        MATRIX, QUERIES, HIDDEN, HN_PHASE_O, 0, 0},
+        MATRIX, QUERIES, HIDDEN, HN_PHASE_O, 0, DELTA},
     [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
         BIAS, HIDDEN, ONE, HN_PHASE_OTHER, O_BIAS, 0},
     [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
 
     [HN_ROLE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("post_attention_layernorm.weight")},
-        NORM, HIDDEN, ONE, HN_PHASE_OTHER, 0, POST_NORMS},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, 0, POST_NORMS | HYBRID},
     [HN_ROLE_PRE_FFN_NORM] = {{BLK("ffn_norm.weight"), LAYER("pre_feedforward_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
+    [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, HYBRID, POST_NORMS},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
         MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED},
     [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
@@ -116,7 +134,30 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
         BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, 0},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
-        NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0}};
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
+
+    [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
+        MATRIX, HIDDEN, CHANNELS, HN_PHASE_QKV, DELTA, FUSED},
+    [HN_ROLE_DELTA_Z] = {{BLK("attn_gate.weight"), LAYER("linear_attn.in_proj_z.weight")},
+        MATRIX, HIDDEN, VALUES, HN_PHASE_QKV, DELTA, FUSED},
+    [HN_ROLE_DELTA_QKVZ] = {{BLK("ssm_in.weight"), LAYER("linear_attn.in_proj_qkvz.weight")},
+        MATRIX, HIDDEN, CHANNELS_VALUES, HN_PHASE_QKV, DELTA | FUSED, 0},
+    [HN_ROLE_DELTA_B] = {{BLK("ssm_beta.weight"), LAYER("linear_attn.in_proj_b.weight")},
+        MATRIX, HIDDEN, VALUE_HEADS, HN_PHASE_QKV, DELTA, FUSED_GATES},
+    [HN_ROLE_DELTA_A] = {{BLK("ssm_alpha.weight"), LAYER("linear_attn.in_proj_a.weight")},
+        MATRIX, HIDDEN, VALUE_HEADS, HN_PHASE_QKV, DELTA, FUSED_GATES},
+    [HN_ROLE_DELTA_BA] = {{BLK("ssm_ba.weight"), LAYER("linear_attn.in_proj_ba.weight")},
+        MATRIX, HIDDEN, BOTH_HEADS, HN_PHASE_QKV, DELTA | FUSED_GATES, 0},
+    [HN_ROLE_DELTA_CONV] = {{BLK("ssm_conv1d.weight"), LAYER("linear_attn.conv1d.weight")},
+        CONVOLUTION, TAPS, CHANNELS, HN_PHASE_OTHER, DELTA, 0},
+    [HN_ROLE_DELTA_DECAY] = {{BLK("ssm_a"), LAYER("linear_attn.A_log")},
+        VECTOR, VALUE_HEADS, ONE, HN_PHASE_OTHER, DELTA, 0},
+    [HN_ROLE_DELTA_DT] = {{BLK("ssm_dt.bias"), LAYER("linear_attn.dt_bias")},
+        VECTOR, VALUE_HEADS, ONE, HN_PHASE_OTHER, DELTA, 0},
+    [HN_ROLE_DELTA_NORM] = {{BLK("ssm_norm.weight"), LAYER("linear_attn.norm.weight")},
+        VECTOR, VALUE, ONE, HN_PHASE_OTHER, DELTA, 0},
+    [HN_ROLE_DELTA_OUT] = {{BLK("ssm_out.weight"), LAYER("linear_attn.out_proj.weight")},
+        MATRIX, VALUES, HIDDEN, HN_PHASE_O, DELTA, 0}};
 
 /* ---- questions ------------------------------------------------------------------------------------------------------ */
 
@@ -136,6 +177,10 @@ bool hn_role_of_layer(hn_role role) {
 bool hn_role_turns(hn_role role) {
     return role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_Q_BIAS || role == HN_ROLE_K_BIAS || role == HN_ROLE_Q_NORM ||
            role == HN_ROLE_K_NORM;
+}
+
+hn_change hn_role_change(hn_role role) {
+    return role == HN_ROLE_DELTA_DECAY ? HN_CHANGE_DECAY : role == HN_ROLE_DELTA_CONV ? HN_CHANGE_TAPS : HN_CHANGE_NONE;
 }
 
 hn_phase hn_role_phase(hn_role role) {

@@ -104,6 +104,29 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     if (!part.count) part.count = (int)dims[0];
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
     p->item[p->n - 1].turn = turn_of(a, role, layer);
+    if (a->form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
+    return HUNCH_OK;
+}
+
+hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err) {
+    const hn_arch *a = &p->m->arch;
+    uint64_t dims[3];
+    char name[128];
+    hn_tensor *t;
+    if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
+    hn_arch_tensor_name(a, role, layer, name);
+    hn_arch_tensor_shape(a, role, layer, dims);
+    const int count = (int)(dims[0] * dims[1]);
+    const bool folder = a->form == HN_SOURCE_HF;
+    if (folder) {
+        dims[2] = dims[1];
+        dims[1] = 1;
+    }
+    if (p->missing && !hn_source_look(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    hunch_status st = hn_source_need_shape(p->src, name, folder ? 3 : 2, dims, &t, err);
+    if (st) return st;
+    plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
+    p->item[p->n - 1].change = HN_CHANGE_TAPS;
     return HUNCH_OK;
 }
 
@@ -310,18 +333,30 @@ static hunch_status turn_values(hn_turn turn, float *f, int n, hunch_error *err)
     return HUNCH_OK;
 }
 
+/* [channels][taps] as [taps][channels] */
+static hunch_status put_taps_first(float *f, int taps, int count, hunch_error *err) {
+    float *copy = hn_alloc((size_t)count * sizeof *copy);
+    if (!copy) return hn_fail_memory(err, "a convolution", (size_t)count * sizeof *copy);
+    memcpy(copy, f, (size_t)count * sizeof *copy);
+    for (int i = 0; i < count; i++) f[i % taps * (count / taps) + i / taps] = copy[i];
+    hn_free(copy);
+    return HUNCH_OK;
+}
+
 static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
     float *f;
-    hunch_status st = read_values(p->src, it->tensor, (size_t)it->tensor->dims[0], &f, err);
+    hunch_status st = read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
     if (st) return st;
     float *own = f + it->first;
     if (p->finite && !all_finite(own, (size_t)it->out)) st = not_finite(p->src, it->tensor, err);
     if (!st && it->turn.size) st = turn_values(it->turn, own, it->out, err);
+    if (!st && it->change == HN_CHANGE_TAPS) st = put_taps_first(own, (int)it->tensor->dims[0], it->out, err);
     if (st) {
         hn_free(f);
         return st;
     }
     for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
+    for (int i = 0; i < it->out && it->change == HN_CHANGE_DECAY; i++) own[i] = (float)-exp((double)own[i]);
     *it->vector = (hn_buf){p->m->weights, it->off};
     p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
     hn_free(f);

@@ -21,6 +21,7 @@ typedef struct hn_placement {
     int first, out;    /* the tensor's rows (a vector's: values) that it is */
     hn_tensor *factors; /* of F8_E4M3 */
     hn_turn turn;
+    hn_change change;
 } hn_placement;
 
 typedef struct hn_plan {
@@ -51,6 +52,8 @@ hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped,
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has equal shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
+/* Weights of a convolution, [channels][taps]: dst gets [taps][channels]. */
+hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err);
 /* The same by name and shape, for what has no role. A vector may have further dimensions of 1. */
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);

@@ -102,6 +102,22 @@ static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, in
     hn_kv_copy(dst, &v_to, src, &v_from);
 }
 
+/* Bytes of a row are shared by the ranks, each of which moves its own of all rows in order. */
+void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to) {
+    unsigned char *pool = hn_host(at->pool);
+    const int32_t *page = hn_host_i32(pages);
+    int first, last;
+    hn_share(ex, (int)(at->row_bytes / sizeof(float)), &first, &last);
+    const size_t off = sizeof(float) * (size_t)first, bytes = sizeof(float) * (size_t)(last - first);
+    for (int i = 0; i < n; i++) {
+        const int f = hn_host_i32(from)[i], t = hn_host_i32(to)[i];
+        if (f == t) continue;
+        memcpy(pool + at->page_bytes * (size_t)page[t / at->page_rows] + at->row_bytes * (size_t)(t % at->page_rows) + off,
+               pool + at->page_bytes * (size_t)page[f / at->page_rows] + at->row_bytes * (size_t)(f % at->page_rows) + off, bytes);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
     int first, last;
     hn_share(ex, kv->kv_heads, &first, &last);

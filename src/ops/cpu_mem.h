@@ -50,6 +50,8 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);
+void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
+void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
- * The operations themselves: cpu_linear.c (matrix products), cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
+ * The operations themselves: cpu_linear.c (matrix products), cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c,
+ * cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
+#include "ops/delta.h"
 #include "ops/kernels.h"
 #include "ops/pack.h"
 
@@ -96,6 +98,9 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .attention_scratch = hn_cpu_attention_scratch,
         .gather = hn_cpu_gather,
         .kv_move = hn_cpu_kv_move,
+        .rows_move = hn_cpu_rows_move,
+        .pick = hn_cpu_pick,
+        .delta = hn_cpu_delta,
         .isa = isa,
         .f32 = f32,
         .pool = pool,

@@ -163,11 +163,6 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, floa
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* gate = silu(gate) * up */
-static void silu_times(float *gate, const float *up, int count) {
-    for (int k = 0; k < count; k++) gate[k] = gate[k] / (1 + hn_exp(-gate[k])) * up[k];
-}
-
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 float scale, hn_act y, int forms) {
     const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
@@ -179,7 +174,7 @@ void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_b
         float *g = hn_host_f32(gate) + at, *u = hn_host_f32(up) + at;
         if (gb) k->add(g, gb + from, to - from);
         if (ub) k->add(u, ub + from, to - from);
-        (act == HN_GELU ? k->geglu : silu_times)(g, u, to - from);
+        (act == HN_GELU ? k->geglu : act == HN_SILU ? k->swiglu : k->sigmoid_glu)(g, u, to - from);
         if (scale != 1) k->scale(g, g, to - from, scale);
         hn_cpu_put_inputs(ex->ops, g, to - from, &y, forms, i, first);
     }
@@ -244,6 +239,20 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
         row[i % half] = (float)cos((double)angle) * rope->scale;
         row[half + i % half] = (float)sin((double)angle) * rope->scale;
     }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
+    int first, last;
+    hn_share(ex, n, &first, &last);
+    for (int i = first; i < last; i++)
+        for (int k = 0; k < n_parts; k++) {
+            const hn_pick *p = &parts[k];
+            const float *src = hn_host_f32(p->src) + (size_t)p->lds * (size_t)i + p->first;
+            float *dst = hn_host_f32(p->dst) + (size_t)p->ldd * (size_t)i;
+            for (int c = 0; c < p->count; c += p->run, src += p->stride)
+                memcpy(dst + c, src, sizeof *dst * (size_t)(p->count - c < p->run ? p->count - c : p->run));
+        }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 

@@ -15,11 +15,13 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
     hn_kernels_ref_linear(k);
     hn_kernels_ref_norm(k);
     hn_kernels_ref_attention(k);
+    hn_kernels_ref_delta(k);
 #if defined(__x86_64__)
     if (takes(isa, HN_ISA_AVX2)) {
         hn_kernels_avx2_linear(k);
         hn_kernels_avx2_rows(k);
         hn_kernels_avx2_attention(k);
+        hn_kernels_avx2_delta(k);
         hn_kernels_avx2_attention_bf16(k);
     }
     if (takes(isa, HN_ISA_AVXVNNI)) hn_kernels_avxvnni_linear(k);
@@ -27,6 +29,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx512_linear(k);
         hn_kernels_avx512_rows(k);
         hn_kernels_avx512_attention(k);
+        hn_kernels_avx512_delta(k);
         hn_kernels_avx512_attention_bf16(k);
     }
     if (takes(isa, HN_ISA_AVX512BF16)) {
@@ -39,6 +42,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_dotprod_linear(k);
         hn_kernels_dotprod_rows(k);
         hn_kernels_dotprod_attention(k);
+        hn_kernels_dotprod_delta(k);
     }
     if (takes(isa, HN_ISA_I8MM)) hn_kernels_i8mm_linear(k);
 #else

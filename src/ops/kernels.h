@@ -8,6 +8,7 @@
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
 #include "ops/act.h"
+#include "ops/delta.h"
 #include "ops/kv.h"
 #include "ops/pack.h"
 
@@ -66,6 +67,14 @@ struct hn_kernels {
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
 
+    /* -- gates and gated delta nets (delta.h) -- */
+    void (*swiglu)(float *gate, const float *up, int count);      /* gate = gate / (1 + e^-gate) * up */
+    void (*sigmoid_glu)(float *gate, const float *up, int count); /* gate = up / (1 + e^-gate) */
+    /* y = silu(sum of w[t][c] m[t][c], t ascending, each step an fma); m[t] NULL: zeros. w [taps][ldw] */
+    void (*convolve)(const float *const *m, int taps, const float *w, int ldw, int count, float *y);
+    float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */
+    void (*delta_step)(const hn_delta_step *s);
+
     /* -- attention, on one block: products of f32, of every type of cache -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
      * s: [nq][HN_KEY_BLOCK] */
@@ -101,6 +110,10 @@ const struct hn_kernels *hn_kernels_get(hn_isa isa);
 void hn_kernels_ref_linear(struct hn_kernels *k);
 void hn_kernels_ref_norm(struct hn_kernels *k);
 void hn_kernels_ref_attention(struct hn_kernels *k);
+void hn_kernels_ref_delta(struct hn_kernels *k);
+void hn_kernels_avx2_delta(struct hn_kernels *k);
+void hn_kernels_avx512_delta(struct hn_kernels *k);
+void hn_kernels_dotprod_delta(struct hn_kernels *k);
 void hn_kernels_avx2_linear(struct hn_kernels *k);
 void hn_kernels_avx2_rows(struct hn_kernels *k);
 void hn_kernels_avx2_attention(struct hn_kernels *k);

@@ -42,7 +42,7 @@ enum {
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
     HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
-    HN_MAX_LINEAR = 3,   /* matrices that share an input in one call */
+    HN_MAX_LINEAR = 4,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
     HN_MAX_EXPERTS = 1024, /* of a layer */
     HN_MAX_USED = 32,    /* of them that a row uses */
@@ -194,7 +194,7 @@ typedef struct hn_rope {
     hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
 } hn_rope;
 
-typedef enum hn_glu { HN_SILU, HN_GELU } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form */
+typedef enum hn_glu { HN_SILU, HN_GELU, HN_SIGMOID } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form; 1 / (1 + e^-x) */
 
 /* How rows choose among the experts of a layer, by what the router's product gave each. The scores are the softmax of that, or
  * each its own sigmoid; chosen are the `used` largest of score + bias (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower
@@ -244,6 +244,20 @@ typedef struct hn_attention_how {
     bool ahead;   /* rows see as far as rows.last[i], else their own position is the last */
 } hn_attention_how;
 
+/* Columns of one matrix of rows that become the first columns of another: runs of them, some columns apart. */
+typedef struct hn_pick {
+    hn_buf src, dst; /* f32 [n][lds], [n][ldd] */
+    int lds, ldd, first, run, stride, count;
+} hn_pick;
+
+/* Cache rows of a number of bytes: slot s in page s / page_rows of a table. */
+typedef struct hn_plain_rows {
+    hn_buf pool;
+    size_t page_bytes, row_bytes;
+    int page_rows;
+} hn_plain_rows;
+
+struct hn_delta_job;
 struct hn_ops {
     /* -- setup, rank 0 only, outside a pool run -- */
     hunch_status (*mem_create)(const hn_ops *o, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed, huge pages */
@@ -326,6 +340,12 @@ struct hn_ops {
     void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
     /* x[i][0..cols) *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
+    /* Every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], c < count. */
+    void (*pick)(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
+    /* A layer of gated delta nets, but for its products: delta.h. */
+    void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);
+    /* As kv_move, of rows without a shape: row_bytes each, page_rows a page. */
+    void (*rows_move)(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
      * so that in-order copying is safe) of sequence table `pages` (int32 [.]), for one layer's K and V. */
     void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);

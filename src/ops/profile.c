@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "ops/delta.h"
 #include "ops/kv.h"
 #include "ops/pack.h"
 
@@ -216,6 +217,27 @@ static void scale_rows(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, fl
     span_end(&s);
 }
 
+static void pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->pick(&s.ex, n, parts, n_parts);
+    span_end(&s);
+}
+
+/* A head's state is read and written. */
+static void delta(const hn_exec *ex, const hn_delta_job *job) {
+    const span s = span_begin(ex, HN_PHASE_ATTENTION);
+    const double state = (double)hn_delta_state(job->net) * job->net->value_heads * job->n_seqs;
+    s.to->bytes += 2 * state * (double)sizeof(float);
+    s.ex.ops->delta(&s.ex, job);
+    span_end(&s);
+}
+
+static void rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->rows_move(&s.ex, at, pages, n, from, to);
+    span_end(&s);
+}
+
 static void kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->kv_move(&s.ex, kv, pages, n, from, to);
@@ -246,6 +268,9 @@ static void wrap(hn_ops *o) {
     o->apply = apply;
     o->scale = scale_rows;
     o->kv_move = kv_move;
+    o->pick = pick;
+    o->delta = delta;
+    o->rows_move = rows_move;
 }
 
 hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hunch_error *err) {

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache_check.c - does everything in a cache agree? What tests ask after each step. */
+#include "base/mem.h"
+#include "cache/cache_private.h"
+
+/* A table has the pages that cover the committed rows, or those of them that the next row sees, and no more than were
+ * planned; before them nothing. Counts them in `seen`. */
+static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *seen) {
+    const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
+    if (hn_pages_of(c, g, rows) > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
+    if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
+    if (s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
+    for (int p = 0; p < s->n_pages[g]; p++) {
+        if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
+        if (p >= s->first[g]) seen[s->pages[g][p]].tables++;
+    }
+    return true;
+}
+
+/* Tables, and that the pages of a sequence's path are the path's. */
+static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
+    for (int i = 0; i < c->max_seqs; i++) {
+        const hn_seq *s = &c->seq[i];
+        for (int g = 0; g < c->n_groups; g++)
+            if (!table_valid(c, s, g, seen)) return false;
+        if (s->published[0] != (s->block ? s->block->depth + 1 : 0)) return false;
+        for (const hn_block *b = s->block; b; b = b->parent)
+            if (b->depth >= s->first[0] && b->page[0] != s->pages[0][b->depth]) return false;
+        if (!s->live && s->n_pages[0]) return false;
+    }
+    return true;
+}
+
+/* A block without the target's page is one of window groups, and others follow or a sequence goes on behind it, or it has
+ * pages all the same. */
+static bool index_valid(const hn_cache *c, hn_page_use *seen) {
+    int users = 0;
+    for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
+        int pages = 0;
+        for (int i = 0; i < c->prefix.n_slots; i++) {
+            if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].blocks++;
+            pages += b->page[i] != HN_NO_PAGE;
+        }
+        if (b->page[0] == HN_NO_PAGE && !c->group[0].window) return false;
+        if (!pages && !b->children && !b->users) return false;
+        users += b->users;
+    }
+    for (int i = 0; i < c->max_seqs; i++) users -= c->seq[i].block != NULL;
+    return users == 0 && hn_prefix_valid(&c->prefix);
+}
+
+bool hn_cache_valid(const hn_cache *c) {
+    hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
+    bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
+    int idle = 0, used = 0;
+    for (int p = 0; ok && p < c->n_pages; p++) {
+        ok = seen[p].tables == c->use[p].tables && seen[p].blocks == c->use[p].blocks;
+        idle += seen[p].blocks && !seen[p].tables;
+        used += seen[p].tables > 0;
+    }
+    for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice shows */
+        ok = !seen[c->free[i]].blocks++ && !seen[c->free[i]].tables;
+    hn_free(seen);
+    return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;
+}

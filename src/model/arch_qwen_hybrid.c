@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch_qwen_hybrid.c - Qwen3.5 and 3.6: three layers of four are gated delta nets, the others attend with an output gate and
+ * turn a quarter of each head. Norm weights lie less 1 in a folder, whole in a GGUF; there the value heads that share a key head
+ * stand apart (tiled). */
+#include <math.h>
+#include <string.h>
+
+#include "model/arch.h"
+
+enum { USUAL_INTERVAL = 4, MOST_TAPS = 8 };
+
+/* ---- which layers ------------------------------------------------------------------------------------------------- */
+
+static void mark_period(hn_arch *a, int period) {
+    for (int i = 0; i < a->layers; i++) a->layer[i].mixer = (i + 1) % period ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+}
+
+static hunch_status layer_types(hn_arch *a, const hn_source *src, const json_t *types, hunch_error *err) {
+    static const char full[] = "full_attention", linear[] = "linear_attention";
+    bool good = json_is_array(types) && json_array_size(types) == (size_t)a->layers;
+    for (int i = 0; good && i < a->layers; i++) {
+        const char *type = json_string_value(json_array_get(types, (size_t)i));
+        good = type && (!strcmp(type, full) || !strcmp(type, linear));
+        a->layer[i].mixer = good && !strcmp(type, linear) ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+    }
+    return good ? HUNCH_OK : hn_fail(err, HUNCH_REFUSED, "%s: config.json: layer_types, expected a list of %d names, %s or %s",
+                                     hn_source_path(src), a->layers, full, linear);
+}
+
+static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *key, const hn_array *list, hunch_error *err) {
+    const size_t most = (size_t)(a->layers + a->next_layers);
+    if (hn_array_is_strings(list) || (hn_array_count(list) != most && hn_array_count(list) != (size_t)a->layers))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %zu flags", hn_source_path(src), key, most);
+    for (int i = 0; i < a->layers; i++)
+        a->layer[i].mixer = hn_array_number(list, (size_t)i) != 0 ? HN_MIXER_DELTA : HN_MIXER_ATTENTION;
+    return HUNCH_OK;
+}
+
+/* What a file says of its layers, else every fourth attends. */
+static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const json_t *types = hn_source_config(src, "layer_types");
+    const hn_array *list = NULL;
+    hn_dense_key_buf key;
+    char recurrent[96];
+    int period, attending = 0;
+    hn_dense_key(a->dense, "attention.recurrent_layers", recurrent);
+    hunch_status st = hn_source_array(src, recurrent, &list, err);
+    if (!st && types) st = layer_types(a, src, types, err);
+    if (!st && list) st = listed_layers(a, src, recurrent, list, err);
+    if (!st && !types && !list) {
+        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "full_attention_interval", "full_attention_interval", 1, 1024,
+                                             USUAL_INTERVAL), &period, err);
+        if (!st) mark_period(a, period);
+    }
+    for (int i = 0; i < a->layers; i++) attending += a->layer[i].mixer == HN_MIXER_ATTENTION;
+    if (!st && attending == 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: none of %d layers attends, expected one at least", hn_source_path(src), a->layers);
+    return st;
+}
+
+/* ---- their shape --------------------------------------------------------------------------------------------------- */
+
+static hunch_status read_sizes(hn_delta_desc *d, const hn_arch *a, const hn_source *src, hunch_error *err) {
+    int inner = 0;
+    const struct {
+        const char *suffix, *hf;
+        double max, usual;
+        int *out;
+    } keys[] = {{"ssm.group_count", "linear_num_key_heads", 1024, 16, &d->key_heads},
+                {"ssm.time_step_rank", "linear_num_value_heads", 1024, 32, &d->value_heads},
+                {"ssm.state_size", "linear_key_head_dim", 512, 128, &d->key_dim},
+                {"ssm.conv_kernel", "linear_conv_kernel_dim", MOST_TAPS, 4, &d->taps},
+                {NULL, "linear_value_head_dim", 512, 128, &d->value_dim},
+                {"ssm.inner_size", NULL, 1 << 19, NAN, &inner}};
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    hn_dense_key_buf key;
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++)
+        if (gguf ? keys[i].suffix != NULL : keys[i].hf != NULL)
+            st = hn_key_int(src, hn_dense_key_of(&key, a->dense, keys[i].suffix ? keys[i].suffix : "", keys[i].hf, 1, keys[i].max,
+                                                 gguf ? NAN : keys[i].usual), keys[i].out, err);
+    if (st) return st;
+    if (d->value_heads % d->key_heads)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d value heads do not share %d key heads evenly", hn_source_path(src),
+                       d->value_heads, d->key_heads);
+    if (gguf && (inner % d->value_heads || inner / d->value_heads > 512))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s.ssm.inner_size is %d, expected %d heads of 1 to 512", hn_source_path(src),
+                       a->dense->prefix, inner, d->value_heads);
+    if (gguf) d->value_dim = inner / d->value_heads;
+    return HUNCH_OK;
+}
+
+/* What these files might say, and none that is read here does. */
+static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error *err) {
+    const char *type = "swish";
+    bool found;
+    *gated = true;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return HUNCH_OK;
+    hunch_status st = hn_source_bool(src, "attn_output_gate", gated, &found, err);
+    if (!st) st = hn_source_str(src, "output_gate_type", &type, NULL, &found, err);
+    if (!st && strcmp(type, "swish"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: output_gate_type is \"%.40s\", expected swish", hn_source_path(src), type);
+    return st;
+}
+
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    hn_delta_desc d = {.tiled = gguf};
+    bool gated;
+    hunch_status st = read_mixers(a, src, err);
+    if (!st) st = read_sizes(&d, a, src, err);
+    if (!st) st = refuse_gates(src, &gated, err);
+    if (st) return st;
+    a->norms_less_one = !gguf;
+    for (int i = 0; i < a->layers; i++) {
+        hn_layer_desc *l = &a->layer[i];
+        const bool delta = l->mixer == HN_MIXER_DELTA;
+        l->hybrid = true;
+        l->fused_qkv = false; /* a GGUF calls another matrix so */
+        l->gated = !delta && gated;
+        l->delta = d;
+        if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
+    }
+    return HUNCH_OK;
+}
+
+static bool is_delta(const hn_layer_desc *l) {
+    return l->mixer == HN_MIXER_DELTA;
+}
+
+static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    const hn_delta_desc *d = &a->layer[0].delta;
+    const struct {
+        const char *suffix;
+        int value;
+    } keys[] = {{"ssm.conv_kernel", d->taps},
+                {"ssm.state_size", d->key_dim},
+                {"ssm.group_count", d->key_heads},
+                {"ssm.time_step_rank", d->value_heads},
+                {"ssm.inner_size", d->value_heads * d->value_dim}};
+    char key[96];
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++) {
+        hn_dense_key(a->dense, keys[i].suffix, key);
+        st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err);
+    }
+    hn_dense_key(a->dense, "attention.recurrent_layers", key);
+    return st ? st : hn_dense_put_layers(a, w, key, is_delta, err);
+}
+
+static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_dense qwen35 = {.prefix = "qwen35",
+                                    .qk_norm = true,
+                                    .next_layers = true,
+                                    .theta = 1e7,
+                                    .rotated = 0.25,
+                                    .finish = read_rest,
+                                    .put = put_own};
+    return hn_dense_read(a, src, &qwen35, err);
+}
+
+const hn_family hn_family_qwen35 = {"qwen35", "qwen3_5", qwen35_read};
+const hn_family hn_family_qwen35_text = {"qwen35", "qwen3_5_text", qwen35_read};
