@@ -17,7 +17,7 @@ static void mix(const hn_exec *ex, const hn_model *m, int layer, int n, const hn
     const hn_buf none = {NULL, 0};
     const hn_act mixed = {s->mixed.data, d->heads * d->head_dim, s->mixed.max_rows};
     if (d->gated) {
-        ex->ops->glu(ex, n, HN_SIGMOID, s->z, none, s->attended, none, s->ldattended, m->arch.residual_scale, mixed,
+        ex->ops->glu(ex, n, HN_GATE, s->z, none, s->attended, none, s->ldattended, m->arch.residual_scale, mixed,
                      m->layer[layer].o_forms);
         return;
     }

@@ -94,9 +94,10 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
     for (int less = 0; less < 2; less++) {
         a->norms_less_one = less;
         for (int i = 0; i < HN_ROLES; i++) {
-            const bool bias = strstr(hn_role_name((hn_role)i, HN_SOURCE_GGUF), ".bias") != NULL;
+            const char *name = hn_role_name((hn_role)i, HN_SOURCE_GGUF);
+            const bool norm = strstr(name, "norm") && !strstr(name, "ssm_norm"); /* that of a delta net lies whole */
             if (hn_role_is_vector((hn_role)i))
-                assert_true(hn_arch_vector_more(a, (hn_role)i) == (less && !bias ? 1.f : 0.f));
+                assert_true(hn_arch_vector_more(a, (hn_role)i) == (less && norm ? 1.f : 0.f));
             else
                 assert_true(hn_role_phase((hn_role)i) != HN_PHASE_OTHER);
         }
@@ -114,7 +115,33 @@ static void test_every_description(void **state) {
     }
 }
 
+/* A delta net stands in attention's place, with the tensors of one of its forms; gates make q twice as long. */
+static void test_delta_net(void **state) {
+    (void)state;
+    hn_layer_desc l;
+    hn_arch a = described(0, &l);
+    uint64_t dims[2];
+    l.gated = true;
+    hn_arch_tensor_shape(&a, HN_ROLE_Q, 0, dims);
+    assert_true(dims[1] == 120 && hn_arch_has(&a, HN_ROLE_Q, 0) && !hn_arch_has(&a, HN_ROLE_DELTA_OUT, 0));
+    for (int form = 0; form < 4; form++) {
+        l.mixer = HN_MIXER_DELTA;
+        l.delta = (hn_delta_desc){.key_heads = 2, .value_heads = 6, .key_dim = 5, .value_dim = 7, .taps = 4, .fused = form & 1,
+                                  .fused_gates = form >> 1};
+        assert_true(!hn_arch_has(&a, HN_ROLE_Q, 0) && !hn_arch_has(&a, HN_ROLE_O, 0) && hn_arch_has(&a, HN_ROLE_DELTA_OUT, 0));
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_DELTA_QKVZ, 0), l.delta.fused);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_DELTA_QKV, 0), !l.delta.fused);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_DELTA_Z, 0), !l.delta.fused);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_DELTA_BA, 0), l.delta.fused_gates);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_DELTA_A, 0) && hn_arch_has(&a, HN_ROLE_DELTA_B, 0), !l.delta.fused_gates);
+    }
+    hn_arch_tensor_shape(&a, HN_ROLE_DELTA_QKVZ, 0, dims);
+    assert_true(dims[0] == 50 && dims[1] == 2 * 10 + 2 * 42);
+    hn_arch_tensor_shape(&a, HN_ROLE_DELTA_CONV, 0, dims);
+    assert_true(dims[0] == 4 && dims[1] == 2 * 10 + 42);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_description)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_description), cmocka_unit_test(test_delta_net)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

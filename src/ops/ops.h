@@ -194,7 +194,7 @@ typedef struct hn_rope {
     hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
 } hn_rope;
 
-typedef enum hn_glu { HN_SILU, HN_GELU, HN_SIGMOID } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form; 1 / (1 + e^-x) */
+typedef enum hn_glu { HN_SILU, HN_GELU, HN_GATE } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form; 1 / (1 + e^-x) */
 
 /* How rows choose among the experts of a layer, by what the router's product gave each. The scores are the softmax of that, or
  * each its own sigmoid; chosen are the `used` largest of score + bias (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower
