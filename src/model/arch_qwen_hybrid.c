@@ -128,6 +128,31 @@ static bool is_delta(const hn_layer_desc *l) {
     return l->mixer == HN_MIXER_DELTA;
 }
 
+/* Every how many-th layer attends, 0 where that is not what they do. */
+static int period_of(const hn_arch *a) {
+    int period = 0;
+    while (period < a->layers && a->layer[period].mixer == HN_MIXER_DELTA) period++;
+    period++;
+    for (int i = 0; i < a->layers; i++)
+        if ((a->layer[i].mixer == HN_MIXER_ATTENTION) != ((i + 1) % period == 0)) return 0;
+    return period;
+}
+
+/* Which parts of a head turn by which of three positions, which of a text are one. */
+static hunch_status put_sections(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    const int32_t half = a->rope_dims / 2, sections[4] = {(half + 2) / 3, (half + 1) / 3, half / 3, 0};
+    char key[96];
+    hn_dense_key(a->dense, "rope.dimension_sections", key);
+    return hn_gguf_put_i32s(w, key, sections, 4, err);
+}
+
+static hunch_status put_layers(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    const int period = period_of(a);
+    char key[96];
+    hn_dense_key(a->dense, period ? "full_attention_interval" : "attention.recurrent_layers", key);
+    return period ? hn_gguf_put_u32(w, key, (uint32_t)period, err) : hn_dense_put_layers(a, w, key, is_delta, err);
+}
+
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const hn_delta_desc *d = &a->layer[0].delta;
     const struct {
@@ -144,8 +169,8 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
         hn_dense_key(a->dense, keys[i].suffix, key);
         st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err);
     }
-    hn_dense_key(a->dense, "attention.recurrent_layers", key);
-    return st ? st : hn_dense_put_layers(a, w, key, is_delta, err);
+    if (!st) st = put_sections(a, w, err);
+    return st ? st : put_layers(a, w, err);
 }
 
 static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {

@@ -202,6 +202,7 @@ static hunch_status role_need(hn_conversion *c, hn_role role, int layer, hn_tens
     uint64_t dims[2];
     hn_arch_tensor_name(&c->arch, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    if (role == HN_ROLE_DELTA_CONV) return hn_source_need_shape(c->src, name, 3, (uint64_t[]){dims[0], 1, dims[1]}, t, c->err);
     return hn_source_need(c->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
 }
 
@@ -228,6 +229,10 @@ hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int laye
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    if (role == HN_ROLE_DELTA_CONV) {
+        c->total += t->bytes;
+        return hn_gguf_declare(c->w, name, HN_F32, 2, dims, c->err);
+    }
     return hn_conversion_declare(c, t, name, hn_role_is_vector(role), dims);
 }
 
@@ -323,13 +328,17 @@ static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads
     return status;
 }
 
-/* Of a matrix or vector with so many heads to turn. */
-static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, int heads, int head_dim) {
-    hunch_status status = vector ? vector_write(c, t, more, heads, head_dim) : matrix_write(c, t, heads, head_dim);
+static hunch_status tensor_done(hn_conversion *c, const hn_tensor *t, hunch_status status) {
     c->done += t->bytes;
     if (status == HUNCH_OK && c->progress != NULL)
         c->progress(c->user, c->done, c->total);
     return status;
+}
+
+/* Of a matrix or vector with so many heads to turn. */
+static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, int heads, int head_dim) {
+    hunch_status status = vector ? vector_write(c, t, more, heads, head_dim) : matrix_write(c, t, heads, head_dim);
+    return tensor_done(c, t, status);
 }
 
 hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector) {
@@ -339,6 +348,8 @@ hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vect
 hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
+    if (status == HUNCH_OK && hn_conversion_has_heads(c, role, layer))
+        return tensor_done(c, t, hn_conversion_write_heads(c, t, role, layer));
     return status != HUNCH_OK ? status
                               : tensor_write(c, t, hn_role_is_vector(role), hn_arch_vector_more(&c->arch, role),
                                              heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);

@@ -31,6 +31,11 @@ hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* A matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
 
+/* convert_delta.c. Value heads of a gated delta net, which a GGUF has in another order: does this tensor have such, and all of its
+ * data then. */
+bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_role role, int layer);
+
 /* First all tensors are declared, then written in the same order. */
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
 hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);

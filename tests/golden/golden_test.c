@@ -199,7 +199,7 @@ static void check_likelihood(const char *name, const char *file) {
 
 /* 8-bit floats are no type of a GGUF. */
 static bool has_no_gguf(const char *folder) {
-    return strstr(folder, "-fp8") || strstr(folder, "qwen3_5");
+    return strstr(folder, "-fp8");
 }
 
 /* README: "Logits in f32 precision are those of the reference implementation within 5e-4 of their standard
