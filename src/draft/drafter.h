@@ -49,6 +49,7 @@ hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds 
 /* What a drafter may know of the target at open. */
 typedef struct hn_target_info {
     const char *name; /* of the model, for messages; NULL: none */
+    const char *path; /* its file or folder, which may hold a draft head too; NULL: not known */
     const hn_model *model; /* lives longer than the drafter; NULL in tests without one */
     int vocab, hidden, layers, context;
     const hn_tokenizer *tokenizer; /* NULL: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_mtp.c - a module of multi-token prediction (DeepSeek-V3, 2412.19437) beside a dense target, from a folder of its own.
+/* drafter_mtp.c - a module of multi-token prediction (DeepSeek-V3, 2412.19437), from a folder of its own or from the model's own file.
  *
- *   mtp:PATH[,last=normed|raw], options: head_drafter.h
+ *   mtp[:PATH][,last=normed|raw], options: head_drafter.h
  *
  * A row of token x[i+1] reads the target's last state behind its final norm at position i, f[i]:
  *
@@ -11,7 +11,8 @@
  *   logits = the target's output matrix o
  *
  * One layer is chained to any depth. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
- * final_layernorm, and a layer's); embedding and output are the target's unless the file has them.
+ * final_layernorm, and a layer's); embedding and output are the target's unless the file has them. Without a path: the block of
+ * the model's file (model/head_own.c).
  */
 #include "draft/head_reading.h"
 
@@ -20,10 +21,11 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hn_head_desc *d = &a->draft_head;
     const char *name;
     uint64_t layers = 1;
-    hunch_status st = hn_head_check_kind(src, "mtp", err);
-    if (!st) st = hn_head_u64(src, HN_HEAD_SAYS_MTP_LAYERS, &layers, &name, err);
+    const bool own = names->form >= HN_HEAD_OWN;
+    hunch_status st = own ? HUNCH_OK : hn_head_check_kind(src, "mtp", err);
+    if (!st && !own) st = hn_head_u64(src, HN_HEAD_SAYS_MTP_LAYERS, &layers, &name, err);
     if (st) return st;
-    if (names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
+    if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
                        hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
     if (layers != 1)

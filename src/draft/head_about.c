@@ -50,7 +50,7 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
                            const hn_target_info *target, bool types, hunch_error *err) {
     const hn_arch *a = &head->arch;
     char text[700] = "";
-    append(text, sizeof text, "%s %.400s: %d layer%s, %d wide; ", spec->kind, spec->path, a->layers, a->layers == 1 ? "" : "s",
+    append(text, sizeof text, "%s %.400s: %d layer%s, %d wide; ", spec->kind, spec->path ? spec->path : "of the model's own file", a->layers, a->layers == 1 ? "" : "s",
            a->hidden);
     append_taps(text, sizeof text, taps);
     append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);

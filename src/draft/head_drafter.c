@@ -31,7 +31,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
     int32_t *ids = NULL;
     const int n = d->max_seqs;
     hunch_status s = hn_head_trees_read(&st->trees, spec, o, err);
-    if (!s) s = hn_source_open_head(&src, spec->path, err);
+    if (!s) s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
     if (!s && target->report) target->report->read = true;
     if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
     if (!s)

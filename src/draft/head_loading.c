@@ -44,11 +44,19 @@ static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn
 
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
                                  hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
-    const hn_head_names names = hn_head_find_names(src);
+    const hn_arch *model = &target->model->arch;
+    hn_head_names names = spec->path ? hn_head_find_names(src) : (hn_head_names){0};
     hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights,
                          .missing = target->report ? &target->report->missing : NULL};
     hn_arch a = {0};
-    hunch_status s = hn_head_read(&a, src, &names, &target->model->arch, err);
+    hunch_status s = HUNCH_OK;
+    if (spec->path)
+        s = hn_head_read(&a, src, &names, model, err);
+    else if (hn_head_find_own(src, model, &names))
+        s = hn_head_read_own(&a, src, &names, model, err);
+    else
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s holds no block of multi-token prediction (expected %s:PATH)", spec->text,
+                    hn_source_path(src), spec->kind);
     if (!s) s = describe(&a, src, &names, spec, target, taps, err);
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */

@@ -44,7 +44,8 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
     static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
     int form = target->f32 ? 3 : 0;
-    if (!spec->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
+    if (!spec->path && (strcmp(spec->kind, "mtp") != 0 || !target->path))
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);

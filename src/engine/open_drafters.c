@@ -78,7 +78,16 @@ static hunch_status open_beside(hunch_engine *e, const char *path, const hn_targ
     return HUNCH_OK;
 }
 
-/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it. Among them a controller chooses. */
+/* The block that drafts in the model's own file; where it does not fit it is noted. */
+static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
+    hunch_error why;
+    const hunch_status st = e->n_drafters < MOST ? open_one(e, "mtp", info, &why) : HUNCH_OK;
+    if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
+    if (st) hn_note(e, "the block that drafts in the model's file is not used: %s", why.message);
+    return HUNCH_OK;
+}
+
+/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else that in its file. Among them a controller chooses. */
 static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     static const char *const model_free[] = {"ngram", "suffix"};
     hn_name_list heads = {0};
@@ -89,12 +98,14 @@ static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, 
     if (!st && e->model->path) st = hn_find_heads(e->model->path, &heads, err);
     for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.name[i], info, &open, err);
     hn_name_list_fini(&heads);
+    if (!st && !open && info->path && info->model->has_own_head) st = open_own(e, info, err);
     return st;
 }
 
 hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype kv, int depth) {
     const hn_model *m = &model->target;
     return (hn_target_info){.name = m->arch.name,
+                            .path = model->path,
                             .model = m,
                             .vocab = m->arch.vocab,
                             .hidden = m->arch.hidden,

@@ -102,7 +102,7 @@ void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128
     }
     const char *d = strstr(p, "%d");
     if (d)
-        snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer, d + 2);
+        snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer + a->first_block, d + 2);
     else
         snprintf(out, 128, "%s%s", front, p);
 }

@@ -188,6 +188,7 @@ typedef struct hn_arch {
     bool norms_less_one;      /* norm weights are stored less 1 */
     hn_source_kind form;      /* of the file that it was read from: which names its tensors have */
     const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
+    int first_block;          /* what is added to the numbers of layers in names */
     const char *first_layer;  /* what they have instead of "layers.0."; NULL: nothing */
     const hn_dense *dense;    /* the family */
     hn_head_desc draft_head;  /* of a draft head */

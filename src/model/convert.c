@@ -105,7 +105,8 @@ static hunch_status dimensions_write(hn_conversion *c) {
         {"vocab_size", a->vocab},
         {"context_length", a->context},
         {"embedding_length", a->hidden},
-        {"block_count", a->layers},
+        {"block_count", a->layers + a->next_layers},
+        {"nextn_predict_layers", a->next_layers},
         {"feed_forward_length", l->ffn_width},
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
@@ -221,7 +222,7 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.form = HN_SOURCE_GGUF};
+    const hn_arch named = {.form = HN_SOURCE_GGUF, .first_block = c->block};
     uint64_t dims[2];
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
@@ -345,6 +346,10 @@ hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vect
     return tensor_write(c, t, vector, 0, 0, 0);
 }
 
+hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more) {
+    return tensor_write(c, t, true, more, 0, 0);
+}
+
 hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
     hn_tensor *t;
     hunch_status status = role_need(c, role, layer, &t);
@@ -389,6 +394,9 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     const size_t len = strlen(name), tail = sizeof table - 1;
     char head[128];
     hn_arch_tensor_name(&c->arch, HN_ROLE_OUTPUT, 0, head);
+    if (c->arch.next_layers > 0 && (strstr(name, ".embed_tokens.") != NULL || strstr(name, ".shared_head.head.") != NULL) &&
+        c->own.first_block > 0)
+        return true; /* copies in a block that drafts */
     if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
         return true;
     return strcmp(c->arch.body, "model.") != 0 && strncmp(name, c->arch.body, strlen(c->arch.body)) != 0;
@@ -412,11 +420,15 @@ static hunch_status leftovers_check(const hn_conversion *c) {
 static hunch_status tensors_write(hn_conversion *c) {
     hunch_status status = tensors_visit(c, hn_conversion_declare_role);
     if (status == HUNCH_OK)
+        status = hn_conversion_visit_own(c, false);
+    if (status == HUNCH_OK)
         status = hn_conversion_visit_tables(c, false);
     if (status == HUNCH_OK)
         status = leftovers_check(c);
     if (status == HUNCH_OK)
         status = tensors_visit(c, hn_conversion_write_role);
+    if (status == HUNCH_OK)
+        status = hn_conversion_visit_own(c, true);
     return status == HUNCH_OK ? hn_conversion_visit_tables(c, true) : status;
 }
 
@@ -434,6 +446,8 @@ hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
 
 static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
+    if (status == HUNCH_OK)
+        status = hn_conversion_find_own(c);
     if (status == HUNCH_OK)
         status = hn_conversion_plan_rotation(c);
     if (status == HUNCH_OK)
@@ -456,6 +470,7 @@ hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_pro
     else
         status = hn_fail(err, HUNCH_USAGE, "%s: is a GGUF file, expected a Hugging Face folder to convert", hn_source_path(c.src));
     hn_arch_fini(&c.arch);
+    hn_arch_fini(&c.own);
     hn_source_close(&c.src);
     return status;
 }

@@ -8,6 +8,8 @@
 typedef struct hn_conversion {
     hn_source *src;
     hn_arch arch;            /* of the folder; its family is the GGUF's */
+    hn_arch own;             /* of the block that drafts, where arch.next_layers says that there is one */
+    int block;               /* what is added to the numbers of layers that are written */
     hn_gguf_writer *w;
     struct {
         const char *name;    /* NULL: none */
@@ -35,6 +37,11 @@ hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtyp
  * data then. */
 bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_role role, int layer);
+
+/* convert_own.c. The block that drafts: is there one, and its tensors, as all others. */
+hunch_status hn_conversion_find_own(hn_conversion *c);
+hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
+hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */
 
 /* First all tensors are declared, then written in the same order. */
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);

@@ -170,7 +170,7 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
 static hn_head_names names_of(const hn_arch *a) {
-    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer};
+    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block};
 }
 
 /* Of those that a head has. k: which state's. */
@@ -182,7 +182,10 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
     hn_head_part_shape(&p->m->arch, part, dims);
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
-    return hn_plan_named_vector(p, name, (int)dims[0], to, err);
+    const int before = p->n;
+    const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
+    if (!st && p->n > before && p->m->arch.norms_less_one) p->item[before].more = 1;
+    return st;
 }
 
 static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
@@ -205,9 +208,21 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
 
+/* Of a model's file those of the block, but for copies of the model's own matrices. */
+static bool own_tensor_counts(const hn_arch *a, const char *name) {
+    char front[96];
+    snprintf(front, sizeof front, "%s", a->body);
+    if (a->draft_head.form != HN_HEAD_OWN)
+        snprintf(front + strlen(front), sizeof front - strlen(front), "%s.%d.", a->draft_head.form == HN_HEAD_OWN_NEXT ? "layers" : "blk",
+                 a->first_block);
+    return !strncmp(name, front, strlen(front)) && !strstr(name, "embed_tokens.") && !strstr(name, "shared_head.head.") &&
+           !strstr(name, "shared_head_head.") && !strstr(name, "rotary_emb.");
+}
+
 /* Of a folder's tensors those of its layers; of a GGUF all but what follows from its keys or from others. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
+    if (a->draft_head.form >= HN_HEAD_OWN) return own_tensor_counts(a, name);
     const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (strncmp(name, a->body, front) || strstr(name, "rotary_emb.")) return false;

@@ -24,12 +24,15 @@ typedef enum hn_head_part {
 } hn_head_part;
 
 /* Forms of files. */
-typedef enum hn_head_form { HN_HEAD_FOLDER, HN_HEAD_MTP, HN_HEAD_GGUF, HN_HEAD_GGUF_MTP, HN_HEAD_FORMS } hn_head_form;
+typedef enum hn_head_form { HN_HEAD_FOLDER, HN_HEAD_MTP, HN_HEAD_GGUF, HN_HEAD_GGUF_MTP,
+                            HN_HEAD_OWN, HN_HEAD_OWN_NEXT, HN_HEAD_OWN_GGUF, /* blocks in a model's own files: head_own.c */
+                            HN_HEAD_FORMS } hn_head_form;
 
 /* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
 typedef struct hn_head_names {
     hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
+    int block;                 /* of a block in a model's own files: its number there */
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);
@@ -82,6 +85,12 @@ hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error
  * tensors show: biases, norms of q and k, the embedding, the output (with d2t as many as that has). target: whose vocabulary
  * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+
+/* Has the model's own file a block that drafts? names: its. */
+bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names);
+/* As hn_head_read, of such a block: like the target in all but its one layer. */
+hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
+                              hunch_error *err);
 
 typedef struct hn_head_load {
     const hn_model *target; /* must outlive the head, which borrows pool, embedding and output */

@@ -7,18 +7,30 @@
 
 /* '@': a tensor of layer 0; '!': nothing stands before it; %d is the number of a state. NULL: the form has none. */
 static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
-    /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP */
-    [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight"},
-    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias"},
-    [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL},
-    [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL},
-    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight"},
-    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight"},
-    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight"},
-    [HN_HEAD_MASK] =         {"mask_hidden",             NULL,                       "mask_hidden",             NULL},
-    [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight"},
-    [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight"},
-    [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t"},
+    /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
+     *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
+    [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
+                              "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight"},
+    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
+                              NULL, NULL, NULL},
+    [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
+                              NULL, NULL, NULL},
+    [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
+                              NULL, NULL, NULL},
+    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight",
+                              "pre_fc_norm_embedding.weight", "layers.%d.enorm.weight", "blk.%d.nextn.enorm.weight"},
+    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
+                              "pre_fc_norm_hidden.weight", "layers.%d.hnorm.weight", "blk.%d.nextn.hnorm.weight"},
+    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
+                              "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight"},
+    [HN_HEAD_MASK] =         {"mask_hidden",             NULL,                       "mask_hidden",             NULL,
+                              NULL, NULL, NULL},
+    [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
+                              "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight"},
+    [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight",
+                              "!lm_head.weight", "!lm_head.weight", "!lm_head.weight"},
+    [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
+                              "!d2t", "!d2t", "!d2t"},
 };
 
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
@@ -26,6 +38,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
     if (!form) return NULL;
     const char *front = *form == '!' ? "" : names->front, *first = *form == '@' ? names->first : "";
     const char *own = form + (*form == '!' || *form == '@'), *number = strstr(own, "%d");
+    if (names->form >= HN_HEAD_OWN) k = names->block;
     if (number)
         snprintf(out, 128, "%s%s%.*s%d%s", front, first, (int)(number - own), own, k, number + 2);
     else
@@ -84,10 +97,10 @@ static bool has_tensor(hn_source *src, const char *begin) {
 
 hn_head_names hn_head_find_names(hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
-        return (hn_head_names){has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", ""};
-    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", ""};
-    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", ""};
+        return (hn_head_names){has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0};
+    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0};
+    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0};
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
-    return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0."};
+    return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0};
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/head.h"
 #include "model/weights.h"
 
 enum { PER_MODEL = 3 };
@@ -199,7 +200,9 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     hunch_status st = m->owns_pool ? hn_pool_create(&m->pool, load->threads, err) : HUNCH_OK;
     if (st) return st;
     hn_ops_cpu(&m->ops, m->pool, load->isa, load->f32);
+    hn_head_names names;
     st = hn_arch_read(&m->arch, src, err);
+    if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
     if (!st) st = plan_model(&p, m, src, load->mapped, err);
     if (!st) st = hn_plan_load(&p, load, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);

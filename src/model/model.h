@@ -56,6 +56,7 @@ typedef struct hn_model {
     hn_model_bytes bytes;
     uint64_t parameters;
     double macs_per_row;
+    bool has_own_head; /* its file holds a block that drafts (head.h) */
     const hn_source *files; /* that hold its matrices, borrowed; NULL: they are in memory */
 } hn_model;
 

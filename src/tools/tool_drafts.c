@@ -69,7 +69,7 @@ const tool_draft_kind tool_draft_kinds[] = {
      {TAPS_KEYS, HEAD_KEYS}},
     {"peagle", ":HEAD", "a draft head of P-EAGLE: as EAGLE-3's, but drafts all its tokens in one pass",
      {TAPS_KEYS, HEAD_KEYS}},
-    {"mtp", ":HEAD", "a module of multi-token prediction beside the model: one layer that drafts any depth", {LAST_KEY, HEAD_KEYS}},
+    {"mtp", ":HEAD", "a module of multi-token prediction: one layer that drafts any depth; without HEAD that of the model's own file", {LAST_KEY, HEAD_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_own.c - the draft head that a model's own file holds: a block of multi-token prediction (2412.19437) of the model's own kind,
+ * whose layer always attends.
+ *
+ *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
+ *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N is behind the last layer
+ *   GGUF     blk.N.nextn.*, and a layer's                                       all of them
+ *
+ * Embedding and output are the model's; copies of them in the block are not read. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/head.h"
+
+static bool has(const hn_source *src, const char *front, const char *name, int block) {
+    char text[160];
+    snprintf(text, sizeof text, "%s", front);
+    snprintf(text + strlen(text), sizeof text - strlen(text), name, block);
+    return hn_source_look(src, text);
+}
+
+bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names) {
+    static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
+    const int block = target->layers;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
+        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", block};
+        return target->next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", block);
+    }
+    for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
+        if (has(src, fronts[i], "fc.weight", 0)) {
+            *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0};
+            return true;
+        }
+    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, block};
+    return target->body && has(src, target->body, "layers.%d.eh_proj.weight", block);
+}
+
+/* A second block would draft the second token: none that is chained reads it. */
+static hunch_status refuse_more(const hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    const bool more = names->form == HN_HEAD_OWN        ? has(src, names->front, "layers.%d.input_layernorm.weight", 1)
+                      : names->form == HN_HEAD_OWN_NEXT ? has(src, names->front, "layers.%d.eh_proj.weight", names->block + 1)
+                                                        : target->next_layers > 1;
+    return more ? hn_fail(err, HUNCH_REFUSED, "%s: more than one block of multi-token prediction: one is chained to any depth, "
+                          "several are not read", hn_source_path(src))
+                : HUNCH_OK;
+}
+
+static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error *err) {
+    const size_t half = (size_t)a->rope_dims / 2;
+    a->rope_local = NULL;
+    a->rope_freq = hn_zalloc(half, sizeof *a->rope_freq);
+    a->rope_long = target->rope_long ? hn_zalloc(half, sizeof *a->rope_long) : NULL;
+    if (!a->rope_freq || (target->rope_long && !a->rope_long)) return hn_fail_memory(err, "rope frequencies", half * sizeof(double));
+    memcpy(a->rope_freq, target->rope_freq, half * sizeof *a->rope_freq);
+    if (a->rope_long) memcpy(a->rope_long, target->rope_long, half * sizeof *a->rope_long);
+    return HUNCH_OK;
+}
+
+/* As the last of the target's layers that attend to everything. */
+static hunch_status copy_layer(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
+    int like = target->layers - 1;
+    while (like >= 0 && (target->layer[like].mixer != HN_MIXER_ATTENTION || target->layer[like].window > 0)) like--;
+    if (like < 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: no layer of the model attends to all rows, as its block of multi-token prediction would",
+                       hn_source_path(src));
+    a->layer = hn_zalloc(1, sizeof *a->layer);
+    if (!a->layer) return hn_fail_memory(err, "layer descriptions", sizeof *a->layer);
+    a->layer[0] = target->layer[like];
+    a->layer[0].first = 1; /* slot 0 holds no pair of feature and token */
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
+                              hunch_error *err) {
+    hunch_status st = refuse_more(src, names, target, err);
+    if (st) return st;
+    *a = *target;
+    a->layer = NULL;
+    a->rope_freq = a->rope_long = a->rope_local = NULL;
+    a->layers = 1;
+    a->next_layers = 0;
+    a->body = names->front;
+    a->head = "";
+    a->first_layer = NULL;
+    a->first_block = names->block;
+    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab};
+    snprintf(a->architecture, sizeof a->architecture, "head");
+    st = copy_layer(a, src, target, err);
+    return st ? st : copy_rotation(a, target, err);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* golden_mtp_test.c - the blocks of multi-token prediction in models' own files, from folders and from the GGUF files that convert
+ * makes: what they draft, with which logits, round after round, against what transformers' module drafted; and the text that comes
+ * of it, bit for bit that of plain decoding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "golden/golden.h"
+
+enum { DEPTH = 4, CONTEXT = 256, TOKENS = 40 };
+static const char *const folders[] = {"goldens/qwen3_5-dense"};
+enum { N_FOLDERS = sizeof folders / sizeof *folders };
+
+typedef struct taken {
+    float logits[DEPTH][1024];
+    int vocab;
+} taken;
+
+static void take(void *user, int level, const float *logits, int vocab) {
+    taken *t = user;
+    assert_true(level < DEPTH && vocab <= 1024);
+    t->vocab = vocab;
+    memcpy(t->logits[level], logits, (size_t)vocab * sizeof *logits);
+}
+
+/* The folder's model, or the GGUF's, at a precision. */
+static hunch_model *open_form(const char *folder, bool converted, hunch_precision precision, bool mapped) {
+    if (!converted) return open_model_as(data_path(folder), "best", 2, precision, mapped);
+    char path[] = "/tmp/hunch-mtp-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    must(hunch_convert(data_path(folder), path, err));
+    hunch_model *m = open_model_as(path, "best", 2, precision, mapped);
+    return m;
+}
+
+static void close_form(hunch_model *m, bool converted) {
+    char path[300];
+    snprintf(path, sizeof path, "%s", m->path);
+    hunch_model_close(&m);
+    if (converted) unlink(path);
+}
+
+static json_t *golden_of(const char *folder) {
+    char name[200];
+    snprintf(name, sizeof name, "%s/golden_mtp.json", folder);
+    json_t *g = json_load_file(data_path(name), 0, NULL);
+    assert_non_null(g);
+    return g;
+}
+
+static void check_drafts(const hunch_draft_result *r, const json_t *want, const char *what) {
+    assert_int_equal(r->root, json_integer_value(json_object_get(want, "next")));
+    assert_int_equal(r->n, DEPTH);
+    for (int i = 0; i < DEPTH; i++)
+        if (r->node[i].token != json_integer_value(json_array_get(json_object_get(want, "drafts"), (size_t)i)))
+            fail_msg("%s: draft %d is %d", what, i, r->node[i].token);
+}
+
+static void check_logits(const taken *have, const golden_tensor *want, const char *what) {
+    double square = 0;
+    assert_int_equal(want->n, (size_t)DEPTH * (size_t)have->vocab);
+    for (size_t i = 0; i < want->n; i++) square += (double)want->data[i] * (double)want->data[i];
+    for (int l = 0; l < DEPTH; l++) {
+        const double d = largest_difference(have->logits[l], want->data + (size_t)l * want->cols, want->cols);
+        if (!(d <= 5e-4 * sqrt(square / (double)want->n))) fail_msg("%s: level %d is off by %g", what, l, d);
+    }
+}
+
+/* First rounds, and second ones behind so many right drafts. */
+static void check_first(hunch_engine *e, const char *folder, const json_t *g, hn_source *f) {
+    hunch_token ids[CONTEXT];
+    char name[40];
+    for (size_t p = 0; p < 5; p++) {
+        const json_t *q = json_array_get(json_object_get(g, "prompts"), p), *rounds;
+        const size_t n = ids_of(json_object_get(q, "ids"), ids);
+        static taken t, again;
+        hunch_draft_result r;
+        must(hunch_draft(e, ids, n, DEPTH, -1, NULL, take, &t, &r, err));
+        check_drafts(&r, q, folder);
+        hunch_free(r.node);
+        snprintf(name, sizeof name, "draft_logits.%zu", p);
+        if (p >= 2) {
+            const golden_tensor want = get_golden(f, name);
+            check_logits(&t, &want, folder);
+        }
+        snprintf(name, sizeof name, "%zu", p);
+        rounds = json_object_get(json_object_get(g, "rounds"), name);
+        if (rounds) { /* the second round, behind as many drafts as were right */
+            const int right = (int)json_integer_value(json_object_get(json_array_get(rounds, 0), "accepted"));
+            must(hunch_draft(e, ids, n, DEPTH, right, NULL, NULL, NULL, &r, err));
+            check_drafts(&r, json_array_get(rounds, 1), folder);
+            hunch_free(r.node);
+        }
+        /* none right: as if the text had ended one token later */
+        must(hunch_draft(e, ids, n, DEPTH, 0, NULL, take, &t, &r, err));
+        hunch_free(r.node);
+        ids[n] = (hunch_token)json_integer_value(json_object_get(q, "next"));
+        must(hunch_draft(e, ids, n + 1, DEPTH, -1, NULL, take, &again, &r, err));
+        hunch_free(r.node);
+        assert_memory_equal(t.logits, again.logits, sizeof t.logits);
+    }
+}
+
+typedef struct trace {
+    const json_t *rounds;
+    size_t at;
+    int last; /* rows beyond which the text's end cuts drafts */
+} trace;
+
+static void follow(void *user, const hunch_round_report *report) {
+    trace *t = user;
+    const json_t *want = json_array_get(t->rounds, t->at++);
+    if (!want || report->context >= t->last) return;
+    if (report->context != json_integer_value(json_object_get(want, "n")) ||
+        report->accepted != json_integer_value(json_object_get(want, "accepted")))
+        fail_msg("round %zu: %d accepted behind %d rows", t->at - 1, report->accepted, report->context);
+}
+
+/* Whole texts: which drafts were right in each round. */
+static void check_rounds(hunch_engine *e, hunch_model *m, const json_t *g) {
+    hunch_token ids[CONTEXT];
+    for (size_t p = 2; p < 5; p += 2) {
+        char name[40];
+        snprintf(name, sizeof name, "%zu", p);
+        hunch_request r;
+        hunch_request_defaults(&r, m);
+        r.prompt = ids;
+        r.n_prompt = ids_of(json_object_get(json_array_get(json_object_get(g, "prompts"), p), "ids"), ids);
+        r.max_tokens = TOKENS;
+        r.ignore_eos = true;
+        r.sampling = (hunch_sampling){.top_p = 1};
+        trace t = {json_object_get(json_object_get(g, "rounds"), name), 0, (int)r.n_prompt + TOKENS - DEPTH - 1};
+        r.on_round = follow;
+        r.on_round_user = &t;
+        answer a = {0};
+        run_requests(e, &r, 1, false, &a);
+        assert_true(t.at > 5 && a.accepted > 5);
+        answer_free(&a);
+    }
+}
+
+static void test_goldens(void **state) {
+    (void)state;
+    for (int f = 0; f < N_FOLDERS; f++)
+        for (int converted = 0; converted < 2; converted++) {
+            char name[200];
+            json_t *g = golden_of(folders[f]);
+            hn_source *tensors = NULL;
+            hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_F32, false);
+            hunch_engine *e = open_engine(m, "mtp,depth=4", 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+            snprintf(name, sizeof name, "%s/golden_mtp.safetensors", folders[f]);
+            must(hn_source_open_safetensors(&tensors, data_path(name), err));
+            check_first(e, folders[f], g, tensors);
+            check_rounds(e, m, g);
+            hn_source_close(&tensors);
+            hunch_engine_close(&e);
+            close_form(m, converted);
+            json_decref(g);
+        }
+}
+
+/* README: "By default tokens and logits are the same bits with and without drafting, at temperature 0 and with
+ * sampling." */
+static void test_texts(void **state) {
+    (void)state;
+    enum { TEXTS = 5 };
+    static const char *const drafts[] = {"mtp", "mtp,depth=7,kv=f32,min_p=0.05", "mtp,depth=4,tree=dynamic,topk=4,total=14",
+                                         "mtp,depth=3+forced,accept=0.6,depth=6,tree=random,seed=2", "auto"};
+    for (int f = 0; f < N_FOLDERS; f++)
+        for (int way = 0; way < 4; way++) {
+            const bool converted = way == 1, mapped = way == 3;
+            json_t *g = golden_of(folders[f]);
+            hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_NATIVE, mapped);
+            static hunch_token ids[TEXTS][CONTEXT];
+            hunch_request r[TEXTS];
+            answer want[TEXTS] = {{0}}, got[TEXTS];
+            for (int p = 0; p < TEXTS; p++) {
+                hunch_request_defaults(&r[p], m);
+                r[p].prompt = ids[p];
+                r[p].n_prompt = ids_of(json_object_get(json_array_get(json_object_get(g, "prompts"), (size_t)p), "ids"), ids[p]);
+                r[p].max_tokens = light() ? 10 : 30;
+                r[p].ignore_eos = true;
+                r[p].sampling = (hunch_sampling){.temperature = way == 2 ? 0.8 : 0, .top_p = 1, .seed = 7 + (uint64_t)p};
+            }
+            hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+            for (int p = 0; p < TEXTS; p++) run_requests(e, &r[p], 1, true, &want[p]);
+            hunch_engine_close(&e);
+            for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
+                uint64_t accepted = 0;
+                memset(got, 0, sizeof got);
+                e = open_engine(m, drafts[d], d % 2 ? TEXTS : 1, d % 3 ? 64 : 5, HUNCH_KV_DEFAULT, 16, CONTEXT);
+                for (int p = 0; p < TEXTS; p += d % 2 ? TEXTS : 1) run_requests(e, &r[p], d % 2 ? TEXTS : 1, true, &got[p]);
+                for (int p = 0; p < TEXTS; p++) {
+                    assert_same(&want[p], &got[p], drafts[d]);
+                    accepted += got[p].accepted;
+                    answer_free(&got[p]);
+                }
+                assert_true(accepted > 0 || d == 4);
+                hunch_engine_close(&e);
+            }
+            for (int p = 0; p < TEXTS; p++) answer_free(&want[p]);
+            close_form(m, converted);
+            json_decref(g);
+        }
+}
+
+/* `auto` opens what lies in the model's file; a model without such a block says so to who asks. */
+static void test_opening(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(folders[0]), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine(m, "auto", 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+    bool there = false;
+    for (int i = 0; i < hunch_engine_drafters(e); i++) there |= !strncmp(hunch_engine_drafter_name(e, i), "mtp", 3);
+    assert_true(there);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    m = open_model(data_path("goldens/llama-gqa"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine_options o;
+    hunch_error err;
+    const char *spec = "mtp";
+    hunch_engine_options_defaults(&o);
+    o.drafts = &spec;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "holds no block of multi-token prediction"));
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
