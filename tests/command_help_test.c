@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include "random_head.h"
+#include "random_steps.h"
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
@@ -237,6 +238,7 @@ static const char *spec_of(const char *kind, const char *rest) {
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (strcmp(kind, heads[i].kind) == 0)
             path = head_write_form(heads[i].form, path_of(kind));
+    if (!path) path = steps_write(kind, path_of(kind));
     snprintf(spec, sizeof spec, "%s%s%s%s", kind, path ? ":" : "", path ? path : "", rest);
     return spec;
 }

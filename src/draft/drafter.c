@@ -20,7 +20,8 @@ enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
 static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
                                               &hn_drafter_model, &hn_drafter_forced, &hn_drafter_eagle,
                                               &hn_drafter_hass,  &hn_drafter_eagle3, &hn_drafter_peagle,
-                                              &hn_drafter_mtp};
+                                              &hn_drafter_mtp,   &hn_drafter_medusa, &hn_drafter_hydra,
+                                              &hn_drafter_mlp,   &hn_drafter_meta_mtp};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */

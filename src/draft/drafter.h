@@ -220,4 +220,8 @@ extern const hn_drafter_ops hn_drafter_hass;
 extern const hn_drafter_ops hn_drafter_eagle3;
 extern const hn_drafter_ops hn_drafter_peagle;
 extern const hn_drafter_ops hn_drafter_mtp;
+extern const hn_drafter_ops hn_drafter_medusa;
+extern const hn_drafter_ops hn_drafter_hydra;
+extern const hn_drafter_ops hn_drafter_mlp;
+extern const hn_drafter_ops hn_drafter_meta_mtp;
 #endif

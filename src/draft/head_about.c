@@ -41,22 +41,41 @@ static void append_taps(char *to, size_t size, const hn_head_taps *t) {
 
 /* What it has no matrices of its own for. */
 static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
-    if (h->own_embedding && h->own_output) return;
-    append(to, size, " with the model's %s%s%s", h->own_embedding ? "" : "embedding",
-           h->own_embedding || h->own_output ? "" : " and ", h->own_output ? "" : "output");
+    const bool embedding = !h->own_embedding && (h->steps.n == 0 || h->steps.kind == HN_STEP_GROUNDED);
+    if (!embedding && h->own_output) return;
+    append(to, size, " with the model's %s%s%s", embedding ? "embedding" : "", embedding && !h->own_output ? " and " : "",
+           h->own_output ? "" : "output");
+}
+
+/* How it is built. */
+static void append_shape(char *to, size_t size, const hn_arch *a) {
+    const hn_steps_desc *d = &a->draft_head.steps;
+    if (d->n > 0) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
+    if (d->blocks > 0) append(to, size, " of %d block%s", d->blocks, d->blocks == 1 ? "" : "s");
+    if (d->inner > 0) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", d->inner);
+    if (d->n > 0 && a->layers > 0) append(to, size, " behind ");
+    if (a->layers > 0) append(to, size, "%d layer%s", a->layers, a->layers == 1 ? "" : "s");
+    append(to, size, ", %d wide; ", a->hidden);
+}
+
+/* What its matrices are packed as. */
+static hn_dtype type_of(const hn_model *head) {
+    const hn_step *first = head->head.step;
+    if (head->arch.layers > 0) return head->layer[0].gate.dtype;
+    return first->block[0].in > 0 ? first->block[0].dtype : first->gate[0].in > 0 ? first->gate[0].dtype : first->output.dtype;
 }
 
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
                            const hn_target_info *target, bool types, hunch_error *err) {
     const hn_arch *a = &head->arch;
     char text[700] = "";
-    append(text, sizeof text, "%s %.400s: %d layer%s, %d wide; ", spec->kind, spec->path ? spec->path : "of the model's own file", a->layers, a->layers == 1 ? "" : "s",
-           a->hidden);
+    append(text, sizeof text, "%s %.400s: ", spec->kind, spec->path ? spec->path : "of the model's own file");
+    append_shape(text, sizeof text, a);
     append_taps(text, sizeof text, taps);
     append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);
     append_borrowed(text, sizeof text, &a->draft_head);
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
-    if (types) append(text, sizeof text, " as %s", hn_dtype_name(head->layer[0].gate.dtype));
+    if (types) append(text, sizeof text, " as %s", hn_dtype_name(type_of(head)));
     *out = hn_strdup(text);
     return *out ? HUNCH_OK : hn_fail_memory(err, "what is said of a draft head", strlen(text) + 1);
 }

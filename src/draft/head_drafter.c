@@ -38,7 +38,9 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, con
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
-    const int levels = st->passes.model.arch.draft_head.mask ? HN_MOST_MASKS + 1 : 1;
+    const hn_head_desc *head = &st->passes.model.arch.draft_head;
+    const int levels = head->mask ? HN_MOST_MASKS + 1 : hn_steps_at_once(&head->steps) ? head->steps.n : 1;
+    if (head->steps.n) hn_head_trees_limit(&st->trees, head->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }

@@ -3,6 +3,7 @@
 #include "draft/head_passes.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,6 +11,15 @@
 #include "model/kv_groups.h"
 
 enum { PLACES_A_SEQ = 8, NO_FEATURE = 0, MASK_FEATURE = 1 };
+
+/* A head without layers has none in the cache: it reads the newest feature, and forgets it with the next. */
+static bool has_rows(const hn_head_passes *h) {
+    return h->model.arch.layers > 0;
+}
+
+static bool has_steps(const hn_head_passes *h) {
+    return h->model.arch.draft_head.steps.n > 0;
+}
 
 /* ---- open and close --------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +67,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     read_order(h, boundaries, n_states);
     needs->features = h->set;
     needs->n_groups = hn_kv_groups(&h->model.arch, kv, needs->group, NULL);
-    assert(needs->n_groups == 1);
+    assert(needs->n_groups == (has_rows(h) ? 1 : 0));
     needs->group[0].name = "draft head";
     needs->group[0].tentative = HN_MOST_KEPT + HN_MAX_ROWS;
     needs->group[0].binds = true;
@@ -131,9 +141,10 @@ static void lose(hn_head_passes *h, hn_head_seq *s) {
 
 void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     hn_head_seq *s = &h->seq[b->seq];
-    assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
     s->lost = false;
     s->n_kept = 0;
+    if (!has_rows(h)) return;
+    assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
     if (b->rows_restored == 0) wait_add(s, b->text.token[0], NO_FEATURE);
 }
 
@@ -145,13 +156,15 @@ void hn_head_end(hn_head_passes *h, int seq) {
 }
 
 int hn_head_rows(const hn_head_passes *h, int seq) {
-    return rows_held(h, seq);
+    return has_rows(h) ? rows_held(h, seq) : INT_MAX; /* it lacks none */
 }
 
 /* ---- passes over committed tokens -------------------------------------------------------------------------------------- */
 
 typedef struct batch {
     int n_rows, n_seqs;
+    int n_further;                                 /* outputs of further steps */
+    int further[HN_MAX_ROWS];                      /* the same of each row */
     hn_row row[HN_MAX_ROWS];
     int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
@@ -167,6 +180,7 @@ static void batch_row(batch *b, bool first, int32_t token, int feature, int outp
     const int at = b->n_rows++;
     b->feature[at] = feature;
     b->output[at] = output;
+    b->further[at] = 0;
     b->row[at] = (hn_row){.token = token, .seq = (int16_t)b->n_seqs, .parent = (int16_t)(first ? -1 : at - 1),
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE};
 }
@@ -175,14 +189,16 @@ static void batch_row(batch *b, bool first, int32_t token, int feature, int outp
  * logits may still be wanted. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks) {
     hn_head_seq *s = &h->seq[seq];
-    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows;
+    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
     if (missing <= 0 || s->lost) return true;
     const bool last = node >= 0 && missing + masks <= room;
     int n = missing < room ? missing : room;
     if (node >= 0 && !last && n == missing) n--; /* the last one and its masks go together */
     if (n == 0) return false;
     if (!last) masks = 0;
-    if (hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text goes on without */
+    const int further = has_steps(h) ? masks : 0; /* of the root's own row */
+    masks -= further;
+    if (has_rows(h) && hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text goes on without */
         lose(h, s);
         return true;
     }
@@ -190,17 +206,36 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks)
         const bool root = last && i == n - 1;
         batch_row(b, i == 0, s->token[i], s->place[i], root ? next_output(h) : -1, root);
     }
+    b->further[b->n_rows - 1] = further;
+    b->n_further += further;
     for (int i = 0; i < masks; i++) batch_row(b, false, h->model.arch.draft_head.mask_token, MASK_FEATURE, -1, true);
     b->rows[b->n_seqs] = n;
-    b->masks[b->n_seqs] = masks;
+    b->masks[b->n_seqs] = masks + further;
     b->node[b->n_seqs] = last ? node : -1;
     b->cache_seq[b->n_seqs++] = seq;
     return n == missing;
 }
 
+static void batch_start(batch *b) {
+    b->n_rows = b->n_seqs = b->n_further = 0;
+}
+
+/* The rows of sequence i were computed and are kept; the last one is that of a root, or has been evaluated before it is asked for. */
+static void batch_keep(hn_head_passes *h, const batch *b, int i) {
+    hn_head_seq *s = &h->seq[b->cache_seq[i]];
+    if (!has_rows(h)) return; /* it may be asked for again */
+    hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
+    if (b->node[i] >= 0) { /* the last that waits is the root: its feature is kept */
+        s->root = s->token[s->n_waiting - 1];
+        s->root_place = s->place[s->n_waiting - 1];
+        s->place[s->n_waiting - 1] = NO_FEATURE;
+    }
+    wait_drop(h, s, b->rows[i]);
+}
+
 /* Evaluates and keeps the rows. */
 static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
-    const hn_pass_more more = {.feature = b->feature, .output = b->output};
+    const hn_pass_more more = {.feature = b->feature, .output = b->output, .further = b->further};
     if (b->n_rows == 0) return true;
     const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
     for (int i = 0, row = -1; i < b->n_seqs; i++) {
@@ -210,41 +245,54 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
             lose(h, s);
             continue;
         }
-        hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
-        if (b->node[i] >= 0) { /* the last that waits is the root: its feature is kept */
-            s->root = s->token[s->n_waiting - 1];
-            s->root_place = s->place[s->n_waiting - 1];
-            s->place[s->n_waiting - 1] = NO_FEATURE;
-        }
-        wait_drop(h, s, b->rows[i]);
+        batch_keep(h, b, i);
         if (b->node[i] < 0) continue;
         node[b->node[i]].kept = -1;
         node[b->node[i]].output = b->output[row];
-        for (int mask = 0; mask <= b->masks[i]; mask++) take(ctx, b->node[i], mask, row + mask);
-        row += b->masks[i];
+        for (int mask = 0; mask <= b->masks[i]; mask++)
+            take(ctx, b->node[i], mask, mask && has_steps(h) ? hn_pass_further(h->runner, row, mask) : row + mask);
+        row += b->masks[i] - b->further[row];
     }
-    b->n_rows = b->n_seqs = 0;
+    batch_start(b);
     return ran;
 }
 
 /* Evaluates what waits of sequences [first, end), but the last row of each. */
 static void evaluate(hn_head_passes *h, int first, int end) {
     batch b;
-    b.n_rows = b.n_seqs = 0;
+    batch_start(&b);
     for (int seq = first; seq < end; seq++)
         while (!batch_add(h, &b, seq, -1, 0)) batch_run(h, &b, NULL, NULL, NULL);
     batch_run(h, &b, NULL, NULL, NULL);
 }
 
 void hn_head_catch_up(hn_head_passes *h, int seq) {
-    evaluate(h, seq, seq + 1);
+    if (has_rows(h)) evaluate(h, seq, seq + 1);
 }
 
-hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
-    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
-    hn_buf state[HN_MOST_HEAD_FEATURES];
+static bool newest(const hn_feed_row *rows, int n, int i) {
+    for (int k = i + 1; k < n; k++)
+        if (rows[k].seq == rows[i].seq) return false;
+    return true;
+}
+
+/* Of a head without layers: the newest row of each sequence takes the place of the one before. */
+static int feed_newest(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
     int m = 0;
-    assert(n <= HN_MAX_ROWS && f->n >= 1);
+    for (int i = 0; i < n; i++) {
+        hn_head_seq *s = &h->seq[rows[i].seq];
+        if (!newest(rows, n, i)) continue;
+        if (s->n_waiting == 0) wait_add(s, 0, h->free_place[--h->n_free]);
+        s->token[0] = rows[i].next_token;
+        s->text_n = rows[i].position + 2;
+        from[m] = rows[i].feature_row;
+        to[m++] = s->place[0];
+    }
+    return m;
+}
+
+static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
+    int m = 0;
     if (h->n_free < n) evaluate(h, 0, h->n_seqs); /* makes room in the store */
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
@@ -259,6 +307,14 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
         to[m] = h->free_place[--h->n_free];
         wait_add(s, rows[i].next_token, to[m++]);
     }
+    return m;
+}
+
+hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
+    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
+    hn_buf state[HN_MOST_HEAD_FEATURES];
+    assert(n <= HN_MAX_ROWS && f->n >= 1);
+    const int m = has_rows(h) ? feed_waiting(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
     for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
     if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
     return HUNCH_OK;
@@ -268,9 +324,9 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
 
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
     batch b;
-    b.n_rows = b.n_seqs = 0;
+    batch_start(&b);
     h->generation ^= 1;
-    h->n_outputs = 0;
+    h->n_outputs = h->level = 0;
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         s->n_kept = 0;
@@ -279,7 +335,8 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
             wait_add(s, s->root, s->root_place);
             s->root_place = NO_FEATURE;
         }
-        if (s->lost || s->n_waiting == 0 || rows_held(h, node[i].seq) + s->n_waiting != text_n[i]) continue;
+        const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_waiting : s->text_n;
+        if (s->lost || s->n_waiting == 0 || there != text_n[i]) continue;
         while (!batch_add(h, &b, node[i].seq, i, node[i].masks)) batch_run(h, &b, node, take, ctx);
     }
     batch_run(h, &b, node, take, ctx);
@@ -305,13 +362,15 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                                   .parent = node[i].kept < 0 ? (int16_t)-1 : hn_kept_parent(node[i].kept),
                                   .logits = HN_LOGITS_ALL};
     }
-    const hn_pass_more more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
+    const hn_pass_more more = {.kept = has_steps(h) ? NULL : kept, .feature = feature, .output = output, .drafts = true,
+                               .step = h->level};
     if (hn_pass_run_more(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
+        node[i].output = output[i - first];
+        if (has_steps(h)) continue; /* no rows of the cache */
         s->kept_parent[s->n_kept] = (int16_t)node[i].kept;
         node[i].kept = s->n_kept++;
-        node[i].output = output[i - first];
     }
     for (int i = first; i < last; i++) take(ctx, i, 0, i - first);
 }
@@ -319,6 +378,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
     h->generation ^= 1;
     h->n_outputs = 0;
+    h->level++;
     for (int first = 0; first < n; first += HN_MAX_ROWS)
         level_pass(h, node, first, n - first < HN_MAX_ROWS ? n : first + HN_MAX_ROWS, take, ctx);
 }

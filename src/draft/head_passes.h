@@ -28,6 +28,7 @@ typedef struct hn_head_seq {
     int n_waiting;
     int32_t *token, *place; /* [room of the store] of rows that wait: the token, its feature's place in the store */
     int32_t root, root_place; /* of the newest row, when it is evaluated: it may be asked for again; NO_FEATURE (0): not so */
+    int text_n;             /* of a head without layers: tokens of the text whose newest row waits */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
     int n_kept;
     int16_t kept_parent[HN_MOST_KEPT];
@@ -49,6 +50,7 @@ typedef struct hn_head_passes {
     int32_t *free_place;
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
+    int level;          /* of this round */
     hn_head_seq *seq;
     int32_t *lists;     /* what their lists point into */
 } hn_head_passes;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "draft/eagle3_head.h"
 #include "model/convert.h"
+#include "model/head_steps.h"
 
 enum { ANY_LAYERS = 256 }; /* of a target that nobody named: checked when the head is opened */
 
@@ -49,13 +50,23 @@ static hunch_status find_width(hn_source *src, const hn_head_names *names, size_
     return HUNCH_OK;
 }
 
+/* Of a head with weights for each position, whose tensors show most of it. */
+static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_names *names, hunch_error *err) {
+    hunch_status st = find_tokens(src, names, &a->vocab, err);
+    int tokens;
+    hn_steps_guess(src, names, &tokens, &a->hidden);
+    if (!a->vocab) a->vocab = tokens;
+    return st;
+}
+
 /* What a head's own file says of the model that it was made for. */
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle");
     const json_t *list = reads_layers ? hn_eagle3_list(src) : NULL;
     if (reads_layers && !list) return need_target(src, "which layers of its model it reads", err);
-    hunch_status st = find_tokens(src, names, &a->vocab, err);
-    if (!st) st = find_width(src, names, json_array_size(list), &a->hidden, err);
+    const bool steps = hn_head_form_has_steps(names->form);
+    hunch_status st = steps ? guess_by_steps(a, src, names, err) : find_tokens(src, names, &a->vocab, err);
+    if (!st && !steps) st = find_width(src, names, json_array_size(list), &a->hidden, err);
     if (!st && !a->vocab) st = need_target(src, "how many tokens its model has", err);
     if (!st && !a->hidden) st = need_target(src, "how wide its model is", err);
     a->layers = ANY_LAYERS;

@@ -34,6 +34,10 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     return HUNCH_OK;
 }
 
+void hn_head_trees_limit(hn_head_trees *t, int levels) {
+    if (t->depth > levels) t->depth = levels;
+}
+
 static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     const size_t n = (size_t)t->n_seqs * (size_t)t->width;
     t->seq = hn_zalloc((size_t)t->n_seqs, sizeof *t->seq);
@@ -134,7 +138,8 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
 }
 
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
-    const int n = p->depth < levels ? p->depth : levels;
+    int n = p->depth < levels ? p->depth : levels;
+    if (n > t->depth) n = t->depth;
     return t->at_once && n > 1 ? n - 1 : 0;
 }
 

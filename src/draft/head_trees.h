@@ -38,6 +38,8 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
 /* Tables for n_seqs sequences, rows of a head with that many levels in the root's pass (1: one), vocab: the target's. */
 hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
                                 int n_seqs, int vocab, hunch_error *err);
+/* Before open: the head drafts no deeper. */
+void hn_head_trees_limit(hn_head_trees *t, int levels);
 void hn_head_trees_close(hn_head_trees *t); /* zeroed is fine */
 void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs);
 /* How many best tokens of a row are asked for, of a head that drafts `outputs` ones. */

@@ -168,6 +168,14 @@ static hunch_status documents_read(hn_source *s, const char *folder, hunch_error
     return status;
 }
 
+/* Of a draft head's folder: Meta's own have params.json in the place of config.json. */
+static hunch_status head_documents_read(hn_source *s, const char *folder, hunch_error *err) {
+    hunch_status status = documents_read(s, folder, err);
+    if (status != HUNCH_OK || s->documents[HN_HF_CONFIG] != NULL)
+        return status;
+    return document_read(s, folder, "params.json", HF_DOCUMENTS[HN_HF_CONFIG].max_bytes, &s->documents[HN_HF_CONFIG], err);
+}
+
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = documents_read(s, folder, err);
     if (status == HUNCH_OK && s->documents[HN_HF_CONFIG] == NULL)
@@ -176,7 +184,7 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
 }
 
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err) {
-    hunch_status status = documents_read(s, folder, err);
+    hunch_status status = head_documents_read(s, folder, err);
     return status == HUNCH_OK ? weights_read(s, folder, err) : status;
 }
 
@@ -189,16 +197,17 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     char *folder = folder_of(path);
     if (folder == NULL)
         return hn_fail_memory(err, "a path", strlen(path));
-    hunch_status status = documents_read(s, folder, err);
+    hunch_status status = head_documents_read(s, folder, err);
     hn_free(folder);
     return status == HUNCH_OK ? file_read(s, path, err) : status;
 }
 
 static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
-    const char *names[HN_HF_DOCUMENTS + 3] = {"model.safetensors.index.json", "pytorch_model.bin.index.json", HN_CHAT_FILE};
+    const char *names[HN_HF_DOCUMENTS + 4] = {"model.safetensors.index.json", "pytorch_model.bin.index.json", HN_CHAT_FILE,
+                                              "params.json"};
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
-        names[i + 3] = HF_DOCUMENTS[i].name;
+        names[i + 4] = HF_DOCUMENTS[i].name;
     for (size_t i = 0; i < sizeof names / sizeof *names && status == HUNCH_OK; i++) {
         char *path = hn_path_join(folder, names[i]);
         if (path == NULL)

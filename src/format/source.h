@@ -36,7 +36,8 @@ typedef struct hn_source hn_source;
 /* Opens a .gguf file (the first of its parts, if it is split) or a folder, by its path or by name (find.h). Errors as
  * hunch_model_open. */
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
-/* A draft head: as above, and a folder may lack config.json (then every metadata key is absent); or one file of weights
+/* A draft head: as above, and a folder may lack config.json (then params.json stands in its
+ * place, or every metadata key is absent); or one file of weights
  * (weights_file.h) by its path, with the config.json beside it, if there is one. */
 hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */

@@ -89,6 +89,10 @@ void hn_arch_fini(hn_arch *a) {
 
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
     static const char model[] = "model.";
+    if (a->layer_names && a->layer_names[role]) {
+        snprintf(out, 128, a->layer_names[role], layer);
+        return;
+    }
     const char *p = hn_role_name(role, a->form), *front = "";
     if (a->body) {
         const bool inside = !strncmp(p, model, sizeof model - 1);

@@ -144,6 +144,34 @@ typedef struct hn_dense {
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
 
+/* Steps: how a head drafts that has weights of its own for each position, and neither a cache nor attention for them (layer_steps.c). */
+typedef enum hn_step_kind {
+    HN_STEP_NONE,     /* it has none: it goes on from its own output, or has masks */
+    HN_STEP_BLOCKS,   /* residual blocks of the target's state: Medusa; Hydra that is not grounded */
+    HN_STEP_GROUNDED, /* residual blocks of the state and the tokens drafted so far: Hydra */
+    HN_STEP_SUM,      /* a state and a token, added up: IBM's speculator */
+    HN_STEP_LSTM,     /* the same with a cell behind gates: Arctic's */
+    HN_STEP_LAYERS    /* a layer each, all of one state: Meta's heads */
+} hn_step_kind;
+enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_BLOCKS = 8, HN_STEP_GATES = 4 };
+
+typedef struct hn_steps_desc {
+    hn_step_kind kind;
+    int n;            /* positions that it drafts */
+    int blocks;       /* residual blocks of each */
+    int inner;        /* of SUM and LSTM: how wide their own state is */
+    bool block_bias, output_bias;
+    bool tied;        /* of SUM and LSTM: one embedding, norm, output, and one projection behind the first */
+    bool one_output;  /* one output matrix for all */
+    bool scale_input; /* of SUM and LSTM: the target's state is normed, and divided by sqrt 2 */
+    bool fused_gates; /* of LSTM: the projections of the four gates lie in one matrix */
+    int first_block, block_stride; /* of a folder: its number of the first block, and how far the next is */
+    int state_offset; /* of Hydra: layers before the target's last state; 0: behind the final norm */
+    bool inside;      /* of a folder: names have another 0 or 1 inside, of a list of modules */
+} hn_steps_desc;
+/* Does it draft all positions in the pass of the root, whatever the tokens before them are? */
+static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_BLOCKS || s->kind == HN_STEP_LAYERS; }
+
 /* What stands in front of a draft head's layers and behind them; zeroed for targets. A row of a head is a token and the
  * feature of the token before it: states of the target side by side, or where that is a draft too, the head's own output. */
 typedef struct hn_head_desc {
@@ -162,6 +190,7 @@ typedef struct hn_head_desc {
     bool own_embedding, own_output; /* else the target's */
     int form;            /* of its file's names, hn_head_form */
     int embeddings;      /* tokens of the embedding (vocab: of the output) */
+    hn_steps_desc steps;
 } hn_head_desc;
 enum { HN_MOST_HEAD_FEATURES = 16 };
 
@@ -189,6 +218,7 @@ typedef struct hn_arch {
     hn_source_kind form;      /* of the file that it was read from: which names its tensors have */
     const char *body, *head;  /* what a folder's names have instead of "model." in front, and before the others */
     int first_block;          /* what is added to the numbers of layers in names */
+    const char *const *layer_names; /* [HN_ROLES] what a folder's tensors of layers are called, %d is the layer; NULL: as usual */
     const char *first_layer;  /* what they have instead of "layers.0."; NULL: nothing */
     const hn_dense *dense;    /* the family */
     hn_head_desc draft_head;  /* of a draft head */

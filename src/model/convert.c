@@ -80,10 +80,7 @@ hunch_status hn_conversion_put_name(hn_conversion *c) {
     return hn_gguf_put_str(c->w, "general.name", name, len, c->err);
 }
 
-static hunch_status file_type_write(hn_conversion *c) {
-    char name[128];
-    hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
-    const hn_tensor *t = hn_source_take(c->src, name);
+hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t) {
     const hn_dtype type = t != NULL && t->known && t->dtype < HN_WEIGHT_TYPES ? hn_conversion_type(c, t) : HN_F32;
     const hunch_status status = hn_gguf_put_u32(c->w, "general.file_type", file_type[type], c->err);
     return status == HUNCH_OK && hn_dtype_block(type) > 1
@@ -172,8 +169,9 @@ static hunch_status sampling_write(hn_conversion *c) {
 }
 
 hunch_status hn_conversion_put_sizes(hn_conversion *c) {
-    char key[96];
-    hunch_status status = file_type_write(c);
+    char key[96], name[128];
+    hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
+    hunch_status status = hn_conversion_put_type(c, hn_source_take(c->src, name));
     if (status == HUNCH_OK)
         status = dimensions_write(c);
     if (status == HUNCH_OK)

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "model/convert_private.h"
-#include "model/head.h"
+#include "model/head_steps.h"
 
 typedef struct head_conversion {
     hn_conversion c;
@@ -57,17 +57,40 @@ static hunch_status put_states(head_conversion *k) {
     return st || !d->mask ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
 }
 
+/* Of a head with weights for each position; what tensors show is not said. */
+static hunch_status put_steps(head_conversion *k) {
+    const hn_steps_desc *d = &k->c.arch.draft_head.steps;
+    const float scale = k->c.arch.logit_scale;
+    hunch_status st = put_number(k, HN_HEAD_SAYS_STEPS, d->n);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_SCALE_INPUT, d->scale_input);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_ROWS_IN_PAIRS, k->c.arch.rows_in_pairs);
+    if (!st && d->state_offset) st = put_number(k, HN_HEAD_SAYS_STATE_OFFSET, d->state_offset);
+    return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_SAYS_LOGIT_SCALE), scale, k->c.err);
+}
+
+/* Sizes of its layers; of a head without any what is left of them. */
+static hunch_status put_sizes(head_conversion *k) {
+    hn_conversion *c = &k->c;
+    const hn_steps_desc *d = &c->arch.draft_head.steps;
+    if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
+    const bool blocks = d->blocks > 0;
+    const hn_step_tensor most = {blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT, 0, 0};
+    hunch_status st = hn_conversion_put_type(c, hn_step_look(c->src, &k->from, d, most));
+    return st ? st : put_number(k, HN_HEAD_SAYS_TOKENS, c->arch.vocab);
+}
+
 static hunch_status put_keys(head_conversion *k) {
     hn_conversion *c = &k->c;
     const char *architecture = c->arch.dense->prefix, *kind = k->h->kind;
     hunch_status st = hn_gguf_put_str(c->w, "general.architecture", architecture, strlen(architecture), c->err);
     if (!st) st = hn_conversion_put_name(c);
-    if (!st) st = hn_conversion_put_sizes(c);
+    if (!st) st = put_sizes(k);
     if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_SAYS_KIND), kind, strlen(kind), c->err);
     if (!st) st = put_number(k, HN_HEAD_SAYS_TARGET_WIDTH, c->arch.draft_head.feature_width);
-    if (!st && k->h->states) st = put_states(k);
+    if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
+    if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_SAYS_MTP_LAYERS, 1);
-    return st ? st : put_rotation(k);
+    return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
 
 /* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
@@ -99,6 +122,25 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
     return write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
 }
 
+static hunch_status visit_steps(head_conversion *k, bool write) {
+    const hn_arch *a = k->h->arch;
+    const hn_steps_desc *d = &a->draft_head.steps;
+    hn_step_tensor at = {0, 0, -1};
+    hunch_status st = HUNCH_OK;
+    while (!st && hn_step_next(a, &at)) {
+        char from[128], to[128];
+        uint64_t dims[2];
+        hn_tensor *t;
+        const bool vector = hn_step_part_is_vector(at.part);
+        hn_step_name(&k->from, d, at, from);
+        hn_step_name(&k->to, d, at, to);
+        hn_step_shape(a, at, dims);
+        st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
+        if (!st) st = write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+    }
+    return st;
+}
+
 static hunch_status visit(head_conversion *k, bool write) {
     const hn_arch *a = k->h->arch;
     hunch_status st = HUNCH_OK;
@@ -107,19 +149,20 @@ static hunch_status visit(head_conversion *k, bool write) {
         if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
         for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
     }
+    if (!st) st = visit_steps(k, write);
     if (!st) st = hn_conversion_visit_layers(&k->c, write ? hn_conversion_write_role : hn_conversion_declare_role);
     return st ? st : hn_conversion_visit_tables(&k->c, write);
 }
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    const bool mtp = h->arch->draft_head.form == HN_HEAD_MTP;
+    const bool mtp = h->arch->draft_head.form == HN_HEAD_MTP, steps = h->arch->draft_head.steps.n > 0;
     head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err,
                                .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
                          .h = h,
                          .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0},
-                         .to = {mtp ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0}};
-    k.c.arch.dense = hn_head_family(h->states);
+                         .to = {steps ? HN_HEAD_GGUF_STEPS : mtp ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0}};
+    k.c.arch.dense = hn_head_family(h->states && !steps);
     k.c.arch.vocab = h->tokens;
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);

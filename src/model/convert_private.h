@@ -26,6 +26,7 @@ typedef struct hn_conversion {
 /* Which tables of the rotation there will be. */
 hunch_status hn_conversion_plan_rotation(hn_conversion *c);
 hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
+hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t); /* general.file_type, as of most of its matrices; NULL: f32 */
 hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
 
 /* What a matrix is written in: c->as; BF16 where its rows are not whole blocks of that. */

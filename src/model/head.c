@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/head_steps.h"
 #include "model/reduced_output.h"
-#include "model/weights.h"
 #include "ops/pack.h"
 
 enum { OWN_TENSORS = 10 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
@@ -103,6 +103,12 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     const hn_dense *family;
+    if (hn_head_form_has_steps(names->form)) {
+        hn_steps_begin(a, src, names, target);
+        hunch_status read = hn_steps_read_layers(a, src, names, target, err);
+        for (int i = 0; !read && i < a->layers; i++) read_parts(&a->layer[i], a, src);
+        return read;
+    }
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = refuse_other_layers(src, err);
     if (!st) st = hn_dense_read_layers(a, src, family, err);
@@ -143,16 +149,17 @@ static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, i
 }
 
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
-    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF;
+    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && names->form != HN_HEAD_MEDUSA_VLLM;
     char name[128];
     *ids = NULL;
-    hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_IDS, 0, name));
+    const bool has_name = hn_head_name(names, HN_HEAD_IDS, 0, name);
+    hn_tensor *t = has_name ? hn_source_take(src, name) : NULL;
     if (!t) t = hn_source_take(src, "d2t");
     if (!t && n < vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor d2t that says which", hn_source_path(src), n,
-                       vocab);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor %s that says which", hn_source_path(src), n,
+                       vocab, has_name ? name : "d2t");
     if (!t) return HUNCH_OK;
-    if (!hn_head_look(src, names, HN_HEAD_OUTPUT))
+    if (!hn_head_form_has_steps(names->form) && !hn_head_look(src, names, HN_HEAD_OUTPUT))
         return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
                        hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
     int64_t *stored = hn_alloc((size_t)n * sizeof *stored);
@@ -219,12 +226,28 @@ static bool own_tensor_counts(const hn_arch *a, const char *name) {
            !strstr(name, "shared_head_head.") && !strstr(name, "rotary_emb.");
 }
 
+/* Of a folder of a head with weights for each position: is it one that such a head reads? */
+static bool steps_count(const hn_arch *a, const char *name) {
+    static const char *const begins[HN_HEAD_FORMS][4] = {
+        [HN_HEAD_MEDUSA_VLLM] = {"blocks.", "lm_heads."},
+        [HN_HEAD_HYDRA] = {"hydra_mlp.", "hydra_lm_head.", "prefix_embeding_layer.layers."},
+        [HN_HEAD_SPECULATOR] = {"emb.", "proj.", "ln.", "head."},
+        [HN_HEAD_META] = {"extra_heads."}};
+    const size_t front = strlen(a->body);
+    if (strncmp(name, a->body, front) != 0 || a->draft_head.steps.tied) return false; /* tied: there may be copies */
+    if (a->draft_head.form == HN_HEAD_MEDUSA) return name[front] >= '0' && name[front] <= '9';
+    for (int i = 0; i < 4 && begins[a->draft_head.form][i]; i++)
+        if (!strncmp(name + front, begins[a->draft_head.form][i], strlen(begins[a->draft_head.form][i]))) return true;
+    return false;
+}
+
 /* Of a folder's tensors those of its layers; of a GGUF all but what follows from its keys or from others. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
     if (a->draft_head.form >= HN_HEAD_OWN) return own_tensor_counts(a, name);
     const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
+    if (a->draft_head.steps.n) return steps_count(a, name);
     if (strncmp(name, a->body, front) || strstr(name, "rotary_emb.")) return false;
     for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
         if (!strncmp(name + front, layers[k], strlen(layers[k]))) return true;
@@ -235,21 +258,24 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const hn_tensor *t = hn_source_tensor(src, i);
         if (!t->used && tensor_counts(src, a, t->name))
-            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d layer%s, have none of that name",
-                           hn_source_path(src), t->name, a->layers, a->layers == 1 ? "" : "s");
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d %s%s, have none of that name",
+                           hn_source_path(src), t->name, a->draft_head.steps.n ? a->draft_head.steps.n : a->layers,
+                           a->draft_head.steps.n ? "position" : "layer",
+                           (a->draft_head.steps.n ? a->draft_head.steps.n : a->layers) == 1 ? "" : "s");
     }
     return HUNCH_OK;
 }
 
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    hunch_status st = hn_plan_begin(p, m, src, false, (size_t)a->layers * HN_MOST_LAYER_TENSORS + OWN_TENSORS, err);
+    const size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + OWN_TENSORS + hn_steps_tensors(a);
+    hunch_status st = hn_plan_begin(p, m, src, false, room, err);
     if (st) return st;
     p->convert = load->convert;
     p->as = load->weights;
     p->finite = true;
     p->missing = load->missing;
-    m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
+    m->layer = hn_zalloc((size_t)a->layers + 1, sizeof *m->layer); /* there may be none */
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
     st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
     m->weight_bytes = 0; /* a pass reads a row of it */
@@ -257,7 +283,8 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
-    if (!st && a->draft_head.own_output) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
+    if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
+    if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
     if (!st && p->missing && p->missing->n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
@@ -308,6 +335,15 @@ static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids
     return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is what was written meanwhile the model */
 }
 
+/* What is borrowed and loaded becomes what a pass reads. */
+static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
+    if (m->arch.draft_head.steps.n) {
+        hn_steps_share(m);
+        return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
+    }
+    return load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
+}
+
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err) {
     const hn_model_load how = {.pool = load->target->pool};
@@ -320,7 +356,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);
     if (!st) borrow(m, load->target);
-    if (!st) st = load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
+    if (!st) st = settle_outputs(m, load, ids, err);
     if (!st) {
         hn_model_choose_forms(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);

@@ -24,9 +24,25 @@ typedef enum hn_head_part {
 } hn_head_part;
 
 /* Forms of files. */
-typedef enum hn_head_form { HN_HEAD_FOLDER, HN_HEAD_MTP, HN_HEAD_GGUF, HN_HEAD_GGUF_MTP,
-                            HN_HEAD_OWN, HN_HEAD_OWN_NEXT, HN_HEAD_OWN_GGUF, /* blocks in a model's own files: head_own.c */
-                            HN_HEAD_FORMS } hn_head_form;
+typedef enum hn_head_form {
+    HN_HEAD_FOLDER,
+    HN_HEAD_MTP,
+    HN_HEAD_GGUF,
+    HN_HEAD_GGUF_MTP,
+    /* with weights for each position (head_steps.h) */
+    HN_HEAD_MEDUSA,
+    HN_HEAD_MEDUSA_VLLM,
+    HN_HEAD_HYDRA,
+    HN_HEAD_SPECULATOR, /* IBM's, and Arctic's without a cell */
+    HN_HEAD_ARCTIC_LSTM,
+    HN_HEAD_META,
+    HN_HEAD_GGUF_STEPS,
+    /* blocks in a model's own files: head_own.c */
+    HN_HEAD_OWN,
+    HN_HEAD_OWN_NEXT,
+    HN_HEAD_OWN_GGUF,
+    HN_HEAD_FORMS
+} hn_head_form;
 
 /* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
 typedef struct hn_head_names {
@@ -60,6 +76,11 @@ typedef enum hn_head_key {
     HN_HEAD_SAYS_MASK_TOKEN,
     HN_HEAD_SAYS_MTP_LAYERS,
     HN_HEAD_SAYS_WINDOW,
+    HN_HEAD_SAYS_STEPS,        /* positions that it drafts */
+    HN_HEAD_SAYS_SCALE_INPUT,
+    HN_HEAD_SAYS_STATE_OFFSET, /* layers before the last state */
+    HN_HEAD_SAYS_LOGIT_SCALE,
+    HN_HEAD_SAYS_ROWS_IN_PAIRS, /* of Q and K */
     HN_HEAD_SAYS_FREQUENCIES,  /* of the rotation: radians a position, as they are used */
     HN_HEAD_SAYS_LONG_FREQUENCIES,
     HN_HEAD_SAYS_AMPLITUDE,

@@ -28,6 +28,11 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
     [HN_HEAD_SAYS_WINDOW] = {{NULL}, {"eagle3.attention.sliding_window"}, {"hunch-head.attention.sliding_window"}}, /* a folder's:
                                                                                                                 layer_types */
+    [HN_HEAD_SAYS_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
+    [HN_HEAD_SAYS_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
+    [HN_HEAD_SAYS_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
+    [HN_HEAD_SAYS_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
+    [HN_HEAD_SAYS_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
     [HN_HEAD_SAYS_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}},
     [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies_long"}, {"hunch.head.rope_frequencies_long"}},
     [HN_HEAD_SAYS_AMPLITUDE] = {{NULL}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}},

@@ -10,27 +10,30 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
      *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
     [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
-                              "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight"},
+                              [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight"},
     [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
-                              NULL, NULL, NULL},
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
-                              NULL, NULL, NULL},
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
-                              NULL, NULL, NULL},
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight",
-                              "pre_fc_norm_embedding.weight", "layers.%d.enorm.weight", "blk.%d.nextn.enorm.weight"},
+                              [HN_HEAD_OWN] = "pre_fc_norm_embedding.weight", "layers.%d.enorm.weight", "blk.%d.nextn.enorm.weight"},
     [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
-                              "pre_fc_norm_hidden.weight", "layers.%d.hnorm.weight", "blk.%d.nextn.hnorm.weight"},
+                              [HN_HEAD_OWN] = "pre_fc_norm_hidden.weight", "layers.%d.hnorm.weight", "blk.%d.nextn.hnorm.weight"},
     [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
-                              "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight"},
+                              [HN_HEAD_OWN] = "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight",
+                              [HN_HEAD_HYDRA] = "prefix_embeding_layer.norm.weight", [HN_HEAD_META] = "norm.weight",
+                              [HN_HEAD_GGUF_STEPS] = "output_norm.weight"},
     [HN_HEAD_MASK] =         {"mask_hidden",             NULL,                       "mask_hidden",             NULL,
-                              NULL, NULL, NULL},
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
-                              "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight"},
+                              [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight"},
     [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight",
-                              "!lm_head.weight", "!lm_head.weight", "!lm_head.weight"},
+                              [HN_HEAD_OWN] = "!lm_head.weight", "!lm_head.weight", "!lm_head.weight"},
     [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
-                              "!d2t", "!d2t", "!d2t"},
+                              [HN_HEAD_OWN] = "!d2t", "!d2t", "!d2t",
+                              [HN_HEAD_MEDUSA_VLLM] = "token_map", [HN_HEAD_GGUF_STEPS] = "d2t"},
 };
 
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
@@ -54,16 +57,16 @@ const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, 
 bool hn_head_has(const hn_arch *a, hn_head_part part) {
     const hn_head_desc *d = &a->draft_head;
     switch (part) {
-    case HN_HEAD_FC: return true;
+    case HN_HEAD_FC: return d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_FC_BIAS: return d->fc_bias;
     case HN_HEAD_FEATURE_NORM: return d->norm_before_fc;
     case HN_HEAD_STATE_NORM: return d->fc_norms;
     case HN_HEAD_TOKEN_NORM:
-    case HN_HEAD_STREAM_NORM: return a->layer[0].input == HN_INPUT_PAIR || d->joint_norms;
+    case HN_HEAD_STREAM_NORM: return (a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR) || d->joint_norms;
     case HN_HEAD_OUTPUT_NORM: return !d->no_norm;
     case HN_HEAD_MASK: return d->mask;
     case HN_HEAD_EMBEDDING: return d->own_embedding;
-    case HN_HEAD_OUTPUT:
+    case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_IDS: return d->own_output;
     case HN_HEAD_PARTS: break;
     }
@@ -95,9 +98,38 @@ static bool has_tensor(hn_source *src, const char *begin) {
     return false;
 }
 
+/* Heads with weights for each position: how a tensor of each form begins, behind one of these. */
+static bool find_steps(hn_source *src, hn_head_names *names) {
+    static const struct {
+        hn_head_form form;
+        const char *front, *begin;
+    } all[] = {{HN_HEAD_MEDUSA, "", "0.0.linear.weight"}, {HN_HEAD_MEDUSA, "medusa_head.", "0.0.linear.weight"},
+               {HN_HEAD_MEDUSA, "model.medusa_head.", "0.0.linear.weight"},
+               {HN_HEAD_MEDUSA_VLLM, "", "blocks.0.layers.0."}, {HN_HEAD_MEDUSA_VLLM, "medusa_heads.", "blocks.0.layers.0."},
+               {HN_HEAD_MEDUSA_VLLM, "", "lm_heads.0."}, {HN_HEAD_MEDUSA_VLLM, "medusa_heads.", "lm_heads.0."},
+               {HN_HEAD_HYDRA, "", "hydra_mlp.0."}, {HN_HEAD_HYDRA, "hydra_head.", "hydra_mlp.0."},
+               {HN_HEAD_SPECULATOR, "speculator.", "emb.0."}, {HN_HEAD_SPECULATOR, "", "emb.0."},
+               {HN_HEAD_ARCTIC_LSTM, "speculator.", "forget_emb.0."}, {HN_HEAD_ARCTIC_LSTM, "", "forget_emb.0."},
+               {HN_HEAD_META, "", "extra_heads.0."}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char begin[64];
+        snprintf(begin, sizeof begin, "%s%s", all[i].front, all[i].begin);
+        if (!has_tensor(src, begin)) continue;
+        *names = (hn_head_names){all[i].form, all[i].front, NULL, 0};
+        return true;
+    }
+    return false;
+}
+
 hn_head_names hn_head_find_names(hn_source *src) {
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
+    hn_head_names steps;
+    const char *name;
+    uint64_t n;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
+        if (!hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0};
         return (hn_head_names){has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0};
+    }
+    if (find_steps(src, &steps)) return steps;
     if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0};
     if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0};
     const bool inner = hn_source_look(src, "model.fc.weight");

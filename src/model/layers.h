@@ -48,6 +48,22 @@ typedef struct hn_delta_at {
     hn_state_pages states;
 } hn_delta_at;
 
+/* What the steps of a draft head work in (layer_steps.c): rows whose outputs are wanted, widths in floats. */
+typedef struct hn_step_buffers {
+    hn_buf state;  /* f32 [HN_MAX_ROWS][ldstate] what a step begins from, and leaves for the next one */
+    hn_buf result; /* the same: of kinds whose output reads something else */
+    hn_buf mid;    /* f32 [HN_MAX_ROWS][ldmid] */
+    hn_buf token;  /* f32 [HN_MAX_ROWS][ldtoken] embedding of the pass's tokens */
+    hn_act in;     /* what its matrices read */
+    int ldstate, ldmid, ldtoken;
+} hn_step_buffers;
+
+/* Rows [first, first + n) of the state through a step. rows: the pass's, for their tokens, in the same order. */
+void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s);
+int hn_step_state_at(const hn_arch *a);       /* where in a row of the state that of the target goes */
+int hn_step_kept(const hn_arch *a, int step); /* numbers of it that the step behind reads; 0: none */
+hn_buf hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /* what the output matrix reads, ldstate apart */
+
 /* x = what a draft head's layers read, made of the rows' tokens and features. */
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/head.h"
-#include "model/weights.h"
+#include "model/head_steps.h"
 
 enum { PER_MODEL = 3 };
 
@@ -219,6 +218,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
 void hn_model_close(hn_model *m) {
     if (m->weights) m->ops.mem_free(&m->ops, m->weights);
     if (m->head.table) m->ops.mem_free(&m->ops, m->head.table);
+    hn_steps_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);
     if (m->owns_pool) hn_pool_free(m->pool);

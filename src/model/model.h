@@ -21,6 +21,20 @@ typedef struct hn_layer {
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 
+/* What a draft head has for one of the positions that it drafts (hn_steps_desc); H: hidden, I: inner. */
+typedef struct hn_step {
+    hn_weight block[HN_MOST_STEP_BLOCKS];    /* [H, H]; of HN_STEP_GROUNDED the first [H, (step + 2) * H] */
+    hn_buf block_bias[HN_MOST_STEP_BLOCKS];  /* f32 [H] */
+    hn_weight residual;                      /* of HN_STEP_GROUNDED: as the first block */
+    hn_buf residual_bias;
+    hn_weight embedding;                     /* [tokens, I] */
+    hn_weight gate[HN_STEP_GATES];           /* [I, H], behind the first step [I, I]; of HN_STEP_SUM one, of LSTM those of forget,
+                                                input, output and cell */
+    hn_buf norm, norm_bias, cell_norm, cell_norm_bias; /* f32 [I] */
+    hn_weight output;                        /* [vocab, H or I] */
+    hn_buf output_bias;                      /* f32 [vocab] */
+} hn_step;
+
 /* What a draft head has beside its layers. */
 typedef struct hn_head {
     hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
@@ -31,6 +45,9 @@ typedef struct hn_head {
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids, and the rows of an output that was trimmed */
     int fc_forms;
+    hn_step *step;   /* owned: [steps.n], NULL: it has none */
+    hn_mem **picked; /* owned: [steps.n] rows of their outputs that were trimmed, NULL: none were */
+    hn_buf root_half; /* f32 [feature_width]: 1 / sqrt 2 each, with scale_input */
 } hn_head;
 
 /* Where the weights are. */

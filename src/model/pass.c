@@ -94,13 +94,28 @@ static void lay_out_head(hn_runner *r, size_t *total) {
     l->ldjoint = pad16(read);
     l->ldpair = pad16(2 * a->hidden);
     r->ld_store = pad16(feature);
+    r->ld_outputs = pad16(hn_pass_output_width(a));
     l->joint = take_floats(total, l->ldjoint);
     l->joint_in = take_act(total, &r->m->ops, read);
     l->states = take_floats(total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
     l->pair = take_floats(total, l->ldpair);
     l->token = take_floats(total, l->ldx);
     r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);
-    r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)l->ldx);
+    r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)r->ld_outputs);
+}
+
+static void lay_out_steps(hn_runner *r, size_t *total) {
+    const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
+    hn_step_buffers *s = &r->steps;
+    if (r->m->arch.draft_head.steps.n == 0) return;
+    s->ldstate = pad16(w.state);
+    s->ldmid = pad16(w.mid);
+    s->ldtoken = pad16(w.token);
+    s->state = take_floats(total, s->ldstate);
+    s->result = take_floats(total, w.result ? s->ldstate : 0);
+    s->mid = take_floats(total, s->ldmid);
+    s->token = take_floats(total, s->ldtoken);
+    s->in = take_act(total, &r->m->ops, w.in);
 }
 
 /* Sizes every buffer; offsets only, the memory comes after. */
@@ -108,7 +123,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
     const widths w = widest(m, max_context);
-    const bool pair = a->layer[0].input == HN_INPUT_PAIR;
+    const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
     size_t total = 0;
     hn_pass_buffers *l = &r->lanes;
     l->ldx = pad16(a->hidden);
@@ -143,6 +158,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
         r->walk.fresh = take(&total, sizeof r->step_fresh);
     }
     lay_out_head(r, &total);
+    lay_out_steps(r, &total);
     r->out_x = take_floats(&total, l->ldx);
     r->out_norm = take_floats(&total, l->ldx);
     r->out_act = take_act(&total, &m->ops, a->hidden);
@@ -171,7 +187,9 @@ static void bind(hn_runner *r) {
                      &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
                      &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
                      &r->walk.step, &r->walk.first, &r->walk.fresh,
-                     &l->token,   &r->store,      &r->outputs};
+                     &l->token,   &r->store,      &r->outputs,
+                     &r->steps.state, &r->steps.result, &r->steps.mid,  &r->steps.token,
+                     &r->steps.in.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
     hn_rows *rows = &r->rows[0];
@@ -207,14 +225,14 @@ static void bind(hn_runner *r) {
 /* The model's groups stand in the cache from first_group on, each with a table of its own. */
 static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    r->place = hn_zalloc((size_t)r->m->arch.layers, sizeof *r->place);
+    r->place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->place); /* a head may have none */
     r->image = hn_zalloc(1, sizeof *r->image);
     if (!r->place || !r->image) return hn_fail_memory(err, "row tables", sizeof *r->image);
     r->first_group = first_group;
     r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
-    r->owner = hn_cache_owner(r->cache, first_group);
+    assert(r->n_groups > 0 || r->m->arch.layers == 0);
+    if (r->n_groups > 0) r->owner = hn_cache_owner(r->cache, first_group);
     r->inputs_group = r->states_group = -1;
-    assert(r->n_groups > 0);
     for (int g = 0; g < r->n_groups; g++) {
         if (group[g].kind == HN_CACHE_ROWS) {
             r->inputs_group = g;
@@ -390,6 +408,10 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
 static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_exec ex = {r->ops, rank, ranks};
+    if (r->m->arch.draft_head.steps.n > 0) {
+        hn_pass_steps(&ex, r);
+        return;
+    }
     prologue(&ex, r);
     layers(&ex, r);
     tail(&ex, r);
@@ -497,6 +519,10 @@ int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf bu
     if (wanted->post_norm) buffers[n++] = feature_block(r, r->n_boundaries);
     *ld = r->lanes.ldx;
     return n;
+}
+
+int hn_pass_further(const hn_runner *r, int row, int step) {
+    return r->further[row] + step - 1;
 }
 
 int hn_pass_feature_row(const hn_runner *r, int row) {

@@ -33,7 +33,7 @@ enum { HN_FEATURE_POST_NORM = -1 };
 typedef struct hn_runner hn_runner;
 
 /* max_context: rows a sequence may reach. first_group: the first of the model's groups (hn_kv_groups) in the cache, in
- * order; rows are their owner's. features may be NULL. The model and the cache are borrowed. */
+ * order; rows are their owner's; a head without layers has none. features may be NULL. The model and the cache are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
@@ -64,6 +64,10 @@ typedef struct hn_pass_more {
      * row that asked for logits may be). drafts: features are outputs of the head's passes before, else of the target. */
     const int32_t *feature, *output; /* [n] */
     bool drafts;
+    /* Of a head with steps: that of the rows' own outputs; how many further ones each row that asked for logits wants of the steps
+     * behind it (NULL: none), at most HN_MAX_ROWS outputs in all. Drafts are no rows of the cache, and all ask for logits. */
+    int step;
+    const int *further; /* [n] */
 } hn_pass_more;
 
 /* hn_pass_run with more; paths are at most HN_MAX_ROWS rows long. Tentative slots of a sequence in all: as its group allows. */
@@ -84,6 +88,8 @@ hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *c
 /* states[k]: f32 [.][ld], the k-th state of a feature. Row from[i] of each goes to place to[i] of the store, n <= HN_MAX_ROWS. */
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n);
 
+/* The number that the output of a row's `step`-th further step (1: the first) goes by in the calls below. */
+int hn_pass_further(const hn_runner *r, int row, int step);
 /* Of the last pass, until the next one. The row must have asked for it. */
 const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab]; NULL: it has its best one only */
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */

@@ -46,6 +46,12 @@ struct hn_runner {
     int ld_store, store_rows, output_rows;
     bool drafts; /* of this pass: features are outputs */
     int n_kept;  /* of this pass: outputs that are kept */
+    int ld_outputs;
+    /* of a head with steps */
+    hn_step_buffers steps;
+    int first_step;                    /* of this pass: that of the rows themselves */
+    int step_begin[HN_MOST_HEAD_STEPS + 1]; /* of this pass: where each step's rows begin among those that are wanted */
+    int further[HN_MAX_ROWS];          /* of this pass: the number of each row's first further output */
     const hn_buf *states; /* while they are stored: where from */
     int ld_states, n_stored;
     /* of models with gated delta nets: groups of the cache among these, -1: none; the walk, as it is made on the host */
@@ -55,11 +61,19 @@ struct hn_runner {
     int32_t step_first[HN_MAX_ROWS + 1], step_fresh[HN_MAX_ROWS];
     int fold_to[HN_MAX_ROWS]; /* rows of the states behind this pass */
     double seconds; /* of all passes */
-    int16_t out_of_row[HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none */
+    int16_t out_of_row[2 * HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none; further outputs behind the rows */
     int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best;
 };
+
+/* pass_steps.c. How wide its buffers are: state, result, mid, token, what matrices read; of an output that is kept. */
+typedef struct hn_step_widths {
+    int state, result, mid, token, in;
+} hn_step_widths;
+hn_step_widths hn_pass_step_widths(const hn_arch *a);
+int hn_pass_output_width(const hn_arch *a);
+void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 
 /* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,

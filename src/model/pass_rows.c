@@ -99,6 +99,31 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
     }
 }
 
+/* The same of a head with steps: outputs in the order of their steps. Further ones are numbered behind the rows. */
+static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+    const int steps = r->m->arch.draft_head.steps.n;
+    int next = n;
+    r->n_out = r->n_features = 0;
+    r->first_step = more->step;
+    for (int i = 0; i < n; i++) {
+        r->out_of_row[i] = r->feature_of_row[i] = -1;
+        r->further[i] = next;
+        next += more->further ? more->further[i] : 0;
+    }
+    assert(next <= 2 * HN_MAX_ROWS);
+    for (int k = 0; k <= steps; k++) {
+        const int behind = k - more->step;
+        r->step_begin[k] = r->n_out;
+        for (int i = 0; k < steps && behind >= 0 && i < n; i++) {
+            if (rows[i].logits == HN_LOGITS_NONE || behind > (more->further ? more->further[i] : 0)) continue;
+            assert(r->n_out < HN_MAX_ROWS);
+            r->out_of_row[behind ? r->further[i] + behind - 1 : i] = (int16_t)r->n_out;
+            r->image->out[r->n_out++] = i;
+        }
+    }
+    r->n_full = r->n_logits = r->n_out;
+}
+
 /* Where a head's rows find their features, and which outputs are kept. */
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
@@ -109,7 +134,8 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
         im->from[i] = more->feature[i];
         if (more->output[i] < 0) continue;
         assert(rows[i].logits != HN_LOGITS_NONE && more->output[i] < r->output_rows);
-        im->kept_row[r->n_kept] = r->m->arch.draft_head.norm_output ? r->out_of_row[i] : i;
+        const hn_head_desc *d = &r->m->arch.draft_head;
+        im->kept_row[r->n_kept] = d->norm_output || d->steps.n ? r->out_of_row[i] : i;
         im->kept_place[r->n_kept++] = more->output[i];
     }
 }
@@ -137,9 +163,18 @@ static void write_description(hn_runner *r) {
     }
 }
 
+/* Rows that are none of the cache: their tokens are all there is. */
+static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int last, int seq) {
+    for (int i = first; i < last; i++) {
+        r->image->token[i] = rows[i].token;
+        r->image->seq[i] = seq;
+    }
+}
+
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err) {
     const hn_kept none = {0, NULL};
+    const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
     int first = 0, path = 0;
     assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
     r->rows[0].n = n;
@@ -151,6 +186,11 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         assert(last > first);
         const hn_kept *kept = more->kept ? &more->kept[s] : &none;
         assert(!r->step || kept->n == 0);
+        if (!cached) {
+            describe_tokens(r, rows, first, last, s);
+            first = last;
+            continue;
+        }
         hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, kept->n + last - first, err);
         if (st) return st;
         path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), kept, path);
@@ -161,7 +201,10 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     }
     assert(first == n);
     r->image->seq_first[n_seqs] = n;
-    describe_outputs(r, rows, n);
+    if (steps)
+        describe_steps(r, rows, n, more);
+    else
+        describe_outputs(r, rows, n);
     if (r->m->arch.draft_head.features > 0) describe_head(r, rows, n, more);
     write_description(r);
     if (r->step) hn_walk_write(r, n_seqs);

@@ -206,10 +206,14 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     return st;
 }
 
-hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
+hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err) {
     hn_tensor *t;
     hunch_status st = need_tensor(p, name, 2, (uint64_t)in, (uint64_t)out, &t, err);
-    return st || !t ? st : plan_matrix(p, t, (hn_part){0, out}, false, w, err);
+    return st || !t ? st : plan_matrix(p, t, part, false, w, err);
+}
+
+hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err) {
+    return hn_plan_named_rows(p, name, in, out, (hn_part){0, out}, w, err);
 }
 
 /* ---- the load ------------------------------------------------------------------------------------------------------- */

@@ -57,6 +57,8 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
 /* The same by name and shape, for what has no role. A vector may have further dimensions of 1. */
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
+/* Some rows of one. */
+hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err);
 /* model.c: all of a layer; room for the tables of the rotation (p->tables). */
 hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
 void hn_plan_rotation(hn_plan *p);

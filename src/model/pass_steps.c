@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_steps.c - the pass of a draft head that has weights of its own for each position that it drafts (layer_steps.c). Rows whose outputs
+ * are wanted stand in the order of their steps, so that a step's matrices are read once.
+ *
+ * A root's pass begins from the target's state, through the head's layers where it has any: a prefix layer (Hydra) in front of all steps,
+ * or a layer a step, all of the same state (Meta). Later passes of kinds that read the tokens drafted so far begin from what was kept. */
+#include "model/pass_private.h"
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+hn_step_widths hn_pass_step_widths(const hn_arch *a) {
+    const hn_steps_desc *d = &a->draft_head.steps;
+    const int hidden = a->hidden, reads = most(hidden, d->inner);
+    switch (d->kind) {
+    case HN_STEP_BLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
+    case HN_STEP_GROUNDED: return (hn_step_widths){(d->n + 1) * hidden, (d->n + 1) * hidden, hidden, hidden, (d->n + 1) * hidden};
+    case HN_STEP_SUM: return (hn_step_widths){reads, 0, d->inner, 0, reads};
+    case HN_STEP_LSTM: return (hn_step_widths){d->inner + reads, d->inner + reads, HN_STEP_GATES * d->inner, 0, reads};
+    case HN_STEP_LAYERS:
+    case HN_STEP_NONE: break;
+    }
+    return (hn_step_widths){0};
+}
+
+int hn_pass_output_width(const hn_arch *a) {
+    const hn_steps_desc *d = &a->draft_head.steps;
+    return d->kind == HN_STEP_NONE ? a->hidden : hn_step_kept(a, d->n - 1);
+}
+
+/* ---- what the steps begin from ------------------------------------------------------------------------------------------- */
+
+static void gather_root(const hn_exec *ex, const hn_runner *r) {
+    const hn_buf own = {NULL, 0};
+    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->store, r->ld_store, own, r->lanes.x,
+                    r->lanes.ldx, r->m->arch.hidden);
+}
+
+static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
+    const hn_layer_place place = r->place[i];
+    const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
+    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+    hn_layer_ffn(ex, r->m, i, &r->lanes);
+}
+
+/* Rows [first, first + n) of those that are wanted. */
+static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_buf to, int ld) {
+    const hn_buf own = {NULL, 0}, from = hn_at(r->image_buf, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
+    if (n > 0)
+        ex->ops->gather(ex, n, from, r->lanes.x, r->lanes.ldx, own, hn_at(to, sizeof(float) * (size_t)first * (size_t)ld), ld,
+                        r->m->arch.hidden);
+}
+
+/* A layer for each step, all of the same state: what each makes of the rows that want it. */
+static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
+    for (int i = 0; i < r->m->arch.layers; i++) {
+        gather_root(ex, r);
+        run_layer(ex, r, i);
+        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x, r->lanes.ldx);
+    }
+}
+
+static void root_states(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_step_buffers *s = &r->steps;
+    const hn_buf to = hn_at(s->state, sizeof(float) * (size_t)hn_step_state_at(&m->arch));
+    if (m->arch.layers > 0) ex->ops->rope_table(ex, &r->turned, r->rope, r->lanes.rotation);
+    if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
+        layer_a_step(ex, r);
+        return;
+    }
+    gather_root(ex, r);
+    for (int i = 0; i < m->arch.layers; i++) run_layer(ex, r, i);
+    if (r->n_out == 0) return;
+    if (m->arch.draft_head.no_norm) {
+        gather_wanted(ex, r, 0, r->n_out, to, s->ldstate);
+        return;
+    }
+    gather_wanted(ex, r, 0, r->n_out, r->out_x, r->lanes.ldx);
+    ex->ops->rmsnorm(ex, r->n_out, r->out_x, r->lanes.ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, to, s->ldstate);
+}
+
+static void draft_states(const hn_exec *ex, const hn_runner *r) {
+    const hn_buf own = {NULL, 0};
+    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->outputs, r->ld_outputs, own, r->steps.state,
+                    r->steps.ldstate, hn_step_kept(&r->m->arch, r->first_step - 1));
+}
+
+/* The embedding of each row's token, behind what its state has. */
+static void append_tokens(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_step_buffers *s = &r->steps;
+    const hn_buf own = {NULL, 0}, to = hn_at(s->state, sizeof(float) * (size_t)((r->first_step + 1) * m->arch.hidden));
+    ex->ops->embed(ex, &r->rows[0], &m->embedding, m->arch.embed_scale, s->token, s->ldtoken);
+    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), s->token, s->ldtoken, own, to, s->ldstate,
+                    m->arch.hidden);
+}
+
+/* ---- outputs --------------------------------------------------------------------------------------------------------------- */
+
+static void keep_states(const hn_exec *ex, const hn_runner *r) {
+    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, kept_row)),
+                 to = hn_at(r->image_buf, offsetof(hn_row_image, kept_place));
+    if (r->n_kept > 0)
+        ex->ops->gather(ex, r->n_kept, from, r->steps.state, r->steps.ldstate, to, r->outputs, r->ld_outputs,
+                        hn_step_kept(&r->m->arch, r->first_step));
+}
+
+/* Logits of rows [first, first + n), whose input is in. */
+static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, int n) {
+    const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
+    hn_top top = r->best;
+    top.id = hn_at(top.id, sizeof(int32_t) * at * (size_t)top.k);
+    top.value = hn_at(top.value, sizeof(float) * at * (size_t)top.k);
+    top.sums = hn_at(top.sums, sizeof(float) * at * parts);
+    top.bias = step->output_bias;
+    ex->ops->linear_top(ex, n, in, &step->output, r->m->arch.logit_scale, r->m->arch.logit_cap,
+                        hn_at(r->logits, sizeof(float) * at * (size_t)r->ld_logits), r->ld_logits, n, &top);
+}
+
+static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, int n) {
+    const hn_model *m = r->m;
+    const int forms = m->ops.act_forms(&m->ops, step->output.dtype), ldx = r->lanes.ldx;
+    const hn_act in = {r->steps.in.data, step->output.in, r->steps.in.max_rows};
+    if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
+        const hn_buf x = hn_at(r->out_x, sizeof(float) * (size_t)first * (size_t)ldx), none = {NULL, 0};
+        ex->ops->rmsnorm(ex, n, x, ldx, m->output_norm, m->arch.norm_eps, r->out_act, forms, none, 0);
+        step_logits(ex, r, step, r->out_act, first, n);
+        return;
+    }
+    ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps, first), r->steps.ldstate, in, forms);
+    step_logits(ex, r, step, in, first, n);
+}
+
+void hn_pass_steps(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    if (r->drafts)
+        draft_states(ex, r);
+    else
+        root_states(ex, r);
+    if (r->n_out == 0) return;
+    if (d->kind == HN_STEP_GROUNDED) append_tokens(ex, r);
+    for (int k = 0; k < d->n; k++) {
+        const int first = r->step_begin[k], n = r->step_begin[k + 1] - first;
+        if (n > 0) hn_layer_step(ex, m, &r->rows[0], k, first, n, &r->steps);
+        if (n > 0 && !d->one_output) rows_logits(ex, r, &m->head.step[k], first, n);
+    }
+    keep_states(ex, r);
+    if (d->one_output) rows_logits(ex, r, &m->head.step[0], 0, r->n_out);
+}
