@@ -40,7 +40,7 @@ static void test_families(void **state) {
                                            "llama-gqa",         "mistral-sliding", "phi3-fused",    "phi3-longrope",
                                            "qwen2-bias",        "qwen2-window",    "qwen3-dense",   "qwen3-fp8",
                                            "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
-                                           "gemma3_text-cap"};
+                                           "gemma3_text-cap",   "qwen3_5-dense"};
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         char name[100];

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delta_state_test.c - states of recurrent layers after thousands of random trees and accept patterns: every logit is that of plain
+ * decoding, bit for bit. Mistakes that leave texts plausible (a stale input of the convolution, a row that is folded twice, the
+ * gates of a sibling, a refused row that stays) are planted, and found. And what becomes of a text that loses its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "bits.h"
+#include "ops/delta.h"
+
+#define HYBRID "goldens/qwen3_5-dense"
+enum { ROWS = 160, MOST_TREE = 12 };
+
+/* ---- mistakes ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum mistake { NONE, STALE_INPUT, FOLDED_TWICE, SIBLINGS_GATE, REFUSED_ROW, MISTAKES } mistake;
+static const char *const names[] = {"none", "a stale input", "a row folded twice", "a sibling's gate", "a refused row"};
+static mistake planted;
+static const hn_ops *honest;
+
+static float *inputs_at(const hn_delta_job *j, int slot) {
+    const hn_input_pages *p = &j->inputs;
+    const int32_t *table = honest->view(honest, p->table);
+    return (float *)(uintptr_t)honest->view(honest, hn_at(p->pool, p->page_bytes * (size_t)table[slot / p->page_rows] +
+                                                                    p->row_bytes * (size_t)(slot % p->page_rows) + p->off));
+}
+
+/* Gates of the slot behind: of a chain the next row's, of a tree a sibling's as a rule. */
+static void take_gates(const hn_delta_job *j, int slot) {
+    const int channels = hn_delta_channels(j->net);
+    memcpy(inputs_at(j, slot) + channels, inputs_at(j, slot + 1) + channels, 2 * (size_t)j->net->value_heads * sizeof(float));
+}
+
+/* One sequence, one thread. */
+static void wrong_delta(const hn_exec *ex, const hn_delta_job *j) {
+    hn_walk_step *step = (hn_walk_step *)(uintptr_t)honest->view(honest, j->walk->step), kept[HN_WALK_STEPS];
+    int32_t *first = (int32_t *)(uintptr_t)honest->view(honest, j->walk->first);
+    const hn_exec right = {honest, ex->rank, ex->ranks};
+    const int n = first[1];
+    int folded = 0;
+    memcpy(kept, step, sizeof *step * (size_t)n);
+    while (folded < n && step[folded].row < 0) folded++;
+    if (folded > 0 && planted == STALE_INPUT) step[folded - 1].before[0] = step[folded - 1].before[1];
+    if (folded > 0 && planted == REFUSED_ROW) step[folded - 1].slot++;
+    if (folded > 0 && planted == SIBLINGS_GATE) take_gates(j, step[folded - 1].slot);
+    if (folded > 0 && planted == FOLDED_TWICE) {
+        first[1] = folded;
+        honest->delta(&right, j);
+        first[1] = n;
+    }
+    honest->delta(&right, j);
+    memcpy(step, kept, sizeof *step * (size_t)n);
+}
+
+/* ---- random trees and what is kept of them --------------------------------------------------------------------------------------- */
+
+typedef struct rig {
+    hn_cache *cache;
+    hn_runner *runner;
+    hn_row row[MOST_TREE];
+    int16_t path[MOST_TREE];
+    int n, n_path;
+} rig;
+
+/* A tree that holds the text's next rows as one of its paths, among others; nodes of a level or of a branch together. */
+static void make_tree(bits *b, rig *r, int most) {
+    const int left = b->n - b->at, length = 1 + bits_below(b, left < most ? left : most), wrong = bits_below(b, MOST_TREE - length + 1);
+    int parent = -1, spare = wrong;
+    r->n = r->n_path = 0;
+    for (int i = 0; i < length; i++) {
+        const int here = spare > 0 ? bits_below(b, spare + 1) : 0;
+        for (int k = 0; k < here && i > 0; k++, spare--) /* the root has no siblings */
+            r->row[r->n] = (hn_row){.token = bits_below(b, b->vocab), .parent = (int16_t)bits_below(b, r->n), .logits = HN_LOGITS_NONE}, r->n++;
+        r->path[r->n_path++] = (int16_t)r->n;
+        r->row[r->n] = (hn_row){.token = b->token[b->at + i], .parent = (int16_t)parent, .logits = HN_LOGITS_ALL};
+        parent = r->n++;
+    }
+}
+
+/* Passes until the text is read; returns the number of passes, *wrong: of rows with other bits than they should have. */
+static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int most, int *wrong) {
+    hn_cache_group group[HN_MODEL_GROUPS];
+    const int n_groups = hn_kv_groups(&m->target.arch, HN_BF16, group, NULL), seq = 0;
+    int passes = 0;
+    rig r = {0};
+    group[0].page_rows = 16 << bits_below(b, 3);
+    must(hn_cache_open(&r.cache, &m->target.ops, group, n_groups, 1, b->context, 0, err));
+    must(hn_runner_open(&r.runner, &m->target, r.cache, 0, b->context, NULL, err));
+    if (table) hn_runner_call(r.runner, table);
+    hn_cache_seq_begin(r.cache, seq);
+    for (b->at = 0, *wrong = 0; b->at < b->n; passes++) {
+        const int sure = bits_below(b, 2);
+        make_tree(b, &r, most);
+        must(hn_pass_run_more(r.runner, r.row, r.n, &seq, 1, &(hn_pass_more){.sure = &sure}, err));
+        for (int i = 0; i < r.n_path; i++)
+            *wrong += memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, hn_pass_logits(r.runner, r.path[i]),
+                             (size_t)b->vocab * sizeof(float)) != 0;
+        const int kept = 1 + bits_below(b, r.n_path);
+        hn_cache_commit(r.cache, seq, 0, r.path, kept);
+        assert_true(hn_cache_valid(r.cache));
+        b->at += kept;
+    }
+    hn_runner_close(&r.runner);
+    hn_cache_close(&r.cache);
+    return passes;
+}
+
+static void test_patterns(void **state) {
+    (void)state;
+    const char *isa[HN_ISA_COUNT];
+    for (int l = 0, n = levels(isa); l < n; l++) {
+        hunch_model *m = open_model_as(data_path(HYBRID), isa[l], 1 + l % 2, HUNCH_PRECISION_NATIVE, l % 3 == 1);
+        bits *b = bits_open(m, HUNCH_KV_BF16, ROWS);
+        const int texts = light() || l == 0 ? 4 : 30;
+        int passes = 0, wrong;
+        for (int i = 0; i < texts; i++) {
+            passes += read_text(b, m, NULL, 1 + i % 9, &wrong);
+            if (wrong) fail_msg("%s: %d rows differ", isa[l], wrong);
+        }
+        assert_true(passes > texts * ROWS / 10);
+        bits_free(b);
+        hunch_model_close(&m);
+    }
+}
+
+static void test_mistakes(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(HYBRID), "best", 1, HUNCH_PRECISION_NATIVE);
+    bits *b = bits_open(m, HUNCH_KV_BF16, ROWS);
+    hn_ops table = m->target.ops;
+    honest = &m->target.ops;
+    table.delta = wrong_delta;
+    for (planted = NONE; planted < MISTAKES; planted++) {
+        int wrong;
+        read_text(b, m, &table, 6, &wrong);
+        print_message("%s: %d rows differ\n", names[planted], wrong);
+        assert_int_equal(wrong > 0, planted != NONE);
+    }
+    bits_free(b);
+    hunch_model_close(&m);
+}
+
+/* ---- places that are lost ----------------------------------------------------------------------------------------------------------- */
+
+/* Six texts where there are pages for few: the youngest is computed again, states and all. */
+static void test_preemption(void **state) {
+    (void)state;
+    enum { TEXTS = 6, PROMPT = 1500, ALL = 1700 };
+    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    static hunch_token ids[TEXTS][PROMPT];
+    hunch_request r[TEXTS];
+    answer want[TEXTS] = {{0}}, got[TEXTS] = {{0}};
+    uint64_t rng = 5, preempted = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        for (int k = 0; k < PROMPT; k++) ids[i][k] = (hunch_token)(hn_splitmix(&rng) % 512);
+        hunch_request_defaults(&r[i], m);
+        r[i].prompt = ids[i];
+        r[i].n_prompt = (size_t)(PROMPT - 19 * i);
+        r[i].max_tokens = 80;
+        r[i].ignore_eos = true;
+        r[i].sampling = (hunch_sampling){.top_p = 1};
+    }
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 16, ALL);
+    for (int i = 0; i < TEXTS; i++) run_requests(e, &r[i], 1, true, &want[i]);
+    hunch_engine_close(&e);
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.parallel = TEXTS;
+    o.context = ALL;
+    o.page_rows = 16;
+    o.pool_rows = ALL;
+    e = open_engine_with(m, "forced,accept=0.6,depth=5,tree=random,seed=2", o);
+    run_requests(e, r, TEXTS, true, got);
+    for (int i = 0; i < TEXTS; i++) {
+        assert_same(&want[i], &got[i], "a text that lost its place");
+        preempted += got[i].preempted;
+        answer_free(&want[i]);
+        answer_free(&got[i]);
+    }
+    assert_true(preempted > 0);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
