@@ -151,6 +151,8 @@ typedef struct hunch_model_info {
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
     uint64_t memory_bytes;   /* of weights in memory: packed matrices, vectors */
     uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
+    uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: there are none */
+    uint64_t input_bytes;    /* with it: what a row leaves beside K and V until it is in the state, or taken back */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
     const char *isa;         /* level chosen */
     int threads;
@@ -527,6 +529,11 @@ hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err);
 /* Seconds of `rows` plain greedy tokens, one after the other, behind `context` committed rows. */
 hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err);
+/* Seconds of a pass of `rows` chain rows (their best token), a commit of the first `commit` of them, and the pass of one row that follows,
+ * together: what rolling back the rest costs until the text goes on. Behind `context` committed rows, and behind what the
+ * measurements before kept of theirs. */
+hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
+                                    hunch_error *err);
 /* Seconds of a commit that keeps a path of `commit` rows out of a tree of `rows`, behind `context` committed rows: the root
  * and the tree's last rows, so that every kept row but the root moves. The rest is rolled back. After one that warms up. */
 hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,

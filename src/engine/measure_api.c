@@ -124,6 +124,37 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
     return st;
 }
 
+/* A draft, what is kept of it, and the row behind. */
+static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double *seconds, hunch_error *err) {
+    const int id = e->parallel, vocab = e->model->target.arch.vocab, one = 1;
+    hn_row row[HN_MAX_ROWS];
+    hunch_token t[HN_MAX_ROWS];
+    for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
+    hn_chain_rows(row, t, rows, HN_LOGITS_BEST);
+    const hn_pass_more more = {.sure = &one};
+    const double start = hn_now();
+    hunch_status st = hn_pass_run_more(e->runner, row, rows, &id, 1, &more, err);
+    if (st) return st;
+    hn_cache_commit(e->cache, id, 0, NULL, commit);
+    st = hn_pass_run_more(e->runner, row, 1, &id, 1, &more, err);
+    *seconds = hn_now() - start;
+    return st;
+}
+
+hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
+                                    hunch_error *err) {
+    hunch_status st = prepare_measure(e, rows + 1, HN_MAX_ROWS, context, err);
+    if (!st && (commit < 1 || commit > rows))
+        st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
+    for (int i = -1; !st && i < reps; i++) { /* the first warms up */
+        double s;
+        if (hn_cache_committed(e->cache, e->parallel, 0) + rows + 1 > e->context)
+            st = prepare_measure(e, rows + 1, HN_MAX_ROWS, context, err);
+        if (!st) st = timed_rollback(e, rows, commit, i < 0 ? &s : &seconds[i], err);
+    }
+    return st;
+}
+
 /* ---- what a pass is made of --------------------------------------------------------------------------------------------- */
 
 _Static_assert((int)HUNCH_PHASES == (int)HN_PHASES, "one list of phases");

@@ -162,6 +162,15 @@ void hunch_model_close(hunch_model **mp) {
     hn_free(m);
 }
 
+/* What a group of this kind takes, of all its layers. */
+static uint64_t group_bytes(const hn_arch *a, hn_cache_kind kind) {
+    hn_cache_group group[HN_MODEL_GROUPS];
+    const int n = hn_kv_groups(a, HN_BF16, group, NULL);
+    for (int g = 0; g < n; g++)
+        if (group[g].kind == kind) return (uint64_t)group[g].units * group[g].unit_bytes;
+    return 0;
+}
+
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
     const hn_arch *a = &m->target.arch;
     *info = (hunch_model_info){.architecture = a->architecture,
@@ -181,6 +190,8 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .has_chat_template = m->chat || m->chat_refused,
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
+                               .state_bytes = a->layers ? group_bytes(a, HN_CACHE_STATE) : 0,
+                               .input_bytes = a->layers ? group_bytes(a, HN_CACHE_ROWS) : 0,
                                .unused = m->unused};
 }
 

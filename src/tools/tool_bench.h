@@ -9,7 +9,7 @@
 #include "tool_open.h"
 #include "tool_stats.h"
 
-enum { BENCH_MOST_TURNS = 7, BENCH_MOST_ROWS = 64, BENCH_PREFILL = 512, BENCH_DECODE = 64 };
+enum { BENCH_MOST_TURNS = 7, BENCH_MOST_ROWS = 64, BENCH_PREFILL = 512, BENCH_DECODE = 64, BENCH_ROLLBACKS = 6 };
 
 /* The passes of one number of rows behind one context. Times of turns stand beside the read bandwidth of the same turn. */
 typedef struct bench_pass {
@@ -23,6 +23,12 @@ typedef struct bench_pass {
     int commit;                       /* rows kept by the commit that is measured beside it */
     double commit_s;
 } bench_pass;
+
+/* A pass, a commit of some of its rows, and the one-row pass behind. */
+typedef struct bench_rollback {
+    int rows, commit, context;
+    double seconds; /* median */
+} bench_rollback;
 
 /* Generation of `parallel` texts at once. */
 typedef struct bench_plain {
@@ -65,6 +71,8 @@ typedef struct bench {
     bench_plain plain;
     bench_pass *passes; /* by context, then by rows, as asked for */
     int n_passes;
+    bench_rollback rollback[BENCH_ROLLBACKS];
+    int n_rollbacks;
     bench_profile *profiles;
     int n_profiles;
 } bench;

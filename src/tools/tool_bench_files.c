@@ -63,6 +63,16 @@ static json_t *passes_json(const bench *b) {
 
 static json_t *rollbacks_json(const bench *b) {
     json_t *list = json_array();
+    for (int i = 0; i < b->n_rollbacks; i++) {
+        const bench_rollback *p = &b->rollback[i];
+        json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
+                                              p->context, "ms", tool_json_real(p->seconds * 1e3)));
+    }
+    return list;
+}
+
+static json_t *commits_json(const bench *b) {
+    json_t *list = json_array();
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
         json_array_append_new(list, json_pack("{s:i,s:i,s:i,s:o}", "rows", p->rows, "commit", p->commit, "context",
@@ -113,8 +123,9 @@ static json_t *bench_json(const bench *b) {
     if (b->n_profiles)
         json_object_set_new(o, "profile", profiles_json(b));
     if (b->model && !b->n_profiles)
-        add_all(o, json_pack("{s:o,s:o,s:o}", "plain", plain_json(b), "pass", passes_json(b), "rollback",
-                             rollbacks_json(b)));
+        add_all(o, json_pack("{s:o,s:o,s:o,s:o,s:I,s:I}", "plain", plain_json(b), "pass", passes_json(b), "commit",
+                             commits_json(b), "rollback", rollbacks_json(b), "state_bytes", (json_int_t)b->info.state_bytes,
+                             "input_bytes", (json_int_t)b->info.input_bytes));
     return o;
 }
 

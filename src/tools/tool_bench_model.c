@@ -102,7 +102,7 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
 }
 
 /* A commit of half of each pass's rows, behind its context: what rolling back the rest costs. */
-static int rollbacks_measure(bench *b) {
+static int commits_measure(bench *b) {
     enum { TIMES = 28 };
     hunch_error err = {0};
     for (int i = 0; i < b->n_passes; i++) {
@@ -116,6 +116,28 @@ static int rollbacks_measure(bench *b) {
     return 0;
 }
 
+/* Drafts of 8 rows, and as many as a large tree's, of which few, some and all are kept, in turns, so that what the machine does
+ * meanwhile is shared. Behind the first context. */
+static int rollbacks_measure(bench *b) {
+    enum { TURNS = 9 };
+    static const int rows[] = {8, 16}, commits[][3] = {{1, 3, 8}, {1, 6, 16}};
+    double s[BENCH_ROLLBACKS][TURNS];
+    hunch_error err = {0};
+    const int context = b->n_passes > 0 ? b->passes[0].context : 0;
+    for (int r = 0; r < 2; r++)
+        for (int k = 0; k < 3 && context + rows[r] < hunch_engine_context(b->engine); k++)
+            b->rollback[b->n_rollbacks++] = (bench_rollback){.rows = rows[r], .commit = commits[r][k], .context = context};
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < b->n_rollbacks; i++) {
+            const bench_rollback *p = &b->rollback[i];
+            if (hunch_measure_rollback(b->engine, p->rows, p->commit, p->context, 1, &s[i][turn], &err) != HUNCH_OK)
+                return tool_failed(&err);
+        }
+    for (int i = 0; i < b->n_rollbacks; i++)
+        b->rollback[i].seconds = tool_median(s[i], TURNS);
+    return 0;
+}
+
 int bench_passes_measure(bench *b) {
     tool_progress bar;
     tool_progress_begin(&bar, "measuring passes", NULL);
@@ -126,6 +148,8 @@ int bench_passes_measure(bench *b) {
         code = context_measure(b, first, end, &bar);
     }
     tool_progress_end(&bar);
+    if (!code)
+        code = commits_measure(b);
     return code ? code : rollbacks_measure(b);
 }
 

@@ -66,6 +66,18 @@ static void passes_show(const bench *b, look l) {
     }
 }
 
+static void rollbacks_show(const bench *b) {
+    for (int i = 0; i < b->n_rollbacks; i++) {
+        const bench_rollback *p = &b->rollback[i];
+        printf("%s%d rows, %d kept, and the next: %.3f ms", i % 3 ? ", " : "\n", p->rows, p->commit, p->seconds * 1e3);
+    }
+    if (b->n_rollbacks > 0)
+        putchar('\n');
+    if (b->info.state_bytes > 0)
+        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB\n", (double)b->info.state_bytes / 1e6,
+               (double)b->info.input_bytes / 1e6);
+}
+
 static void profile_show(const bench_profile *p, look l) {
     double sum = 0;
     printf("\n%s%d row%s behind %d: %.1f us%s\n", l.bold, p->rows, p->rows == 1 ? "" : "s", p->context, p->pass_s * 1e6,
@@ -99,6 +111,7 @@ int bench_table(const bench *b) {
     if (b->model && !b->n_profiles) {
         plain_show(b, l);
         passes_show(b, l);
+        rollbacks_show(b);
     }
     return tool_done(HUNCH_OK);
 }
