@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/file_parts.h"
 #include "base/mem.h"
 
 #if defined(__has_feature)
@@ -63,8 +64,7 @@ static ssize_t some_read(int fd, void *to, size_t size, size_t off) {
     return pread(fd, to, size, (off_t)off);
 }
 
-/* Bytes [off, off + size) of a file that has them, unless it was cut short. */
-static hunch_status part_read(int fd, const char *path, size_t off, void *to, size_t size, hunch_error *err) {
+hunch_status hn_fd_read(int fd, const char *path, size_t off, void *to, size_t size, hunch_error *err) {
     for (size_t done = 0; done < size;) {
         ssize_t n = some_read(fd, (char *)to + done, size - done, off + done);
         if (n < 0 && errno == EINTR) continue;
@@ -136,7 +136,7 @@ hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error 
     unsigned char *to = (unsigned char *)(uintptr_t)m->data + from;
     if (pages_map(to, end - from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return hn_fail_memory(err, path, end - from);
-    hunch_status status = part_read(m->fd, path, from, to, end - from, err);
+    hunch_status status = hn_fd_read(m->fd, path, from, to, end - from, err);
     if (status == HUNCH_OK)
         m->held = end;
     else
@@ -151,7 +151,7 @@ void hn_map_let_go(hn_map *m) {
 
 hunch_status hn_map_read(const hn_map *m, const char *path, size_t off, size_t bytes, void *to, hunch_error *err) {
     if (bytes == 0) return HUNCH_OK;
-    return part_read(m->fd, path, off, to, bytes, err);
+    return hn_fd_read(m->fd, path, off, to, bytes, err);
 }
 
 hunch_status hn_map_check(const hn_map *m, const char *path, hunch_error *err) {
@@ -183,7 +183,7 @@ hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *siz
     } else if (!(buffer = hn_alloc(bytes + 1))) {
         status = hn_fail_memory(err, path, bytes + 1);
     } else {
-        status = part_read(fd, path, 0, buffer, bytes, err);
+        status = hn_fd_read(fd, path, 0, buffer, bytes, err);
     }
     close(fd);
     if (status != HUNCH_OK) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/file_parts.h"
 #include "base/mem.h"
 
 enum { PIECE = 64 << 10 };
@@ -147,13 +148,14 @@ static ssize_t some_write(int fd, const void *data, size_t size) {
     return write(fd, data, size);
 }
 
-static hunch_status all_write(hn_out *o, const char *data, size_t size, hunch_error *err) {
+hunch_status hn_fd_write(int fd, const char *path, const void *data, size_t size, hunch_error *err) {
+    const char *at = data;
     while (size > 0) {
-        ssize_t n = some_write(o->fd, data, size);
+        ssize_t n = some_write(fd, at, size);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0) errno = ENOSPC;
-        if (n <= 0) return write_fail(o->partial, err);
-        data += n;
+        if (n <= 0) return write_fail(path, err);
+        at += n;
         size -= (size_t)n;
     }
     return HUNCH_OK;
@@ -162,13 +164,13 @@ static hunch_status all_write(hn_out *o, const char *data, size_t size, hunch_er
 static hunch_status piece_write(hn_out *o, hunch_error *err) {
     const size_t n = o->n;
     o->n = 0;
-    return all_write(o, o->piece, n, err);
+    return hn_fd_write(o->fd, o->partial, o->piece, n, err);
 }
 
 hunch_status hn_out_write(hn_out *o, const void *data, size_t size, hunch_error *err) {
     hunch_status st = size > PIECE - o->n ? piece_write(o, err) : HUNCH_OK;
     if (st) return st;
-    if (size > PIECE) return all_write(o, data, size, err);
+    if (size > PIECE) return hn_fd_write(o->fd, o->partial, data, size, err);
     if (size > 0) memcpy(o->piece + o->n, data, size);
     o->n += size;
     return HUNCH_OK;

@@ -6,16 +6,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "draft/text_tokens.h"
 #include "format/json_text.h"
 #include "format/torch_file.h"
 
-static const size_t MOST_LIST = (size_t)64 << 20, MOST_TEXT = (size_t)1 << 30;
-enum { PIECE = 1 << 16, DEEPEST = 8 };
+static const size_t MOST_LIST = (size_t)64 << 20;
 
 /* Why a text is no JSON. */
 static hunch_status no_json(const char *path, int line, const json_error_t *where, hunch_error *err) {
@@ -123,94 +121,21 @@ hunch_status hn_token_file_ids(const char *path, int vocab, int32_t *id, int *n,
 /* ---- texts ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct counter {
-    const char *path;
-    const hn_tokenizer *t;
     uint64_t *times, all;
 } counter;
 
-static hunch_status count_piece(counter *c, const char *text, size_t len, hunch_error *err) {
-    int32_t *ids = NULL;
-    size_t n = 0;
-    hunch_status st = hn_tokenizer_encode(c->t, text, len, 0, &ids, &n, err);
-    for (size_t i = 0; !st && i < n; i++) c->times[ids[i]]++;
+static hunch_status count_tokens(void *user, const int32_t *ids, size_t n, bool ends HN_UNUSED, hunch_error *err HN_UNUSED) {
+    counter *c = user;
+    for (size_t i = 0; i < n; i++) c->times[ids[i]]++;
     c->all += n;
-    hn_free(ids);
-    if (!st || st == HUNCH_NO_MEMORY) return st;
-    hn_error_prefix(err, "%s", c->path); /* it cannot be spelled with these tokens */
-    if (err) err->status = HUNCH_REFUSED;
-    return HUNCH_REFUSED;
-}
-
-/* A text of any length, in pieces that end with lines. */
-static hunch_status count_text(counter *c, const char *text, size_t len, hunch_error *err) {
-    const size_t valid = hn_utf8_check(text, len);
-    hunch_status st = HUNCH_OK;
-    if (valid < len) return hn_fail(err, HUNCH_REFUSED, "%s: not valid UTF-8 at byte %zu, expected text", c->path, valid);
-    for (size_t at = 0, n; !st && at < len; at += n) {
-        const char *end = len - at > PIECE ? memchr(text + at + PIECE, '\n', len - at - PIECE) : NULL;
-        n = end ? (size_t)(end + 1 - (text + at)) : len - at;
-        st = count_piece(c, text + at, n, err);
-    }
-    return st;
-}
-
-static bool is_text_key(const char *key) {
-    static const char *const keys[] = {"text", "content", "prompt", "completion", "response", "answer", "output", "value"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!strcmp(keys[i], key)) return true;
-    return false;
-}
-
-/* key: what stands next before the value, through lists. */
-static hunch_status count_value(counter *c, const char *key, const json_t *value, int depth, hunch_error *err) {
-    hunch_status st = HUNCH_OK;
-    const json_t *item;
-    const char *name;
-    size_t i;
-    if (depth > DEEPEST) return HUNCH_OK;
-    if (json_is_string(value) && is_text_key(key)) return count_text(c, json_string_value(value), json_string_length(value), err);
-    if (json_is_array(value))
-        json_array_foreach (value, i, item)
-            if (!st) st = count_value(c, key, item, depth + 1, err);
-    if (json_is_object(value))
-        json_object_foreach ((json_t *)(uintptr_t)value, name, item)
-            if (!st) st = count_value(c, name, item, depth + 1, err);
-    return st;
-}
-
-static hunch_status count_rows(counter *c, const char *text, size_t size, hunch_error *err) {
-    hunch_status st = HUNCH_OK;
-    int line = 1;
-    for (size_t at = 0, n; !st && at < size; at += n + 1, line++) {
-        const char *end = memchr(text + at, '\n', size - at);
-        json_error_t where;
-        size_t held = 0;
-        n = end ? (size_t)(end - (text + at)) : size - at;
-        if (strspn(text + at, " \t\r") >= n) continue;
-        json_t *row = hn_json_parse(text + at, n, &held, &where);
-        if (!row)
-            st = no_json(c->path, line, &where, err);
-        else if (!json_is_object(row))
-            st = hn_fail(err, HUNCH_REFUSED, "%s: line %d: expected an object", c->path, line);
-        else
-            st = count_value(c, "", row, 0, err);
-        json_decref(row);
-    }
-    return st;
+    return HUNCH_OK;
 }
 
 hunch_status hn_token_file_count(const char *path, const hn_tokenizer *t, uint64_t *times, hunch_error *err) {
-    counter c = {path, t, times, 0};
-    char *text = NULL;
-    size_t size = 0;
-    const char *dot = strrchr(path, '.');
-    const bool rows = dot && (!strcasecmp(dot, ".jsonl") || !strcasecmp(dot, ".ndjson"));
-    hunch_status st = hn_file_read(path, MOST_TEXT, &text, &size, err);
-    if (st) return st;
-    st = rows ? count_rows(&c, text, size, err) : count_text(&c, text, size, err);
+    counter c = {times, 0};
+    hunch_status st = hn_text_tokens(path, t, count_tokens, &c, err);
     if (!st && c.all == 0)
         st = hn_fail(err, HUNCH_REFUSED, "%s: no text in it, expected some whose tokens can be counted%s", path,
-                     rows ? ": rows with text, prompt, content or the like" : "");
-    hn_free(text);
+                     hn_text_is_rows(path) ? ": rows with text, prompt, content or the like" : "");
     return st;
 }

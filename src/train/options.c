@@ -17,8 +17,9 @@ static const struct flag {
     double least, most;
     const char *what;
 } flags[] = {
-    {"--file", "-f", "FILE", LIST, AT(files), 0, 0, "rows or texts; of a KIND: what data has made, or files, which are made into texts first"},
-    {"--output", "-o", "PATH", TEXT, AT(output), 0, 0, "data: the folder of the texts; else the head, with PATH.svg of how it learned beside it"},
+    {"--file", "-f", "FILE", LIST, AT(files), 0, 0, "rows or texts; trie: words without a flag are files, too; of a KIND: what data has made, or files, which are made into texts first"},
+    {"--model", "-m", "MODEL", TEXT, AT(model), 0, 0, "instead of the word MODEL"},
+    {"--output", "-o", "PATH", TEXT, AT(output), 0, 0, "data: the folder of the texts; trie: its file; else the head, with PATH.svg of how it learned beside it"},
     {"--self", NULL, "N", NUMBER, AT(self), 0, 1e8, "data: N prompts of the model's own beside the files'; default 0"},
     {"--leave-out", NULL, "FILE", LIST, AT(leave_out), 0, 0, "data: rows that share every fifth run of eight words with FILE are left out"},
     {"--temperature", NULL, "T", LIST, AT(temperatures), 0, 0, "data: of the answers; repeatable; default 0 and 0.7"},
@@ -78,6 +79,30 @@ static const struct flag *flag_named(const char *name) {
     return NULL;
 }
 
+/* Words without a flag: the command, the model, files of a trie. */
+static int word_set(hn_train_options *o, const char *word) {
+    if (!o->command) {
+        o->command = word;
+        return 0;
+    }
+    if (o->n_words == HN_TRAIN_MOST) return wrong("given too often", "words");
+    o->word[o->n_words++] = word;
+    return 0;
+}
+
+/* Flags may stand behind words: which of them is the model is known at the end. */
+static int words_place(hn_train_options *o) {
+    const bool files = o->command && !strcmp(o->command, "trie");
+    int first = 0;
+    if (!o->model && o->n_words > 0) o->model = o->word[first++];
+    if (first < o->n_words && !files) return wrong("one word too many (hunch train --help)", o->word[first]);
+    for (; first < o->n_words; first++) {
+        if (o->files.n == HN_TRAIN_MOST) return wrong("given too often", "--file");
+        o->files.item[o->files.n++] = o->word[first];
+    }
+    return 0;
+}
+
 int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
     *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0, .seconds = -1,
                             .steps = -1, .vocab = -1, .width = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1};
@@ -85,9 +110,8 @@ int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
         const struct flag *f = flag_named(argv[i]);
         if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);
         if (!f) {
-            const char **word = !o->command ? &o->command : &o->model;
-            if (*word) return wrong("one word too many (hunch train --help)", argv[i]);
-            *word = argv[i];
+            const int code = word_set(o, argv[i]);
+            if (code) return code;
             continue;
         }
         if (f->form == SWITCH) {
@@ -98,11 +122,12 @@ int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
         const int code = value_set(o, f, argv[++i]);
         if (code) return code;
     }
-    return 0;
+    return words_place(o);
 }
 
 void hn_train_options_help(FILE *to) {
     fputs("hunch train data MODEL -f FILE... [--self N] -o DIR                     texts in the model's own words\n"
+          "hunch train trie MODEL FILE... -o TRIE                                  n-grams of texts, for trees of DART\n"
           "hunch train KIND MODEL -f DIR|FILE... -o HEAD [--seconds T|--steps N]   a head that learns from them\n\n"
           "KIND: eagle3, or eagle, a head of EAGLE-1 and -2 by the steps of HASS\n\n", to);
     for (int i = 0; i < N_FLAGS; i++) {

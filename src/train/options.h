@@ -14,7 +14,9 @@ typedef struct hn_train_list {
 } hn_train_list;
 
 typedef struct hn_train_options {
-    const char *command, *model; /* the words without a flag */
+    const char *command, *model; /* the words without a flag, or by one */
+    const char *word[HN_TRAIN_MOST]; /* behind the command */
+    int n_words;
     hn_train_list files, leave_out, temperatures;
     const char *output, *format, *type, *taps, *features, *isa;
     double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, unroll, batch, rate, length, held_out;

@@ -7,6 +7,7 @@
 
 #include "train/cmd_data.h"
 #include "train/cmd_learn.h"
+#include "train/cmd_trie.h"
 
 static volatile int stop;
 
@@ -32,10 +33,10 @@ int main(int argc, char **argv) {
         hn_train_options_help(o.help ? stdout : stderr);
         return o.help ? 0 : 2;
     }
-    const bool data = !strcmp(o.command, "data");
+    const bool data = !strcmp(o.command, "data"), trie = !strcmp(o.command, "trie");
     const hn_learn_kind *kind = hn_learn_kind_named(o.command);
-    if ((!data && !kind) || !o.model || !o.output) {
-        fprintf(stderr, "hunch train: expected data, eagle3 or eagle, MODEL, -f FILE... and -o (hunch train --help)\n");
+    if ((!data && !trie && !kind) || !o.model || !o.output) {
+        fprintf(stderr, "hunch train: expected data, trie, eagle3 or eagle, MODEL, -f FILE... and -o (hunch train --help)\n");
         return 2;
     }
     signal(SIGINT, on_signal);
@@ -43,8 +44,12 @@ int main(int argc, char **argv) {
     hunch_model_options_defaults(&mo);
     mo.threads = o.threads > 0 ? (int)o.threads : 0;
     mo.isa = o.isa;
+    mo.text_only = trie;
     hunch_status st = hunch_model_open(&m, o.model, &mo, &err);
-    if (!st) st = data ? hn_train_data(m, &o, o.output, &stop, &err) : hn_train_learn(m, kind, &o, &stop, &err);
+    if (!st)
+        st = data   ? hn_train_data(m, &o, o.output, &stop, &err)
+             : trie ? hn_train_trie(m, &o, &stop, &err)
+                    : hn_train_learn(m, kind, &o, &stop, &err);
     hunch_model_close(&m);
     return st ? fail(&err) : 0;
 }
