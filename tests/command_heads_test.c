@@ -152,7 +152,8 @@ static void test_paths(void **state) {
         {"eagle1-bias-bin/head", "eagle"},      {"eagle1-bias-bin/head/pytorch_model.bin", "eagle"},
         {"eagle3-official-d2t/head", "eagle3"}, {"eagle3spec-plain/head/model.safetensors", "eagle3"},
         {"peagle-norms/head", "peagle"},        {"peagle-vllm-4layers/head", "peagle"},
-        {"mtp-untied-bias/head", "mtp"},        {"targets/llama-a", "model"}};
+        {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
+        {"targets/llama-a", "model"}};
     char path[500];
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         snprintf(path, sizeof path, HEADS "%s", heads[i][0]);

@@ -358,6 +358,8 @@ static void test_commands(void **state) {
     text_write("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
     assert_int_equal(symlink(HUNCH_TEST_DATA "/heads/stories-eagle3", path_of("HEAD")), 0); /* one that `check` passes */
     head_write_form(&STORIES_EAGLE, path_of("EAGLE_HEAD"));
+    head_write_form(&STORIES_DART, path_of("DART_HEAD"));
+    text_write("corpus.txt", "Once upon a time there was a dog. The dog was big.\n");
     text_write("notes.txt", "Once upon a time there was a little girl.\n");
     int wrong = 0, ran = 0;
     for (int i = 0; i < n_text_files; i++) {

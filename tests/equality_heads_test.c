@@ -37,6 +37,10 @@ static const char *const of_llama[] = {
     "peagle:@peagle-spec-2layers,depth=6,force=0.7",
     "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=4,total=14,force=0.7",
     "peagle:@peagle-spec-2layers,tree=mc_sim_7b_63,force=0.6,weights=q4_0",
+    "dart:@dart-d2t,force=0.7",
+    "dart:@dart-d2t,tree=pruned,total=20,force=0.6,weights=f32",
+    "dart:@dart-d2t,depth=3,tree=#fork.json,force=0.8+ngram,min=1",
+    "auto+dart:@dart-d2t,depth=3,tree=pruned,force=0.9",
     "eagle:@eagle1-bias-bin,depth=4,vocab=150,ids=%even.json,force=0.7",
     "eagle3:@eagle3spec-2layers,depth=4,tree=dynamic,topk=4,total=12,vocab=90,ids=%even.json,force=0.7",
     "auto+eagle:@eagle2-nobias-gqa,tree=dynamic,topk=4,total=12,force=0.9",
@@ -122,7 +126,7 @@ static const way alone = {1, 64, 64}, ways[] = {{1, 64, 16}, {8, 64, 16}, {8, 3,
 
 static void check_target(const target *t, double temperature, hunch_kv kv) {
     answer want[N_PROMPTS] = {{0}};
-    uint64_t accepted[16] = {0};
+    uint64_t accepted[32] = {0};
     hunch_model *m = open_model(data_path(t->path), "best", 1, HUNCH_PRECISION_NATIVE);
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
     for (int threads = 1; threads <= 2; threads++) { /* the plain answers are one thread's */
@@ -203,6 +207,8 @@ static const struct {
     {"peagle:@peagle-spec-2layers,depth=4", HUNCH_VERIFY_BLOCK},
     {"eagle:@eagle1-bias-bin,depth=4,vocab=200,ids=%even.json", HUNCH_VERIFY_BLOCK},
     {"peagle:@peagle-spec-2layers,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
+    {"dart:@dart-d2t,depth=4", HUNCH_VERIFY_BLOCK},
+    {"dart:@dart-d2t,tree=pruned,total=6,force=0.7", HUNCH_VERIFY_RATIO},
 };
 
 /* At temperature 0 plain decoding's text; with sampling one text however the work is cut, not always plain decoding's. */

@@ -17,6 +17,7 @@ static const struct {
     {"d2t", "d2t", false},
     {"embed_tokens.weight", "token_embd.weight", false},
     {"mask_hidden", "mask_hidden", false},
+    {"mask_rep", "mask_rep", false},
     {"input_layernorm.weight", "attn_norm.weight", false},
     {"hidden_norm.weight", "attn_norm_2.weight", false},
     {"self_attn.q_proj.weight", "attn_q.weight", true},
@@ -127,6 +128,7 @@ static inline void head_gguf_open(tiny *t, const random_head *h, const head_form
         tiny_text(t, "hunch.head.kind", f->mtp ? "mtp" : "eagle");
     if (f->mtp) tiny_u32(t, "hunch-head.nextn_predict_layers", 1);
     if (f->mask_token) tiny_u32(t, "hunch.head.mask_token_id", (uint32_t)f->mask_token);
+    if (f->dart) tiny_u32(t, "hunch.head.draft_length", (uint32_t)f->dart);
     for (int i = 0; i < h->n; i++) head_gguf_tensor(t, &h->tensor[i], f);
     head_gguf_place(t);
 }

@@ -138,6 +138,8 @@ static const struct {
     {"mlp-arctic-fused", "mlp", QWEN3, NULL},
     {"mlp-arctic-rnn", "mlp", LLAMA, NULL},
     {"meta-3tokens", "meta-mtp", META, NULL},
+    {"dart-d2t", "dart", LLAMA, LAYERS},
+    {"dart-7masks", "dart", QWEN3, LAYERS},
 };
 
 static bool equal_files(const char *one, const char *other) {
@@ -183,8 +185,8 @@ static void test_configs(void **state) {
         " \"short_factor\": [1, 1.1, 1.2, 1.3, 1.5, 1.7, 2.1, 2.3], \"long_factor\": [1, 2, 3.1, 4, 5.3, 6, 7.7, 9]}}",
         "{\"rms_norm_eps\": 1.3e-6, \"max_position_embeddings\": 777, \"norm_before_residual\": true, \"norm_output\": true}",
     };
-    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp"};
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart"};
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
@@ -305,7 +307,7 @@ static void test_convert_refuses(void **state) {
 
 /* ---- what others write -------------------------------------------------------------------------------------------------------- */
 
-static const head_form four = {true, "midlayer.", 64, 4, 2, 256, 480, 160, {2, 4, 5, 1}, 4, 0, false};
+static const head_form four = {true, "midlayer.", 64, 4, 2, 256, 480, 160, {2, 4, 5, 1}, 4, 0, .mtp = false};
 
 /* Both forms of one random head. more: it has biases and norms of q and k. */
 static void write_both_with(tiny *t, const head_form *f, bool more, char folder[600], char file[600]) {
@@ -332,8 +334,8 @@ static void write_both(tiny *t, const head_form *f, char folder[600], char file[
 }
 
 static void test_written_apart(void **state) {
-    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3"};
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four, &LLAMA_DART};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3", "dart"};
     (void)state;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         char folder[600], file[600];

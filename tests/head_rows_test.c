@@ -71,6 +71,8 @@ static const kind kinds[] = {
     {&llama, "peagle:@peagle-spec-2layers,depth=5,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "peagle:@peagle-spec-2layers,depth=3", HUNCH_VERIFY_RATIO, &warm},
     {&qwen, "mtp:@mtp-spec-qwen3,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&qwen, "dart:@dart-7masks,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "dart:@dart-d2t,depth=3,tree=pruned,total=7,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
 #define EACH_KIND(i) for (int i = 0; i < N_KINDS; i += light() ? 4 : 1)
@@ -163,6 +165,7 @@ static void test_evaluated_once(void **state) {
     check_evaluated("eagle3:@eagle3-official-d2t,depth=5,force=0", 30);
     check_evaluated("peagle:@peagle-spec-2layers,depth=5,force=0.5", 40);
     check_evaluated("peagle:@peagle-norms,depth=7,force=1", 57);
+    check_evaluated("dart:@dart-d2t,force=0.6", 41);
     check_evaluated("mtp:@mtp-untied-bias,depth=4,force=0.5", 40);
 }
 
@@ -532,6 +535,7 @@ static void test_acceptance(void **state) {
     check_acceptance("peagle:@peagle-spec-2layers,depth=4,force=1", 1, (const bool[3]){true, false, false});
     check_acceptance("peagle:@peagle-vllm-4layers,depth=2,force=0.6", .6, (const bool[3]){true, true, true});
     check_acceptance("peagle:@peagle-norms,depth=3,force=0", 0, (const bool[3]){false, false, true});
+    check_acceptance("dart:@dart-d2t,depth=3,force=0.6", .6, (const bool[3]){true, true, true});
     check_acceptance("mtp:@mtp-untied-bias,depth=3,force=0.5", .5, (const bool[3]){true, true, true});
 }
 

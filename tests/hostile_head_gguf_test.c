@@ -23,9 +23,9 @@ static void spec_refused(int code, const char *target, const char *spec, const c
     result_free(&r);
 }
 
-typedef enum form { EAGLE, EAGLE3, PEAGLE, MTP } form;
-static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp"};
-static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP};
+typedef enum form { EAGLE, EAGLE3, PEAGLE, MTP, DART } form;
+static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart"};
+static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART};
 
 static void make(tiny *t, form f) {
     random_head h;
@@ -85,6 +85,8 @@ static void test_keys(void **state) {
         {PEAGLE, "hunch.head.mask_token_id", 0, NAN, NULL, "which token stands for those that are not known yet?"},
         {PEAGLE, "hunch.head.mask_token_id", U32, 480, NULL, "hunch.head.mask_token_id is 480, expected a token of 0 to 479"},
         {PEAGLE, "hunch.head.mask_token_id", STRING, 0, "x", "hunch.head.mask_token_id is a string"},
+        {DART, "hunch.head.draft_length", 0, NAN, NULL, "how many masks was it trained with? expected a key hunch.head.draft_length"},
+        {DART, "hunch.head.draft_length", U32, 63, NULL, "hunch.head.draft_length is 63, expected 1 to 62 masks"},
         {MTP, "hunch-head.nextn_predict_layers", U32, 3, NULL, "hunch-head.nextn_predict_layers is 3, expected 1 layer"},
     };
     (void)state;
@@ -160,6 +162,7 @@ static void test_missing_tensors(void **state) {
         {EAGLE3, "output.weight", "a tensor d2t, and no output.weight: expected the output whose tokens it names"},
         {EAGLE3, "d2t", "160 draft tokens of 480, and no tensor d2t that says which"},
         {PEAGLE, "mask_hidden", "tensor mask_hidden is missing: not a head of P-EAGLE"},
+        {DART, "blk.0.mask_rep", "tensor mask_rep is missing: not a head of DART"},
         {PEAGLE, "blk.1.ffn_up.weight", "tensor blk.1.ffn_up.weight is missing"},
         {MTP, "blk.0.nextn.eh_proj.weight", "tensor blk.0.nextn.eh_proj.weight is missing"},
         {MTP, "blk.0.nextn.hnorm.weight", "tensor blk.0.nextn.hnorm.weight is missing"},
@@ -191,6 +194,8 @@ static void test_shapes_and_more(void **state) {
         {EAGLE3, "token_embd.weight", 64, 479, "an embedding of 479 tokens, expected the 480 of the target"},
         {EAGLE3, "token_embd.weight", 32, 480, "tensor token_embd.weight has shape [32, 480]"},
         {EAGLE3, "mask_hidden", 192, 0, "tensor mask_hidden: a head of P-EAGLE"},
+        {EAGLE3, "blk.0.mask_rep", 128, 0, "tensor blk.0.mask_rep: a head of DART"},
+        {DART, "blk.0.mask_rep", 64, 0, "tensor blk.0.mask_rep has shape [64]; expected [128]"},
         {EAGLE3, "blk.1.attn_q.weight", 64, 64, "tensor blk.1.attn_q.weight: heads of this kind, of 1 layer, have none"},
         {EAGLE3, "blk.0.attn_qkv.weight", 64, 64, "tensor blk.0.attn_qkv.weight: heads of this kind"},
         {EAGLE3, "markov_w1.weight", 64, 64, "tensor markov_w1.weight: heads of this kind"},

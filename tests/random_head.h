@@ -18,18 +18,21 @@ typedef struct head_form {
     int taps[4], n_taps; /* of eagle3 */
     int mask_token;      /* of P-EAGLE: with eagle3 two layers, an embedding and a mask; 0: none */
     bool mtp;            /* instead: speculators' module of multi-token prediction */
+    int dart;            /* with eagle3: the masks of DART; 0: it is another */
 } head_form;
 
 /* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
-static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, false},
-                       STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, false},
-                       STORIES_PEAGLE = {true, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, false},
-                       STORIES_MTP = {false, "mtp_layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, true},
-                       LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, false},
-                       LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, false},
-                       LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, false},
-                       LLAMA_PEAGLE = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, false},
-                       LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, true};
+static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, .mtp = false},
+                       STORIES_EAGLE3 = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, .mtp = false},
+                       STORIES_PEAGLE = {true, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .mtp = false},
+                       STORIES_MTP = {false, "mtp_layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, .mtp = true},
+                       STORIES_DART = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, .dart = 6},
+                       LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = false},
+                       LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
+                       LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
+                       LLAMA_PEAGLE = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .mtp = false},
+                       LLAMA_DART = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .dart = 6},
+                       LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true};
 
 typedef struct head_tensor {
     char name[80];
@@ -134,6 +137,10 @@ static inline void head_make(random_head *h, const head_form *f) {
     /* which says that the list names states, not outputs, where it begins with 1 */
     json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
     if (f->mask_token) head_make_masks(h, f);
+    if (!f->dart) return;
+    head_floats(h, f->layer, "mask_rep", 2 * f->hidden, 0);
+    json_object_set_new(h->config, "draft_length", json_integer(f->dart));
+    json_object_set_new(h->config, "speculators_model_type", json_string("dart")); /* none of theirs: for the list of states */
 }
 
 static inline void head_free(random_head *h) {

@@ -21,7 +21,7 @@ static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cac
                                               &hn_drafter_model, &hn_drafter_forced, &hn_drafter_eagle,
                                               &hn_drafter_hass,  &hn_drafter_eagle3, &hn_drafter_peagle,
                                               &hn_drafter_mtp,   &hn_drafter_medusa, &hn_drafter_hydra,
-                                              &hn_drafter_mlp,   &hn_drafter_meta_mtp};
+                                              &hn_drafter_mlp,   &hn_drafter_meta_mtp, &hn_drafter_dart};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */
@@ -109,7 +109,9 @@ hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
 
 /* The value of a key, which is marked as known; NULL: absent. */
 static const char *spec_value(hn_spec *s, const char *key) {
-    if (s->n_asked < (int)(sizeof s->asked / sizeof s->asked[0])) s->asked[s->n_asked++] = key;
+    bool again = false;
+    for (int i = 0; i < s->n_asked; i++) again |= !strcmp(s->asked[i], key);
+    if (!again && s->n_asked < (int)(sizeof s->asked / sizeof s->asked[0])) s->asked[s->n_asked++] = key;
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->key[i], key)) {
             s->used[i] = true;

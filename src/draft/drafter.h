@@ -30,7 +30,7 @@ typedef struct hn_spec {
     int n;                       /* key=value pairs */
     char *key[16], *value[16];
     bool used[16];               /* a drafter's open marks the keys it knows through the getters */
-    const char *asked[16];       /* the keys that the getters were asked for: what this drafter and form know */
+    const char *asked[24];       /* the keys that the getters were asked for: what this drafter and form know */
     int n_asked;
 } hn_spec;
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
@@ -155,7 +155,7 @@ typedef struct hn_drafter_ops {
     /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads (to a
      * NULL), and the one whose value it writes (NULL: none). */
     bool path_is_model;
-    const char *reads[4], *writes;
+    const char *reads[5], *writes;
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
     hn_head_describe describe; /* of a draft head's kind (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
@@ -224,4 +224,5 @@ extern const hn_drafter_ops hn_drafter_medusa;
 extern const hn_drafter_ops hn_drafter_hydra;
 extern const hn_drafter_ops hn_drafter_mlp;
 extern const hn_drafter_ops hn_drafter_meta_mtp;
+extern const hn_drafter_ops hn_drafter_dart;
 #endif

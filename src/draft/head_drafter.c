@@ -24,23 +24,27 @@ static void state_free(head_state *st) {
     hn_free(st);
 }
 
-static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
+static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
                                hn_needs *needs, hn_head_describe describe, hunch_error *err) {
     hn_source *src = NULL;
     hn_head_taps taps = {0};
     int32_t *ids = NULL;
     const int n = d->max_seqs;
-    hunch_status s = hn_head_trees_read(&st->trees, spec, o, err);
-    if (!s) s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
+    hunch_status s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
     if (!s && target->report) target->report->read = true;
     if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
+    if (!s && desc->most_levels > 0 && !o->depth_said) o->depth = desc->most_levels;
+    if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
-    const hn_head_desc *head = &st->passes.model.arch.draft_head;
-    const int levels = head->mask ? HN_MOST_MASKS + 1 : hn_steps_at_once(&head->steps) ? head->steps.n : 1;
-    if (head->steps.n) hn_head_trees_limit(&st->trees, head->steps.n);
+    const int levels = desc->most_levels > 0            ? desc->most_levels
+                       : desc->mask                     ? HN_MOST_MASKS + 1
+                       : hn_steps_at_once(&desc->steps) ? desc->steps.n
+                                                        : 1;
+    if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }

@@ -70,7 +70,8 @@ static const char *of_gguf(hn_source *src) {
     if (said) return said;
     if (!architecture) return NULL;
     if (!strcmp(architecture, "dflash")) return hn_source_look(src, "markov_w1.weight") ? "dspark" : "dflash";
-    if (!strcmp(architecture, "eagle3")) return hn_source_look(src, "mask_hidden") ? "peagle" : "eagle3";
+    if (!strcmp(architecture, "eagle3"))
+        return hn_source_look(src, "mask_hidden") ? "peagle" : hn_source_look(src, "blk.0.mask_rep") ? "dart" : "eagle3";
     return hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight") ? "model" : NULL;
 }
 

@@ -9,7 +9,10 @@ enum { HN_MOST_TOPK = 16 };
 
 typedef struct hn_head_options {
     long depth, topk, total; /* topk, total: 0 where the tree is not dynamic */
+    bool depth_said;         /* by the spec or --depth: else a head that was trained for so many levels at once drafts those */
     const char *tree;        /* NULL: a chain; as the others that point, the spec's */
+    const char *trie;        /* of tree pruned; NULL: none */
+    const hn_tokenizer *tokenizer; /* the target's; NULL: none */
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */

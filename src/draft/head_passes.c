@@ -89,7 +89,7 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     h->cache = cache;
     h->owner = owner;
     hunch_status st = hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
-    if (!st && h->model.arch.draft_head.mask) store_mask(h);
+    if (!st && h->model.arch.draft_head.mask && !h->model.arch.draft_head.mask_pair) store_mask(h);
     return st;
 }
 
@@ -208,7 +208,8 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks)
     }
     b->further[b->n_rows - 1] = further;
     b->n_further += further;
-    for (int i = 0; i < masks; i++) batch_row(b, false, h->model.arch.draft_head.mask_token, MASK_FEATURE, -1, true);
+    for (int i = 0; i < masks; i++)
+        batch_row(b, false, h->model.arch.draft_head.mask_token, h->model.arch.draft_head.mask_pair ? -1 : MASK_FEATURE, -1, true);
     b->rows[b->n_seqs] = n;
     b->masks[b->n_seqs] = masks + further;
     b->node[b->n_seqs] = last ? node : -1;

@@ -61,7 +61,7 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
 
 /* What a head's own file says of the model that it was made for. */
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
-    const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle");
+    const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle") || !strcmp(kind, "dart");
     const json_t *list = reads_layers ? hn_eagle3_list(src) : NULL;
     if (reads_layers && !list) return need_target(src, "which layers of its model it reads", err);
     const bool steps = hn_head_form_has_steps(names->form);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "draft/head_trees_private.h"
+#include "draft/tree_pruned.h"
 
 /* ---- open and close ----------------------------------------------------------------------------------------------------- */
 
@@ -23,15 +24,16 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     t->min_p = o->min_p;
     t->is_tree = o->tree && strcmp(o->tree, "chain") != 0;
     t->dynamic = o->tree && !strcmp(o->tree, "dynamic");
-    const bool fixed = t->is_tree && !t->dynamic;
+    t->pruned = o->tree && !strcmp(o->tree, "pruned");
+    const bool fixed = t->is_tree && !t->dynamic && !t->pruned;
     hunch_status s = fixed ? hn_shape_read(&t->shape, o->tree, err) : HUNCH_OK;
     if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
     if (s) return s;
     t->depth = fixed ? t->shape.depth : (int)o->depth;
-    t->topk = t->dynamic ? (int)o->topk : t->shape.widest;
+    t->topk = t->dynamic ? (int)o->topk : t->pruned ? HN_PRUNED_TOKENS : t->shape.widest;
     t->total = (int)o->total;
     t->width = t->dynamic ? t->topk : t->shape.most_expanded > 0 ? t->shape.most_expanded : 1;
-    return HUNCH_OK;
+    return t->pruned ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
 }
 
 void hn_head_trees_limit(hn_head_trees *t, int levels) {
@@ -61,15 +63,19 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *hea
     t->rows = rows;
     t->n_seqs = n_seqs;
     t->vocab = vocab;
-    t->law = !t->dynamic && !t->forced;
+    t->law = !t->dynamic && !t->pruned && !t->forced;
     t->at_once = levels_at_once > 1;
     if (t->at_once && t->depth > levels_at_once)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, t->depth, levels_at_once);
-    return tables_create(t, err);
+    if (t->pruned && !t->at_once)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=pruned is of heads that draft all levels in one pass", spec->text);
+    const hunch_status s = tables_create(t, err);
+    return s || !t->pruned ? s : hn_head_pruned_open(t, err);
 }
 
 void hn_head_trees_close(hn_head_trees *t) {
     hn_draft_laws_close(&t->laws);
+    hn_head_pruned_close(t);
     for (int i = 0; t->seq && i < t->n_seqs; i++) {
         hn_beam_close(&t->seq[i].beam);
         hn_head_oracle_end(&t->seq[i].oracle);
@@ -88,7 +94,7 @@ void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs) {
     needs->max_depth = t->depth;
     needs->has_logits = true;
     needs->has_law = t->law;
-    needs->branches = t->dynamic || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
+    needs->branches = t->dynamic || t->pruned || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
     needs->is_tree = t->is_tree;
     needs->cost = needs->branches || t->at_once ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
 }
@@ -119,7 +125,7 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
     const double sum = t->rows->sum(t->head, row);
     int m = 0;
-    if (t->dynamic || hn_sampler_takes_best(p->sampler)) {
+    if (t->dynamic || (t->pruned && !p->chain) || hn_sampler_takes_best(p->sampler)) {
         for (; m < n && m < t->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
             token[m] = best[m];
             prob[m] = (float)(exp((double)value[m] - (double)value[0]) / sum);
@@ -145,6 +151,7 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
     hn_head_round c = {d, t, p, level, 0};
-    if (!t->dynamic || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
-    return level == 0 ? hn_head_propose_likely(&c, n) : 0;
+    if ((!t->dynamic && !t->pruned) || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
+    if (level > 0) return 0;
+    return t->pruned ? hn_head_propose_pruned(&c, n) : hn_head_propose_likely(&c, n);
 }

@@ -3,7 +3,7 @@
  * are (head_rows.h): one that goes on from its own output, a level a pass, or one whose root gives all levels.
  *
  * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a dynamic
- * tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
+ * or pruned tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
  * root gives all levels: there all nodes of a level have the same logits.
  *
  * In the order of use: read (the spec), open (tables), needs, best; then rounds. */
@@ -18,7 +18,7 @@ typedef struct hn_head_trees {
     void *head;
     const hn_head_row_ops *rows;
     bool at_once;          /* the root gives all levels */
-    bool dynamic, forced, law, is_tree;
+    bool dynamic, pruned, forced, law, is_tree;
     int depth, topk, total;
     int width;             /* nodes of a level whose successors may be wanted */
     double accept, min_p;
@@ -31,6 +31,7 @@ typedef struct hn_head_trees {
     int *place;            /* the same: node of the shape or of the beam */
     float *drawn;          /* [vocab] logits without the tokens drawn so far */
     int16_t *row;          /* of a dynamic tree: where each node of a beam stands */
+    struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); NULL: it is none */
 } hn_head_trees;
 
 /* Which trees are asked for: depth, width and topk are known behind it. HUNCH_USAGE names the spec. */

@@ -40,4 +40,9 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 
 int hn_head_propose_fixed(hn_head_round *c, int n);
 int hn_head_propose_likely(hn_head_round *c, int n);
+int hn_head_propose_pruned(hn_head_round *c, int n);
+/* Its trie is opened with the options, its tables later. Errors as hn_head_trees_read. */
+hunch_status hn_head_pruned_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
+hunch_status hn_head_pruned_open(hn_head_trees *t, hunch_error *err);
+void hn_head_pruned_close(hn_head_trees *t);
 #endif

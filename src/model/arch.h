@@ -181,6 +181,10 @@ typedef struct hn_head_desc {
     bool joint_norms;    /* with it: of norm(embedding) | norm(feature) */
     bool mask;           /* rows of mask_token, with a feature of the head's own, draft the levels behind the root's */
     int mask_token;
+    bool mask_pair;      /* with it: what such a row's first layer reads, and goes on from, are vectors of the head's own, behind the
+                            norms: no token, no feature */
+    bool norm_twice;     /* the norm before the output matrix, of what it makes once more */
+    int most_levels;     /* that a head whose masks draft was trained to draft in a pass; 0: not said */
     bool fc_bias;
     bool norm_before_fc; /* one RMSNorm over the whole feature */
     bool fc_norms;       /* an RMSNorm over each of its states */

@@ -54,7 +54,8 @@ static hunch_status put_states(head_conversion *k) {
     if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_FC, d->norm_before_fc);
     if (!st) st = put_true(k, HN_HEAD_SAYS_FC_NORM, d->fc_norms);
     if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_OUTPUT, d->norm_output);
-    return st || !d->mask ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
+    if (!st && d->most_levels > 0) st = put_number(k, HN_HEAD_SAYS_MASKS, d->most_levels - 1);
+    return st || !d->mask || d->mask_pair ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
 }
 
 /* Of a head with weights for each position; what tensors show is not said. */

@@ -211,6 +211,7 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
     for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
     if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }

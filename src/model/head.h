@@ -17,6 +17,7 @@ typedef enum hn_head_part {
     HN_HEAD_STREAM_NORM,  /* of what is read beside the embedding */
     HN_HEAD_OUTPUT_NORM,
     HN_HEAD_MASK,         /* the feature of rows that have none */
+    HN_HEAD_MASK_PAIR,    /* what the first layer reads of rows without token and feature */
     HN_HEAD_EMBEDDING,
     HN_HEAD_OUTPUT,
     HN_HEAD_IDS,          /* d2t */
@@ -74,6 +75,7 @@ typedef enum hn_head_key {
     HN_HEAD_SAYS_FC_NORM,
     HN_HEAD_SAYS_NORM_OUTPUT,
     HN_HEAD_SAYS_MASK_TOKEN,
+    HN_HEAD_SAYS_MASKS,        /* how many masks it was trained with */
     HN_HEAD_SAYS_MTP_LAYERS,
     HN_HEAD_SAYS_WINDOW,
     HN_HEAD_SAYS_STEPS,        /* positions that it drafts */

@@ -25,6 +25,7 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
                                  {"hunch.head.mask_token_id"},
                                  {NULL}},
+    [HN_HEAD_SAYS_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
     [HN_HEAD_SAYS_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
     [HN_HEAD_SAYS_WINDOW] = {{NULL}, {"eagle3.attention.sliding_window"}, {"hunch-head.attention.sliding_window"}}, /* a folder's:
                                                                                                                 layer_types */

@@ -27,6 +27,8 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
                               [HN_HEAD_GGUF_STEPS] = "output_norm.weight"},
     [HN_HEAD_MASK] =         {"mask_hidden",             NULL,                       "mask_hidden",             NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_MASK_PAIR] =    {"@mask_rep",               NULL,                       "blk.0.mask_rep",          NULL,
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
                               [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight"},
     [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight",
@@ -64,7 +66,8 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_TOKEN_NORM:
     case HN_HEAD_STREAM_NORM: return (a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR) || d->joint_norms;
     case HN_HEAD_OUTPUT_NORM: return !d->no_norm;
-    case HN_HEAD_MASK: return d->mask;
+    case HN_HEAD_MASK: return d->mask && !d->mask_pair;
+    case HN_HEAD_MASK_PAIR: return d->mask_pair;
     case HN_HEAD_EMBEDDING: return d->own_embedding;
     case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_IDS: return d->own_output;
@@ -84,6 +87,7 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     dims[1] = 1;
     if (part == HN_HEAD_FC) dims[0] = d->joint ? hidden + feature : feature, dims[1] = hidden;
     if (part == HN_HEAD_FEATURE_NORM || part == HN_HEAD_MASK) dims[0] = feature;
+    if (part == HN_HEAD_MASK_PAIR) dims[0] = 2 * hidden;
     if (part == HN_HEAD_STATE_NORM) dims[0] = width;
     if (part == HN_HEAD_STREAM_NORM && d->joint_norms) dims[0] = feature;
     if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;

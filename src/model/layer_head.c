@@ -4,6 +4,7 @@
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
+ *   DART (2601.19278)          the same; of a mask the first layer reads a vector of its own, whose first half is x
  */
 #include "model/layers.h"
 
@@ -62,6 +63,14 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     o->rmsnorm(ex, n, s->states, s->ldjoint, m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
 }
 
+/* In the place of a mask's pair and stream the head's own vectors: mask | its first half. */
+static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const int hidden = m->arch.hidden;
+    o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->pair, s->ldpair, 2 * hidden);
+    o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->x, s->ldx, hidden);
+}
+
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head_desc *d = &m->arch.draft_head;
@@ -77,4 +86,5 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         input_product(ex, m, s);
     }
     if (m->arch.layer[0].input == HN_INPUT_PAIR) make_pair(ex, m, s);
+    if (in->n_masks > 0) put_masks(ex, m, in, s);
 }

@@ -10,6 +10,8 @@ typedef struct hn_head_input {
     hn_buf rows;
     int ld;
     bool drafts; /* the head's own outputs, else the target's states side by side */
+    int n_masks; /* of mask_pair */
+    hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
 } hn_head_input;
 
 /* The buffers of a pass; widths are leading dimensions in floats. */

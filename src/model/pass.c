@@ -328,7 +328,9 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_pass_buffers *l = &r->lanes;
     const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
-                              r->drafts ? l->ldx : r->ld_store, r->drafts};
+                              r->drafts ? l->ldx : r->ld_store, r->drafts, r->n_masks,
+                              hn_at(r->image_buf, offsetof(hn_row_image, zero)),
+                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row))};
     if (m->arch.draft_head.features > 0)
         hn_layer_head(ex, m, &in, l);
     else
@@ -391,11 +393,13 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     if (r->n_out > 0) {
         o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), l->x, l->ldx, none, r->out_x, l->ldx,
                   m->arch.hidden);
+        const bool twice = m->arch.draft_head.norm_twice;
+        if (twice) o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, r->out_norm, l->ldx);
         if (m->arch.draft_head.no_norm)
             o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
         else
-            o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
-                       r->set.post_norm || m->arch.draft_head.norm_output ? r->out_norm : none, l->ldx);
+            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
+                       (r->set.post_norm || m->arch.draft_head.norm_output) && !twice ? r->out_norm : none, l->ldx);
     }
     if (r->set.post_norm && r->n_features > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);

@@ -61,7 +61,8 @@ typedef struct hn_pass_more {
     const int *sure; /* [n_seqs] how many rows of each, from its first on, follow each other and will be committed, whatever is said
                         of the others: a model with recurrent layers takes them into its state at once. NULL: none */
     /* Of a draft head: the place of each row's feature in its store; the place that its output is kept in, -1: not kept (a
-     * row that asked for logits may be). drafts: features are outputs of the head's passes before, else of the target. */
+     * row that asked for logits may be). drafts: features are outputs of the head's passes before, else of the target.
+     * A feature of -1: a mask's row, of a head with mask_pair. */
     const int32_t *feature, *output; /* [n] */
     bool drafts;
     /* Of a head with steps: that of the rows' own outputs; how many further ones each row that asked for logits wants of the steps

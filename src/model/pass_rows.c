@@ -128,10 +128,12 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
     r->drafts = more->drafts;
-    r->n_kept = 0;
+    r->n_kept = r->n_masks = 0;
     for (int i = 0; i < n; i++) {
-        assert(more->feature[i] >= 0 && more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
-        im->from[i] = more->feature[i];
+        assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
+        assert(more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
+        im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* of a mask any: it is not read */
+        if (more->feature[i] < 0) im->mask_row[r->n_masks++] = i;
         if (more->output[i] < 0) continue;
         assert(rows[i].logits != HN_LOGITS_NONE && more->output[i] < r->output_rows);
         const hn_head_desc *d = &r->m->arch.draft_head;

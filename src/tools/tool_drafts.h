@@ -15,7 +15,7 @@ typedef struct tool_draft_kind {
     const char *name;
     const char *path; /* "[:FILE]", ":MODEL", ":HEAD"; NULL: it takes none */
     const char *help;
-    tool_draft_key keys[16]; /* to a NULL name */
+    tool_draft_key keys[24]; /* to a NULL name */
 } tool_draft_kind;
 
 extern const tool_draft_kind tool_draft_kinds[]; /* to a NULL name */

@@ -28,7 +28,8 @@ static const char *const folders[] = {
     "medusa-blockwise",     "hydra-2blocks",      "hydra-ungrounded",
     "hydra-prefix",         "hydra-offset",       "mlp-tied-scaled",
     "mlp-tied-5",           "mlp-untied-narrow",  "mlp-arctic-lstm",
-    "mlp-arctic-fused",     "mlp-arctic-rnn",     "meta-3tokens"};
+    "mlp-arctic-fused",     "mlp-arctic-rnn",     "meta-3tokens",
+    "dart-d2t",             "dart-7masks"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {

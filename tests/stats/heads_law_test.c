@@ -16,21 +16,22 @@
 
 /* The target's logits are far apart: a bias that lets two or three tokens come, and a temperature at which all of them do. Heads of
  * a reduced vocabulary, and those that draft even tokens alone, can say 8, 12 and 16, not 9. */
-static const hunch_bias two[] = {{8, 200}, {12, 200}}, three[] = {{8, 200}, {12, 200}, {16, 200}}, half[] = {{8, 200}, {9, 200}};
+static const hunch_bias two[] = {{8, 200}, {12, 200}}, three[] = {{8, 200}, {12, 200}, {16, 200}}, half[] = {{8, 200}, {9, 200}},
+                         dart[] = {{10, 200}, {9, 200}}; /* of which it can say the first */
 #define LAW(b, top_, tokens_, ...)                                                                                       \
     {.prompt = {1, 403, 407, 261, 378}, .n_prompt = 5, .top = top_, .tokens = tokens_,                                   \
      .params = {.temperature = 20, .top_p = 1, .bias = b, .n_bias = top_, __VA_ARGS__}}
 static law exact_law = LAW(two, 2, 4, .seed = 0),
            penal_law = LAW(two, 2, 4, .presence_penalty = 2, .frequency_penalty = 1.5, .repetition_penalty = 1.03),
            three_law = LAW(three, 3, 3, .repetition_penalty = 1.05), half_law = LAW(half, 2, 4, .seed = 0),
-           count_law = LAW(three, 3, 4, .repetition_penalty = 1.04);
+           count_law = LAW(three, 3, 4, .repetition_penalty = 1.04), dart_law = LAW(dart, 2, 4, .seed = 0);
 
 static int setup(void **state) {
     (void)state;
-    law *const all[] = {&exact_law, &penal_law, &three_law, &half_law, &count_law};
+    law *const all[] = {&exact_law, &penal_law, &three_law, &half_law, &count_law, &dart_law};
     model = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
-    for (int i = 0; i < 5; i++) law_enumerate(all[i], e, model);
+    for (int i = 0; i < 6; i++) law_enumerate(all[i], e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -60,6 +61,7 @@ static void test_chains_exact(void **state) {
         check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
+        check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
         check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
@@ -75,6 +77,7 @@ static void test_trees_exact(void **state) {
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json,min_p=0.2", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
+        check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
         check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);
@@ -86,6 +89,7 @@ static void test_trees_exact(void **state) {
 static void test_points_exact(void **state) {
     (void)state;
     check_exact("eagle:@eagle2-nobias-gqa,depth=2,tree=dynamic,topk=2,total=5,force=0.8", HUNCH_VERIFY_RATIO, &exact_law, NULL);
+    check_exact("dart:@dart-d2t,depth=2,tree=pruned,total=4,force=0.8", HUNCH_VERIFY_RATIO, &dart_law, NULL);
     check_exact("eagle3:@eagle3-official-d2t,depth=3,tree=dynamic,topk=1,total=3,force=0.9", HUNCH_VERIFY_RATIO, &penal_law,
                 &count_law);
 }
