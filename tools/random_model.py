@@ -17,6 +17,11 @@ SHAPES = {  # layers, hidden, ffn, heads, kv heads, head size, vocabulary
     "qwen3-tiny": (4, 256, 512, 4, 2, 64, 4096),
     "llama3.1-8b": (32, 4096, 14336, 32, 8, 128, 128256),
 }
+HYBRIDS = {  # the same, then of gated delta nets key heads, value heads, size of a key and of a value; a block that drafts behind
+    "qwen3.5-0.8b": (24, 1024, 3584, 8, 2, 256, 248320, 16, 16, 128, 128),
+    "qwen3.6-27b-8layers": (8, 5120, 17408, 24, 4, 256, 248320, 16, 48, 128, 128),
+    "qwen3.5-tiny": (4, 256, 512, 4, 2, 64, 4096, 4, 8, 32, 32),
+}
 T = gguf.GGMLQuantizationType
 # Bytes of a block, weights in it, where its f16 scales lie, and the mean size of a code times its integer scale: what the
 # f16 scale is divided by, so that weights come out about `spread` large.
@@ -90,38 +95,72 @@ def kind_of(mix, name, i, layers):
     return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits(i, layers) else "Q4_K"
 
 
+def hybrid_parts(shape):
+    """Keys, matrices (name, role, rows, columns, layer) and vectors (name, values) of a hybrid."""
+    layers, hidden, ffn, heads, kv, dim, _, keys, values, key, value = shape
+    channels, inner = 2 * keys * key + values * value, values * value
+    numbers = {"ssm.conv_kernel": 4, "ssm.state_size": key, "ssm.group_count": keys, "ssm.time_step_rank": values,
+               "ssm.inner_size": inner, "full_attention_interval": 4, "rope.dimension_count": dim // 4, "nextn_predict_layers": 1}
+    matrices, vectors = [], []
+    for i in range(layers + 1):
+        delta = i < layers and (i + 1) % 4 != 0
+        parts = [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)]
+        if delta:
+            parts += [("attn_qkv", channels, hidden), ("attn_gate", inner, hidden), ("ssm_beta", values, hidden),
+                      ("ssm_alpha", values, hidden), ("ssm_out", hidden, inner)]
+            vectors += [(f"blk.{i}.ssm_conv1d.weight", np.full((channels, 4), 0.5)), (f"blk.{i}.ssm_a", np.full(values, -0.5)),
+                        (f"blk.{i}.ssm_dt.bias", np.zeros(values)), (f"blk.{i}.ssm_norm.weight", np.ones(value))]
+        else:
+            parts += [("attn_q", 2 * heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
+                      ("attn_output", hidden, heads * dim)]
+            vectors += [(f"blk.{i}.attn_q_norm.weight", np.ones(dim)), (f"blk.{i}.attn_k_norm.weight", np.ones(dim))]
+        if i == layers:
+            parts.append(("nextn.eh_proj", hidden, 2 * hidden))
+            vectors += [(f"blk.{i}.nextn.{n}.weight", np.ones(hidden)) for n in ("enorm", "hnorm", "shared_head_norm")]
+        vectors += [(f"blk.{i}.{n}.weight", np.ones(hidden)) for n in ("attn_norm", "post_attention_norm")]
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+    return numbers, matrices, vectors
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("shape", choices=sorted(SHAPES))
+    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS))
     p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
     p.add_argument("out")
     a = p.parse_args()
-    layers, hidden, ffn, heads, kv, dim, vocab = SHAPES[a.shape]
+    hybrid = HYBRIDS.get(a.shape)
+    layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or hybrid[:7]
     made = Blocks()
-    family = "qwen3" if a.shape.startswith("qwen3") else "llama"
+    family = "qwen35" if hybrid else "qwen3" if a.shape.startswith("qwen3") else "llama"
     w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
     w.add_name(f"random {a.shape} {a.type}")
-    for key, value in (("block_count", layers), ("context_length", 40960), ("embedding_length", hidden),
+    for key, value in (("block_count", layers + (1 if hybrid else 0)), ("context_length", 40960), ("embedding_length", hidden),
                        ("feed_forward_length", ffn), ("attention.head_count", heads), ("attention.head_count_kv", kv),
                        ("attention.key_length", dim), ("attention.value_length", dim)):
         w.add_uint32(f"{family}.{key}", value)
     w.add_float32(f"{family}.attention.layer_norm_rms_epsilon", 1e-6)
-    w.add_float32(f"{family}.rope.freq_base", 1e6 if family == "qwen3" else 5e5)
+    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen3": 1e6}.get(family, 5e5))
     todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
     if family == "llama":
         todo.append(("output.weight", "output", vocab, hidden, -1))
-    for i in range(layers):
+    for i in range(0 if hybrid else layers):
         for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
                                  ("attn_output", hidden, heads * dim), ("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden),
                                  ("ffn_down", hidden, ffn)):
             todo.append((f"blk.{i}.{name}.weight", name, rows, cols, i))
-    vectors = [("output_norm.weight", hidden)]
-    for i in range(layers):
-        vectors += [(f"blk.{i}.attn_norm.weight", hidden), (f"blk.{i}.ffn_norm.weight", hidden)]
+    vectors = [("output_norm.weight", np.ones(hidden))]
+    for i in range(0 if hybrid else layers):
+        vectors += [(f"blk.{i}.attn_norm.weight", np.ones(hidden)), (f"blk.{i}.ffn_norm.weight", np.ones(hidden))]
         if family == "qwen3":
-            vectors += [(f"blk.{i}.attn_q_norm.weight", dim), (f"blk.{i}.attn_k_norm.weight", dim)]
-    for name, n in vectors:
-        w.add_tensor(name, np.ones(n, dtype=np.float32))
+            vectors += [(f"blk.{i}.attn_q_norm.weight", np.ones(dim)), (f"blk.{i}.attn_k_norm.weight", np.ones(dim))]
+    if hybrid:
+        numbers, more, others = hybrid_parts(hybrid)
+        todo += more
+        vectors += others
+        for key, value in numbers.items():
+            w.add_uint32(f"{family}.{key}", value)
+    for name, values in vectors:
+        w.add_tensor(name, values.astype(np.float32))
     for full, name, rows, cols, i in todo:
         kind = kind_of(a.type, name, i, layers)
         raw = T[kind]
@@ -132,8 +171,8 @@ def main():
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_ti_data_to_file()
-    for name, n in vectors:
-        w.write_tensor_data(np.ones(n, dtype=np.float32))
+    for name, values in vectors:
+        w.write_tensor_data(values.astype(np.float32))
     for full, name, rows, cols, i in todo:
         w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers), rows, cols))
     w.close()
