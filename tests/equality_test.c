@@ -189,8 +189,19 @@ static void test_delta_nets(void **state) {
     check_model("goldens/qwen3_5-dense", 512, HUNCH_KV_BF16, false);
 }
 
+/* Rows that share experts' weights and nothing else: few of many, most of some, in groups, beside dense layers and shared ones. */
+static void test_experts(void **state) {
+    (void)state;
+    check_model("goldens/qwen3_moe-top2", 512, HUNCH_KV_BF16, false);
+    check_model("goldens/qwen3_moe-fine", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/qwen3_moe-mixed", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/qwen2_moe-gated", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/mixtral-window", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/glm4_moe-groups", 512, HUNCH_KV_BF16, true);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_delta_nets), cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_delta_nets), cmocka_unit_test(test_experts), cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
                                        cmocka_unit_test(test_golden_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

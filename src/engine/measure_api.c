@@ -181,9 +181,16 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
 }
 
 static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_work *work) {
-    const int form = o->act_forms(o, w->dtype);
+    const int form = w->wide ? HN_ACT_F32 : o->act_forms(o, w->dtype);
     double *to = form == HN_ACT_Q8 ? &work->macs_int8 : form == HN_ACT_F32 ? &work->macs_f32 : &work->macs_bf16;
     *to += rows * w->out * w->in;
+}
+
+static void add_experts(const hn_ops *o, const hn_layer_experts *e, double rows, hunch_work *work) {
+    const hn_weight *const each[] = {&e->gate, &e->up, &e->down},
+                    *const all[] = {&e->router, &e->shared_router, &e->shared_gate, &e->shared_up, &e->shared_down};
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) add_matrix(o, each[k], rows * e->choice.used, work);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(o, all[k], rows, work);
 }
 
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
@@ -197,6 +204,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
         const hn_layer *l = &m->layer[i];
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
+        if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) add_experts(&m->ops, &l->experts, rows, out);
     }
 }
 

@@ -9,9 +9,10 @@
 #include "base/mem.h"
 #include "model/sampling_keys.h"
 
-static const hn_family *const families[] = {&hn_family_llama, &hn_family_mistral, &hn_family_smollm3, &hn_family_qwen2,
-                                           &hn_family_qwen3, &hn_family_granite, &hn_family_gemma3, &hn_family_phi3,
-                                           &hn_family_qwen35, &hn_family_qwen35_text};
+static const hn_family *const families[] = {&hn_family_llama,   &hn_family_mistral,   &hn_family_mixtral, &hn_family_smollm3,
+                                           &hn_family_qwen2,   &hn_family_qwen2_moe, &hn_family_qwen3,   &hn_family_qwen3_moe,
+                                           &hn_family_granite, &hn_family_gemma3,    &hn_family_phi3,    &hn_family_qwen35,
+                                           &hn_family_qwen35_text, &hn_family_glm4_moe};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {
@@ -87,26 +88,50 @@ void hn_arch_fini(hn_arch *a) {
     a->rope_freq = a->rope_long = a->rope_local = NULL;
 }
 
-void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
-    static const char model[] = "model.";
+/* The usual name, unless the family has another, or a folder's experts are stacked. */
+static const char *template_of(const hn_arch *a, hn_role role, int layer) {
+    const bool folder = a->form == HN_SOURCE_HF;
+    if (folder && hn_role_of_experts(role) && a->layer[layer].experts.stacked && hn_role_stacked_name(role))
+        return hn_role_stacked_name(role);
+    for (const hn_role_other *o = a->dense ? a->dense->names : NULL; o && o->role != HN_ROLES; o++) {
+        const char *other = folder ? o->folder : o->gguf;
+        if (o->role == role && other) return other;
+    }
+    return hn_role_name(role, a->form);
+}
+
+/* Appends `name` as far as its first %d, and that number; returns what is behind it, or the end. */
+static const char *put_number(const char *name, int number, char out[128]) {
+    const size_t len = strlen(out);
+    const char *d = strstr(name, "%d");
+    if (d)
+        snprintf(out + len, 128 - len, "%.*s%d", (int)(d - name), name, number);
+    else
+        snprintf(out + len, 128 - len, "%s", name);
+    return d ? d + 2 : name + strlen(name);
+}
+
+void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]) {
+    static const char model[] = "model.", layers[] = "layers.%d.";
     if (a->layer_names && a->layer_names[role]) {
         snprintf(out, 128, a->layer_names[role], layer);
         return;
     }
-    const char *p = hn_role_name(role, a->form), *front = "";
+    const char *p = template_of(a, role, layer), *front = "";
     if (a->body) {
         const bool inside = !strncmp(p, model, sizeof model - 1);
         front = inside ? a->body : a->head;
         if (inside) p += sizeof model - 1;
     }
-    static const char layers[] = "layers.%d.";
     if (a->first_layer && layer == 0 && !strncmp(p, layers, sizeof layers - 1)) {
         snprintf(out, 128, "%s%s%s", front, a->first_layer, p + sizeof layers - 1);
         return;
     }
-    const char *d = strstr(p, "%d");
-    if (d)
-        snprintf(out, 128, "%s%.*s%d%s", front, (int)(d - p), p, layer + a->first_block, d + 2);
-    else
-        snprintf(out, 128, "%s%s", front, p);
+    snprintf(out, 128, "%s", front);
+    p = put_number(put_number(p, layer + a->first_block, out), expert, out);
+    snprintf(out + strlen(out), 128 - strlen(out), "%s", p);
+}
+
+void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
+    hn_arch_expert_name(a, role, layer, 0, out);
 }

@@ -9,7 +9,7 @@
 
 /* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
 typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
-typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU } hn_ffn; /* experts: a later kind */
+typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU, HN_FFN_EXPERTS } hn_ffn;
 
 /* What a layer's attention reads. */
 typedef enum hn_layer_input {
@@ -25,6 +25,16 @@ typedef struct hn_delta_desc {
     bool fused;       /* q, k, v and z of a key head lie together, in one matrix */
     bool fused_gates; /* b and a of a key head lie together, in one matrix */
 } hn_delta_desc;
+/* The experts of a layer: SwiGLU each; how rows choose among them is hn_router's. */
+typedef struct hn_expert_desc {
+    int count, used, width;
+    bool sigmoid, normalised, bias;
+    int groups, groups_used;
+    float scale;
+    int shared_width; /* of what all rows share beside; 0: nothing */
+    bool shared_gate; /* which counts as much as the sigmoid of a product of its own */
+    bool stacked;     /* of a folder: gate and up of all experts lie in one tensor, down in another */
+} hn_expert_desc;
 
 typedef struct hn_layer_desc {
     hn_mixer mixer;
@@ -47,6 +57,7 @@ typedef struct hn_layer_desc {
     int ffn_width;
     bool fused_gate_up; /* gate and up lie in one matrix */
     bool gate_up_bias, down_bias;
+    hn_expert_desc experts; /* of HN_FFN_EXPERTS; ffn_width is what a dense layer of the model would have */
 } hn_layer_desc;
 
 /* Tensors by the part they play; all that is known of each stands in the table of roles.c. */
@@ -92,8 +103,25 @@ typedef enum hn_role {
     HN_ROLE_DELTA_DT,
     HN_ROLE_DELTA_NORM,
     HN_ROLE_DELTA_OUT,
+    /* of layers of experts, instead of gate, up and down; those of the experts are so many matrices */
+    HN_ROLE_ROUTER,
+    HN_ROLE_ROUTER_BIAS,
+    HN_ROLE_EXPERT_GATE,
+    HN_ROLE_EXPERT_UP,
+    HN_ROLE_EXPERT_GATE_UP, /* instead of both, where a folder has its experts stacked */
+    HN_ROLE_EXPERT_DOWN,
+    HN_ROLE_SHARED_ROUTER,
+    HN_ROLE_SHARED_GATE,
+    HN_ROLE_SHARED_UP,
+    HN_ROLE_SHARED_DOWN,
     HN_ROLES
 } hn_role;
+
+/* A name that a family's files have instead of the usual one; %d is the layer, then the expert. */
+typedef struct hn_role_other {
+    hn_role role;
+    const char *gguf, *folder; /* NULL: the usual one */
+} hn_role_other;
 
 /* How a file makes frequencies from theta^(-2i / dims); arch_rope.c. */
 typedef enum hn_scaling_kind {
@@ -116,6 +144,18 @@ typedef struct hn_scaling {
 } hn_scaling;
 
 struct hn_arch;
+/* How a family's files describe experts (arch_moe.c); NULL: the format has no such key, and the number stays as it is here. */
+typedef struct hn_moe {
+    const char *count, *width, *groups, *groups_used, *scale; /* of a folder */
+    bool width_is_ffn;    /* of a GGUF: where expert_feed_forward_length does not stand, feed_forward_length is it */
+    bool sigmoid, bias;
+    bool always_normalised;
+    bool normalised[2];   /* where norm_topk_prob is not said, by hn_source_kind */
+    const char *shared_count, *shared_width; /* of a folder: experts' widths that rows share, or the width */
+    bool shared_gate;
+    bool sparse_step;     /* decoder_sparse_step and mlp_only_layers say which layers are dense, else first_k_dense_replace */
+} hn_moe;
+
 /* What the dense families differ in (arch_dense.c); they share keys, tensor names and the block. */
 typedef struct hn_dense {
     const char *prefix;  /* of their keys in a GGUF: "llama" */
@@ -127,6 +167,9 @@ typedef struct hn_dense {
     bool windowed;       /* sliding_window holds for all layers */
     bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
     bool window_key;     /* programs know a GGUF's key for windows; else it counts beside a list of the layers only */
+    bool no_o_bias;      /* attention_bias does not put one on o */
+    const hn_role_other *names; /* ends with a role HN_ROLES; NULL: all are the usual ones */
+    const hn_moe *moe;   /* some layers have experts; NULL: none */
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
     bool logit_cap;      /* final_logit_softcapping caps the logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
@@ -235,11 +278,16 @@ void hn_arch_fini(hn_arch *a);
 /* The tensor of a role: its name, whether a model of this description has it, its shape in ggml's order (inputs, outputs; a
  * vector has outputs 1), what is added to a vector's values as they are stored. layer: 0 where the role has none. */
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]);
+/* The same of one expert, where each has a tensor of its own (hn_arch_sheets is 1). */
+void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]);
+/* How many matrices one tensor of a role has, its third dimension: all experts', or 1. */
+int hn_arch_sheets(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 /* Of every model (roles.c). */
-const char *hn_role_name(hn_role role, hn_source_kind form); /* %d in it is the layer */
+const char *hn_role_name(hn_role role, hn_source_kind form); /* the usual name; %d in it is the layer, then the expert */
+const char *hn_role_stacked_name(hn_role role); /* of a folder whose experts are stacked; NULL: the role has none */
 /* How a vector's values come out of a tensor's. */
 typedef enum hn_change {
     HN_CHANGE_NONE,
@@ -248,6 +296,7 @@ typedef enum hn_change {
 } hn_change;
 hn_change hn_role_change(hn_role role);
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
+bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_turns(hn_role role);                            /* of rows that are rotated, or of a head's values of one */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of what is added to the stream */
@@ -265,7 +314,9 @@ typedef struct hn_family {
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text;
+    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text, hn_family_mixtral,
+    hn_family_qwen2_moe, hn_family_qwen3_moe, hn_family_glm4_moe;
+hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* a GGUF says llama */
 
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
 void hn_dense_key(const hn_dense *f, const char *suffix, char out[96]);
@@ -300,6 +351,12 @@ typedef struct hn_dense_key_buf {
 } hn_dense_key_buf;
 const hn_key *hn_dense_key_of(hn_dense_key_buf *k, const hn_dense *f, const char *suffix, const char *hf, double min,
                               double max, double dflt);
+/* ---- experts (arch_moe.c) ------------------------------------------------------------------------------------------- */
+
+/* Which layers have experts, and how many and how chosen; a->layer is made, and dense. */
+hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err);
+hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err); /* keys of a GGUF */
+
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
 
 /* Reads how the file scales and makes the frequencies; rope_dims, context and dense are set. theta: the base. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_dense.c - what the dense families share: RMSNorm, grouped-query attention with RoPE, SwiGLU, and the names of keys.
- * Their tensors: roles.c. What sets one apart stands in its own file (arch_llama.c, arch_qwen.c). */
+ * Their tensors: roles.c; experts: arch_moe.c. What sets one apart stands in its own file (arch_llama.c, arch_qwen.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
     const int n_caps = f->logit_cap ? 1 : 2;
     hn_dense_key_buf key;
     hunch_status st = HUNCH_OK;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && !f->moe; i++) {
         int n = 0;
         st = hn_key_int(src, hn_dense_key_of(&key, f, "expert_count", experts[i], 0, 4096, 0), &n, err);
         if (st) return st;
@@ -336,7 +336,7 @@ static hunch_status read_parts(hn_layer_desc *l, const hn_arch *a, hn_source *sr
     if (!st && f->mlp_bias) st = hn_source_bool(src, "mlp_bias", &mlp, &found, err);
     l->fused_qkv = l->fused_gate_up = f->fused;
     l->qkv_bias = f->qkv_bias || attention;
-    l->o_bias = attention;
+    l->o_bias = attention && !f->no_o_bias;
     l->gate_up_bias = l->down_bias = mlp;
     return st;
 }
@@ -401,6 +401,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     if (!st && family->windowed) st = read_window(a, src, family, &usual.window, err);
     if (!st) st = layers_create(a, &usual, err);
     if (!st && !family->window_key) st = read_written_windows(a, src, err);
+    if (!st && family->moe) st = hn_moe_read(a, src, err);
     if (st) return st;
     return family->finish ? family->finish(a, src, err) : HUNCH_OK;
 }

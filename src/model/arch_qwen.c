@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: none, but every head of q and k is normed. Both may let
- * their upper layers slide. */
+ * their upper layers slide, and both have relatives with experts: of Qwen2-MoE rows share one too, as much as a gate says. */
 #include "model/arch.h"
 
 enum { USUAL_FULL_LAYERS = 28 };
@@ -28,5 +28,24 @@ static hunch_status qwen3_read(hn_arch *a, hn_source *src, hunch_error *err) {
     return hn_dense_read(a, src, &qwen3, err);
 }
 
+static hunch_status qwen2_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_moe moe = {.count = "num_experts",
+                               .width = "moe_intermediate_size",
+                               .shared_width = "shared_expert_intermediate_size",
+                               .shared_gate = true,
+                               .sparse_step = true};
+    static const hn_dense qwen2_moe = {.prefix = "qwen2moe", .qkv_bias = true, .moe = &moe};
+    return hn_dense_read(a, src, &qwen2_moe, err);
+}
+
+static hunch_status qwen3_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_moe moe = {
+        .count = "num_experts", .width = "moe_intermediate_size", .normalised = {true, false}, .sparse_step = true};
+    static const hn_dense qwen3_moe = {.prefix = "qwen3moe", .qk_norm = true, .attention_bias = true, .moe = &moe};
+    return hn_dense_read(a, src, &qwen3_moe, err);
+}
+
+const hn_family hn_family_qwen2_moe = {"qwen2moe", "qwen2_moe", qwen2_moe_read};
+const hn_family hn_family_qwen3_moe = {"qwen3moe", "qwen3_moe", qwen3_moe_read};
 const hn_family hn_family_qwen2 = {"qwen2", "qwen2", qwen2_read};
 const hn_family hn_family_qwen3 = {"qwen3", "qwen3", qwen3_read};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert.c - a Hugging Face folder of a dense family as a GGUF file: keys, tensor names, the order of Q and K rows.
+/* convert.c - a Hugging Face folder as a GGUF file: keys, tensor names, the order of Q and K rows.
  *
  * The folder is read through the same description that the model is loaded with (arch.h), so what opens converts. The
- * tokenizer's keys are convert_tokenizer.c's; draft heads: convert_head.c.
+ * tokenizer's keys are convert_tokenizer.c's; experts: convert_experts.c; draft heads: convert_head.c.
  */
 #include "model/convert_private.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -170,7 +171,8 @@ static hunch_status sampling_write(hn_conversion *c) {
 
 hunch_status hn_conversion_put_sizes(hn_conversion *c) {
     char key[96], name[128];
-    hn_arch_tensor_name(&c->arch, HN_ROLE_DOWN, 0, name);
+    const int last = c->arch.layers - 1; /* the first layers of some are dense */
+    hn_arch_tensor_name(&c->arch, c->arch.layer[last].ffn == HN_FFN_EXPERTS ? HN_ROLE_EXPERT_DOWN : HN_ROLE_DOWN, last, name);
     hunch_status status = hn_conversion_put_type(c, hn_source_take(c->src, name));
     if (status == HUNCH_OK)
         status = dimensions_write(c);
@@ -187,6 +189,8 @@ static hunch_status keys_write(hn_conversion *c) {
         status = hn_conversion_put_name(c);
     if (status == HUNCH_OK)
         status = hn_conversion_put_sizes(c);
+    if (status == HUNCH_OK && c->arch.dense->moe)
+        status = hn_moe_put(&c->arch, c->w, c->err);
     if (status == HUNCH_OK && c->arch.dense->put)
         status = c->arch.dense->put(&c->arch, c->w, c->err);
     if (status == HUNCH_OK)
@@ -220,9 +224,11 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.form = HN_SOURCE_GGUF, .first_block = c->block};
+    const hn_arch named = {.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .first_block = c->block};
     uint64_t dims[2];
     hn_tensor *t;
+    if (hn_role_of_experts(role))
+        return hn_conversion_declare_experts(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
     if (status != HUNCH_OK)
         return status;
@@ -350,6 +356,8 @@ hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, fl
 
 hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
     hn_tensor *t;
+    if (hn_role_of_experts(role))
+        return hn_conversion_write_experts(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
     if (status == HUNCH_OK && hn_conversion_has_heads(c, role, layer))
         return tensor_done(c, t, hn_conversion_write_heads(c, t, role, layer));
@@ -358,11 +366,18 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
                                              heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);
 }
 
+/* Whether a GGUF of the model has it: there all experts' matrices of a kind are one tensor, gate and up apart. */
+static bool role_written(const hn_conversion *c, hn_role role, int layer) {
+    if (!hn_role_of_experts(role))
+        return hn_arch_has(&c->arch, role, layer);
+    return c->arch.layer[layer].ffn == HN_FFN_EXPERTS && role != HN_ROLE_EXPERT_GATE_UP;
+}
+
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {
     hunch_status status = HUNCH_OK;
     for (int layer = 0; layer < c->arch.layers; layer++)
         for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
-            if (hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, layer))
+            if (hn_role_of_layer((hn_role)role) && role_written(c, (hn_role)role, layer))
                 status = visit(c, (hn_role)role, layer);
     return status;
 }
@@ -385,7 +400,14 @@ hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write) {
     return status;
 }
 
-/* Rotary tables that old files carry (they follow from the keys), the copy of a tied head, and what belongs to another part
+/* The layer of a folder's tensor, by its name; -1: of none. */
+static int layer_of(const hn_conversion *c, const char *name) {
+    static const char layers[] = "layers.";
+    const size_t body = strlen(c->arch.body), all = body + sizeof layers - 1;
+    return strncmp(name, c->arch.body, body) == 0 && strncmp(name + body, layers, sizeof layers - 1) == 0 ? atoi(name + all) : -1;
+}
+
+/* Blocks behind the layers, which predict further tokens; rotary tables that old files carry (they follow from the keys), the copy of a tied head, and what belongs to another part
  * of a model of several (vision). */
 static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     static const char table[] = ".rotary_emb.inv_freq";
@@ -396,6 +418,8 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
         c->own.first_block > 0)
         return true; /* copies in a block that drafts */
     if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
+        return true;
+    if (c->arch.dense->next_layers && layer_of(c, name) >= c->arch.layers)
         return true;
     return strcmp(c->arch.body, "model.") != 0 && strncmp(name, c->arch.body, strlen(c->arch.body)) != 0;
 }

@@ -53,6 +53,10 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit);
 hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
 
+/* All experts' matrices of a role that a GGUF has. */
+hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer);
+
 /* Ends what is written, or where status says that it failed drops it. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_ffn.c - the dense feed-forward half: SwiGLU (in one operation, where nothing comes between) or GeGLU. */
+/* layer_ffn.c - the feed-forward half, of experts (layer_experts.c) or dense: SwiGLU (in one operation, where nothing comes between) or GeGLU. */
 #include "model/layers.h"
 
 bool hn_ffn_in_steps(const hn_arch *a, int layer) {
-    return a->layer[layer].ffn == HN_FFN_GEGLU || a->layer[layer].gate_up_bias || a->residual_scale != 1;
+    const hn_layer_desc *d = &a->layer[layer];
+    return d->ffn != HN_FFN_EXPERTS && (d->ffn == HN_FFN_GEGLU || d->gate_up_bias || a->residual_scale != 1);
 }
 
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
@@ -11,6 +12,10 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
     const int n = s->rows->n;
+    if (d->ffn == HN_FFN_EXPERTS) {
+        hn_layer_experts_run(ex, m, layer, s);
+        return;
+    }
     const hn_act gated = {s->gated.data, d->ffn_width, s->gated.max_rows}, in = {s->in.data, m->arch.hidden, s->in.max_rows};
     const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x, s->ldx};
 

@@ -27,6 +27,13 @@ typedef struct hn_pass_buffers {
     hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
     hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
+    /* of layers of experts */
+    hn_buf scores;       /* f32 [HN_MAX_ROWS][ldscores] */
+    hn_buf shared_gate;  /* f32 [HN_MAX_ROWS][HN_STRIP] */
+    hn_act gathered;     /* [hidden], of HN_MAX_ROWS times the experts that a row uses */
+    hn_act expert_gated; /* [width] of an expert, of as many */
+    hn_buf expert_out;   /* f32 [as many][ldx] */
+    hn_routing routing;  /* woken: [layers] of them */
     /* of a draft head */
     hn_buf pair;     /* f32 [HN_MAX_ROWS][ldpair] norm(embedding) | norm(stream) */
     hn_buf joint;    /* f32 [HN_MAX_ROWS][ldjoint] input of fc */
@@ -40,7 +47,7 @@ typedef struct hn_pass_buffers {
     hn_buf gates; /* f32 [HN_MAX_ROWS][ldgates] b | a */
     hn_buf delta_scratch; /* [ranks] of delta_bytes */
     size_t delta_bytes;
-    int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint, ldfused, ldz, ldgates;
+    int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint, ldfused, ldz, ldgates, ldscores;
 } hn_pass_buffers;
 
 /* Where a gated delta net finds its rows' inputs and states, and how it walks them. */
@@ -75,5 +82,11 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
 void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
+/* x += what the experts of each row, and those that all share, make of norm x */
+void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
+/* The part of routing.woken that is a layer's. */
+static inline hn_buf hn_woken_of(const hn_routing *r, int layer) {
+    return hn_at(r->woken, sizeof(int32_t) * (size_t)layer * (size_t)(r->experts + 1));
+}
 bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are products of their own: it needs lanes->gate and up */
 #endif

@@ -57,6 +57,45 @@ static hunch_status plan_gate_up(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, up, true, &l->up, err);
 }
 
+/* A router is read at full precision: a wrong choice is no rounding. */
+static hunch_status plan_router(hn_plan *p, hn_role role, int i, hn_weight *w, hunch_error *err) {
+    hunch_status st = hn_plan_matrix(p, role, i, whole, false, w, err);
+    w->wide = true;
+    return st;
+}
+
+static hunch_status plan_shared(hn_plan *p, int i, hunch_error *err) {
+    hn_layer_experts *l = &p->m->layer[i].experts;
+    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
+    if (d->shared_width == 0) return HUNCH_OK;
+    hunch_status st = d->shared_gate ? plan_router(p, HN_ROLE_SHARED_ROUTER, i, &l->shared_router, err) : HUNCH_OK;
+    if (!st) st = hn_plan_matrix(p, HN_ROLE_SHARED_GATE, i, whole, false, &l->shared_gate, err);
+    if (!st) st = hn_plan_matrix(p, HN_ROLE_SHARED_UP, i, whole, true, &l->shared_up, err);
+    return st ? st : hn_plan_matrix(p, HN_ROLE_SHARED_DOWN, i, whole, false, &l->shared_down, err);
+}
+
+static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
+    hn_layer_experts *l = &p->m->layer[i].experts;
+    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
+    const bool both = hn_arch_has(&p->m->arch, HN_ROLE_EXPERT_GATE_UP, i);
+    const hn_part gate = {0, both ? d->width : 0}, up = {both ? d->width : 0, both ? d->width : 0};
+    l->choice = (hn_router){.experts = d->count, .used = d->used, .sigmoid = d->sigmoid, .normalised = d->normalised,
+                            .groups = d->groups, .groups_used = d->groups_used, .scale = d->scale};
+    p->m->expert_layers++;
+    hunch_status st = plan_router(p, HN_ROLE_ROUTER, i, &l->router, err);
+    if (!st) st = hn_plan_vector(p, HN_ROLE_ROUTER_BIAS, i, whole, &l->choice.bias, err);
+    if (!st) st = plan_shared(p, i, err);
+    if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_GATE, i, gate, false, &l->gate, err);
+    if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_UP, i, up, true, &l->up, err);
+    return st ? st : hn_plan_experts(p, HN_ROLE_EXPERT_DOWN, i, whole, false, &l->down, err);
+}
+
+static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
+    if (p->m->arch.layer[i].ffn == HN_FFN_EXPERTS) return plan_experts(p, i, err);
+    hunch_status st = plan_gate_up(p, i, err);
+    return st ? st : hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
+}
+
 /* Whatever of them the description has. */
 static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
@@ -82,8 +121,7 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
     l->heads.eps = p->m->arch.norm_eps;
     hunch_status st = plan_mixer(p, i, err);
-    if (!st) st = plan_gate_up(p, i, err);
-    if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &l->down, err);
+    if (!st) st = plan_ffn(p, i, err);
     return st ? st : plan_vectors(p, i, err);
 }
 
@@ -118,7 +156,8 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
 
 static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool mapped, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    hunch_status st = hn_plan_begin(p, m, src, mapped, (size_t)a->layers * HN_MOST_LAYER_TENSORS + PER_MODEL, err);
+    const size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + hn_plan_expert_tensors(a) + PER_MODEL;
+    hunch_status st = hn_plan_begin(p, m, src, mapped, room, err);
     if (st) return st;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
@@ -132,6 +171,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool map
     if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
     hn_plan_rotation(p);
+    if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;
     return st ? st : check_rest(p, err);
 }
 
@@ -176,6 +216,14 @@ const hn_rope *hn_model_rope(const hn_model *m, int max_context) {
     return m->arch.rope_long && max_context > m->arch.rope_original ? &m->rope_long : &m->rope;
 }
 
+static void choose_expert_forms(const hn_ops *o, const hn_expert_desc *d, hn_layer_experts *e) {
+    e->in_forms = HN_ACT_F32 | o->act_forms(o, e->gate.dtype) | o->act_forms(o, e->up.dtype); /* routers read F32 */
+    e->down_forms = o->act_forms(o, e->down.dtype);
+    if (d->shared_width == 0) return;
+    e->in_forms |= o->act_forms(o, e->shared_gate.dtype) | o->act_forms(o, e->shared_up.dtype);
+    e->shared_forms = o->act_forms(o, e->shared_down.dtype);
+}
+
 void hn_model_choose_forms(hn_model *m) {
     const hn_ops *o = &m->ops;
     for (int i = 0; i < m->arch.layers; i++) {
@@ -187,6 +235,7 @@ void hn_model_choose_forms(hn_model *m) {
         l->o_forms = o->act_forms(o, l->o.dtype);
         l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
         l->down_forms = o->act_forms(o, l->down.dtype);
+        if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
     }
     m->output_forms = o->act_forms(o, m->output.dtype);
 }
@@ -221,6 +270,7 @@ void hn_model_close(hn_model *m) {
     hn_steps_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);
+    hn_free(m->each);
     if (m->owns_pool) hn_pool_free(m->pool);
     memset(m, 0, sizeof *m);
 }

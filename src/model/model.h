@@ -7,6 +7,14 @@
 #include "ops/delta.h"
 #include "ops/ops.h"
 
+/* Of a layer that has them: `experts` matrices each (hn_weight), the rows of all behind each other. */
+typedef struct hn_layer_experts {
+    hn_router choice;
+    hn_weight router, gate, up, down; /* [experts, hidden]; of each expert [width, hidden] twice (strips interleaved), [hidden, width] */
+    hn_weight shared_router, shared_gate, shared_up, shared_down; /* [1, hidden]; as a dense layer's, of the shared width */
+    int in_forms, down_forms, shared_forms; /* what the inputs of the half, of down and of shared_down must hold */
+} hn_layer_experts;
+
 typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
     hn_buf post_attn_norm, post_ffn_norm; /* the same, where the description has them */
@@ -18,6 +26,7 @@ typedef struct hn_layer {
     /* of a gated delta net, beside o; z also of an attention with gates, whose q has them too */
     hn_weight z, beta, alpha;  /* [values, hidden], [value heads, hidden] twice; alpha not where beta holds both */
     hn_buf conv, decay, dt, delta_norm; /* hn_delta's */
+    hn_layer_experts experts;                       /* instead, of HN_FFN_EXPERTS */
     int attn_forms, o_forms, ffn_forms, down_forms; /* what their inputs must hold, HN_ACT_* */
 } hn_layer;
 
@@ -69,7 +78,10 @@ typedef struct hn_model {
     hn_rope rope, rope_long, rope_local; /* hn_model_rope chooses among the first two */
     hn_layer *layer; /* [arch.layers] */
     int output_forms;
-    uint64_t weight_bytes; /* of matrices that a pass reads, as they lie in memory or in the mapped file */
+    uint64_t weight_bytes; /* of matrices that a pass of one row reads, as they lie in memory or in the mapped file */
+    uint64_t expert_bytes; /* of them, one expert of one layer (the mean); 0: there are none */
+    int expert_layers;     /* that have experts */
+    hn_stored *each;       /* owned: where stored experts are; NULL: there are none */
     hn_model_bytes bytes;
     uint64_t parameters;
     double macs_per_row;

@@ -34,6 +34,7 @@ static hn_act take_act(size_t *total, const hn_ops *o, int in) {
 /* The most that any layer asks for. */
 typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
+    int experts, used, expert, pairs; /* pairs of rows and experts */
     bool in_steps, branch;
     size_t scratch, delta;
 } widths;
@@ -59,22 +60,26 @@ static widths widest(const hn_model *m, int max_context) {
     widths w = {0};
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        if (d->ffn_width > w.ffn) w.ffn = d->ffn_width;
+        w.ffn = larger(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
+        w.experts = larger(w.experts, d->experts.count);
+        w.used = larger(w.used, d->experts.used);
+        w.expert = larger(w.expert, d->experts.width);
         w.in_steps |= hn_ffn_in_steps(a, i);
-        w.branch |= d->post_norms;
+        w.branch |= d->post_norms || d->experts.shared_width > 0;
         if (d->mixer == HN_MIXER_DELTA) {
             widen_delta(&w, d);
             continue;
         }
         const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
-        if (d->heads * d->head_dim > w.q) w.q = d->heads * d->head_dim;
-        if (d->kv_heads * d->head_dim > w.kv) w.kv = d->kv_heads * d->head_dim;
+        w.q = larger(w.q, d->heads * d->head_dim);
+        w.kv = larger(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
         if (d->gated) w.fused = larger(w.fused, 2 * d->heads * d->head_dim);
         if (d->gated) w.z = larger(w.z, d->heads * d->head_dim);
     }
     w.qkv = larger(w.qkv, w.q + 2 * w.kv);
     w.mixed = larger(w.mixed, w.q);
+    w.pairs = HN_MAX_ROWS * w.used;
     return w;
 }
 
@@ -82,6 +87,25 @@ static widths widest(const hn_model *m, int max_context) {
 static size_t most_steps(const hn_runner *r) {
     (void)r;
     return (size_t)HN_MAX_ROWS * (HN_MAX_ROWS + HN_MOST_TAPS + 1);
+}
+
+/* Of layers of experts. */
+static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
+    const hn_ops *o = &r->m->ops;
+    hn_pass_buffers *l = &r->lanes;
+    const size_t ids = sizeof(int32_t) * (size_t)w->pairs;
+    if (w->experts == 0) return;
+    l->ldscores = pad16(w->experts);
+    l->scores = take_floats(total, l->ldscores);
+    l->shared_gate = take_floats(total, HN_STRIP);
+    l->gathered = (hn_act){take(total, o->act_bytes(r->m->arch.hidden, w->pairs)), r->m->arch.hidden, w->pairs};
+    l->expert_gated = (hn_act){take(total, o->act_bytes(w->expert, w->pairs)), w->expert, w->pairs};
+    l->expert_out = take(total, sizeof(float) * (size_t)w->pairs * (size_t)l->ldx);
+    l->routing = (hn_routing){.experts = w->experts, .used = w->used, .max_rows = HN_MAX_ROWS};
+    hn_buf *const lists[] = {&l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row};
+    for (int i = 0; i < 4; i++) *lists[i] = take(total, ids);
+    l->routing.first = take(total, sizeof(int32_t) * (size_t)(w->experts + 1));
+    l->routing.woken = take(total, sizeof(int32_t) * (size_t)(w->experts + 1) * (size_t)r->m->arch.layers);
 }
 
 /* What a draft head has beside the buffers of its layers. */
@@ -148,6 +172,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->rotation = take_floats(&total, pad16(a->rope_dims));
     l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
     l->scratch = take(&total, w.scratch);
+    lay_out_experts(r, &w, &total);
     l->fused = take_floats(&total, l->ldfused);
     l->z = take_floats(&total, l->ldz);
     l->gates = take_floats(&total, l->ldgates);
@@ -189,7 +214,10 @@ static void bind(hn_runner *r) {
                      &r->walk.step, &r->walk.first, &r->walk.fresh,
                      &l->token,   &r->store,      &r->outputs,
                      &r->steps.state, &r->steps.result, &r->steps.mid,  &r->steps.token,
-                     &r->steps.in.data};
+                     &r->steps.in.data,
+                     &l->scores,  &l->shared_gate, &l->gathered.data, &l->expert_gated.data, &l->expert_out,
+                     &l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row, &l->routing.first,
+                     &l->routing.woken};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
     hn_rows *rows = &r->rows[0];
@@ -453,6 +481,13 @@ hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int
     const hunch_status st = run_rows(r, rows, n, cache_seq, n_seqs, more, err);
     r->seconds += hn_now() - start;
     return st;
+}
+
+int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
+    if (r->m->arch.layer[layer].ffn != HN_FFN_EXPERTS) return 0;
+    const int32_t *woken = r->m->ops.view(&r->m->ops, hn_woken_of(&r->lanes.routing, layer));
+    if (which) *which = woken + 1;
+    return woken[0];
 }
 
 double hn_runner_seconds(const hn_runner *r) {

@@ -75,6 +75,8 @@ typedef struct hn_pass_more {
 hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err);
 
+/* How many experts of a layer the rows of the last pass used; *which (may be NULL): their ids, ascending. 0: it has none. */
+int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which);
 /* What this runner's passes have taken so far. */
 double hn_runner_seconds(const hn_runner *r);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles.c - the tensors of the dense families, a row each: names, what it is, shape, what it is for, and when a layer has
+/* roles.c - the tensors of all families, a row each: names, what it is, shape, what it is for, and when a layer has
  * it. Everything that is asked of a role is read from this table. */
 #include "model/arch.h"
 
@@ -8,7 +8,8 @@
 /* ---- widths and conditions --------------------------------------------------------------------------------------- */
 
 typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
-                     TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE } width;
+                     TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
+                     EXPERTS, EXPERT, BOTH_EXPERT, SHARED } width;
 
 /* READ: what the products of a layer's attention read. */
 static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
@@ -34,6 +35,10 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     case VALUE_HEADS: return (uint64_t)d->value_heads;
     case BOTH_HEADS: return 2 * (uint64_t)d->value_heads;
     case VALUE: return (uint64_t)d->value_dim;
+    case EXPERTS: return (uint64_t)l->experts.count;
+    case EXPERT: return (uint64_t)l->experts.width;
+    case BOTH_EXPERT: return 2 * (uint64_t)l->experts.width;
+    case SHARED: return (uint64_t)l->experts.shared_width;
     }
     return 0;
 }
@@ -53,23 +58,36 @@ enum { /* what a description may say */
     HYBRID = 1 << 11, /* the norm before the feed-forward half has another name in a GGUF */
     DELTA = 1 << 12,  /* a gated delta net in attention's place */
     FUSED = 1 << 13,  /* of that q, k, v and z */
-    FUSED_GATES = 1 << 14
+    FUSED_GATES = 1 << 14,
+    SPARSE = 1 << 15, /* the layer has experts */
+    ROUTER_BIAS = 1 << 16,
+    STACKED = 1 << 17,
+    SHARES = 1 << 18,
+    SHARED_GATE = 1 << 19
 };
+
+static unsigned said_of_experts(const hn_expert_desc *e) {
+    return SPARSE | (e->bias ? ROUTER_BIAS : 0u) | (e->stacked ? STACKED : 0u) | (e->shared_width > 0 ? SHARES : 0u) |
+           (e->shared_gate ? SHARED_GATE : 0u);
+}
 
 static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
     return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
            (l->qk_norm ? QK_NORM : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
-           (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) | (l->down_bias ? DOWN_BIAS : 0u);
+           (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
+           (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? said_of_experts(&l->experts) : 0u);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION } kind; /* VECTOR: as it is stored */
+typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS } kind; /* VECTOR: as it is stored; the last: a matrix
+                                                                                    of each expert */
 
 typedef struct role_row {
-    const char *name[2]; /* of a GGUF, of a folder; %d is the layer */
+    const char *name[3]; /* of a GGUF, of a folder, of one whose experts are stacked (NULL: as before); %d is the layer, then
+                            the expert */
     kind kind;
     width in, out;       /* a vector's length is `in` */
     hn_phase phase;      /* of a matrix's product */
@@ -121,18 +139,18 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, HYBRID, POST_NORMS},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
-        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED | SPARSE},
     [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
-        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED | SPARSE},
     [HN_ROLE_GATE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.gate_up_proj.weight")},
-        MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, FFN_FUSED, 0},
+        MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, FFN_FUSED, SPARSE},
     [HN_ROLE_GATE_BIAS] = {{BLK("ffn_gate.bias"), LAYER("mlp.gate_proj.bias")},
-        BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, 0},
-    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, 0},
+        BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, SPARSE},
+    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, SPARSE},
     [HN_ROLE_DOWN] = {{BLK("ffn_down.weight"), LAYER("mlp.down_proj.weight")},
-        MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, 0, 0},
+        MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, 0, SPARSE},
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
-        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, 0},
+        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, SPARSE},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
 
@@ -157,7 +175,28 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_DELTA_NORM] = {{BLK("ssm_norm.weight"), LAYER("linear_attn.norm.weight")},
         VECTOR, VALUE, ONE, HN_PHASE_OTHER, DELTA, 0},
     [HN_ROLE_DELTA_OUT] = {{BLK("ssm_out.weight"), LAYER("linear_attn.out_proj.weight")},
-        MATRIX, VALUES, HIDDEN, HN_PHASE_O, DELTA, 0}};
+        MATRIX, VALUES, HIDDEN, HN_PHASE_O, DELTA, 0},
+
+    [HN_ROLE_ROUTER] = {{BLK("ffn_gate_inp.weight"), LAYER("mlp.gate.weight")},
+        MATRIX, HIDDEN, EXPERTS, HN_PHASE_ROUTER, SPARSE, 0},
+    [HN_ROLE_ROUTER_BIAS] = {{BLK("exp_probs_b.bias"), LAYER("mlp.gate.e_score_correction_bias")},
+        BIAS, EXPERTS, ONE, HN_PHASE_OTHER, SPARSE | ROUTER_BIAS, 0},
+    [HN_ROLE_EXPERT_GATE] = {{BLK("ffn_gate_exps.weight"), LAYER("mlp.experts.%d.gate_proj.weight")},
+        OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, SPARSE, STACKED},
+    [HN_ROLE_EXPERT_UP] = {{BLK("ffn_up_exps.weight"), LAYER("mlp.experts.%d.up_proj.weight")},
+        OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, SPARSE, STACKED},
+    [HN_ROLE_EXPERT_GATE_UP] = {{BLK("ffn_gate_up_exps.weight"), LAYER("mlp.experts.%d.gate_up_proj.weight"),
+        LAYER("mlp.experts.gate_up_proj")}, OF_EXPERTS, HIDDEN, BOTH_EXPERT, HN_PHASE_GATE_UP, SPARSE | STACKED, 0},
+    [HN_ROLE_EXPERT_DOWN] = {{BLK("ffn_down_exps.weight"), LAYER("mlp.experts.%d.down_proj.weight"),
+        LAYER("mlp.experts.down_proj")}, OF_EXPERTS, EXPERT, HIDDEN, HN_PHASE_DOWN, SPARSE, 0},
+    [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
+        MATRIX, HIDDEN, ONE, HN_PHASE_ROUTER, SPARSE | SHARES | SHARED_GATE, 0},
+    [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
+        MATRIX, HIDDEN, SHARED, HN_PHASE_GATE_UP, SPARSE | SHARES, 0},
+    [HN_ROLE_SHARED_UP] = {{BLK("ffn_up_shexp.weight"), LAYER("mlp.shared_expert.up_proj.weight")},
+        MATRIX, HIDDEN, SHARED, HN_PHASE_GATE_UP, SPARSE | SHARES, 0},
+    [HN_ROLE_SHARED_DOWN] = {{BLK("ffn_down_shexp.weight"), LAYER("mlp.shared_expert.down_proj.weight")},
+        MATRIX, SHARED, HIDDEN, HN_PHASE_DOWN, SPARSE | SHARES, 0}};
 
 /* ---- questions ------------------------------------------------------------------------------------------------------ */
 
@@ -166,8 +205,16 @@ const char *hn_role_name(hn_role role, hn_source_kind form) {
     return table[role].name[form];
 }
 
+const char *hn_role_stacked_name(hn_role role) {
+    return table[role].name[2];
+}
+
 bool hn_role_is_vector(hn_role role) {
-    return table[role].kind != MATRIX;
+    return table[role].kind != MATRIX && table[role].kind != OF_EXPERTS;
+}
+
+bool hn_role_of_experts(hn_role role) {
+    return table[role].kind == OF_EXPERTS;
 }
 
 bool hn_role_of_layer(hn_role role) {
@@ -199,6 +246,11 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {
     return a->norms_less_one && table[role].kind == NORM ? 1 : 0;
+}
+
+int hn_arch_sheets(const hn_arch *a, hn_role role, int layer) {
+    const hn_expert_desc *e = &a->layer[layer].experts;
+    return hn_role_of_experts(role) && (a->form == HN_SOURCE_GGUF || e->stacked) ? e->count : 1;
 }
 
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {

@@ -141,7 +141,40 @@ static void test_delta_net(void **state) {
     assert_true(dims[0] == 4 && dims[1] == 2 * 10 + 42);
 }
 
+/* A layer of experts has a router and the three matrices of each expert, gate and up as one where they are stacked; what all share
+ * has three of its own; nothing of a dense layer is there. */
+static void test_experts(void **state) {
+    (void)state;
+    static const hn_role gate_up[] = {HN_ROLE_EXPERT_GATE, HN_ROLE_EXPERT_UP},
+                         shared[] = {HN_ROLE_SHARED_GATE, HN_ROLE_SHARED_UP, HN_ROLE_SHARED_DOWN};
+    for (int said = 0; said < 1 << 5; said++) {
+        hn_layer_desc l;
+        hn_arch a = described(0, &l);
+        uint64_t router[2], down[2];
+        l.ffn = HN_FFN_EXPERTS;
+        l.experts = (hn_expert_desc){.count = 12, .used = 3, .width = 20, .bias = said & 1, .stacked = said & 2,
+                                     .shared_width = said & 4 ? 30 : 0, .shared_gate = said & 8};
+        a.form = said & 16 ? HN_SOURCE_HF : HN_SOURCE_GGUF;
+        check_names(&a);
+        check_forms(&a, HN_ROLE_EXPERT_GATE_UP, gate_up, 2, true);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_EXPERT_GATE_UP, 0), l.experts.stacked);
+        for (int i = HN_ROLE_GATE; i <= HN_ROLE_DOWN; i++) assert_false(hn_arch_has(&a, (hn_role)i, 0));
+        assert_true(hn_arch_has(&a, HN_ROLE_ROUTER, 0) && hn_arch_has(&a, HN_ROLE_EXPERT_DOWN, 0) && hn_arch_has(&a, HN_ROLE_FFN_NORM, 0));
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_ROUTER_BIAS, 0), l.experts.bias);
+        for (int i = 0; i < 3; i++) assert_int_equal(hn_arch_has(&a, shared[i], 0), l.experts.shared_width > 0);
+        assert_int_equal(hn_arch_has(&a, HN_ROLE_SHARED_ROUTER, 0), l.experts.shared_width > 0 && l.experts.shared_gate);
+        hn_arch_tensor_shape(&a, HN_ROLE_ROUTER, 0, router);
+        hn_arch_tensor_shape(&a, HN_ROLE_EXPERT_DOWN, 0, down);
+        assert_true(router[0] == 50 && router[1] == 12 && down[0] == 20 && down[1] == 50 && length(&a, HN_ROLE_ROUTER_BIAS) == 12);
+        assert_int_equal(hn_arch_sheets(&a, HN_ROLE_EXPERT_DOWN, 0), a.form == HN_SOURCE_GGUF || l.experts.stacked ? 12 : 1);
+        assert_int_equal(hn_arch_sheets(&a, HN_ROLE_ROUTER, 0), 1);
+        l.ffn = HN_FFN_SWIGLU;
+        for (int i = HN_ROLE_ROUTER; i <= HN_ROLE_SHARED_DOWN; i++) assert_false(hn_arch_has(&a, (hn_role)i, 0));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_description), cmocka_unit_test(test_delta_net)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_description), cmocka_unit_test(test_delta_net),
+                                       cmocka_unit_test(test_experts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weights_load.c - carries out a plan (weights.c): memory is taken once, then all workers read and pack one matrix after another,
+ * strip by strip, so that loading peaks little above the weights and a file that is cut short meanwhile is an error. */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/weights.h"
+#include "ops/pack.h"
+
+enum { ALIGN = 64 };
+
+static size_t align_up(size_t n) {
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+/* Where the file has row i. */
+static int row_in_file(hn_turn turn, int i) {
+    return turn.size ? i - i % turn.size + hn_paired_row(i % turn.size, turn.dims) : i;
+}
+
+typedef struct pack_job {
+    const hn_ops *ops;
+    hn_source *src;
+    const hn_tensor *tensor;
+    const hn_weight *w;
+    hn_stored from;      /* rows NULL */
+    hn_turn turn;
+    int expert, sheets;  /* of a weight of experts: those of this tensor */
+    unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them; then, where that is another type, as floats */
+    size_t rank_bytes;   /* of each rank */
+    bool finite;         /* refuse what is not */
+    atomic_int failed;   /* the rank that could not read, 1 more than its number; the first one tells why */
+    hunch_status status; /* its */
+    hunch_error *err;
+} pack_job;
+
+/* The tensor's row that is a sheet's first. */
+static size_t sheet_row(const pack_job *j, int sheet) {
+    return (size_t)sheet * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
+}
+
+/* Rows of strip s of a sheet into the rank's place. */
+static hunch_status read_strip(const pack_job *j, int sheet, int s, unsigned char *to, hunch_error *err) {
+    const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
+    const size_t bytes = j->from.row_bytes;
+    hunch_status st = HUNCH_OK;
+    if (!j->turn.size)
+        return hn_source_read(j->src, j->tensor, (sheet_row(j, sheet) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
+    for (int i = 0; !st && i < n; i++)
+        st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->turn, j->from.first + row + i) * bytes, bytes,
+                            to + (size_t)i * bytes, err);
+    return st;
+}
+
+static hunch_status not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err) {
+    return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: a value is not finite", hn_source_path(src), t->name);
+}
+
+static bool all_finite(const float *f, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(f[i])) return false;
+    return true;
+}
+
+/* The rows of strip s, that lie as the file has them at `rows`, in the type that the matrix is packed in: *from,
+ * *row_bytes apart. There is room behind them for as many rows of floats and one more. */
+static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows, const unsigned char **from, size_t *row_bytes,
+                                  hunch_error *err) {
+    const int left = j->w->out - s * HN_STRIP, n = left < HN_STRIP ? left : HN_STRIP, in = j->w->in;
+    unsigned char *to = rows + (size_t)HN_STRIP * j->from.row_bytes;
+    float *f = (float *)(void *)(to + (size_t)HN_STRIP * (size_t)in * sizeof(float));
+    const bool same = j->w->dtype == j->tensor->dtype;
+    *from = rows;
+    *row_bytes = j->from.row_bytes;
+    if (same && !j->finite) return HUNCH_OK;
+    for (int i = 0; i < n; i++) {
+        hn_dequantise(j->tensor->dtype, rows + (size_t)i * j->from.row_bytes, (size_t)in, f);
+        if (j->finite && !all_finite(f, (size_t)in)) return not_finite(j->src, j->tensor, err);
+        if (same) continue;
+        hn_dtype_row_bytes(j->w->dtype, (uint64_t)in, row_bytes);
+        hn_quantise(j->w->dtype, f, (size_t)in, to + (size_t)i * *row_bytes);
+        *from = to;
+    }
+    return HUNCH_OK;
+}
+
+static void pack_matrix(void *arg, int rank, int ranks) {
+    (void)ranks;
+    pack_job *j = arg;
+    unsigned char *rows = j->rows + (size_t)rank * j->rank_bytes;
+    const int strips = hn_strips(j->w->out);
+    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips * j->sheets);
+    for (int i; (i = hn_claim_next(&c)) >= 0;) {
+        const int s = i % strips, sheet = i / strips;
+        hunch_error why;
+        int nobody = 0;
+        if (atomic_load_explicit(&j->failed, memory_order_relaxed)) continue;
+        const unsigned char *from;
+        size_t row_bytes;
+        if (read_strip(j, sheet, s, rows, &why) || convert_strip(j, s, rows, &from, &row_bytes, &why)) {
+            if (!atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1)) continue;
+            j->status = why.status;
+            if (j->err) *j->err = why;
+            continue;
+        }
+        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
+                           hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), 0,
+                           hn_at(j->w->data, (size_t)((j->expert + sheet) * strips + s) * j->w->strip_stride));
+    }
+    hn_barrier(j->ops->pool, rank);
+}
+
+static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored *from, hunch_error *err) {
+    const bool converted = it->weight->dtype != it->tensor->dtype;
+    const bool finite = p->finite && it->tensor->dtype <= HN_BF16;
+    const size_t floats = converted || finite ? (HN_STRIP + 1) * (size_t)it->weight->in * sizeof(float) : 0;
+    const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
+    pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .turn = it->turn, .expert = it->expert,
+                  .sheets = it->sheets > 0 ? it->sheets : 1, .err = err};
+    j.rows = hn_alloc(room);
+    if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
+    hn_pool_run(p->m->pool, pack_matrix, &j);
+    hn_free(j.rows);
+    return atomic_load(&j.failed) ? j.status : HUNCH_OK;
+}
+
+/* The tensor's first n values, as floats. To be freed with hn_free. */
+static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err) {
+    float *f = hn_alloc(n * sizeof *f);
+    void *stored = hn_alloc(t->bytes);
+    hunch_status st = f && stored ? hn_source_read(src, t, 0, t->bytes, stored, err)
+                                  : hn_fail_memory(err, t->name, n * sizeof *f + t->bytes);
+    if (!st) hn_dequantise(t->dtype, stored, n, f);
+    hn_free(stored);
+    if (st) hn_free(f);
+    *out = st ? NULL : f;
+    return st;
+}
+
+/* Of a vector: one of rows that the file has in pairs. */
+static hunch_status turn_values(hn_turn turn, float *f, int n, hunch_error *err) {
+    float *copy = hn_alloc((size_t)n * sizeof *copy);
+    if (!copy) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *copy);
+    memcpy(copy, f, (size_t)n * sizeof *copy);
+    for (int i = 0; i < n; i++) f[i] = copy[row_in_file(turn, i)];
+    hn_free(copy);
+    return HUNCH_OK;
+}
+
+/* [channels][taps] as [taps][channels] */
+static hunch_status put_taps_first(float *f, int taps, int count, hunch_error *err) {
+    float *copy = hn_alloc((size_t)count * sizeof *copy);
+    if (!copy) return hn_fail_memory(err, "a convolution", (size_t)count * sizeof *copy);
+    memcpy(copy, f, (size_t)count * sizeof *copy);
+    for (int i = 0; i < count; i++) f[i % taps * (count / taps) + i / taps] = copy[i];
+    hn_free(copy);
+    return HUNCH_OK;
+}
+
+static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    float *f;
+    hunch_status st = read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
+    if (st) return st;
+    float *own = f + it->first;
+    if (p->finite && !all_finite(own, (size_t)it->out)) st = not_finite(p->src, it->tensor, err);
+    if (!st && it->turn.size) st = turn_values(it->turn, own, it->out, err);
+    if (!st && it->change == HN_CHANGE_TAPS) st = put_taps_first(own, (int)it->tensor->dims[0], it->out, err);
+    if (st) {
+        hn_free(f);
+        return st;
+    }
+    for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
+    for (int i = 0; i < it->out && it->change == HN_CHANGE_DECAY; i++) own[i] = (float)-exp((double)own[i]);
+    *it->vector = (hn_buf){p->m->weights, it->off};
+    p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
+    hn_free(f);
+    return HUNCH_OK;
+}
+
+/* Says where its rows are. */
+static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
+    const char *rows = (const char *)it->tensor->data + (size_t)it->first * from->row_bytes;
+    const size_t sheet = (size_t)it->tensor->dims[1] * from->row_bytes;
+    from->rows = rows;
+    if (it->sheets == 0) it->weight->stored = *from;
+    for (int i = 0; i < it->sheets; i++) {
+        hn_stored *to = p->each + (size_t)(it->expert + i);
+        *to = *from;
+        to->rows = rows + sheet * (size_t)i;
+    }
+    if (it->expert + it->sheets < it->weight->experts || it->sheets == 0) return;
+    it->weight->each = p->each;
+    p->each += it->weight->experts;
+}
+
+/* Packs it, or says where its rows are. */
+static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    const hn_ops *o = &p->m->ops;
+    const hn_buf place = {p->m->weights, it->off};
+    const size_t n_factors = it->factors ? (size_t)(it->factors->dims[0] * it->factors->dims[1]) : 0;
+    hn_stored from = {.first = it->first};
+    float *factors = NULL;
+    hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
+    if (st) return st;
+    hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
+    if (hn_plan_leaves(p, it->weight)) {
+        if (factors) o->write(o, place, factors, n_factors * sizeof *factors);
+        from.factors = factors ? o->view(o, place) : NULL;
+        stay(p, it, &from);
+    } else {
+        from.factors = factors;
+        it->weight->data = place;
+        st = pack_all(p, it, &from, err);
+    }
+    hn_free(factors);
+    return st;
+}
+
+/* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
+static hunch_status take_memory(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_left();
+    const size_t strips_off = hn_plan_room(p, p->strips * HN_RANK_STRIPS * ranks);
+    hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
+    if (st == HUNCH_NO_MEMORY)
+        return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
+                       p->bytes, left, p->mapped ? "" : "; --mapped leaves them in the file");
+    if (st) return st;
+    if (p->strips > 0) { /* else what a head borrows of a mapped target is packed where that packs it */
+        m->ops.strips = (hn_buf){m->weights, strips_off};
+        m->ops.strip_room = p->strips;
+    }
+    m->bytes = (hn_model_bytes){p->bytes, p->stored};
+    return HUNCH_OK;
+}
+
+/* Of experts that stay in the file: where each of them is. */
+static hunch_status take_places(hn_plan *p, hunch_error *err) {
+    const size_t room = hn_plan_expert_tensors(&p->m->arch);
+    if (room == 0 || !(p->mapped || p->mapped_experts)) return HUNCH_OK;
+    p->each = p->m->each = hn_zalloc(room, sizeof *p->each);
+    return p->each ? HUNCH_OK : hn_fail_memory(err, "places of experts", room * sizeof *p->each);
+}
+
+hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {
+    hunch_status st = take_memory(p, err);
+    if (!st) st = take_places(p, err);
+    if (st) return st;
+    uint64_t done = 0, total = 0;
+    for (int i = 0; i < p->n; i++) total += p->item[i].tensor->bytes;
+    for (int i = 0; i < p->n; i++) {
+        const hn_placement *it = &p->item[i];
+        st = it->vector ? load_vector(p, it, err) : load_matrix(p, it, err);
+        if (st) return st;
+        done += it->tensor->bytes;
+        if (load->progress) load->progress(load->progress_user, done, total);
+    }
+    return hn_source_check(p->src, err); /* all of it is of one and the same file */
+}
