@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_tree.h - which tokens of a draft head become a tree: EAGLE-2's tree of the likeliest paths (2406.16858, 4), and trees of
- * a fixed shape. Pure bookkeeping: no passes, no logits. */
+/* head_tree.h - which tokens of a draft head become a tree. Pure functions and bookkeeping: no passes, no logits. One file each:
+ *
+ *   head_tree.c     level by level, the likeliest of each going on: EAGLE-2's tree (2406.16858, 4)
+ *   tree_opt.c      level by level, as long as one is worth it: OPT-Tree (2406.17276)
+ *   tree_best.c     best first through levels that do not depend on each other: DDTree's
+ *   tree_shape.c    fixed shapes: the published ones, and those of a file
+ *   tree_fitted.c   the fixed shape that fits measured rates, by greedy search, as Medusa's were made (2401.10774)
+ *   tree_sequoia.c  the same by Sequoia's dynamic programme (2402.12374)
+ *   tree_rates.c    measured rates, from a file
+ *
+ * Of equal choices each says which it takes; none makes a path twice, or one without its beginning. */
 #ifndef HN_HEAD_TREE_H
 #define HN_HEAD_TREE_H
 #include "base/status.h"
@@ -36,7 +45,14 @@ void hn_beam_advance(hn_beam *b);
  * Returns how many. */
 int hn_beam_best(const hn_beam *b, int total, int *list);
 
-/* ---- fixed shapes ---- */
+/* ---- as long as it is worth it ---- */
+
+/* OPT-Tree's next step behind a level that was added: its nodes that are among the `total` likeliest of all so far are the next
+ * frontier, at most `width`, best first. None (n_frontier 0) where that level brought no more than `gain`: by so much the expected
+ * tokens of the best tree, the sum of its paths' probabilities, have grown. *expected: that sum, before and after; 0 at the start. */
+void hn_opt_advance(hn_beam *b, int total, double gain, double *expected);
+
+/* ---- fixed shapes, and levels that do not depend on each other ---- */
 
 typedef struct hn_shape_node {
     int16_t parent; /* an earlier one, -1: the root */
@@ -51,8 +67,43 @@ typedef struct hn_shape {
     hn_shape_node node[HN_TREE_ROWS - 1]; /* by depth, then by path */
 } hn_shape;
 
+/* Puts nodes whose parents stand anywhere before them in order, and measures them. */
+void hn_shape_finish(hn_shape *s);
+
 /* By name (mc_sim_7b_63, ...), or a JSON file: {"paths": [[0], [1], [0, 0], ...]}, or the list alone. HUNCH_USAGE: neither.
  * HUNCH_REFUSED: a path without its beginning, one that is there twice, more than HN_TREE_ROWS - 1, ranks out of range. */
 bool hn_shape_is_published(const char *name);
 hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err);
+
+typedef struct hn_tree_level {
+    int n;
+    const float *log_p; /* [n] of each rank, falling */
+} hn_tree_level;
+
+typedef struct hn_best_tree {
+    int n;
+    hn_shape_node node[HN_TREE_ROWS - 1]; /* likeliest path first; of equally likely ones the shorter, of those the one of lower ranks, from
+                                           * the root on */
+    float score[HN_TREE_ROWS - 1];        /* log p, summed along the path */
+} hn_best_tree;
+
+/* The `total` (at most HN_TREE_ROWS - 1) likeliest paths of ranks through the levels, none of them less likely than `least` (a log),
+ * nor of probability 0. */
+void hn_best_tree_make(hn_best_tree *t, const hn_tree_level *level, int levels, int total, float least);
+
+/* ---- shapes that fit what was measured ---- */
+
+/* How often the candidate of each rank behind a node of depth 0, 1, ... was the right one, once the node was reached. */
+typedef struct hn_rank_rates {
+    int depths, ranks;
+    double rate[HN_TREE_ROWS - 1][HN_TREE_ROWS];
+} hn_rank_rates;
+
+/* "ranks" of `hunch compare --json` (docs/formats.md): the object itself, or of the first method that has it. pooled: of each rank over
+ * all depths, as Sequoia has it. HUNCH_USAGE: no such file. HUNCH_REFUSED: no JSON, no "ranks", numbers that cannot be counts. */
+hunch_status hn_rank_rates_read(hn_rank_rates *r, const char *path, bool pooled, hunch_error *err);
+/* The `total` nodes of greatest product of rates, at most `depth` deep; fewer where nothing else was ever right. */
+void hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int total);
+/* The same by dynamic programme; *tokens (may be NULL): what a round is expected to give, the target's own token among them. */
+hunch_status hn_shape_sequoia(hn_shape *s, const hn_rank_rates *rates, int depth, int total, double *tokens, hunch_error *err);
 #endif

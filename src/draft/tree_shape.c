@@ -88,6 +88,30 @@ static void measure(hn_shape *s) {
     }
 }
 
+/* Appends the children of a node of `from`, by rank, whose own place among those that are in order is `at`. */
+static void add_children(hn_shape *s, const hn_shape *from, int node, int at, int *origin) {
+    const int first = s->n;
+    for (int k = 0; k < from->n; k++) {
+        if (from->node[k].parent != node) continue;
+        int to = s->n++;
+        for (; to > first && s->node[to - 1].rank > from->node[k].rank; to--) {
+            s->node[to] = s->node[to - 1];
+            origin[to] = origin[to - 1];
+        }
+        s->node[to] = (hn_shape_node){(int16_t)at, from->node[k].rank, from->node[k].depth};
+        origin[to] = k;
+    }
+}
+
+void hn_shape_finish(hn_shape *s) {
+    const hn_shape from = *s;
+    int origin[HN_TREE_ROWS];
+    *s = (hn_shape){0};
+    add_children(s, &from, -1, -1, origin);
+    for (int i = 0; i < s->n; i++) add_children(s, &from, origin[i], i, origin);
+    measure(s);
+}
+
 static hunch_status make_shape(hn_shape *s, path *all, int n, const char *name, hunch_error *err) {
     qsort(all, (size_t)n, sizeof *all, by_depth_then_rank);
     *s = (hn_shape){.n = n};
