@@ -70,6 +70,8 @@ static const kind kinds[] = {
     {&qwen, "eagle3:@eagle3spec-norm-before-residual,depth=4,force=0.5,kv=f32", HUNCH_VERIFY_DEFAULT, &greedy},
     {&llama, "peagle:@peagle-spec-2layers,depth=5,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "peagle:@peagle-spec-2layers,depth=3", HUNCH_VERIFY_RATIO, &warm},
+    {&llama, "peagle:@peagle-spec-2layers,depth=4,tree=best,topk=3,total=6,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "eagle3:@eagle3-official-d2t,depth=4,tree=opt,topk=2,total=6,gain=0.3,force=0.7", HUNCH_VERIFY_DEFAULT, &greedy},
     {&qwen, "mtp:@mtp-spec-qwen3,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&qwen, "dart:@dart-7masks,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "dart:@dart-d2t,depth=3,tree=pruned,total=7,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},

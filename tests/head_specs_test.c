@@ -31,18 +31,22 @@ static void take_logits(void *user, int level, const float *logits, int vocab) {
 }
 
 static hunch_engine *open_with(hunch_model *m, const char *options) {
-    char spec[700];
+    char spec[1100];
     snprintf(spec, sizeof spec, "eagle3:%s,%s", data_path(HEAD), options);
     return open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
 }
 
-/* Logits of a chain, or of the chain beside a tree. To be freed. */
-static drafted *draft_with(hunch_model *m, const char *options) {
+/* Logits of a chain, or of the chain beside a tree. depth 0: as deep as it can. To be freed. */
+static drafted *draft_deep(hunch_model *m, const char *options, int depth) {
     drafted *d = calloc(1, sizeof *d);
     hunch_engine *e = open_with(m, options);
-    must(hunch_draft(e, text, N_TEXT, DEPTH, -1, NULL, take_logits, d, &d->r, err));
+    must(hunch_draft(e, text, N_TEXT, depth, -1, NULL, take_logits, d, &d->r, err));
     hunch_engine_close(&e);
     return d;
+}
+
+static drafted *draft_with(hunch_model *m, const char *options) {
+    return draft_deep(m, options, DEPTH);
 }
 
 static void drafted_free(drafted *d) {
@@ -155,6 +159,131 @@ static void test_trees_agree(void **state) {
     hunch_model_close(&m);
 }
 
+#define MASKS "goldens-heads/peagle-spec-2layers/head"
+
+typedef struct likely {
+    int n;
+    hunch_token token[DEPTH];
+    double logp;
+} likely;
+
+/* The best `topk` tokens of each level. */
+static void best_tokens(const drafted *d, int topk, hunch_token token[DEPTH][16], double logp[DEPTH][16]) {
+    for (int l = 0; l < DEPTH; l++) {
+        double sum = 0;
+        for (int i = 0; i < VOCAB; i++) sum += exp((double)d->logits[l][i]);
+        for (int k = 0; k < topk; k++) {
+            int best = -1;
+            for (int i = 0; i < VOCAB; i++) {
+                bool had = false;
+                for (int j = 0; j < k; j++) had |= token[l][j] == i;
+                if (!had && (best < 0 || d->logits[l][i] > d->logits[l][best])) best = i;
+            }
+            token[l][k] = best;
+            logp[l][k] = (double)d->logits[l][best] - log(sum);
+        }
+    }
+}
+
+static int by_logp(const void *a, const void *b) {
+    const likely *x = a, *y = b;
+    return (x->logp < y->logp) - (x->logp > y->logp);
+}
+
+/* All paths of up to DEPTH tokens through `topk` of each level, likeliest first. Returns how many. */
+static int all_paths(const drafted *d, int topk, likely *out) {
+    hunch_token token[DEPTH][16];
+    double logp[DEPTH][16];
+    int n = 0, from = 0;
+    best_tokens(d, topk, token, logp);
+    for (int k = 0; k < topk; k++) out[n++] = (likely){1, {token[0][k]}, logp[0][k]};
+    for (int l = 1; l < DEPTH; l++) {
+        const int to = n;
+        for (; from < to; from++)
+            for (int k = 0; k < topk; k++) {
+                out[n] = out[from];
+                out[n].logp += logp[l][k];
+                out[n].token[out[n].n++] = token[l][k];
+                n++;
+            }
+    }
+    qsort(out, (size_t)n, sizeof *out, by_logp);
+    return n;
+}
+
+/* Of a head that drafts all levels at once tree=best has the likeliest of all paths there are, the likeliest first. */
+static void test_best(void **state) {
+    enum { TOPK = 6, TOTAL = 63, PATHS = 6 + 36 + 216 + 1296 + 7776 };
+    (void)state;
+    likely *all = calloc(PATHS, sizeof *all);
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    char spec[700];
+    snprintf(spec, sizeof spec, "peagle:%s,depth=%d,tree=best,topk=%d,total=%d", data_path(MASKS), DEPTH, TOPK, TOTAL);
+    for (int round = 0; round < 4; round++) { /* behind other texts */
+        drafted *d = calloc(1, sizeof *d);
+        hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+        must(hunch_draft(e, text, (size_t)(N_TEXT - 2 * round), DEPTH, -1, NULL, take_logits, d, &d->r, err));
+        assert_int_equal(all_paths(d, TOPK, all), PATHS);
+        assert_true(d->r.is_tree && d->r.n == TOTAL);
+        for (int i = 0; i < TOTAL; i++) {
+            hunch_token path[MOST_PATH];
+            assert_int_equal(path_to(&d->r, i, path), all[i].n);
+            assert_memory_equal(path, all[i].token, (size_t)all[i].n * sizeof *path);
+            assert_true(fabs(d->r.node[i].logp - all[i].logp) < 1e-4);
+        }
+        hunch_engine_close(&e);
+        drafted_free(d);
+    }
+    free(all);
+    hunch_model_close(&m);
+}
+
+/* OPT-Tree's goes no deeper than a level brings its gain; with none asked for it is EAGLE-2's where that is as wide. */
+static void test_opt(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    int before = 0;
+    static const char *const gains[] = {"64", "0.3", "0.1", "0.02", "0"};
+    for (int i = 0; i < 5; i++) {
+        char options[80];
+        snprintf(options, sizeof options, "depth=5,tree=opt,topk=8,total=40,gain=%s", gains[i]);
+        drafted *d = draft_with(m, options);
+        int deepest = 0;
+        hunch_token path[MOST_PATH];
+        for (int k = 0; k < d->r.n; k++) deepest = path_to(&d->r, k, path) > deepest ? path_to(&d->r, k, path) : deepest;
+        assert_true(d->r.is_tree && deepest >= before && (i > 0 || (deepest == 1 && d->r.n == 8)));
+        before = deepest;
+        drafted_free(d);
+    }
+    assert_true(before > 2);
+    drafted *opt = draft_with(m, "depth=5,tree=opt,topk=16,total=12,gain=0"), *dynamic = draft_with(m, "depth=5,tree=dynamic,topk=16,total=12");
+    assert_int_equal(opt->r.n, 12);
+    assert_int_equal(common_paths(&opt->r, &dynamic->r), 12);
+    drafted_free(opt);
+    drafted_free(dynamic);
+    hunch_model_close(&m);
+}
+
+/* The fitted shape is that of the rates, and what the head says hangs on it. */
+static void test_fitted(void **state) {
+    (void)state;
+    char options[400];
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    static const char *const forms[] = {"fitted", "sequoia"};
+    static const int nodes[] = {1, 4, 9};
+    for (int f = 0; f < 2; f++)
+        for (int i = 0; i < 3; i++) {
+            snprintf(options, sizeof options, "tree=%s,ranks=%s,total=%d", forms[f], data_path("trees/ranks.json"), nodes[i]);
+            drafted *d = draft_deep(m, options, 0), *wide = draft_with(m, "depth=5,tree=dynamic,topk=16,total=63");
+            assert_int_equal(d->r.n, nodes[i]);
+            assert_true(d->r.is_tree && common_paths(&d->r, &wide->r) > 0);
+            assert_true(d->r.node[0].parent == -1 && d->r.node[0].token == wide->r.node[0].token);
+            drafted_free(d);
+            drafted_free(wide);
+        }
+    hunch_model_close(&m);
+}
+
 /* Of a fixed shape each node's children are its best tokens, in the order of ranks. */
 static void test_shape(void **state) {
     static const int parent[25] = {-1, -1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6, 7, 12, 12, 12, 20, 20};
@@ -218,6 +347,7 @@ static void test_rules(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_cache_types),
-                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_shape), cmocka_unit_test(test_rules)};
+                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_best), cmocka_unit_test(test_opt), cmocka_unit_test(test_fitted),
+                                       cmocka_unit_test(test_shape), cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

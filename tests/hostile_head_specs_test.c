@@ -19,10 +19,22 @@ static void test_specs(void **state) {
         {",tree=dynamic,topk=0", "topk=0, expected a whole number from 1 to 16"},
         {",tree=dynamic,total=64", "total=64, expected a whole number from 1 to 63"},
         {",tree=dynamic,topk=16,depth=14", "depth 14 of 16 nodes a level: expected at most 192 in all"},
-        {",topk=4", "topk is of tree=dynamic alone"},
-        {",tree=chain,total=4", "total is of tree=dynamic alone"},
-        {",tree=mc_sim_7b_63,total=4", "total is of tree=dynamic alone"},
-        {",tree=/nowhere", "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, mc_sim_7b_63, "},
+        {",topk=4", "topk is of tree=dynamic, opt and best alone"},
+        {",tree=chain,total=4", "total is of tree=dynamic, opt, best, pruned, fitted and sequoia alone"},
+        {",tree=mc_sim_7b_63,total=4", "total is of tree=dynamic, opt, best, pruned, fitted and sequoia alone"},
+        {",tree=fitted,ranks=/nowhere,topk=3", "topk is of tree=dynamic, opt and best alone"},
+        {",tree=dynamic,ranks=/nowhere", "ranks is of tree=fitted and sequoia alone"},
+        {",ranks=/nowhere", "ranks is of tree=fitted and sequoia alone"},
+        {",tree=fitted", "tree=fitted: fitted to which ranks? expected ranks=FILE"},
+        {",tree=sequoia,total=9", "tree=sequoia: fitted to which ranks? expected ranks=FILE"},
+        {",tree=sequoia,ranks=/nowhere", "ranks '/nowhere': no such file"},
+        {",tree=fitted,ranks=/tmp", "ranks '/tmp': no such file"},
+        {",tree=dynamic,gain=0.5", "gain is of tree=opt alone"},
+        {",tree=opt,gain=-1", "gain=-1, expected a number from 0 to 64"},
+        {",tree=opt,gain=nan", "gain=nan, expected a number"},
+        {",tree=opt,topk=16,depth=14", "depth 14 of 16 nodes a level: expected at most 192 in all"},
+        {",tree=best", "tree=best is of heads that draft all levels at once"},
+        {",tree=/nowhere", "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, mc_sim_7b_63, "},
         {",tree=/tmp", "tree '/tmp': no such file"},
         {",weights=q3", "weights=q3, expected one of q8_0, q4_0, bf16, f32"},
         {",kv=q8_0", "kv=q8_0, expected one of bf16, f16, f32"},
@@ -42,6 +54,7 @@ static void test_specs(void **state) {
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",taps=4:4:5"), "reads the state at layer 4 twice");
     head_write_form(&LLAMA_PEAGLE, path_of("masks"));
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("peagle", path_of("masks"), ",taps=2:4"), "fc.weight has other inputs");
+    spec_refused(HUNCH_USAGE, LLAMA, spec_at("peagle", path_of("masks"), ",tree=opt"), "tree=opt is of heads that draft a level at a time");
     spec_refused(HUNCH_USAGE, LLAMA, spec_at("peagle", path_of("masks"), ",depth=64"), "depth=64, expected a whole number from 1 to 63");
     head_write_form(&LLAMA_MTP, path_of("mtp"));
     spec_refused(HUNCH_USAGE, LLAMA, spec_at("mtp", path_of("mtp"), ",taps=2"), "unknown key 'taps' for this drafter");
@@ -72,8 +85,9 @@ static void test_trees(void **state) {
     } cases[] = {
         {"", "not readable as JSON"},
         {"7", "not readable as JSON"},
-        {"{}", "expected a list \"paths\" of 1 to 63 paths"},
+        {"{}", "expected a list \"paths\" of 1 to 63 paths, or \"nodes\""},
         {"[]", "expected a list \"paths\" of 1 to 63 paths"},
+        {"{\"nodes\": [{\"parent\": 1, \"rank\": 0}, {\"parent\": 0, \"rank\": 0}]}", "node 0 hangs on itself, in a circle"},
         {"{\"paths\": 7}", "expected a list \"paths\""},
         {"[[]]", "path 0: expected a list of 1 to 63 ranks, each 0 to 63"},
         {"[[0], [64]]", "path 1: expected a list of 1 to 63 ranks"},
@@ -83,7 +97,7 @@ static void test_trees(void **state) {
         {"[[1e300]]", "path 0: expected a list"},
         {"[[99999999999999999999999]]", "path 0: expected a list"},
         {"[[0], [0]]", "is there twice"},
-        {"{\"paths\": [[0], [1, 0]]}", "a path of 2 ranks without its beginning"},
+        {"{\"paths\": [[0], [1, 0]]}", "path [1, 0] is there without its beginning"},
         {"[[0]] x", "not readable as JSON"},
         {"[[\xff]]", "not readable as JSON"},
     };

@@ -352,7 +352,8 @@ typedef struct hunch_request {
     /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
-    /* Called after each decoding round of this session with what the controller considered; may be NULL. */
+    /* Called after each decoding round of this session with what the controller considered, and with the tree; may be NULL. The
+     * report and what it points to are valid during the call. */
     void (*on_round)(void *user, const struct hunch_round_report *report);
     void *on_round_user;
     /* Streams the answer; may be NULL. Called at the end of every round (of any kind: hunch_engine_round, hunch_engine_run)
@@ -376,6 +377,16 @@ typedef struct hunch_choice {
     double expected; /* tokens of this session */
     double seconds;  /* of the round */
 } hunch_choice;
+/* A drafted token. */
+typedef struct hunch_draft_node {
+    hunch_token token;
+    int parent;      /* index of a node, -1: the root */
+    int drafter;
+    int rank;        /* of its drafter's tokens behind that parent, 0: the first */
+    double q;        /* what the drafter gave it: of the law it was drawn from, else softmax of its logits; 1 where it has none */
+    double estimate; /* of its acceptance, given its parent's */
+    double logp;     /* log q, summed along its path */
+} hunch_draft_node;
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */
     int context;         /* committed rows before it */
@@ -385,6 +396,9 @@ typedef struct hunch_round_report {
     int rows, accepted;  /* what was verified (root included) and accepted */
     double draft_s, pass_s;
     double draft_pass_s; /* of draft_s: passes of draft models and heads */
+    hunch_token root;    /* the newest token before it */
+    const hunch_draft_node *node; /* [rows - 1] the tree that was verified, parents first */
+    const int *path;     /* [accepted] the nodes that were accepted, from the root on */
 } hunch_round_report;
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m);
@@ -438,14 +452,6 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
                             hunch_error *err);
 
 /* One draft of the engine's drafters behind a text. */
-typedef struct hunch_draft_node {
-    hunch_token token;
-    int parent;      /* index of a node, -1: the root */
-    int drafter;
-    double q;        /* what the drafter gave it: of the law it was drawn from, else softmax of its logits; 1 where it has none */
-    double estimate; /* of its acceptance, given its parent's */
-    double logp;     /* log q, summed along its path */
-} hunch_draft_node;
 typedef struct hunch_draft_result {
     hunch_token root;       /* the target's (greedy) token behind the text; of the second round with accept >= 0 */
     hunch_draft_node *node; /* parents first; freed with hunch_free */

@@ -155,7 +155,7 @@ typedef struct hn_drafter_ops {
     /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads (to a
      * NULL), and the one whose value it writes (NULL: none). */
     bool path_is_model;
-    const char *reads[5], *writes;
+    const char *reads[6], *writes;
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
     hn_head_describe describe; /* of a draft head's kind (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */

@@ -3,16 +3,19 @@
  * trees. It goes on from its own output, a token a level (EAGLE-1, -2, -3, HASS, MTP), or drafts all levels in one pass
  * (P-EAGLE, DART). A kind has a file of its own that says what its head is.
  *
- *   KIND:PATH[,depth=K][,tree=chain|dynamic|pruned|NAME|FILE][,trie=FILE][,topk=W][,total=N][,min_p=P][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32]
- *             [,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
+ *   KIND:PATH[,depth=K][,tree=chain|dynamic|opt|best|pruned|fitted|sequoia|NAME|FILE][,trie=FILE][,topk=W][,total=N][,gain=G][,ranks=FILE]
+ *             [,min_p=P][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
  *
  *   PATH      the head's folder or file
  *   depth     levels a round                                                                        5
- *   tree      chain; dynamic: EAGLE-2's, the likeliest paths; pruned: DART's, of heads that draft all levels in one pass
- *             (tree_pruned.h); or a fixed shape (head_tree.h)                                       chain; with trie pruned
+ *   tree      chain; dynamic: EAGLE-2's, the likeliest paths; opt: OPT-Tree's, as long as a level is worth it, of heads that go on
+ *             from each token; best: the likeliest paths of heads that draft all levels at once; pruned: DART's, of such heads
+ *             (tree_pruned.h); fitted, sequoia: fixed, by measured ranks; or a fixed shape (head_tree.h)  chain; with trie pruned
  *   trie      of a pruned tree: n-grams of a corpus (ngram_trie.h)                                  none
- *   topk      of a dynamic tree: nodes of a level whose successors are asked for, and how many      10
- *   total     of a dynamic or pruned tree: nodes that are verified                                  59, 60
+ *   topk      of dynamic and opt: nodes of a level whose successors are asked for, and how many; of best: tokens of a level  10
+ *   total     of all those but a chain and NAME or FILE: nodes that are verified                    59; pruned 60
+ *   gain      of opt: a level is the last one that brings no more tokens than that                  0.2
+ *   ranks     of fitted, sequoia: what hunch compare --json measured
  *   min_p     no token whose path is less probable by the head's own law; where tokens are drawn from it, none behind a place whose
  *             likeliest token is, whichever was drawn                                               0
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
@@ -58,6 +61,6 @@ bool hn_head_reads_word(const char *key, const char *value); /* a tree that is n
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
     .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
     .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
-    .path_is_model = true, .reads = {"tree", "trie", "ids", "texts"},                                                          \
+    .path_is_model = true, .reads = {"tree", "ranks", "trie", "ids", "texts"},                                                  \
     .reads_word = hn_head_reads_word
 #endif

@@ -11,9 +11,34 @@
 #include "draft/tree_pruned.h"
 
 enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59, PRUNED_TOTAL = 60 };
+static const double DEFAULT_GAIN = 0.2; /* tokens that a level brings; between its price, in passes of the target, and 1 */
+
+static const char *const forms[] = {"chain", "dynamic", "opt", "best", "pruned", "fitted", "sequoia"}; /* in the order of hn_tree_form */
+
+static hn_tree_form form_of(const char *tree) {
+    for (int i = 0; tree && i < HN_TREE_FIXED; i++)
+        if (!strcmp(tree, forms[i])) return (hn_tree_form)i;
+    return tree ? HN_TREE_FIXED : HN_TREE_CHAIN;
+}
 
 bool hn_head_reads_word(const char *key, const char *value) {
-    return !strcmp(key, "tree") && (!strcmp(value, "chain") || !strcmp(value, "dynamic") || !strcmp(value, "pruned") || hn_shape_is_published(value));
+    return !strcmp(key, "tree") && (form_of(value) != HN_TREE_FIXED || hn_shape_is_published(value));
+}
+
+/* A key that only some trees have was given to another. */
+static hunch_status check_keys(const hn_head_options *o, const hn_spec *spec, hunch_error *err) {
+    const hn_tree_form f = o->form;
+    const bool pruned = f == HN_TREE_PRUNED, likely = f == HN_TREE_DYNAMIC || f == HN_TREE_OPT || f == HN_TREE_BEST, fits = f == HN_TREE_FITTED || f == HN_TREE_SEQUOIA;
+    if (o->topk && !likely) return hn_fail(err, HUNCH_USAGE, "drafter '%s': topk is of tree=dynamic, opt and best alone", spec->text);
+    if (o->total && !likely && !fits && !pruned)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': total is of tree=dynamic, opt, best, pruned, fitted and sequoia alone", spec->text);
+    if (o->trie && !pruned) return hn_fail(err, HUNCH_USAGE, "drafter '%s': trie is of tree=pruned alone", spec->text);
+    if (o->ranks && !fits) return hn_fail(err, HUNCH_USAGE, "drafter '%s': ranks is of tree=fitted and sequoia alone", spec->text);
+    if (!o->ranks && fits)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=%s: fitted to which ranks? expected ranks=FILE, from hunch compare --json",
+                       spec->text, o->tree);
+    if (!isnan(o->gain) && f != HN_TREE_OPT) return hn_fail(err, HUNCH_USAGE, "drafter '%s': gain is of tree=opt alone", spec->text);
+    return HUNCH_OK;
 }
 
 static hunch_status read_tree(hn_head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
@@ -21,14 +46,17 @@ static hunch_status read_tree(hn_head_options *o, hn_spec *spec, const hn_target
     o->trie = hn_spec_string(spec, "trie");
     o->tokenizer = target->tokenizer;
     if (o->trie && !o->tree) o->tree = "pruned";
-    const bool dynamic = o->tree && !strcmp(o->tree, "dynamic"), pruned = o->tree && !strcmp(o->tree, "pruned");
-    hunch_status s = hn_spec_int(spec, "topk", 1, HN_MOST_TOPK, dynamic ? DEFAULT_TOPK : 0, &o->topk, err);
-    if (!s) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, dynamic ? DEFAULT_TOTAL : pruned ? PRUNED_TOTAL : 0, &o->total, err);
-    if (!s && !dynamic && (o->topk || (o->total && !pruned)))
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s is of tree=dynamic alone", spec->text, o->topk ? "topk" : "total");
-    if (!s && o->trie && !pruned)
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': trie is of tree=pruned alone", spec->text);
-    if (!s && dynamic && (o->depth - 1) * o->topk > HN_MOST_KEPT)
+    o->form = form_of(o->tree);
+    o->ranks = hn_spec_string(spec, "ranks");
+    const bool steps = o->form == HN_TREE_DYNAMIC || o->form == HN_TREE_OPT;
+    hunch_status s = hn_spec_int(spec, "topk", 1, HN_MOST_TOPK, 0, &o->topk, err);
+    if (!s) s = hn_spec_int(spec, "total", 1, HN_TREE_ROWS - 1, 0, &o->total, err);
+    if (!s) s = hn_spec_double(spec, "gain", 0, HN_TREE_ROWS, NAN, &o->gain, err);
+    if (!s) s = check_keys(o, spec, err);
+    if (o->topk == 0 && (steps || o->form == HN_TREE_BEST)) o->topk = DEFAULT_TOPK;
+    if (o->total == 0) o->total = o->form == HN_TREE_PRUNED ? PRUNED_TOTAL : DEFAULT_TOTAL;
+    if (isnan(o->gain)) o->gain = DEFAULT_GAIN;
+    if (!s && steps && (o->depth - 1) * o->topk > HN_MOST_KEPT)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %ld of %ld nodes a level: expected at most %d in all", spec->text,
                     o->depth, o->topk, HN_MOST_KEPT);
     return s;
@@ -47,20 +75,20 @@ static hunch_status read_tokens(hn_token_wish *w, hn_spec *spec, hunch_error *er
 }
 
 hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_target_info *target, hunch_error *err) {
-    static const char *const forms[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
-    static const hn_dtype of_form[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
-    int form = target->f32 ? 3 : 0;
+    static const char *const types[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
+    static const hn_dtype of_type[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
+    int type = target->f32 ? 3 : 0;
     if (!spec->path && (strcmp(spec->kind, "mtp") != 0 || !target->path))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     o->depth_said = target->depth || hn_spec_string(spec, "depth");
-    if (!s) s = hn_spec_choice(spec, "weights", forms, form, &form, err);
+    if (!s) s = hn_spec_choice(spec, "weights", types, type, &type, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_double(spec, "min_p", 0, 1, 0, &o->min_p, err);
     if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
     if (!s) s = read_tree(o, spec, target, err);
     if (!s) s = read_tokens(&o->tokens, spec, err);
-    o->convert = form != 3 || !target->f32;
-    o->weights = of_form[form];
+    o->convert = type != 3 || !target->f32;
+    o->weights = of_type[type];
     return s;
 }

@@ -7,12 +7,27 @@
 
 enum { HN_MOST_TOPK = 16 };
 
+/* What `tree` says (head_tree.h); HN_TREE_FIXED: a name or a file. */
+typedef enum hn_tree_form {
+    HN_TREE_CHAIN,
+    HN_TREE_DYNAMIC,
+    HN_TREE_OPT,
+    HN_TREE_BEST,
+    HN_TREE_PRUNED,
+    HN_TREE_FITTED,
+    HN_TREE_SEQUOIA,
+    HN_TREE_FIXED
+} hn_tree_form;
+
 typedef struct hn_head_options {
-    long depth, topk, total; /* topk, total: 0 where the tree is not dynamic */
+    long depth, topk, total; /* topk, total: 0 where the tree has none */
     bool depth_said;         /* by the spec or --depth: else a head that was trained for so many levels at once drafts those */
-    const char *tree;        /* NULL: a chain; as the others that point, the spec's */
+    hn_tree_form form;
+    const char *tree;        /* NULL: not said; as the others that point, the spec's */
     const char *trie;        /* of tree pruned; NULL: none */
     const hn_tokenizer *tokenizer; /* the target's; NULL: none */
+    const char *ranks;       /* of a fitted tree and Sequoia's: a file of counts */
+    double gain;             /* of OPT-Tree's */
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */

@@ -4,7 +4,7 @@
  *   head_tree.c     level by level, the likeliest of each going on: EAGLE-2's tree (2406.16858, 4)
  *   tree_opt.c      level by level, as long as one is worth it: OPT-Tree (2406.17276)
  *   tree_best.c     best first through levels that do not depend on each other: DDTree's
- *   tree_shape.c    fixed shapes: the published ones, and those of a file
+ *   tree_shape.c    fixed shapes: the published ones; tree_file.c: those of a file
  *   tree_fitted.c   the fixed shape that fits measured rates, by greedy search, as Medusa's were made (2401.10774)
  *   tree_sequoia.c  the same by Sequoia's dynamic programme (2402.12374)
  *   tree_rates.c    measured rates, from a file
@@ -70,10 +70,18 @@ typedef struct hn_shape {
 /* Puts nodes whose parents stand anywhere before them in order, and measures them. */
 void hn_shape_finish(hn_shape *s);
 
-/* By name (mc_sim_7b_63, ...), or a JSON file: {"paths": [[0], [1], [0, 0], ...]}, or the list alone. HUNCH_USAGE: neither.
- * HUNCH_REFUSED: a path without its beginning, one that is there twice, more than HN_TREE_ROWS - 1, ranks out of range. */
+typedef struct hn_tree_path {
+    int n;
+    int16_t rank[HN_TREE_ROWS - 1]; /* from the root on */
+} hn_tree_path;
+
+/* A shape of n paths, which are sorted. HUNCH_REFUSED: one without its beginning, or twice. name: for errors. */
+hunch_status hn_shape_make(hn_shape *s, hn_tree_path *all, int n, const char *name, hunch_error *err);
+/* By name (mc_sim_7b_63, ...), or a JSON file (tree_file.c). HUNCH_USAGE: neither. HUNCH_REFUSED: no tree, as of hn_shape_make, or
+ * nodes in a circle; more than HN_TREE_ROWS - 1; ranks beyond 63. */
 bool hn_shape_is_published(const char *name);
 hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err);
+hunch_status hn_shape_read_file(hn_shape *s, const char *file, hunch_error *err);
 
 typedef struct hn_tree_level {
     int n;
@@ -103,7 +111,7 @@ typedef struct hn_rank_rates {
  * all depths, as Sequoia has it. HUNCH_USAGE: no such file. HUNCH_REFUSED: no JSON, no "ranks", numbers that cannot be counts. */
 hunch_status hn_rank_rates_read(hn_rank_rates *r, const char *path, bool pooled, hunch_error *err);
 /* The `total` nodes of greatest product of rates, at most `depth` deep; fewer where nothing else was ever right. */
-void hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int total);
+hunch_status hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int total, hunch_error *err);
 /* The same by dynamic programme; *tokens (may be NULL): what a round is expected to give, the target's own token among them. */
 hunch_status hn_shape_sequoia(hn_shape *s, const hn_rank_rates *rates, int depth, int total, double *tokens, hunch_error *err);
 #endif

@@ -146,8 +146,53 @@ static void test_short_row(void **state) {
     hn_beam_close(&b);
 }
 
+/* ---- OPT-Tree ---------------------------------------------------------------------------------------------------------- */
+
+static double best_sum(const hn_beam *b, int total) {
+    double sum = 0;
+    for (int i = 0; i < b->n; i++) sum += rank_of(b, 0, b->n, i) < total ? exp((double)b->node[i].score) : 0;
+    return sum;
+}
+
+/* Those of the newest level that are among the likeliest of all go on, in order, as long as the level brought enough. */
+static void check_opt(uint64_t seed) {
+    uint64_t rng = seed;
+    const int width = 1 + below(&rng, MOST_WIDTH), levels = 1 + below(&rng, MOST_LEVELS), total = 1 + below(&rng, 12);
+    const double gain = below(&rng, 3) / 4.0 + 1e-6; /* sums of few values: no tie is meant */
+    int32_t token[MOST_WIDTH];
+    float p[MOST_WIDTH];
+    double expected = 0, before = 0;
+    hn_beam b = {0};
+    assert_int_equal(hn_beam_open(&b, width, levels, NULL), HUNCH_OK);
+    hn_beam_start(&b);
+    hn_beam_add(&b, -1, token, p, random_children(&rng, width, token, p));
+    for (int level = 1, first = 0; level < levels; level++) {
+        int wanted = 0;
+        hn_opt_advance(&b, total, gain, &expected);
+        const double sum = best_sum(&b, total);
+        assert_true(fabs(sum - expected) < 1e-9);
+        for (int i = first; i < b.n && sum - before > gain; i++) {
+            const int place = rank_of(&b, first, b.n, i);
+            if (place >= width || rank_of(&b, 0, b.n, i) >= total) continue;
+            assert_true(place < b.n_frontier && b.frontier[place] == i);
+            wanted++;
+        }
+        assert_int_equal(b.n_frontier, wanted);
+        before = sum;
+        first = b.n;
+        for (int i = 0; i < b.n_frontier; i++)
+            hn_beam_add(&b, b.frontier[i], token, p, random_children(&rng, width, token, p));
+    }
+    hn_beam_close(&b);
+}
+
+static void test_opt(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++) check_opt(seed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_search), cmocka_unit_test(test_certain_children),
-                                       cmocka_unit_test(test_short_row)};
+                                       cmocka_unit_test(test_short_row), cmocka_unit_test(test_opt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

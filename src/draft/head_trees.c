@@ -16,28 +16,59 @@ static void make_chain(hn_shape *s, int depth) {
     for (int i = 0; i < depth; i++) s->node[i] = (hn_shape_node){(int16_t)(i - 1), 0, (int16_t)(i + 1)};
 }
 
+/* A fixed shape in the place of the chain. */
+static hunch_status read_shape(hn_shape *shape, const hn_head_options *o, hunch_error *err) {
+    const bool sequoia = o->form == HN_TREE_SEQUOIA;
+    if (o->form == HN_TREE_FIXED) return hn_shape_read(shape, o->tree, err);
+    hn_rank_rates *rates = hn_alloc(sizeof *rates);
+    if (!rates) return hn_fail_memory(err, "the ranks of a tree", sizeof *rates);
+    hunch_status s = hn_rank_rates_read(rates, o->ranks, sequoia, err);
+    if (!s && sequoia) s = hn_shape_sequoia(shape, rates, (int)o->depth, (int)o->total, NULL, err);
+    if (!s && !sequoia) s = hn_shape_fitted(shape, rates, (int)o->depth, (int)o->total, err);
+    hn_free(rates);
+    return s;
+}
+
 hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err) {
     make_chain(&t->chain, (int)o->depth);
     t->shape = t->chain;
+    t->form = o->form;
     t->forced = !isnan(o->force);
     t->accept = o->force;
     t->min_p = o->min_p;
-    t->is_tree = o->tree && strcmp(o->tree, "chain") != 0;
-    t->dynamic = o->tree && !strcmp(o->tree, "dynamic");
-    t->pruned = o->tree && !strcmp(o->tree, "pruned");
-    const bool fixed = t->is_tree && !t->dynamic && !t->pruned;
-    hunch_status s = fixed ? hn_shape_read(&t->shape, o->tree, err) : HUNCH_OK;
+    t->gain = o->gain;
+    t->is_tree = t->form != HN_TREE_CHAIN;
+    t->likely = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT || t->form == HN_TREE_BEST || t->form == HN_TREE_PRUNED;
+    const bool fixed = t->is_tree && !t->likely, grown = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT;
+    hunch_status s = fixed ? read_shape(&t->shape, o, err) : HUNCH_OK;
     if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
     if (s) return s;
     t->depth = fixed ? t->shape.depth : (int)o->depth;
-    t->topk = t->dynamic ? (int)o->topk : t->pruned ? HN_PRUNED_TOKENS : t->shape.widest;
+    t->topk = t->form == HN_TREE_PRUNED ? HN_PRUNED_TOKENS : t->likely ? (int)o->topk : t->shape.widest;
     t->total = (int)o->total;
-    t->width = t->dynamic ? t->topk : t->shape.most_expanded > 0 ? t->shape.most_expanded : 1;
-    return t->pruned ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
+    t->width = grown ? t->topk : t->shape.most_expanded > 0 && !t->likely ? t->shape.most_expanded : 1;
+    return t->form == HN_TREE_PRUNED ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
 }
 
 void hn_head_trees_limit(hn_head_trees *t, int levels) {
     if (t->depth > levels) t->depth = levels;
+}
+
+/* What the likeliest paths are made from, one a sequence. */
+static hunch_status likely_create(hn_head_trees *t, hunch_error *err) {
+    hunch_status s = HUNCH_OK;
+    if (t->form == HN_TREE_PRUNED) return s; /* its own */
+    size_t bytes = (size_t)t->depth * sizeof(hn_level_tokens);
+    for (int i = 0; !s && i < t->n_seqs; i++) {
+        if (t->form != HN_TREE_BEST)
+            s = hn_beam_open(&t->seq[i].beam, t->topk, t->depth, err);
+        else if (!(t->seq[i].level = hn_zalloc((size_t)t->depth, sizeof(hn_level_tokens))))
+            s = hn_fail_memory(err, "the tables of a draft head", bytes);
+    }
+    if (s || t->form == HN_TREE_BEST) return s;
+    bytes = (size_t)t->seq[0].beam.cap * sizeof *t->row;
+    t->row = hn_zalloc((size_t)t->seq[0].beam.cap, sizeof *t->row);
+    return t->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", bytes);
 }
 
 static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
@@ -50,11 +81,20 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     if (!t->seq || !t->node || !t->of || !t->place || !t->drawn)
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + (size_t)t->vocab * sizeof *t->drawn);
     hunch_status s = hn_draft_laws_open(&t->laws, t->vocab, t->n_seqs, HN_TREE_ROWS, err);
-    for (int i = 0; !s && t->dynamic && i < t->n_seqs; i++) s = hn_beam_open(&t->seq[i].beam, t->topk, t->depth, err);
-    if (s || !t->dynamic) return s;
-    const size_t nodes = (size_t)t->seq[0].beam.cap;
-    t->row = hn_zalloc(nodes, sizeof *t->row);
-    return t->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", nodes * sizeof *t->row);
+    return s || !t->likely ? s : likely_create(t, err);
+}
+
+/* Trees that only heads of the other sort have. */
+static hunch_status check_form(const hn_head_trees *t, const hn_spec *spec, hunch_error *err) {
+    if (t->form == HN_TREE_PRUNED && !t->at_once)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=pruned is of heads that draft all levels in one pass", spec->text);
+    if (t->form == HN_TREE_BEST && !t->at_once)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=best is of heads that draft all levels at once; this one goes on from each token: "
+                       "expected dynamic or opt", spec->text);
+    if (t->form == HN_TREE_OPT && t->at_once)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=opt is of heads that draft a level at a time; this one drafts all at once: "
+                       "expected best or dynamic", spec->text);
+    return HUNCH_OK;
 }
 
 hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
@@ -63,14 +103,13 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *hea
     t->rows = rows;
     t->n_seqs = n_seqs;
     t->vocab = vocab;
-    t->law = !t->dynamic && !t->pruned && !t->forced;
+    t->law = !t->likely && !t->forced;
     t->at_once = levels_at_once > 1;
     if (t->at_once && t->depth > levels_at_once)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, t->depth, levels_at_once);
-    if (t->pruned && !t->at_once)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=pruned is of heads that draft all levels in one pass", spec->text);
-    const hunch_status s = tables_create(t, err);
-    return s || !t->pruned ? s : hn_head_pruned_open(t, err);
+    hunch_status s = check_form(t, spec, err);
+    if (!s) s = tables_create(t, err);
+    return s || t->form != HN_TREE_PRUNED ? s : hn_head_pruned_open(t, err);
 }
 
 void hn_head_trees_close(hn_head_trees *t) {
@@ -78,6 +117,7 @@ void hn_head_trees_close(hn_head_trees *t) {
     hn_head_pruned_close(t);
     for (int i = 0; t->seq && i < t->n_seqs; i++) {
         hn_beam_close(&t->seq[i].beam);
+        hn_free(t->seq[i].level);
         hn_head_oracle_end(&t->seq[i].oracle);
     }
     hn_free(t->seq);
@@ -94,7 +134,7 @@ void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs) {
     needs->max_depth = t->depth;
     needs->has_logits = true;
     needs->has_law = t->law;
-    needs->branches = t->dynamic || t->pruned || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
+    needs->branches = t->likely || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
     needs->is_tree = t->is_tree;
     needs->cost = needs->branches || t->at_once ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
 }
@@ -125,7 +165,7 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
     const double sum = t->rows->sum(t->head, row);
     int m = 0;
-    if (t->dynamic || (t->pruned && !p->chain) || hn_sampler_takes_best(p->sampler)) {
+    if ((t->likely && !p->chain) || hn_sampler_takes_best(p->sampler)) {
         for (; m < n && m < t->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
             token[m] = best[m];
             prob[m] = (float)(exp((double)value[m] - (double)value[0]) / sum);
@@ -151,7 +191,8 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
     hn_head_round c = {d, t, p, level, 0};
-    if ((!t->dynamic && !t->pruned) || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
+    if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0) return 0;
-    return t->pruned ? hn_head_propose_pruned(&c, n) : hn_head_propose_likely(&c, n);
+    if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);
+    return t->form == HN_TREE_BEST ? hn_head_propose_best(&c, n) : hn_head_propose_likely(&c, n);
 }

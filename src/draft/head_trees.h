@@ -2,8 +2,8 @@
 /* head_trees.h - chains and trees of a draft head: which tokens of its rows become candidates. For every head, whatever its passes
  * are (head_rows.h): one that goes on from its own output, a level a pass, or one whose root gives all levels.
  *
- * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a dynamic
- * or pruned tree is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
+ * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a tree of the
+ * likeliest paths is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
  * root gives all levels: there all nodes of a level have the same logits.
  *
  * In the order of use: read (the spec), open (tables), needs, best; then rounds. */
@@ -18,8 +18,11 @@ typedef struct hn_head_trees {
     void *head;
     const hn_head_row_ops *rows;
     bool at_once;          /* the root gives all levels */
-    bool dynamic, pruned, forced, law, is_tree;
+    hn_tree_form form;
+    bool likely;           /* the likeliest paths: dynamic, opt, best, pruned */
+    bool forced, law, is_tree;
     int depth, topk, total;
+    double gain;
     int width;             /* nodes of a level whose successors may be wanted */
     double accept, min_p;
     hn_shape chain, shape;
@@ -30,7 +33,7 @@ typedef struct hn_head_trees {
     int *of;               /* [n_seqs * width] which proposal each is of */
     int *place;            /* the same: node of the shape or of the beam */
     float *drawn;          /* [vocab] logits without the tokens drawn so far */
-    int16_t *row;          /* of a dynamic tree: where each node of a beam stands */
+    int16_t *row;          /* of trees grown by levels: where each node of a beam stands */
     struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); NULL: it is none */
 } hn_head_trees;
 

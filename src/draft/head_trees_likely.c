@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_trees_likely.c - trees of the likeliest paths, made whole with level 0 (head_trees.h). */
+/* head_trees_likely.c - trees of the likeliest paths that are grown level by level: EAGLE-2's and OPT-Tree's (head_trees.h). */
 #include <math.h>
 
 #include "draft/head_trees_private.h"
+
+/* The next frontier. OPT-Tree's shrinks, and is empty where the newest level was not worth it. */
+static void advance(const hn_head_trees *t, hn_head_seq_tree *s) {
+    if (t->form == HN_TREE_OPT)
+        hn_opt_advance(&s->beam, t->total, t->gain, &s->expected);
+    else
+        hn_beam_advance(&s->beam);
+}
 
 /* Children of a frontier node. */
 static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row) {
@@ -25,7 +33,7 @@ static void take_beam(void *ctx, int i, int mask, int row) {
     const int at = t->place[i];
     if (mask > 0) {
         c->level = mask;
-        hn_beam_advance(&s->beam);
+        advance(t, s);
         for (int k = 0; k < s->beam.n_frontier; k++) beam_children(c, p, s->beam.frontier[k], row);
         return;
     }
@@ -86,6 +94,7 @@ int hn_head_propose_likely(hn_head_round *c, int n) {
         hn_head_seq_tree *s = &t->seq[c->p[i].seq];
         hn_beam_start(&s->beam);
         s->spine = HN_ROOT;
+        s->expected = 0;
         if (!hn_propose_has_room(&c->p[i], 0)) continue;
         t->of[m] = i;
         t->place[m] = HN_ROOT;
@@ -95,7 +104,7 @@ int hn_head_propose_likely(hn_head_round *c, int n) {
     }
     if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
     for (c->level = 1; !t->at_once && c->level < t->depth; c->level++) {
-        for (int i = 0; i < n; i++) hn_beam_advance(&t->seq[c->p[i].seq].beam);
+        for (int i = 0; i < n; i++) advance(t, &t->seq[c->p[i].seq]);
         m = list_frontier(c, n);
         if (m == 0) break;
         t->rows->level(t->head, t->node, m, take_beam, c);

@@ -16,11 +16,21 @@ typedef struct hn_drafted {
     int kept, output; /* of its pass */
 } hn_drafted;
 
+/* The likeliest tokens of a level that all nodes of a depth share. */
+typedef struct hn_level_tokens {
+    int n;
+    int32_t token[HN_MOST_TOPK];
+    float p[HN_MOST_TOPK], log_p[HN_MOST_TOPK];
+} hn_level_tokens;
+
 typedef struct hn_head_seq_tree {
     hn_drafted root, node[HN_TREE_ROWS - 1];
     const hn_shape *shape; /* of this round */
-    hn_beam beam;
-    int spine;             /* force: beam node, HN_ROOT, or HN_NONE - 1 */
+    hn_beam beam;          /* of dynamic and opt */
+    double expected;       /* of opt: tokens of the best tree so far */
+    hn_level_tokens *level;  /* [depth], of best */
+    int n_levels;
+    int spine;             /* force: beam node, HN_ROOT, or HN_NONE - 1; of best: 0 while all tokens are replaced on purpose */
     hn_head_oracle oracle; /* force */
 } hn_head_seq_tree;
 
@@ -39,7 +49,8 @@ bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 
 int hn_head_propose_fixed(hn_head_round *c, int n);
-int hn_head_propose_likely(hn_head_round *c, int n);
+int hn_head_propose_likely(hn_head_round *c, int n); /* dynamic, opt */
+int hn_head_propose_best(hn_head_round *c, int n);
 int hn_head_propose_pruned(hn_head_round *c, int n);
 /* Its trie is opened with the options, its tables later. Errors as hn_head_trees_read. */
 hunch_status hn_head_pruned_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);

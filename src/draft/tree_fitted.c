@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "draft/head_tree.h"
 
 typedef struct sorted {
@@ -23,11 +24,12 @@ static void sort_ranks(sorted *out, const double *rate, int ranks) {
     for (int i = 0; i < out->n; i++) out->log_p[i] = (float)log(rate[out->rank[i]]);
 }
 
-void hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int total) {
+hunch_status hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int total, hunch_error *err) {
     hn_tree_level level[HN_TREE_ROWS - 1];
-    sorted by[HN_TREE_ROWS - 1];
     hn_best_tree best;
     const int levels = depth < rates->depths ? depth : rates->depths;
+    sorted *by = hn_zalloc((size_t)levels + 1, sizeof *by);
+    if (!by) return hn_fail_memory(err, "the ranks of a tree", ((size_t)levels + 1) * sizeof *by);
     for (int l = 0; l < levels; l++) {
         sort_ranks(&by[l], rates->rate[l], rates->ranks);
         level[l] = (hn_tree_level){by[l].n, by[l].log_p};
@@ -39,5 +41,7 @@ void hn_shape_fitted(hn_shape *s, const hn_rank_rates *rates, int depth, int tot
         s->node[i] = best.node[i];
         s->node[i].rank = (int16_t)by[best.node[i].depth - 1].rank[best.node[i].rank];
     }
+    hn_free(by);
     hn_shape_finish(s);
+    return HUNCH_OK;
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_shape.c - trees of a fixed shape: the published ones by name, and those of a file (head_tree.h).
+/* tree_shape.c - trees of a fixed shape: the published ones by name (head_tree.h); those of a file: tree_file.c.
  *
  * A node is written as the ranks on its path: "021" is the second-best token behind the third-best behind the best. */
-#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "draft/head_tree.h"
-#include "format/json_text.h"
-
-enum { MOST_DEPTH = HN_TREE_ROWS - 1, MOST_RANK = 63, MOST_BYTES = 1 << 20 };
 
 /* Of the releases of Medusa (FasterDecoding/Medusa) and EAGLE-1 (SafeAILab/EAGLE), both Apache-2.0. */
 static const struct {
@@ -53,13 +49,8 @@ static const struct {
 };
 enum { N_PUBLISHED = sizeof published / sizeof *published };
 
-typedef struct path {
-    int n;
-    int16_t rank[MOST_DEPTH];
-} path;
-
 static int by_depth_then_rank(const void *a, const void *b) {
-    const path *x = a, *y = b;
+    const hn_tree_path *x = a, *y = b;
     if (x->n != y->n) return x->n < y->n ? -1 : 1;
     for (int i = 0; i < x->n; i++)
         if (x->rank[i] != y->rank[i]) return x->rank[i] < y->rank[i] ? -1 : 1;
@@ -67,7 +58,7 @@ static int by_depth_then_rank(const void *a, const void *b) {
 }
 
 /* The node of a path's first n ranks; -1: the root; -2: none. */
-static int node_of(const path *all, int n_all, const path *p, int n) {
+static int node_of(const hn_tree_path *all, int n_all, const hn_tree_path *p, int n) {
     if (n == 0) return -1;
     for (int i = 0; i < n_all; i++)
         if (all[i].n == n && memcmp(all[i].rank, p->rank, (size_t)n * sizeof *p->rank) == 0) return i;
@@ -112,14 +103,25 @@ void hn_shape_finish(hn_shape *s) {
     measure(s);
 }
 
-static hunch_status make_shape(hn_shape *s, path *all, int n, const char *name, hunch_error *err) {
+/* "[0, 2, 1]" */
+static char *path_text(const hn_tree_path *p, char out[256]) {
+    size_t at = 0;
+    for (int i = 0; i < p->n; i++) at += (size_t)snprintf(out + at, 256 - at, "%s%d", i ? ", " : "[", p->rank[i]);
+    snprintf(out + at, 256 - at, "]");
+    return out;
+}
+
+hunch_status hn_shape_make(hn_shape *s, hn_tree_path *all, int n, const char *name, hunch_error *err) {
+    char text[256];
     qsort(all, (size_t)n, sizeof *all, by_depth_then_rank);
     *s = (hn_shape){.n = n};
     for (int i = 0; i < n; i++) {
         const int parent = node_of(all, n, &all[i], all[i].n - 1);
-        if (parent == -2) return hn_fail(err, HUNCH_REFUSED, "tree %s: a path of %d ranks without its beginning", name, all[i].n);
+        if (parent == -2)
+            return hn_fail(err, HUNCH_REFUSED, "tree %s: path %s is there without its beginning, expected that of %d rank%s too", name,
+                           path_text(&all[i], text), all[i].n - 1, all[i].n == 2 ? "" : "s");
         if (i > 0 && by_depth_then_rank(&all[i - 1], &all[i]) == 0)
-            return hn_fail(err, HUNCH_REFUSED, "tree %s: a path of %d ranks is there twice", name, all[i].n);
+            return hn_fail(err, HUNCH_REFUSED, "tree %s: path %s is there twice", name, path_text(&all[i], text));
         s->node[i] = (hn_shape_node){(int16_t)parent, all[i].rank[all[i].n - 1], (int16_t)all[i].n};
     }
     measure(s);
@@ -131,38 +133,14 @@ static int digit(char c) {
 }
 
 static hunch_status make_published(hn_shape *s, int which, hunch_error *err) {
-    path all[HN_TREE_ROWS - 1] = {{0}};
+    hn_tree_path all[HN_TREE_ROWS - 1] = {{0}};
     int n = 0;
     for (const char *c = published[which].paths; *c; c++)
         if (*c == ' ')
             n++;
         else
             all[n].rank[all[n].n++] = (int16_t)digit(*c);
-    return make_shape(s, all, n + 1, published[which].name, err);
-}
-
-static bool read_path(const json_t *from, path *to) {
-    const size_t n = json_array_size(from);
-    if (!json_is_array(from) || n < 1 || n > MOST_DEPTH) return false;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *rank = json_array_get(from, i);
-        if (!json_is_integer(rank) || json_integer_value(rank) < 0 || json_integer_value(rank) > MOST_RANK) return false;
-        to->rank[to->n++] = (int16_t)json_integer_value(rank);
-    }
-    return true;
-}
-
-static hunch_status read_paths(hn_shape *s, const json_t *root, const char *file, hunch_error *err) {
-    const json_t *paths = json_is_object(root) ? json_object_get(root, "paths") : root;
-    const size_t n = json_array_size(paths);
-    path all[HN_TREE_ROWS - 1] = {{0}};
-    if (!json_is_array(paths) || n < 1 || n > HN_TREE_ROWS - 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: expected a list \"paths\" of 1 to %d paths", file, HN_TREE_ROWS - 1);
-    for (size_t i = 0; i < n; i++)
-        if (!read_path(json_array_get(paths, i), &all[i]))
-            return hn_fail(err, HUNCH_REFUSED, "%s: path %zu: expected a list of 1 to %d ranks, each 0 to %d", file, i,
-                           (int)MOST_DEPTH, (int)MOST_RANK);
-    return make_shape(s, all, (int)n, file, err);
+    return hn_shape_make(s, all, n + 1, published[which].name, err);
 }
 
 static hunch_status fail_name(const char *name, hunch_error *err) {
@@ -171,7 +149,7 @@ static hunch_status fail_name(const char *name, hunch_error *err) {
         if (i) strcat(known, ", ");
         strcat(known, published[i].name);
     }
-    return hn_fail(err, HUNCH_USAGE, "tree '%s': no such file, and no tree of that name: chain, dynamic, %s", name, known);
+    return hn_fail(err, HUNCH_USAGE, "tree '%s': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, %s", name, known);
 }
 
 bool hn_shape_is_published(const char *name) {
@@ -181,20 +159,10 @@ bool hn_shape_is_published(const char *name) {
 }
 
 hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err) {
-    json_error_t where;
-    char *text = NULL;
-    size_t size, bytes = 0;
     bool is_file;
     for (int i = 0; i < N_PUBLISHED; i++)
         if (!strcmp(published[i].name, name)) return make_published(s, i, err);
     hunch_status st = hn_file_look(name, &is_file, err);
     if (!st && !is_file) st = fail_name(name, err);
-    if (!st) st = hn_file_read(name, MOST_BYTES, &text, &size, err);
-    if (st) return st;
-    json_t *root = hn_json_parse(text, size, &bytes, &where);
-    hn_free(text);
-    if (!root) return hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", name, where.line, where.text);
-    st = read_paths(s, root, name, err);
-    json_decref(root);
-    return st;
+    return st ? st : hn_shape_read_file(s, name, err);
 }

@@ -67,7 +67,9 @@ static hunch_status read_text(hn_shape *s, const char *text, hunch_error *err) {
 
 static void test_files(void **state) {
     static const char *const same[] = {"{\"paths\": [[0], [1], [0, 2], [0, 2, 1]]}", "[[0, 2, 1], [1], [0, 2], [0]]",
-                                       "{\"name\": \"x\", \"paths\": [[0, 2], [0, 2, 1], [0], [1]], \"more\": 3}"};
+                                       "{\"name\": \"x\", \"paths\": [[0, 2], [0, 2, 1], [0], [1]], \"more\": 3}",
+                                       "{\"nodes\": [{\"parent\": 1, \"rank\": 1}, {\"parent\": 3, \"rank\": 2}, {\"parent\": -1, \"rank\": 1}, "
+                                       "{\"parent\": -1, \"rank\": 0}]}"};
     hunch_error err;
     (void)state;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -115,9 +117,21 @@ static void test_refused(void **state) {
                  {"[[0], [0, 1e0]]", "path 1: expected a list of"},
                  {"[[0], [\"1\"]]", "path 1: expected a list of"},
                  {"[[0], [4294967296]]", "path 1: expected a list of"},
-                 {"[[0], [1, 0, 0]]", "a path of 3 ranks without its beginning"},
-                 {"[[1, 0], [0]]", "a path of 2 ranks without its beginning"},
-                 {"[[0], [1], [0]]", "a path of 1 ranks is there twice"}};
+                 {"[[0], [1, 0, 0]]", "path [1, 0, 0] is there without its beginning, expected that of 2 ranks too"},
+                 {"[[1, 0], [0]]", "path [1, 0] is there without its beginning, expected that of 1 rank too"},
+                 {"[[0], [1], [0]]", "path [0] is there twice"},
+                 {"{\"nodes\": []}", "\"nodes\": expected a list of 1 to 63 nodes"},
+                 {"{\"nodes\": {}}", "\"nodes\": expected a list of 1 to 63 nodes"},
+                 {"{\"nodes\": [0]}", "node 0: expected \"parent\""},
+                 {"{\"nodes\": [{\"parent\": -1}]}", "node 0: expected \"parent\""},
+                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 64}]}", "and \"rank\", 0 to 63"},
+                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}]}", "node 1: expected \"parent\", a node of 0 to 1"},
+                 {"{\"nodes\": [{\"parent\": -2, \"rank\": 0}]}", "node 0: expected \"parent\""},
+                 {"{\"nodes\": [{\"parent\": 0, \"rank\": 0}]}", "node 0 hangs on itself, in a circle"},
+                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}, {\"parent\": 1, \"rank\": 0}]}",
+                  "node 1 hangs on itself, in a circle"},
+                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 0, \"rank\": 1}, {\"parent\": 0, \"rank\": 1}]}",
+                  "path [0, 1] is there twice"}};
     hunch_error err;
     hn_shape s;
     (void)state;

@@ -187,6 +187,8 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
+/* A tree's candidates but those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
+int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
 /* n tokens as a chain of rows. */
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
 /* Drops the rows that hunch_measure_pass keeps between calls in the inside sequence. */

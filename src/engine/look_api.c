@@ -50,21 +50,30 @@ static double given(const hunch_engine *e, const hn_candidate *k) {
     return e->drafter[k->drafter].needs.has_logits ? (double)k->estimate : 1;
 }
 
-/* The tree's candidates but those that share another's row, parents first. */
+/* Among its drafter's at the same row. */
+static int rank_of(const hn_tree *t, int candidate) {
+    int rank = 0;
+    const hn_candidate *k = &t->candidate[candidate];
+    for (int c = t->first[k->row]; c != candidate; c = t->candidate[c].next) rank += t->candidate[c].drafter == k->drafter;
+    return rank;
+}
+
+int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node) {
+    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
+        const hn_candidate *k = &t->candidate[c];
+        node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter, .rank = rank_of(t, c),
+                                                .q = given(e, k), .estimate = (double)k->estimate};
+    }
+    for (int i = 0; i < t->n_rows - 1; i++)
+        node[i].logp = log(node[i].q) + (node[i].parent < 0 ? 0 : node[node[i].parent].logp);
+    return t->n_rows - 1;
+}
+
 static hunch_status copy_tree(const hunch_engine *e, const hn_tree *t, hunch_draft_result *out, hunch_error *err) {
     out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
     if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
     out->root = t->token[0];
-    out->n = t->n_rows - 1;
-    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
-        const hn_candidate *k = &t->candidate[c];
-        out->node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter,
-                                                     .q = given(e, k), .estimate = (double)k->estimate};
-    }
-    for (int i = 0; i < out->n; i++) {
-        const int parent = out->node[i].parent;
-        out->node[i].logp = log(out->node[i].q) + (parent < 0 ? 0 : out->node[parent].logp);
-    }
+    out->n = hn_draft_nodes(e, t, out->node);
     return HUNCH_OK;
 }
 

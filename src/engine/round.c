@@ -160,6 +160,11 @@ static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_err
 }
 
 static void report_round(const hunch_session *s, int context, int accepted, double pass_s) {
+    hunch_draft_node node[HN_TREE_ROWS];
+    int path[HN_TREE_ROWS];
+    if (!s->on_round) return;
+    for (int i = 0; i < accepted; i++) path[i] = s->verdict.path[i] - 1;
+    (void)hn_draft_nodes(s->engine, &s->tree, node);
     hunch_round_report r = {.round = s->stats.rounds,
                             .context = context,
                             .controlled = s->engine->controller != NULL,
@@ -168,8 +173,10 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
                             .accepted = accepted,
                             .draft_s = s->draft_s,
                             .draft_pass_s = s->draft_pass_s,
-                            .pass_s = pass_s};
-    if (!s->on_round) return;
+                            .pass_s = pass_s,
+                            .root = s->tree.token[0],
+                            .node = node,
+                            .path = path};
     if (r.controlled)
         r.n_considered = hn_controller_considered(s->engine->controller, s->place, &r.considered, &r.chosen);
     s->on_round(s->on_round_user, &r);

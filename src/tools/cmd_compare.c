@@ -81,6 +81,7 @@ static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
     c->lanes = tool_alloc((size_t)c->n_lanes, sizeof *c->lanes);
     for (int i = 0; i < c->n_lanes && !code; i++) {
         tool_lane *l = &c->lanes[i];
+        l->trees = i > 0 && c->o.trees;
         if (i > 0)
             tool_method_init(&l->method, c->o.drafts.n ? &c->o.drafts.items[i - 1] : NULL, c->o.drafts.n ? 1 : 0);
         code = tool_engine_open(&l->engine, c->model, &c->o, i > 0 ? &l->method : NULL, context, parallel);
@@ -239,6 +240,8 @@ static int comparison_report(const tool_comparison *c) {
 }
 
 static int comparison_run(tool_comparison *c) {
+    if (c->o.trees && !c->o.json)
+        return tool_usage("--trees needs --json");
     int code = prompts_open(c);
     if (code)
         return code;

@@ -12,6 +12,7 @@
 #include "tool_open.h"
 #include "tool_render.h"
 #include "tool_result.h"
+#include "tool_tree.h"
 
 enum { DEFAULT_DEPTH = 8 };
 
@@ -92,98 +93,6 @@ static int result_json(const hunch_draft_result *r) {
                                      parents, "q", q, "provenance", drafters, "estimates", estimates));
 }
 
-/* The piece of a token as quoted text, its id where there is no tokenizer. To be freed. */
-static char *piece_text(const look *l, hunch_token id) {
-    const char *bytes;
-    size_t len;
-    json_t *piece = l->info.has_tokenizer && hunch_token_piece(l->model, id, &bytes, &len, NULL, NULL) == HUNCH_OK
-                        ? tool_json_piece(bytes, len)
-                        : json_integer(id);
-    char *text = json_dumps(piece, JSON_ENCODE_ANY);
-    json_decref(piece);
-    return text;
-}
-
-/* Writes what stands for a token, and spaces up to `columns` (0: none). */
-static void piece_print(const look *l, hunch_token id, int columns) {
-    char *text = piece_text(l, id);
-    const int left = text ? columns - tool_columns(text) : 0;
-    printf("%s%*s", text ? text : "", left > 0 ? left : 0, "");
-    free(text);
-}
-
-enum { INDENT = 3 };
-
-static int depth_of(const hunch_draft_result *r, int node) {
-    int depth = 0;
-    for (; node >= 0; node = r->node[node].parent)
-        depth++;
-    return depth;
-}
-
-/* Of the picture up to the end of its widest token. */
-static int tree_columns(const look *l) {
-    int most = 0;
-    for (int i = -1; i < l->result.n; i++) {
-        char *text = piece_text(l, i < 0 ? l->result.root : l->result.node[i].token);
-        const int columns = (text ? tool_columns(text) : 0) + INDENT * depth_of(&l->result, i);
-        if (columns > most)
-            most = columns;
-        free(text);
-    }
-    return most;
-}
-
-static bool has_later_sibling(const hunch_draft_result *r, int node) {
-    for (int i = node + 1; i < r->n; i++)
-        if (r->node[i].parent == r->node[node].parent)
-            return true;
-    return false;
-}
-
-/* The lines left of a node at `parent`'s level, from the root on. */
-static void rails_print(const hunch_draft_result *r, int parent) {
-    if (parent < 0)
-        return;
-    rails_print(r, r->node[parent].parent);
-    fputs(has_later_sibling(r, parent) ? "│  " : "   ", stdout);
-}
-
-/* The kind of a drafter; of several of a kind which one. */
-static void drafter_print(const look *l, int drafter, bool color) {
-    const char *name = hunch_engine_drafter_name(l->engine, drafter);
-    const size_t kind = strcspn(name, ":,");
-    int alike = 0, number = 0;
-    for (int d = 0; d < hunch_engine_drafters(l->engine); d++) {
-        const char *other = hunch_engine_drafter_name(l->engine, d);
-        const bool same = strcspn(other, ":,") == kind && strncmp(other, name, kind) == 0;
-        alike += same;
-        number += same && d <= drafter;
-    }
-    printf("  %s%.*s", tool_style(color, 'd'), (int)kind, name);
-    if (alike > 1)
-        printf(" %d", number);
-    fputs(tool_style(color, '0'), stdout);
-}
-
-static void node_print(const look *l, int node, int columns, bool color) {
-    const hunch_draft_result *r = &l->result;
-    const hunch_draft_node *n = &r->node[node];
-    rails_print(r, n->parent);
-    fputs(has_later_sibling(r, node) ? "├─ " : "└─ ", stdout);
-    fputs(tool_color(color, n->drafter), stdout);
-    piece_print(l, n->token, columns - INDENT * depth_of(r, node));
-    printf("%s  %3.0f %%", tool_style(color, '0'), 100 * n->estimate);
-    if (hunch_engine_drafters(l->engine) > 1)
-        drafter_print(l, n->drafter, color);
-    if (l->agreed && l->agreed[node])
-        printf("  %s✓%s", tool_style(color, 'g'), tool_style(color, '0'));
-    putchar('\n');
-    for (int i = node + 1; i < r->n; i++)
-        if (r->node[i].parent == node)
-            node_print(l, i, columns, color);
-}
-
 static void legend_print(const look *l, bool color) {
     const hunch_draft_result *r = &l->result;
     int kept = 0;
@@ -198,20 +107,22 @@ static void legend_print(const look *l, bool color) {
 }
 
 static int result_print(const look *l) {
+    const hunch_draft_result *r = &l->result;
     const bool color = tool_colors(l->o.color, stdout);
-    const int columns = tree_columns(l);
-    fputs(tool_style(color, 'b'), stdout);
-    piece_print(l, l->result.root, columns);
-    printf("%s  %sthe model's token behind the text%s\n", tool_style(color, '0'), tool_style(color, 'd'),
-           tool_style(color, '0'));
-    for (int i = 0; i < l->result.n; i++)
-        if (l->result.node[i].parent < 0)
-            node_print(l, i, columns, color);
-    if (l->result.n > 0)
+    const tool_tree tree = {l->model, l->engine, r->root, r->node, r->n, l->agreed};
+    tool_tree_print(&tree, "the model's token behind the text", "", stdout, color);
+    if (r->n > 0)
         legend_print(l, color);
     else
         fprintf(stderr, "nothing was drafted\n");
     return tool_done(HUNCH_OK);
+}
+
+static int depth_of(const hunch_draft_result *r, int node) {
+    int depth = 0;
+    for (; node >= 0; node = r->node[node].parent)
+        depth++;
+    return depth;
 }
 
 /* ---- what the model says ------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static int sample_open(run *r, window *w) {
     hunch_error err = {0};
     hunch_request q = r->request;
     q.sampling.seed += (uint64_t)w->next;
-    if (r->o.why) {
+    if (r->o.why || r->o.trees) {
         q.on_round = tool_why_add;
         q.on_round_user = &w->why[slot];
     }
@@ -65,7 +65,8 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
                           .load_s = r->load_s,
                           .seed = seed,
                           .logprobs = r->o.logprobs,
-                          .why = r->o.why ? why : NULL};
+                          .why = r->o.why ? why : NULL,
+                          .trees = r->o.trees ? why : NULL};
     if (r->json)
         return tool_print_json(tool_result_json(&result, st));
     printf("%s\n", tool_style(r->color, '0'));
@@ -73,7 +74,7 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
     bool color = tool_colors(r->o.color, stderr);
     if (r->o.why) {
         fputc('\n', stderr);
-        tool_why_print(why, r->engine, color);
+        tool_why_print(why, r->model, r->engine, color);
     }
     if (!tool_quiet)
         tool_result_summary(&result, st, color);
@@ -153,6 +154,8 @@ static int flags_check(const run *r) {
                           INT64_MAX);
     if (o->logprobs != TOOL_UNSET && !r->json)
         return tool_usage("--logprobs needs --json or --json-lines");
+    if (o->trees && !r->json)
+        return tool_usage("--trees needs --json or --json-lines: without them --why shows the trees");
     if (o->output && (!o->json_lines || o->samples > 1))
         return tool_usage("-o takes the objects of --json-lines%s", o->samples > 1 ? ", but not --samples" : "");
     if (o->resume && (!o->output || strcmp(o->output, "-") == 0))

@@ -10,14 +10,17 @@ const char tool_drafts_text[] =
     "several --draft are one method; under `compare` each is a method of its own. A + in a PATH is part of it, unless the name of "
     "a kind follows.";
 
-#define HEAD_KEYS HEAD_KEYS_OF("chain|dynamic|NAME|FILE")
-#define AT_ONCE_KEYS HEAD_KEYS_OF("chain|dynamic|pruned|NAME|FILE")
+#define HEAD_KEYS HEAD_KEYS_OF("chain|dynamic|opt|fitted|sequoia|NAME|FILE")
+#define AT_ONCE_KEYS HEAD_KEYS_OF("chain|dynamic|best|pruned|fitted|sequoia|NAME|FILE")
 #define HEAD_KEYS_OF(trees)                                                                                            \
     {"depth", "1..63", "levels drafted, default 5"},                                                                   \
-    {"tree", trees, "chain; the likeliest paths; DART's pruned one; a published tree; or one of JSON; default chain"}, \
+    {"tree", trees, "chain; the likeliest paths by levels, by their worth, best first, or DART's pruned ones; fitted to ranks; a "   \
+     "published tree; or one of JSON; default chain"},                                                                 \
     {"trie", "FILE", "of tree pruned, of heads that draft all at once: n-grams that hunch train trie counted"},         \
-    {"topk", "1..16", "of tree dynamic: nodes that go on at a level, and their successors, default 10"},               \
-    {"total", "1..63", "of tree dynamic and pruned: nodes that are verified, default 59 and 60"},                                        \
+    {"topk", "1..16", "of dynamic, opt: nodes that go on at a level, and their successors; of best: tokens of a level; default 10"}, \
+    {"total", "1..63", "of all those but a chain, NAME and FILE: nodes that are verified, default 59, pruned 60"},      \
+    {"gain", "0..64", "of opt: a level is the last that brings no more tokens than that, default 0.2"},                \
+    {"ranks", "FILE", "of fitted, sequoia: how often each rank was right, from compare --json"},                       \
     {"min_p", "0..1", "no token whose path is less probable by the head's own law, default 0"},                        \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
@@ -75,10 +78,10 @@ const tool_draft_kind tool_draft_kinds[] = {
     {"dart", ":HEAD", "a draft head of DART: rows as EAGLE-3's, all its tokens in one pass",
      {{"norm", "twice|once", "the norm before its output matrix; default twice, as released"}, TAPS_KEYS, AT_ONCE_KEYS}},
     {"mtp", ":HEAD", "a module of multi-token prediction: one layer that drafts any depth; without HEAD that of the model's own file", {LAST_KEY, HEAD_KEYS}},
-    {"medusa", ":HEAD", "Medusa's heads: each drafts one of the next tokens, all in one pass", {LAST_KEY, HEAD_KEYS}},
+    {"medusa", ":HEAD", "Medusa's heads: each drafts one of the next tokens, all in one pass", {LAST_KEY, AT_ONCE_KEYS}},
     {"hydra", ":HEAD", "Hydra's: the same, but each reads the tokens drafted before it", {LAST_KEY, HEAD_KEYS}},
     {"mlp", ":HEAD", "IBM's and Arctic's speculators: a state of their own and a token make the next one", {LAST_KEY, HEAD_KEYS}},
-    {"meta-mtp", ":HEAD", "the further heads of Meta's models that predict several tokens: a layer each, all in one pass", {HEAD_KEYS}},
+    {"meta-mtp", ":HEAD", "the further heads of Meta's models that predict several tokens: a layer each, all in one pass", {AT_ONCE_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},

@@ -88,6 +88,7 @@ const tool_flag tool_flags[] = {
     {"--seed", NULL, TOOL_INT64, AT(seed), SAMPLED, SAMPLING | TOOL_BASIC, -1, 9223372036854775807.0, NULL, "S", "of the random streams; -1, the default: random, and reported"},
     {"--logprobs", NULL, TOOL_COUNT, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, HUNCH_MOST_TOP_LOGPROBS, NULL, "[=N]", "the target's log-probability of every token, and the N likeliest in its place (with --json or --json-lines)"},
     {"--why", NULL, TOOL_SWITCH, AT(why), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL, "what the controller considered and chose, a line a round"},
+    {"--trees", NULL, TOOL_SWITCH, AT(trees), TOOL_RUN | TOOL_COMPARE, OUTPUT, 0, 0, NULL, NULL, "the tree of every round and what of it was accepted (with --json or --json-lines; compare: --json)"},
     {"--samples", NULL, TOOL_INT, AT(samples), TOOL_RUN, ANSWER, 1, INT_MAX, NULL, "N", "N answers with seeds S, S+1, ... (with --json-lines)"},
     {"--cold", NULL, TOOL_SWITCH, AT(cold), TOOL_COMPARE, MEASURING, 0, 0, NULL, NULL, "empty what drafters learned before each prompt"},
     {"--repeat", NULL, TOOL_INT, AT(repeat), TOOL_COMPARE, MEASURING, 1, 100000, NULL, "N", "answer each prompt N times, with emptied stores each time"},

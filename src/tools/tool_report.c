@@ -18,12 +18,20 @@ static double speed(double tokens, double seconds) {
     return seconds > 0 ? tokens / seconds : NAN;
 }
 
-static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_answer *a) {
-    return json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:i,s:b}", "id", p->id, "group", p->group, "tokens",
+static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_answer *a, bool trees) {
+    json_t *out = json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:i,s:b}", "id", p->id, "group", p->group, "tokens",
                      (json_int_t)a->n, "plain_tok_s", tool_json_real(speed(d->tokens, d->plain_s)), "tok_s",
                      tool_json_real(speed(d->tokens, d->drafted_s)), "ratio", tool_json_real(d->ratio), "ci",
                      interval_json(d->low, d->high), "tau", tool_json_real(tool_duel_tau(d)), "repeats", d->repeats,
                      "identical", (int)d->identical);
+    if (trees)
+        json_object_set_new(out, "trees", tool_why_trees_json(&a->heard));
+    return out;
+}
+
+/* Of one drafter; of several nobody could say whose ranks they are. */
+static json_t *ranks_json(const tool_lane *l) {
+    return l->ranks && hunch_engine_drafters(l->engine) == 1 ? tool_ranks_json(l->ranks) : json_null();
 }
 
 static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) {
@@ -53,14 +61,15 @@ static json_t *groups_json(const tool_comparison *c, int lane) {
 static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int lane) {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++)
-        json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i)));
+        json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i), c->o.trees));
     json_t *out = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o}", "draft",
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o,s:o}", "draft",
         tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
         tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high), "tok_s", tool_json_real(v->tok_s), "tau",
         tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance), "rounds", (json_int_t)v->rounds, "drafted",
         (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted, "depth_drafted", (json_int_t)v->depth_drafted,
-        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group", groups_json(c, lane));
+        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group", groups_json(c, lane),
+        "ranks", ranks_json(&c->lanes[lane]));
     return out;
 }
 

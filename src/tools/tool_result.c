@@ -196,6 +196,8 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         json_object_set_new(out, "top_logprobs", top_json(r->model, st));
     if (r->why)
         json_object_set_new(out, "why", tool_why_json(r->why));
+    if (r->trees)
+        json_object_set_new(out, "trees", tool_why_trees_json(r->trees));
     return out;
 }
 

@@ -28,7 +28,7 @@ typedef struct tool_result {
     const hunch_model *model;
     double load_s;
     uint64_t seed;
-    const tool_why *why; /* NULL: not asked for */
+    const tool_why *why, *trees; /* NULL: not asked for */
     int logprobs;        /* as tool_options has it */
 } tool_result;
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */

@@ -9,6 +9,8 @@
 
 #include "tool_open.h"
 #include "tool_stats.h"
+#include "tool_tree.h"
+#include "tool_why.h"
 
 /* What one session gave. Owns its arrays. */
 typedef struct tool_answer {
@@ -21,14 +23,25 @@ typedef struct tool_answer {
     hunch_verify verify; /* the rule that made it */
     hunch_lossy lossy;
     tool_trace trace;
+    tool_why heard;      /* its rounds, if their trees are kept */
 } tool_answer;
 void tool_answer_fini(tool_answer *a);
+
+/* Who hears of the rounds of a session. */
+typedef struct tool_hearing {
+    tool_ranks *ranks; /* of the lane */
+    tool_why heard;
+    bool trees;        /* rounds are kept */
+} tool_hearing;
 
 typedef struct tool_lane {
     tool_method method;      /* plain: opens no drafter, text is NULL */
     hunch_engine *engine;
     hunch_session **session; /* [n], of the batch that runs */
     tool_trace *trace;       /* [n] */
+    tool_hearing *hearing;   /* [n] */
+    bool trees;              /* of every round are kept */
+    tool_ranks *ranks;       /* over all batches; NULL: plain */
     int n;
     double batch_s;          /* timed seconds of this batch */
     double timed_s, timed_tokens; /* over all batches */

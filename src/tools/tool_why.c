@@ -6,20 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool_tree.h"
+
+static void *copy_of(const void *list, size_t n, size_t size) {
+    void *copy = tool_alloc(n, size);
+    if (n)
+        memcpy(copy, list, n * size);
+    return copy;
+}
+
 void tool_why_add(void *why, const hunch_round_report *report) {
     tool_why *w = why;
     w->rounds = tool_grow(w->rounds, &w->cap, w->n + 1, sizeof *w->rounds);
     hunch_round_report *r = &w->rounds[w->n++];
     *r = *report;
-    hunch_choice *copy = tool_alloc((size_t)r->n_considered, sizeof *copy);
-    if (r->n_considered)
-        memcpy(copy, report->considered, (size_t)r->n_considered * sizeof *copy);
-    r->considered = copy;
+    r->considered = copy_of(report->considered, (size_t)r->n_considered, sizeof *r->considered);
+    r->node = copy_of(report->node, (size_t)r->rows - 1, sizeof *r->node);
+    r->path = copy_of(report->path, (size_t)r->accepted, sizeof *r->path);
 }
 
 void tool_why_fini(tool_why *w) {
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         free((void *)(uintptr_t)w->rounds[i].considered);
+        free((void *)(uintptr_t)w->rounds[i].node);
+        free((void *)(uintptr_t)w->rounds[i].path);
+    }
     free(w->rounds);
     *w = (tool_why){0};
 }
@@ -54,6 +65,15 @@ json_t *tool_why_json(const tool_why *w) {
     return list;
 }
 
+json_t *tool_why_trees_json(const tool_why *w) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < w->n; i++) {
+        const hunch_round_report *r = &w->rounds[i];
+        json_array_append_new(list, tool_tree_json(r->root, r->node, r->rows - 1, r->path, r->accepted));
+    }
+    return list;
+}
+
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 
 static void choice_print(const hunch_choice *c, const hunch_engine *e) {
@@ -79,7 +99,18 @@ static void round_print(const hunch_round_report *r, const hunch_engine *e, bool
             r->accepted, (r->draft_s + r->pass_s) * 1e3, r->draft_s * 1e3);
 }
 
-void tool_why_print(const tool_why *w, const hunch_engine *e, bool color) {
-    for (size_t i = 0; i < w->n; i++)
+static void tree_print(const hunch_round_report *r, const hunch_model *m, const hunch_engine *e, bool color) {
+    bool right[HUNCH_MAX_DEPTH + 1] = {false};
+    for (int i = 0; i < r->accepted; i++)
+        right[r->path[i]] = true;
+    const tool_tree tree = {m, e, r->root, r->node, r->rows - 1, right};
+    tool_tree_print(&tree, "", "    ", stderr, color);
+}
+
+void tool_why_print(const tool_why *w, const hunch_model *m, const hunch_engine *e, bool color) {
+    for (size_t i = 0; i < w->n; i++) {
         round_print(&w->rounds[i], e, color);
+        if (tool_tree_branches(w->rounds[i].node, w->rounds[i].rows - 1))
+            tree_print(&w->rounds[i], m, e, color);
+    }
 }

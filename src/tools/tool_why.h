@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_why.h - what the controller considered in each round of a session, kept and shown (`run --why`). */
+/* tool_why.h - what the controller considered in each round of a session, and its tree, kept and shown (`run --why`, `--trees`). */
 #ifndef HN_TOOL_WHY_H
 #define HN_TOOL_WHY_H
 
 #include "tool_output.h"
 
 typedef struct tool_why {
-    hunch_round_report *rounds; /* each owns its list of choices */
+    hunch_round_report *rounds; /* each owns its lists */
     size_t n, cap;
 } tool_why;
 
@@ -14,7 +14,8 @@ void tool_why_add(void *why, const hunch_round_report *report); /* has the shape
 void tool_why_fini(tool_why *w);
 /* Of each choice "drafter" is an index into the run's "drafters", -1 for plain decoding, -2 for several together. */
 json_t *tool_why_json(const tool_why *w);
-/* A line a round on standard error. */
-void tool_why_print(const tool_why *w, const hunch_engine *e, bool color);
+json_t *tool_why_trees_json(const tool_why *w); /* tool_tree.h, one a round */
+/* A line a round on standard error, and its tree where that branches. */
+void tool_why_print(const tool_why *w, const hunch_model *m, const hunch_engine *e, bool color);
 
 #endif
