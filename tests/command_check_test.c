@@ -157,7 +157,9 @@ static void test_goldens_fit(void **state) {
     static const char *const names[] = {"eagle1-bias-bin", "eagle2-nobias-gqa", "eagle2-qkv-bias", "eagle3-narrow", "eagle3-official-d2t",
         "eagle3-official-fullvocab", "eagle3-outputs", "eagle3spec-2layers", "eagle3spec-biases", "eagle3spec-norm-before-residual",
         "eagle3spec-plain", "eagle3spec-qwen3-mqa", "eagle3spec-v31", "hass-bias", "mtp-spec-qwen3", "mtp-untied-bias",
-        "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms", "peagle-biases", "dart-d2t", "dart-7masks"};
+        "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms", "peagle-biases", "dart-d2t", "dart-7masks",
+        "dflash-zlab", "dflash-default-ids", "dflashmask-zlab", "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows",
+        "dflashspec-ahead-anchor"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char head[400], target[400];
         snprintf(head, sizeof head, GOLDENS "%s/golden.json", names[i]);

@@ -153,6 +153,7 @@ static void test_paths(void **state) {
         {"eagle3-official-d2t/head", "eagle3"}, {"eagle3spec-plain/head/model.safetensors", "eagle3"},
         {"peagle-norms/head", "peagle"},        {"peagle-vllm-4layers/head", "peagle"},
         {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
+        {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
         {"targets/llama-a", "model"}};
     char path[500];
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
@@ -172,7 +173,10 @@ static void test_other_paths(void **state) {
         const char *name, *config, *says;
     } kinds[] = {
         {"lstm.weight_ih_l0", "{}", "a head of kind falcon, for which there is no drafter here"},
-        {"layers.0.x", "{\"speculators_model_type\": \"dflash\"}", "a head of kind dflash, for which"},
+        {"layers.0.x", "{\"speculators_model_type\": \"dflash2\"}", "a head of kind dflash2, for which"},
+        {"layers.0.x", "{\"speculators_model_type\": \"xpress\"}", "a head of kind xpress, for which"},
+        {"prefix_gru.weight_ih_l0", "{}", "a head of kind domino, for which"},
+        {"layers.0.x", "{\"dflash_config\": {\"projector_type\": \"domino\"}}", "a head of kind domino, for which"},
         {"layers.0.x", "{\"speculators_model_type\": \"a\\nb\"}", "for which there is no drafter here"},
         {"layers.0.x", "{\"speculators_model_type\": \"ngram\"}", "for which there is no drafter here"},
         {"bert.x", "{\"model_type\": \"bert\"}", "neither a draft head that is known nor a language model"},

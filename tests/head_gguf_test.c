@@ -140,6 +140,13 @@ static const struct {
     {"meta-3tokens", "meta-mtp", META, NULL},
     {"dart-d2t", "dart", LLAMA, LAYERS},
     {"dart-7masks", "dart", QWEN3, LAYERS},
+    {"dflash-zlab", "dflash", QWEN3, NULL},
+    {"dflash-default-ids", "dflash", LLAMA, NULL},
+    {"dflashmask-zlab", "dflash", LLAMA, NULL},
+    {"dflashwin-zlab", "dflash", LLAMA, NULL},
+    {"dflashspec-d2t", "dflash", LLAMA, NULL},
+    {"dflashspec-windows", "dflash", LLAMA, NULL},
+    {"dflashspec-ahead-anchor", "dflash", LLAMA, NULL},
 };
 
 static bool equal_files(const char *one, const char *other) {
@@ -185,8 +192,8 @@ static void test_configs(void **state) {
         " \"short_factor\": [1, 1.1, 1.2, 1.3, 1.5, 1.7, 2.1, 2.3], \"long_factor\": [1, 2, 3.1, 4, 5.3, 6, 7.7, 9]}}",
         "{\"rms_norm_eps\": 1.3e-6, \"max_position_embeddings\": 777, \"norm_before_residual\": true, \"norm_output\": true}",
     };
-    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart"};
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART, &LLAMA_DFLASH};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart", "dflash"};
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {

@@ -72,6 +72,7 @@ static void test_left_out(void **state) {
     check(m, "eagle3:@eagle3-official-d2t,depth=4,tree=dynamic,topk=4,total=30");
     check(m, "eagle:@eagle2-nobias-gqa,tree=mc_sim_7b_63");
     check(m, "peagle:@peagle-spec-2layers,depth=5");
+    check(m, "dflash:@dflashspec-d2t,depth=5");
     check(m, "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=3,total=20");
     hunch_model_close(&m);
 }

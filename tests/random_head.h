@@ -18,6 +18,7 @@ typedef struct head_form {
     int taps[4], n_taps; /* of eagle3 */
     int mask_token;      /* of P-EAGLE: with eagle3 two layers, an embedding and a mask; 0: none */
     bool mtp;            /* instead: speculators' module of multi-token prediction */
+    int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
     int dart;            /* with eagle3: the masks of DART; 0: it is another */
 } head_form;
 
@@ -32,7 +33,9 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
                        LLAMA_PEAGLE = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .mtp = false},
                        LLAMA_DART = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .dart = 6},
-                       LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true};
+                       LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true},
+                       STORIES_DFLASH = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8},
+                       LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8};
 
 typedef struct head_tensor {
     char name[80];
@@ -115,8 +118,38 @@ static inline void head_make_masks(random_head *h, const head_form *f) {
     json_object_set_new(h->config, "speculators_model_type", json_string("peagle"));
 }
 
+/* Which layers are read, and tokens that are drafted, by keys of these names. */
+static inline void head_make_outputs(random_head *h, const head_form *f, const char *list) {
+    head_floats(h, "", "norm.weight", f->hidden, 0);
+    head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
+    if (f->outputs < f->vocab) head_offsets(h, f);
+    json_t *ids = json_array();
+    for (int i = 0; i < f->n_taps; i++) json_array_append_new(ids, json_integer(f->taps[i]));
+    json_object_set_new(h->config, list, ids);
+    json_object_set_new(h->config, "draft_vocab_size", json_integer(f->outputs));
+}
+
+static inline void head_make_block(random_head *h, const head_form *f) {
+    head_floats(h, "", "fc.weight", f->hidden, f->n_taps * f->hidden);
+    head_floats(h, "", "hidden_norm.weight", f->hidden, 0);
+    for (int i = 0; i < 2; i++) {
+        const char *front = i ? "layers.1." : "layers.0.";
+        head_floats(h, front, "input_layernorm.weight", f->hidden, 0);
+        head_layer(h, f, front, f->hidden);
+    }
+    head_make_config(h, f, 2);
+    head_make_outputs(h, f, "aux_hidden_state_layer_ids");
+    json_object_set_new(h->config, "block_size", json_integer(f->block));
+    json_object_set_new(h->config, "mask_token_id", json_integer(f->mask_token));
+    json_object_set_new(h->config, "speculators_model_type", json_string("dflash"));
+}
+
 static inline void head_make(random_head *h, const head_form *f) {
     *h = (random_head){.n = 0};
+    if (f->block) {
+        head_make_block(h, f);
+        return;
+    }
     if (f->mtp) {
         head_make_mtp(h, f);
         return;
@@ -127,13 +160,7 @@ static inline void head_make(random_head *h, const head_form *f) {
     if (!f->eagle3) return;
     head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
     head_floats(h, f->layer, "hidden_norm.weight", f->hidden, 0);
-    head_floats(h, "", "norm.weight", f->hidden, 0);
-    head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
-    if (f->outputs < f->vocab) head_offsets(h, f);
-    json_t *ids = json_array();
-    for (int i = 0; i < f->n_taps; i++) json_array_append_new(ids, json_integer(f->taps[i]));
-    json_object_set_new(h->config, "eagle_aux_hidden_state_layer_ids", ids);
-    json_object_set_new(h->config, "draft_vocab_size", json_integer(f->outputs));
+    head_make_outputs(h, f, "eagle_aux_hidden_state_layer_ids");
     /* which says that the list names states, not outputs, where it begins with 1 */
     json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
     if (f->mask_token) head_make_masks(h, f);

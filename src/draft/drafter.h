@@ -225,4 +225,5 @@ extern const hn_drafter_ops hn_drafter_hydra;
 extern const hn_drafter_ops hn_drafter_mlp;
 extern const hn_drafter_ops hn_drafter_meta_mtp;
 extern const hn_drafter_ops hn_drafter_dart;
+extern const hn_drafter_ops hn_drafter_dflash;
 #endif

@@ -14,24 +14,7 @@
  * mask_hidden and the token's id, of speculators, SpecForge, or as vLLM serves them (parallel_drafting).
  */
 #include "draft/eagle3_head.h"
-
-/* Each publisher has a key of its own. */
-static hunch_status read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
-    uint64_t id = 0;
-    const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_MASK_TOKEN, &id, &name, err);
-    if (st) return st;
-    if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s",
-                       hn_source_path(src),
-                       hn_source_get_kind(src) == HN_SOURCE_HF ? "mask_token_id or ptd_token_id in config.json"
-                                                               : "a key hunch.head.mask_token_id");
-    if (id >= (uint64_t)tokens)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), name,
-                       (unsigned long long)id, tokens - 1);
-    *out = (int)id;
-    return HUNCH_OK;
-}
+#include "draft/head_reading.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
@@ -41,7 +24,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE",
                        hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
-    if (!st) st = read_mask_token(src, a->draft_head.embeddings, &a->draft_head.mask_token, err);
+    if (!st) st = hn_head_read_mask_token(src, a->draft_head.embeddings, &a->draft_head.mask_token, err);
     a->draft_head.mask = true;
     return st;
 }

@@ -7,68 +7,16 @@
  */
 #include "draft/eagle3_head.h"
 
-#include <stdlib.h>
-
 #include "draft/head_reading.h"
-
-enum { MOST_LAYER = 256 };
-
-static hunch_status fail_list(const hn_source *src, const char *key, hunch_error *err) {
-    return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected a list of 1 to %d layers", hn_source_path(src), key, HN_MOST_HEAD_FEATURES);
-}
-
-static hunch_status fail_layer(const hn_source *src, const char *key, hunch_error *err) {
-    return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected layers of 0 to %d", hn_source_path(src), key, MOST_LAYER);
-}
+#include "draft/head_taps.h"
 
 static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_taps *taps, hunch_error *err) {
-    const char *key = hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0);
-    const size_t n = json_array_size(list);
-    if (!json_is_array(list) || n < 1 || n > HN_MOST_HEAD_FEATURES) return fail_list(src, key, err);
-    taps->n = (int)n;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *id = json_array_get(list, i);
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > MOST_LAYER) return fail_layer(src, key, err);
-        taps->boundary[i] = (int)json_integer_value(id);
-    }
+    hunch_status st = hn_taps_of_list(list, src, hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0), taps, err);
+    if (st) return st;
     const bool states = hn_source_config(src, hn_head_key_name(src, HN_HEAD_SAYS_KIND, 0)) || hn_source_config(src, "ptd_token_id");
     const bool outputs = taps->boundary[0] == 1 && !states;
     for (int i = 0; outputs && i < taps->n; i++) taps->boundary[i]++;
     return HUNCH_OK;
-}
-
-/* Of a GGUF, which has one numbering: states. */
-static hunch_status read_array(hn_source *src, hn_head_taps *taps, hunch_error *err) {
-    const char *key = hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0);
-    const hn_array *list = NULL;
-    hunch_status st = key ? hn_source_array(src, key, &list, err) : HUNCH_OK;
-    if (st) return st;
-    if (!list)
-        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing: expected the layers that it reads", hn_source_path(src),
-                       key ? key : "eagle3.target_layers");
-    const size_t n = hn_array_count(list);
-    if (hn_array_is_strings(list) || n < 1 || n > HN_MOST_HEAD_FEATURES) return fail_list(src, key, err);
-    taps->n = (int)n;
-    for (size_t i = 0; i < n; i++) {
-        const double id = hn_array_number(list, i);
-        if (!(id >= 0 && id <= MOST_LAYER) || id != (int)id) return fail_layer(src, key, err);
-        taps->boundary[i] = (int)id;
-    }
-    return HUNCH_OK;
-}
-
-/* LOW:MID:HIGH, any number of them. */
-static hunch_status read_key(const char *text, const hn_spec *spec, hn_head_taps *taps, hunch_error *err) {
-    const char *at = text;
-    for (taps->n = 0; taps->n < HN_MOST_HEAD_FEATURES; at++) {
-        char *end;
-        const long id = strtol(at, &end, 10);
-        if (end == at || id < 0 || id > MOST_LAYER || (*end && *end != ':')) break;
-        taps->boundary[taps->n++] = (int)id;
-        at = end;
-        if (!*at) return HUNCH_OK;
-    }
-    return hn_fail(err, HUNCH_USAGE, "drafter '%s': taps=%s: expected layers of 0 to 256 such as 2:16:29", spec->text, text);
 }
 
 const json_t *hn_eagle3_list(const hn_source *src) {
@@ -79,9 +27,10 @@ const json_t *hn_eagle3_list(const hn_source *src) {
 }
 
 static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
-    const char *key = hn_spec_string(spec, "taps");
-    if (key) return read_key(key, spec, taps, err);
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return read_array(src, taps, err);
+    bool said = false;
+    hunch_status st = hn_taps_of_spec(spec, taps, &said, err);
+    if (st || said) return st;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return hn_taps_of_gguf(src, taps, err);
     const json_t *list = hn_eagle3_list(src);
     if (list) return read_list(list, src, taps, err);
     if (layers < 7)

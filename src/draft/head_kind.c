@@ -11,6 +11,9 @@ static const struct {
 } signs[] = {
     {"peagle", "mask_hidden"},
     {"dart", "midlayer.mask_rep"},
+    {"dflash2", "candidate_selector."},
+    {"xpress", "refiner_head."},
+    {"domino", "prefix_gru."},
     {"dspark", "markov_head."},
     {"mtp", "mtp_layers.0."},
     {"meta-mtp", "extra_heads."},
@@ -61,6 +64,8 @@ static const char *by_tensors(hn_source *src) {
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (has_begin(src, signs[i].begin) && (strcmp(signs[i].kind, "mtp") != 0 || !has_trunk(src)))
             return signs[i].kind;
+    const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
+    if (projector && !strcmp(projector, "domino")) return "domino";
     if (!has_begin(src, "fc.weight") || !has_begin(src, "layers.0.self_attn.")) return NULL;
     return hn_source_config(src, "dflash_config") || has_begin(src, "hidden_norm.weight") ? "dflash" : "eagle";
 }
@@ -69,6 +74,7 @@ static const char *of_gguf(hn_source *src) {
     const char *said = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
     if (said) return said;
     if (!architecture) return NULL;
+    if (!strcmp(architecture, "dflash") && has_begin(src, "selector_")) return "dflash2";
     if (!strcmp(architecture, "dflash")) return hn_source_look(src, "markov_w1.weight") ? "dspark" : "dflash";
     if (!strcmp(architecture, "eagle3"))
         return hn_source_look(src, "mask_hidden") ? "peagle" : hn_source_look(src, "blk.0.mask_rep") ? "dart" : "eagle3";

@@ -52,6 +52,10 @@ static hunch_status create_lists(hn_head_passes *h, hunch_error *err) {
     return HUNCH_OK;
 }
 
+static bool is_block(const hn_head_passes *h) {
+    return h->model.arch.draft_head.block > 0;
+}
+
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     h->n_seqs = n_seqs;
@@ -67,10 +71,12 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     read_order(h, boundaries, n_states);
     needs->features = h->set;
     needs->n_groups = hn_kv_groups(&h->model.arch, kv, needs->group, NULL);
-    assert(needs->n_groups == (has_rows(h) ? 1 : 0));
-    needs->group[0].name = "draft head";
-    needs->group[0].tentative = HN_MOST_KEPT + HN_MAX_ROWS;
-    needs->group[0].binds = true;
+    assert(is_block(h) || needs->n_groups == (has_rows(h) ? 1 : 0));
+    for (int g = 0; g < needs->n_groups; g++) {
+        needs->group[g].name = "draft head";
+        needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS : HN_MOST_KEPT + HN_MAX_ROWS;
+        needs->group[g].binds = true;
+    }
     hunch_status st = create_lists(h, err);
     for (int i = 0; !st && h->logits && i < vocab; i++) h->logits[i] = -INFINITY;
     return st;
@@ -126,15 +132,15 @@ static void forget_root(hn_head_passes *h, hn_head_seq *s) {
 }
 
 /* The first n rows do not wait any more. */
-static void wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
+void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
     for (int i = 0; i < n; i++) place_free(h, s->place[i]);
     s->n_waiting -= n;
     memmove(s->token, s->token + n, (size_t)s->n_waiting * sizeof *s->token);
     memmove(s->place, s->place + n, (size_t)s->n_waiting * sizeof *s->place);
 }
 
-static void lose(hn_head_passes *h, hn_head_seq *s) {
-    wait_drop(h, s, s->n_waiting);
+void hn_head_lose(hn_head_passes *h, hn_head_seq *s) {
+    hn_head_wait_drop(h, s, s->n_waiting);
     forget_root(h, s);
     s->lost = true;
 }
@@ -145,12 +151,12 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     s->n_kept = 0;
     if (!has_rows(h)) return;
     assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
-    if (b->rows_restored == 0) wait_add(s, b->text.token[0], NO_FEATURE);
+    if (b->rows_restored == 0 && !is_block(h)) wait_add(s, b->text.token[0], NO_FEATURE);
 }
 
 void hn_head_end(hn_head_passes *h, int seq) {
     hn_head_seq *s = &h->seq[seq];
-    wait_drop(h, s, s->n_waiting);
+    hn_head_wait_drop(h, s, s->n_waiting);
     forget_root(h, s);
     s->n_kept = 0;
 }
@@ -199,7 +205,7 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks)
     const int further = has_steps(h) ? masks : 0; /* of the root's own row */
     masks -= further;
     if (has_rows(h) && hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text goes on without */
-        lose(h, s);
+        hn_head_lose(h, s);
         return true;
     }
     for (int i = 0; i < n; i++) {
@@ -231,7 +237,7 @@ static void batch_keep(hn_head_passes *h, const batch *b, int i) {
         s->root_place = s->place[s->n_waiting - 1];
         s->place[s->n_waiting - 1] = NO_FEATURE;
     }
-    wait_drop(h, s, b->rows[i]);
+    hn_head_wait_drop(h, s, b->rows[i]);
 }
 
 /* Evaluates and keeps the rows. */
@@ -243,7 +249,7 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
         hn_head_seq *s = &h->seq[b->cache_seq[i]];
         row += b->rows[i];
         if (!ran) {
-            lose(h, s);
+            hn_head_lose(h, s);
             continue;
         }
         batch_keep(h, b, i);
@@ -261,6 +267,10 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
 /* Evaluates what waits of sequences [first, end), but the last row of each. */
 static void evaluate(hn_head_passes *h, int first, int end) {
     batch b;
+    if (is_block(h)) {
+        hn_head_blocks_evaluate(h, first, end);
+        return;
+    }
     batch_start(&b);
     for (int seq = first; seq < end; seq++)
         while (!batch_add(h, &b, seq, -1, 0)) batch_run(h, &b, NULL, NULL, NULL);
@@ -297,10 +307,10 @@ static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32
     if (h->n_free < n) evaluate(h, 0, h->n_seqs); /* makes room in the store */
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
-        const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + 1;
+        const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + !is_block(h);
         if (s->lost || slot < next) continue; /* it came with a prefix */
         if (slot > next || h->n_free + (s->root_place != NO_FEATURE) == 0) {
-            lose(h, s);
+            hn_head_lose(h, s);
             continue;
         }
         forget_root(h, s);
@@ -395,7 +405,8 @@ const float *hn_head_logits(hn_head_passes *h, int pass_row) {
 /* ---- for trees ---------------------------------------------------------------------------------------------------------- */
 
 static void rows_roots(void *head, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
-    hn_head_roots(head, node, text_n, n, take, ctx);
+    hn_head_passes *h = head;
+    is_block(h) ? hn_head_blocks_roots(h, node, text_n, n, take, ctx) : hn_head_roots(h, node, text_n, n, take, ctx);
 }
 
 static void rows_level(void *head, hn_head_node *node, int n, hn_head_take take, void *ctx) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which wait, and the passes
  * that make them. It goes on from its own output, a level a pass (EAGLE, MTP), or has rows of a mask behind the root that draft later
- * levels in the root's pass (P-EAGLE). What is drafted from their logits is not decided here.
+ * levels in the root's pass (P-EAGLE), or drafts blocks (head_blocks.c). What is drafted from their logits is not decided here.
  *
- * A row of the head is a token and the target's feature of the token before it, and lies in the slot of its token: so a page
+ * A row of the head is a token and the target's feature of the token before it (of a head of blocks: a token's own feature), and lies in the slot of its token: so a page
  * depends on nothing but the tokens of its own slots and those before them, and can be shared. Slot 0 holds a row without a
  * feature, which no other row sees.
  *
@@ -78,6 +78,13 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
 
 /* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
 const float *hn_head_logits(hn_head_passes *h, int pass_row);
+
+/* Of a head of blocks (head_blocks.c), by the two above: what waits of sequences [first, end), and the roots. */
+void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
+void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
+/* Rows that wait: the first n of them do not any more; all are given up, the sequence too. */
+void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n);
+void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
 
 extern const hn_head_row_ops hn_head_passes_rows; /* the same for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS behind a root */
 #endif

@@ -25,4 +25,6 @@ hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, hu
 hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
 /* Keys residual and output (normed, plain), fc_norms (off: without those that there are; on), over what the files say. */
 hunch_status hn_head_read_norms(hn_spec *spec, hn_head_desc *d, hunch_error *err);
+/* The token of rows that are not known yet, one of the embedding's `tokens`. HUNCH_REFUSED: the file does not say. */
+hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err);
 #endif

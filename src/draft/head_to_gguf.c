@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "draft/block_head.h"
 #include "draft/eagle3_head.h"
 #include "model/convert.h"
 #include "model/head_steps.h"
@@ -62,11 +63,12 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
 /* What a head's own file says of the model that it was made for. */
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle") || !strcmp(kind, "dart");
-    const json_t *list = reads_layers ? hn_eagle3_list(src) : NULL;
-    if (reads_layers && !list) return need_target(src, "which layers of its model it reads", err);
+    const bool blocks = names->form == HN_HEAD_BLOCKS;
+    const size_t states = blocks ? (size_t)hn_block_states(src) : reads_layers ? json_array_size(hn_eagle3_list(src)) : 0;
+    if ((blocks || reads_layers) && !states) return need_target(src, "which layers of its model it reads", err);
     const bool steps = hn_head_form_has_steps(names->form);
     hunch_status st = steps ? guess_by_steps(a, src, names, err) : find_tokens(src, names, &a->vocab, err);
-    if (!st && !steps) st = find_width(src, names, json_array_size(list), &a->hidden, err);
+    if (!st && !steps) st = find_width(src, names, states, &a->hidden, err);
     if (!st && !a->vocab) st = need_target(src, "how many tokens its model has", err);
     if (!st && !a->hidden) st = need_target(src, "how wide its model is", err);
     a->layers = ANY_LAYERS;

@@ -105,8 +105,9 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *hea
     t->vocab = vocab;
     t->law = !t->likely && !t->forced;
     t->at_once = levels_at_once > 1;
-    if (t->at_once && t->depth > levels_at_once)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, t->depth, levels_at_once);
+    const int deepest = t->depth > t->chain.depth ? t->depth : t->chain.depth;
+    if (t->at_once && deepest > levels_at_once)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, deepest, levels_at_once);
     hunch_status s = check_form(t, spec, err);
     if (!s) s = tables_create(t, err);
     return s || t->form != HN_TREE_PRUNED ? s : hn_head_pruned_open(t, err);

@@ -193,17 +193,17 @@ static hn_reading *add(hn_causes *c, const char *what, const char *key, const ch
     return way;
 }
 
-static void add_alignment(hn_causes *c) {
+static void add_alignment(hn_causes *c, bool pairs) {
     add(c, "alignment: the state of the position before", "", "")->feature = -1;
     add(c, "alignment: the state of the position behind", "", "")->feature = 1;
-    add(c, "alignment: the token one earlier", "", "")->token = -1;
+    if (pairs) add(c, "alignment: the token one earlier", "", "")->token = -1;
 }
 
 static void add_norms(hn_causes *c, const struct hn_head_report *r, int layers) {
     const hn_head_desc *d = &r->desc;
     if (d->joint && r->taps.boundary[0] == HN_FEATURE_POST_NORM) add(c, "norm: the last state before the final norm", "last", "raw");
     if (d->joint && r->taps.boundary[0] == layers) add(c, "norm: the last state behind the final norm", "last", "normed");
-    if (d->joint) return;
+    if (d->joint || d->block) return;
     add(c, d->normed_stream ? "norm: the residual plain" : "norm: the residual normed", "residual", d->normed_stream ? "plain" : "normed");
     add(c, d->norm_output ? "norm: drafts read the plain output" : "norm: drafts read the normed output", "output",
         d->norm_output ? "plain" : "normed");
@@ -281,7 +281,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     add(c, "as the file says", "", "");
     hunch_status st = read_way(smoke, m, spec, &c->reading[0], start + seconds, own, err);
     if (st) return st;
-    add_alignment(c);
+    add_alignment(c, !report->desc.block); /* rows of blocks are made of states alone */
     add_norms(c, report, layers);
     if (!report->desc.joint) add_taps(c, &report->taps, layers);
     for (int i = 1; !st && i < c->n; i++) {

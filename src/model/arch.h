@@ -235,6 +235,13 @@ typedef struct hn_head_desc {
     bool norm_output;    /* the output is what the norm makes of the stream, else the stream */
     bool no_norm;        /* no norm before the output matrix */
     bool own_embedding, own_output; /* else the target's */
+    /* A head that drafts a block: rows of the text are keys and values alone, made of norm(fc(feature)); the stream of a block's rows
+     * begins as embeddings, of the root and of masks behind it. */
+    int block;            /* rows of a block, the root's included; 0: it drafts none */
+    bool root_drafts;     /* the root's row drafts too; else the first mask drafts what the root's row would */
+    bool windows_of_root; /* windows are counted back from the root, else from each row */
+    bool mask_row;        /* masks have a vector of their own instead of mask_token's embedding */
+    bool scaled_embedding; /* as the target scales it */
     int form;            /* of its file's names, hn_head_form */
     int embeddings;      /* tokens of the embedding (vocab: of the output) */
     hn_steps_desc steps;

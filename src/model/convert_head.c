@@ -54,8 +54,21 @@ static hunch_status put_states(head_conversion *k) {
     if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_FC, d->norm_before_fc);
     if (!st) st = put_true(k, HN_HEAD_SAYS_FC_NORM, d->fc_norms);
     if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_OUTPUT, d->norm_output);
-    if (!st && d->most_levels > 0) st = put_number(k, HN_HEAD_SAYS_MASKS, d->most_levels - 1);
-    return st || !d->mask || d->mask_pair ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
+    if (!st && d->most_levels > 0 && !d->block) st = put_number(k, HN_HEAD_SAYS_MASKS, d->most_levels - 1);
+    return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
+}
+
+/* Of a head of blocks. Windows: the layers' own, in the keys of a dense family (convert.c). */
+static hunch_status put_block(head_conversion *k) {
+    const hn_arch *a = &k->c.arch;
+    const hn_head_desc *d = &a->draft_head;
+    bool ahead = false;
+    for (int i = 0; i < a->layers; i++) ahead |= a->layer[i].window && a->layer[i].ahead;
+    hunch_status st = put_number(k, HN_HEAD_SAYS_BLOCK, d->block);
+    if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_SAYS_ROOT_DRAFTS), d->root_drafts, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_AHEAD, ahead);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_OF_ROOT, d->windows_of_root);
+    return st ? st : put_true(k, HN_HEAD_SAYS_SCALED_EMBEDDING, d->scaled_embedding);
 }
 
 /* Of a head with weights for each position; what tensors show is not said. */
@@ -90,6 +103,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = put_number(k, HN_HEAD_SAYS_TARGET_WIDTH, c->arch.draft_head.feature_width);
     if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
     if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
+    if (!st && c->arch.draft_head.block) st = put_block(k);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_SAYS_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
@@ -157,13 +171,15 @@ static hunch_status visit(head_conversion *k, bool write) {
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    const bool mtp = h->arch->draft_head.form == HN_HEAD_MTP, steps = h->arch->draft_head.steps.n > 0;
+    const int form = h->arch->draft_head.form;
+    const bool steps = h->arch->draft_head.steps.n > 0;
     head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err,
                                .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
                          .h = h,
                          .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0},
-                         .to = {steps ? HN_HEAD_GGUF_STEPS : mtp ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0}};
-    k.c.arch.dense = hn_head_family(h->states && !steps);
+                         .to = {steps ? HN_HEAD_GGUF_STEPS : form == HN_HEAD_MTP ? HN_HEAD_GGUF_MTP : form == HN_HEAD_BLOCKS ? HN_HEAD_GGUF_BLOCKS : HN_HEAD_GGUF,
+                                "", "", 0}};
+    k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);

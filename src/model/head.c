@@ -10,7 +10,7 @@
 #include "model/reduced_output.h"
 #include "ops/pack.h"
 
-enum { OWN_TENSORS = 10 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+enum { OWN_TENSORS = 12 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
@@ -22,12 +22,13 @@ static bool has_role(const hn_arch *a, const hn_source *src, hn_role role) {
 
 /* Biases and norms are what the file has in its first layer. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
+    const bool pairs = !hn_head_form_blocks(a->draft_head.form);
     l->qkv_bias = has_role(a, src, HN_ROLE_Q_BIAS);
     l->o_bias = has_role(a, src, HN_ROLE_O_BIAS);
     l->qk_norm = has_role(a, src, HN_ROLE_Q_NORM);
     l->gate_up_bias = has_role(a, src, HN_ROLE_GATE_BIAS);
     l->down_bias = has_role(a, src, HN_ROLE_DOWN_BIAS);
-    l->first = 1; /* slot 0 holds no pair of feature and token */
+    l->first = pairs; /* slot 0 holds no pair of feature and token */
 }
 
 /* Layers that speculators may write beside Llama's and Qwen3's: gated attention, norms around 1. */
@@ -48,6 +49,8 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
             return hn_fail(err, HUNCH_REFUSED, "%s: layer %d is of type %.40s, expected a draft head's to be full_attention",
                            hn_source_path(src), i, type ? type : "no name");
     }
+    if (json_is_true(hn_source_config(src, "use_sliding_window")))
+        return hn_fail(err, HUNCH_REFUSED, "%s: use_sliding_window is true, expected a draft head without windows", hn_source_path(src));
     uint64_t window = 0;
     const char *name;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_WINDOW, &window, &name, err);
@@ -81,6 +84,10 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING), *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
+    if (names->form == HN_HEAD_BLOCKS && a->hidden == target->hidden) { /* copies of the target's, if any */
+        embedding = NULL;
+        if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
+    }
     d->own_embedding = embedding;
     d->own_output = output;
     d->embeddings = target->vocab;
@@ -118,7 +125,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);
-    st = refuse_windows(a, src, err);
+    st = hn_head_form_blocks(names->form) ? HUNCH_OK : refuse_windows(a, src, err);
     if (st) return st;
     a->body = names->front;
     a->head = "";
@@ -212,6 +219,8 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
     if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
+    if (!st) st = plan_part(p, HN_HEAD_CONTEXT_NORM, 0, &h->context_norm, err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK_ROW, 0, &h->mask_row, err);
     if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
@@ -242,14 +251,24 @@ static bool steps_count(const hn_arch *a, const char *name) {
     return false;
 }
 
-/* Of a folder's tensors those of its layers; of a GGUF all but what follows from its keys or from others. */
+/* Of a folder's tensors those of its layers, of heads of blocks all but copies of the target's; of a GGUF all but what follows from
+ * its keys or from others. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
+    static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
     if (a->draft_head.form >= HN_HEAD_OWN) return own_tensor_counts(a, name);
-    const size_t front = a->draft_head.form == HN_HEAD_FOLDER ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
+    const bool mtp = a->draft_head.form == HN_HEAD_MTP;
+    const size_t front = !mtp ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (a->draft_head.steps.n) return steps_count(a, name);
-    if (strncmp(name, a->body, front) || strstr(name, "rotary_emb.")) return false;
+    if (strstr(name, "rotary_emb.")) return false;
+    if (a->draft_head.form == HN_HEAD_BLOCKS) { /* what stands elsewhere in other heads makes this one another */
+        const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
+        for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
+            if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;
+        return true;
+    }
+    if (strncmp(name, a->body, front)) return false;
     for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
         if (!strncmp(name + front, layers[k], strlen(layers[k]))) return true;
     return false;
@@ -300,6 +319,7 @@ static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {
 static void borrow(hn_model *m, const hn_model *target) {
     const bool embedding = !m->arch.draft_head.own_embedding, output = !m->arch.draft_head.own_output;
     if (embedding) m->embedding = target->embedding;
+    if (m->arch.draft_head.scaled_embedding) m->arch.embed_scale = target->arch.embed_scale;
     if (embedding || output) m->files = target->files; /* where their rows may lie */
     if (!output) return;
     m->output = target->output;

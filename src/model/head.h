@@ -18,6 +18,8 @@ typedef enum hn_head_part {
     HN_HEAD_OUTPUT_NORM,
     HN_HEAD_MASK,         /* the feature of rows that have none */
     HN_HEAD_MASK_PAIR,    /* what the first layer reads of rows without token and feature */
+    HN_HEAD_CONTEXT_NORM, /* behind fc, of a head of blocks */
+    HN_HEAD_MASK_ROW,     /* in the place of a mask's embedding */
     HN_HEAD_EMBEDDING,
     HN_HEAD_OUTPUT,
     HN_HEAD_IDS,          /* d2t */
@@ -30,6 +32,8 @@ typedef enum hn_head_form {
     HN_HEAD_MTP,
     HN_HEAD_GGUF,
     HN_HEAD_GGUF_MTP,
+    HN_HEAD_BLOCKS, /* folders of heads that draft blocks */
+    HN_HEAD_GGUF_BLOCKS,
     /* with weights for each position (head_steps.h) */
     HN_HEAD_MEDUSA,
     HN_HEAD_MEDUSA_VLLM,
@@ -44,6 +48,7 @@ typedef enum hn_head_form {
     HN_HEAD_OWN_GGUF,
     HN_HEAD_FORMS
 } hn_head_form;
+static inline bool hn_head_form_blocks(int form) { return form == HN_HEAD_BLOCKS || form == HN_HEAD_GGUF_BLOCKS; }
 
 /* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
 typedef struct hn_head_names {
@@ -83,6 +88,12 @@ typedef enum hn_head_key {
     HN_HEAD_SAYS_STATE_OFFSET, /* layers before the last state */
     HN_HEAD_SAYS_LOGIT_SCALE,
     HN_HEAD_SAYS_ROWS_IN_PAIRS, /* of Q and K */
+    HN_HEAD_SAYS_BLOCK,        /* rows of a block */
+    HN_HEAD_SAYS_ROOT_DRAFTS,
+    HN_HEAD_SAYS_WINDOWS_AHEAD, /* layers with a window see all of a block */
+    HN_HEAD_SAYS_WINDOWS_OF_ROOT,
+    HN_HEAD_SAYS_SCALED_EMBEDDING,
+    HN_HEAD_SAYS_HALVES,       /* rotation: false where neighbouring numbers are a pair */
     HN_HEAD_SAYS_FREQUENCIES,  /* of the rotation: radians a position, as they are used */
     HN_HEAD_SAYS_LONG_FREQUENCIES,
     HN_HEAD_SAYS_AMPLITUDE,
@@ -98,8 +109,10 @@ hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunc
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
 /* How the file has its layers' keys and rows. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */
 hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err);
-/* The same of a GGUF that is to be written (states: a head that reads states of layers, as EAGLE-3 does), and its keys. */
-const hn_dense *hn_head_family(bool states);
+/* The same of a GGUF that is to be written (states: a head that reads states of layers, as EAGLE-3 does; or one of blocks), and its
+ * keys. */
+const hn_dense *hn_head_family(const hn_head_desc *d, bool states);
+bool hn_head_family_blocks(const hn_dense *family); /* of a GGUF of a head that drafts blocks */
 const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key); /* NULL: it has none */
 /* Of a GGUF, behind hn_dense_read_layers: what it says of the rotation in our own keys. */
 hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err);

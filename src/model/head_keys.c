@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_keys.c - what the keys of a draft head are called in each form of file, beside those of a dense family's layers. GGUF files
- * have one of two architectures: llama.cpp's eagle3, and one of our own for what it has none for. What it has no key for stands
+ * have one of three architectures: llama.cpp's eagle3 and dflash, and one of our own for what it has none for. What it has no key for stands
  * under hunch.head. docs/formats.md has the same table in words. */
 #include <string.h>
 
 #include "model/head.h"
 
-typedef enum key_form { FOLDER, EAGLE3, OWN, KEY_FORMS } key_form;
+typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, KEY_FORMS } key_form;
 enum { MOST_NAMES = 4 };
 
 /* Of several names the first that a file has counts. */
 static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
-    [HN_HEAD_SAYS_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
+    [HN_HEAD_SAYS_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
     [HN_HEAD_SAYS_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
                              {"eagle3.target_layers"},
-                             {NULL}},
-    [HN_HEAD_SAYS_TARGET_WIDTH] = {{"target_hidden_size"}, {"eagle3.target_hidden_size"}, {"hunch-head.target_hidden_size"}},
-    [HN_HEAD_SAYS_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}},
+                             {NULL},
+                             {"dflash.target_layers"}},
+    [HN_HEAD_SAYS_TARGET_WIDTH] = {{"target_hidden_size"}, {"eagle3.target_hidden_size"}, {"hunch-head.target_hidden_size"},
+                                   {"dflash.target_hidden_size"}},
+    [HN_HEAD_SAYS_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
     [HN_HEAD_SAYS_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* a GGUF's tensors show it */
     [HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
     [HN_HEAD_SAYS_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
@@ -24,19 +26,27 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
     [HN_HEAD_SAYS_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
                                  {"hunch.head.mask_token_id"},
-                                 {NULL}},
+                                 {NULL},
+                                 {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
     [HN_HEAD_SAYS_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
     [HN_HEAD_SAYS_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
-    [HN_HEAD_SAYS_WINDOW] = {{NULL}, {"eagle3.attention.sliding_window"}, {"hunch-head.attention.sliding_window"}}, /* a folder's:
-                                                                                                                layer_types */
+    [HN_HEAD_SAYS_WINDOW] = {{NULL}, {"eagle3.attention.sliding_window"}, {"hunch-head.attention.sliding_window"},
+                             {"dflash.attention.sliding_window"}}, /* a folder's: layer_types */
+    [HN_HEAD_SAYS_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
+    [HN_HEAD_SAYS_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"}, {NULL}, {NULL}, {"dflash.sample_from_anchor"}},
+    [HN_HEAD_SAYS_WINDOWS_AHEAD] = {{"sliding_window_non_causal"}, {NULL}, {NULL}, {"hunch.head.sliding_window_non_causal"}},
+    [HN_HEAD_SAYS_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
+    [HN_HEAD_SAYS_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
+    [HN_HEAD_SAYS_HALVES] = {{"rope_is_neox_style"}, {NULL}, {NULL}, {NULL}},
     [HN_HEAD_SAYS_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
     [HN_HEAD_SAYS_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
     [HN_HEAD_SAYS_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
     [HN_HEAD_SAYS_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
     [HN_HEAD_SAYS_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
-    [HN_HEAD_SAYS_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}},
-    [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies_long"}, {"hunch.head.rope_frequencies_long"}},
-    [HN_HEAD_SAYS_AMPLITUDE] = {{NULL}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}},
+    [HN_HEAD_SAYS_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}},
+    [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies_long"}, {"hunch.head.rope_frequencies_long"},
+                                       {"hunch.head.rope_frequencies_long"}},
+    [HN_HEAD_SAYS_AMPLITUDE] = {{NULL}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}},
 };
 
 /* Of folders and of our own files, whose rows are a folder's; of llama.cpp's, whose Q and K rows stand in pairs. */
@@ -44,14 +54,20 @@ static const hn_dense families[KEY_FORMS] = {
     [FOLDER] = {.prefix = "head",
                 .attention_bias = true, /* of those that the file has */
                 .mlp_bias = true,
+                .may_slide = true, /* heads of blocks; others refuse it (head.c) */
                 .theta = 10000,
                 .usual = {.context = 1 << 24, .eps = 1e-6}},
     [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
     [OWN] = {.prefix = "hunch-head"},
+    [BLOCKS] = {.prefix = "dflash"},
 };
 
-const hn_dense *hn_head_family(bool states) {
-    return &families[states ? EAGLE3 : OWN];
+const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
+    return &families[d->block ? BLOCKS : states ? EAGLE3 : OWN];
+}
+
+bool hn_head_family_blocks(const hn_dense *family) {
+    return family == &families[BLOCKS];
 }
 
 static const char *architecture_of(const hn_source *src) {
@@ -72,13 +88,15 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
             *out = &families[form];
             return HUNCH_OK;
         }
-    return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3 or hunch-head",
+    return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3, dflash or hunch-head",
                    hn_source_path(src), architecture_of(src));
 }
 
 static key_form form_of(const hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_HF) return FOLDER;
-    return strcmp(architecture_of(src), families[OWN].prefix) ? EAGLE3 : OWN;
+    for (int form = OWN; form < KEY_FORMS; form++)
+        if (!strcmp(architecture_of(src), families[form].prefix)) return (key_form)form;
+    return EAGLE3;
 }
 
 const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i) {
@@ -86,7 +104,7 @@ const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i) {
 }
 
 const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key) {
-    return table[key][family == &families[EAGLE3] ? EAGLE3 : OWN][0];
+    return table[key][family - families][0];
 }
 
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err) {

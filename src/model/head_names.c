@@ -10,9 +10,11 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
      *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
     [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
-                              [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight"},
+                              [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight",
+                              [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight"},
     [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
-                              [HN_HEAD_OWN] = NULL, NULL, NULL},
+                              [HN_HEAD_OWN] = NULL, NULL, NULL,
+                              [HN_HEAD_BLOCKS] = "fc.bias", [HN_HEAD_GGUF_BLOCKS] = "fc.bias"},
     [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
@@ -24,18 +26,24 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
                               [HN_HEAD_OWN] = "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight",
                               [HN_HEAD_HYDRA] = "prefix_embeding_layer.norm.weight", [HN_HEAD_META] = "norm.weight",
-                              [HN_HEAD_GGUF_STEPS] = "output_norm.weight"},
+                              [HN_HEAD_GGUF_STEPS] = "output_norm.weight",
+                              [HN_HEAD_BLOCKS] = "norm.weight", [HN_HEAD_GGUF_BLOCKS] = "output_norm.weight"},
     [HN_HEAD_MASK] =         {"mask_hidden",             NULL,                       "mask_hidden",             NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_MASK_PAIR] =    {"@mask_rep",               NULL,                       "blk.0.mask_rep",          NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_CONTEXT_NORM] = {[HN_HEAD_BLOCKS] = "hidden_norm.weight", [HN_HEAD_GGUF_BLOCKS] = "enc.output_norm.weight"},
+    [HN_HEAD_MASK_ROW] =     {[HN_HEAD_BLOCKS] = "mask_embedding", [HN_HEAD_GGUF_BLOCKS] = "mask_embedding"},
     [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
-                              [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight"},
+                              [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight",
+                              [HN_HEAD_BLOCKS] = "embed_tokens.weight", [HN_HEAD_GGUF_BLOCKS] = "token_embd.weight"},
     [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight",
-                              [HN_HEAD_OWN] = "!lm_head.weight", "!lm_head.weight", "!lm_head.weight"},
+                              [HN_HEAD_OWN] = "!lm_head.weight", "!lm_head.weight", "!lm_head.weight",
+                              [HN_HEAD_BLOCKS] = "!lm_head.weight", [HN_HEAD_GGUF_BLOCKS] = "output.weight"},
     [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
                               [HN_HEAD_OWN] = "!d2t", "!d2t", "!d2t",
-                              [HN_HEAD_MEDUSA_VLLM] = "token_map", [HN_HEAD_GGUF_STEPS] = "d2t"},
+                              [HN_HEAD_MEDUSA_VLLM] = "token_map", [HN_HEAD_GGUF_STEPS] = "d2t",
+                              [HN_HEAD_BLOCKS] = "d2t", [HN_HEAD_GGUF_BLOCKS] = "d2t"},
 };
 
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
@@ -68,6 +76,8 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_OUTPUT_NORM: return !d->no_norm;
     case HN_HEAD_MASK: return d->mask && !d->mask_pair;
     case HN_HEAD_MASK_PAIR: return d->mask_pair;
+    case HN_HEAD_CONTEXT_NORM: return d->block > 0;
+    case HN_HEAD_MASK_ROW: return d->mask_row;
     case HN_HEAD_EMBEDDING: return d->own_embedding;
     case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_IDS: return d->own_output;
@@ -102,6 +112,12 @@ static bool has_tensor(hn_source *src, const char *begin) {
     return false;
 }
 
+static hn_head_form gguf_form(hn_source *src) {
+    const hn_dense *family;
+    if (!hn_head_find_family(src, &family, NULL) && hn_head_family_blocks(family)) return HN_HEAD_GGUF_BLOCKS;
+    return has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF;
+}
+
 /* Heads with weights for each position: how a tensor of each form begins, behind one of these. */
 static bool find_steps(hn_source *src, hn_head_names *names) {
     static const struct {
@@ -131,11 +147,13 @@ hn_head_names hn_head_find_names(hn_source *src) {
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
         if (!hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0};
-        return (hn_head_names){has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF, "", "", 0};
+        return (hn_head_names){gguf_form(src), "", "", 0};
     }
     if (find_steps(src, &steps)) return steps;
     if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0};
     if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0};
+    if (hn_source_look(src, "hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "", "layers.0.", 0};
+    if (hn_source_look(src, "model.hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "model.", "layers.0.", 0};
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
     return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0};

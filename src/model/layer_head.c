@@ -5,6 +5,7 @@
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
  *   DART (2601.19278)          the same; of a mask the first layer reads a vector of its own, whose first half is x
+ *   DFlash (2602.06036)        x = embedding, of a block's rows; of the text's norm(fc(feature)), which layer_context.c reads
  */
 #include "model/layers.h"
 
@@ -71,11 +72,34 @@ static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input 
     o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->x, s->ldx, hidden);
 }
 
+/* Embeddings, and in their place the mask's own row where it has one. */
+static void begin_block(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x, s->ldx);
+    if (in->n_masks > 0)
+        ex->ops->gather(ex, in->n_masks, in->zero, m->head.mask_row, 0, in->masks, s->x, s->ldx, m->arch.hidden);
+}
+
+/* norm(fc(feature)) in all forms that a layer's k and v read. */
+static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_act act = {s->in.data, m->arch.hidden, s->in.max_rows};
+    int forms = 0;
+    for (int i = 0; i < m->arch.layers; i++) forms |= m->layer[i].attn_forms;
+    ex->ops->gather(ex, s->rows->n, in->from, in->rows, in->ld, (hn_buf){NULL, 0}, s->joint, s->ldjoint,
+                    d->features * d->feature_width);
+    input_product(ex, m, s);
+    ex->ops->rmsnorm(ex, s->rows->n, s->x, s->ldx, m->head.context_norm, m->arch.norm_eps, act, forms, (hn_buf){NULL, 0}, 0);
+}
+
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head_desc *d = &m->arch.draft_head;
     const int n = s->rows->n, width = d->features * d->feature_width;
     const hn_buf own = {NULL, 0};
+    if (d->block) {
+        in->context ? begin_context(ex, m, in, s) : begin_block(ex, m, in, s);
+        return;
+    }
     if (d->joint) {
         make_joint(ex, m, in, s);
         input_product(ex, m, s);

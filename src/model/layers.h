@@ -10,8 +10,9 @@ typedef struct hn_head_input {
     hn_buf rows;
     int ld;
     bool drafts; /* the head's own outputs, else the target's states side by side */
-    int n_masks; /* of mask_pair */
+    int n_masks; /* of mask_pair; of a block, where masks have a row of their own */
     hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
+    bool context;  /* rows of the text, of a head of blocks: `in` gets what their keys and values are made of */
 } hn_head_input;
 
 /* The buffers of a pass; widths are leading dimensions in floats. */
@@ -75,6 +76,9 @@ hn_buf hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /* w
 
 /* x = what a draft head's layers read, made of the rows' tokens and features. */
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
+/* The rows' K and V, made of `in`, to the cache. */
+void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
+                      const hn_pass_buffers *s);
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                         const hn_pass_buffers *s);

@@ -51,6 +51,7 @@ typedef struct hn_head {
     hn_buf fc_norm[HN_MOST_HEAD_FEATURES]; /* f32 [feature_width] each */
     hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR; with joint_norms the second [feature_width] */
     hn_buf mask;                    /* f32 [features * feature_width], or of mask_pair [2 * hidden], where the description has it */
+    hn_buf context_norm, mask_row;  /* f32 [hidden], of a head of blocks */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids, and the rows of an output that was trimmed */
     int fc_forms;

@@ -358,7 +358,7 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
                               r->drafts ? l->ldx : r->ld_store, r->drafts, r->n_masks,
                               hn_at(r->image_buf, offsetof(hn_row_image, zero)),
-                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row))};
+                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context};
     if (m->arch.draft_head.features > 0)
         hn_layer_head(ex, m, &in, l);
     else
@@ -390,13 +390,17 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
         return;
     }
     const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
-    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+    if (r->context)
+        hn_layer_context(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+    else
+        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
 }
 
 static void layers(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         export_boundary(ex, r, i);
         mixer(ex, r, i);
+        if (r->context) continue; /* keys and values alone */
         hn_layer_ffn(ex, r->m, i, &r->lanes);
     }
     export_boundary(ex, r, r->m->arch.layers);

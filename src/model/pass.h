@@ -69,6 +69,9 @@ typedef struct hn_pass_more {
      * behind it (NULL: none), at most HN_MAX_ROWS outputs in all. Drafts are no rows of the cache, and all ask for logits. */
     int step;
     const int *further; /* [n] */
+    /* Of a head that drafts blocks: rows of the text, whose features make keys and values and nothing else; else rows of blocks, which
+     * have neither feature nor output: a row without a parent is a root, those behind it masks. */
+    bool context;
 } hn_pass_more;
 
 /* hn_pass_run with more; paths are at most HN_MAX_ROWS rows long. Tentative slots of a sequence in all: as its group allows. */

@@ -17,7 +17,7 @@ typedef struct hn_row_image {
     int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
     int32_t normed[HN_MAX_ROWS];                    /* of the feature rows, among the gathered ones */
     /* of a draft head: places of the rows' features; rows whose output is kept, and its place; 0, 1, 2, ... */
-    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* of a head with mask_pair: 0, 0, ...; rows that are masks */
+    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows that are masks of their own (mask_pair, mask_row) */
     int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS], each[HN_MAX_ROWS];
     int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
 } hn_row_image;
@@ -47,6 +47,7 @@ struct hn_runner {
     int ld_store, store_rows, output_rows;
     bool drafts; /* of this pass: features are outputs */
     int n_kept, n_masks; /* of this pass: outputs that are kept, rows that are masks behind the norms */
+    bool context; /* of this pass: keys and values alone */
     int ld_outputs;
     /* of a head with steps */
     hn_step_buffers steps;

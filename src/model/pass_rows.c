@@ -124,6 +124,18 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
     r->n_full = r->n_logits = r->n_out;
 }
 
+/* A head's blocks: where the rows of the text find their features, or which rows of a block are masks. */
+static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+    hn_row_image *im = r->image;
+    r->context = more->context;
+    r->n_masks = 0;
+    for (int i = 0; i < n; i++) {
+        assert(!more->context || (more->feature[i] >= 0 && more->feature[i] < r->store_rows && rows[i].logits == HN_LOGITS_NONE));
+        im->from[i] = more->context ? more->feature[i] : 0;
+        if (!more->context && r->m->arch.draft_head.mask_row && rows[i].parent >= 0) im->mask_row[r->n_masks++] = i;
+    }
+}
+
 /* Where a head's rows find their features, and which outputs are kept. */
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
@@ -207,7 +219,10 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         describe_steps(r, rows, n, more);
     else
         describe_outputs(r, rows, n);
-    if (r->m->arch.draft_head.features > 0) describe_head(r, rows, n, more);
+    if (r->m->arch.draft_head.block > 0)
+        describe_blocks(r, rows, n, more);
+    else if (r->m->arch.draft_head.features > 0)
+        describe_head(r, rows, n, more);
     write_description(r);
     if (r->step) hn_walk_write(r, n_seqs);
     return HUNCH_OK;

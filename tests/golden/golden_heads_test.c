@@ -29,7 +29,10 @@ static const char *const folders[] = {
     "hydra-prefix",         "hydra-offset",       "mlp-tied-scaled",
     "mlp-tied-5",           "mlp-untied-narrow",  "mlp-arctic-lstm",
     "mlp-arctic-fused",     "mlp-arctic-rnn",     "meta-3tokens",
-    "dart-d2t",             "dart-7masks"};
+    "dart-d2t",             "dart-7masks",
+
+    "dflash-zlab",          "dflash-default-ids", "dflashmask-zlab",    "dflashwin-zlab",
+    "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {

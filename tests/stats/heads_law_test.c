@@ -62,6 +62,7 @@ static void test_chains_exact(void **state) {
         check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
         check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_law, NULL);
+        check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
         check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
@@ -78,6 +79,7 @@ static void test_trees_exact(void **state) {
         check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json,min_p=0.2", rules[i], &half_law, NULL);
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_law, NULL);
+        check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
         check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* block_head.c - see block_head.h.
+ *
+ * Two publishers, told apart by speculators_model_type. z-lab and SpecForge list the outputs of layers (dflash_config.target_layer_ids,
+ * or none: spread over the model), and a layer's window moves with each row. speculators lists the states that enter layers
+ * (aux_hidden_state_layer_ids), windows are those of the root for all rows of its block, and its embedding is the model's as it is
+ * stored, without what a model of Gemma's kind scales it by. A GGUF of llama.cpp has the numbering of the second. */
+#include "draft/block_head.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "draft/head_reading.h"
+#include "draft/head_taps.h"
+
+static bool of_speculators(const hn_source *src) {
+    return hn_source_config(src, "speculators_model_type") != NULL;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------------ */
+
+static const char outputs_key[] = "dflash_config.target_layer_ids", states_key[] = "aux_hidden_state_layer_ids";
+
+int hn_block_states(const hn_source *src) {
+    const json_t *outputs = hn_source_config(src, outputs_key), *states = hn_source_config(src, states_key);
+    const bool outputs_count = json_is_array(outputs) && !of_speculators(src);
+    const json_t *layers = hn_source_config(src, "num_hidden_layers");
+    if (!outputs_count && !json_is_array(states) && hn_source_config(src, "num_target_layers") && json_is_integer(layers))
+        return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (int)json_integer_value(layers) : 0;
+    return (int)json_array_size(outputs_count ? outputs : states);
+}
+
+/* Outputs spread evenly between the second layer and the last but three, as many as the head has layers. */
+static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
+    if (a->layers > HN_MOST_HEAD_FEATURES || layers < 5)
+        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers of %d it reads: expected %s", hn_source_path(src), layers,
+                       outputs_key);
+    taps->n = a->layers;
+    for (int i = 0; i < taps->n; i++)
+        taps->boundary[i] = taps->n == 1 ? layers / 2 + 1 : 2 + (int)nearbyint((double)i * (layers - 4) / (taps->n - 1));
+    return HUNCH_OK;
+}
+
+static hunch_status read_folder_taps(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
+    const json_t *outputs = of_speculators(src) ? NULL : hn_source_config(src, outputs_key), *states = hn_source_config(src, states_key);
+    if (outputs) {
+        const hunch_status st = hn_taps_of_list(outputs, src, outputs_key, taps, err);
+        for (int i = 0; !st && i < taps->n; i++) taps->boundary[i]++;
+        return st;
+    }
+    if (states && !json_is_null(states)) return hn_taps_of_list(states, src, states_key, taps, err);
+    if (of_speculators(src))
+        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads: expected %s", hn_source_path(src), states_key);
+    return spread(a, src, layers, taps, err);
+}
+
+static hunch_status read_taps(const hn_arch *a, const hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
+    bool said = false, there = false;
+    uint64_t of = (uint64_t)layers;
+    hunch_status st = hn_taps_of_spec(spec, taps, &said, err);
+    if (st || said) return st;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return hn_taps_of_gguf(src, taps, err);
+    st = hn_source_u64(src, "num_target_layers", &of, &there, err);
+    if (st) return st;
+    if (there && spec->text[0] && of != (uint64_t)layers) /* a conversion may not know the model */
+        return hn_fail(err, HUNCH_REFUSED, "%s: num_target_layers is %llu, expected the %d of this target", hn_source_path(src),
+                       (unsigned long long)of, layers);
+    return read_folder_taps(a, src, of <= 256 ? (int)of : layers, taps, err);
+}
+
+/* ---- blocks and what their rows see -------------------------------------------------------------------------------------- */
+
+static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_error *err) {
+    uint64_t block = of_speculators(src) ? 8 : 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_BLOCK, &block, &name, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, err);
+    if (st) return st;
+    if (!name) name = hn_head_key_name(src, HN_HEAD_SAYS_BLOCK, 0);
+    if (block < (d->root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected blocks of %d to %d rows", hn_source_path(src), name,
+                       (unsigned long long)block, d->root_drafts ? 1 : 2, HN_MAX_ROWS);
+    d->block = (int)block;
+    d->most_levels = d->block - !d->root_drafts;
+    return HUNCH_OK;
+}
+
+/* The window, and a list of the layers that have it. */
+static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const char *name, *key = "dflash.attention.sliding_window_pattern";
+    const hn_array *list = NULL;
+    uint64_t window = 0;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_WINDOW, &window, &name, err);
+    if (!st) st = hn_source_array(src, key, &list, err);
+    if (st || !window) return st;
+    if (window > 1 << 24 || !list)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d, and %s with a flag for each layer", hn_source_path(src), name,
+                       (unsigned long long)window, 1 << 24, key);
+    return hn_dense_listed_windows(a, src, list, (int)window, err);
+}
+
+/* A window holds where the kind of the layers would have one: Qwen3's only if use_sliding_window is on. */
+static hunch_status read_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_key key = {NULL, "sliding_window", 1, 1 << 24, 0};
+    const json_t *use = hn_source_config(src, "use_sliding_window"), *window = hn_source_config(src, key.hf);
+    const char *type = json_string_value(hn_source_config(src, "model_type"));
+    const bool off = use ? !json_is_true(use) : !type || !strncmp(type, "qwen", 4);
+    bool listed;
+    int rows = 0;
+    hunch_status st = HUNCH_OK;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return read_gguf_windows(a, src, err);
+    if (!off && window && !json_is_null(window)) st = hn_key_int(src, &key, &rows, err);
+    if (!st && rows > 0) st = hn_dense_layer_types(a, src, rows, &listed, err);
+    return st;
+}
+
+/* Layers without a window see all of a block; those with one see what stands before, unless the file says otherwise. */
+static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    bool ahead = false, causal = false, found, halves = true;
+    d->windows_of_root = of_speculators(src);
+    d->scaled_embedding = hn_source_get_kind(src) == HN_SOURCE_HF && !of_speculators(src) && !d->own_embedding;
+    hunch_status st = read_windows(a, src, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_AHEAD, &ahead, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_OF_ROOT, &d->windows_of_root, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALED_EMBEDDING, &d->scaled_embedding, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_HALVES, &halves, err);
+    if (!st && hn_source_get_kind(src) == HN_SOURCE_HF) st = hn_source_bool(src, "dflash_config.causal", &causal, &found, err);
+    if (!halves) a->rows_in_pairs = true;
+    for (int i = 0; i < a->layers; i++) {
+        hn_layer_desc *l = &a->layer[i];
+        l->ahead = !causal && (!l->window || ahead);
+        l->window += l->window && d->windows_of_root && hn_source_get_kind(src) == HN_SOURCE_HF; /* so many before the root */
+    }
+    return st;
+}
+
+/* Parts that newer heads have and that would change what is drafted. */
+static hunch_status refuse_more(const hn_source *src, hunch_error *err) {
+    static const char *const keys[] = {"dflash_config.use_swa", "dflash_config.attention_sink_bias"};
+    const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_is_true(hn_source_config(src, keys[i])))
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is on, expected a head without it", hn_source_path(src), keys[i]);
+    return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, "dspark")
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: a draft head of kind %.40s, for which there is no drafter here", hn_source_path(src),
+                         projector);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
+                             hunch_error *err) {
+    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    if (!fc && target->report) return HUNCH_OK; /* noted with what else is missing */
+    return fc && fc->n_dims == 2 && fc->dims[0] == (uint64_t)taps->n * (uint64_t)target->hidden
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each", hn_source_path(src),
+                         fc ? "has other inputs" : "is missing", taps->n, target->hidden);
+}
+
+hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
+                               bool root_drafts, hn_head_taps *taps, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    if (!hn_head_form_blocks((int)names->form))
+        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hidden_norm.weight: not a head that drafts blocks", hn_source_path(src));
+    d->root_drafts = root_drafts;
+    hunch_status st = refuse_more(src, err);
+    if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
+    if (!st) st = check_fc(src, names, taps, target, err);
+    if (!st) st = read_block(d, src, err);
+    if (!st) st = read_sight(a, src, err);
+    if (st) return st;
+    d->features = taps->n;
+    d->feature_width = target->hidden;
+    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
+    d->mask_row = hn_head_look(src, names, HN_HEAD_MASK_ROW);
+    return d->mask_row ? HUNCH_OK : hn_head_read_mask_token(src, d->embeddings, &d->mask_token, err);
+}

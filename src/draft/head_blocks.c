@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_blocks.c - the passes of a draft head that drafts a block at once (head_passes.h).
+ *
+ *   slots:   0 ............. rows | waiting .............. | x[n] mask mask ... |
+ *            keys and values of   | their features are in  | the block: tentative rows of one pass, all of which
+ *            the text's features  | the store              | see each other; forgotten behind it
+ *
+ * A row of the text lies in its own token's slot, made of that token's feature alone. A block is always run whole, however
+ * few of its tokens are wanted: fewer masks would be another function. What is not wanted costs no row of the output matrix. */
+#include <assert.h>
+
+#include "draft/head_passes.h"
+
+static int rows_held(const hn_head_passes *h, int seq) {
+    return hn_cache_committed(h->cache, seq, h->owner);
+}
+
+/* ---- the text ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct context_batch {
+    int n_rows, n_seqs;
+    hn_row row[HN_MAX_ROWS];
+    int32_t feature[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
+} context_batch;
+
+/* Puts rows that wait into the pass. False: some did not fit. */
+static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
+    hn_head_seq *s = &h->seq[seq];
+    const int room = HN_MAX_ROWS - b->n_rows, n = s->n_waiting < room ? s->n_waiting : room;
+    if (s->n_waiting == 0 || s->lost) return true;
+    if (n == 0) return false;
+    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text goes on without */
+        hn_head_lose(h, s);
+        return true;
+    }
+    for (int i = 0; i < n; i++) {
+        const int at = b->n_rows++;
+        b->feature[at] = s->place[i];
+        b->row[at] = (hn_row){.seq = (int16_t)b->n_seqs, .parent = (int16_t)(i ? at - 1 : -1)};
+    }
+    b->rows[b->n_seqs] = n;
+    b->cache_seq[b->n_seqs++] = seq;
+    return n == s->n_waiting;
+}
+
+static void context_run(hn_head_passes *h, context_batch *b) {
+    const hn_pass_more more = {.feature = b->feature, .context = true};
+    if (b->n_rows == 0) return;
+    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    for (int i = 0; i < b->n_seqs; i++) {
+        hn_head_seq *s = &h->seq[b->cache_seq[i]];
+        if (!ran) {
+            hn_head_lose(h, s);
+            continue;
+        }
+        hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
+        hn_head_wait_drop(h, s, b->rows[i]);
+    }
+    b->n_rows = b->n_seqs = 0;
+}
+
+void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end) {
+    context_batch b;
+    b.n_rows = b.n_seqs = 0;
+    for (int seq = first; seq < end; seq++)
+        while (!context_add(h, &b, seq)) context_run(h, &b);
+    context_run(h, &b);
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct block_batch {
+    int n, node[HN_MAX_ROWS], cache_seq[HN_MAX_ROWS];
+    hn_row row[HN_MAX_ROWS];
+} block_batch;
+
+static void block_run(hn_head_passes *h, block_batch *b, const hn_head_node *node, hn_head_take take, void *ctx) {
+    const hn_head_desc *d = &h->model.arch.draft_head;
+    const hn_pass_more more = {0};
+    if (b->n == 0) return;
+    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n * d->block, b->cache_seq, b->n, &more, NULL);
+    for (int i = 0; ran && i < b->n; i++)
+        for (int level = 0; level <= node[b->node[i]].masks; level++)
+            take(ctx, b->node[i], level, i * d->block + level + !d->root_drafts);
+    b->n = 0;
+}
+
+/* The root and masks behind it; logits of the rows that draft the levels that are wanted. */
+static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
+    const hn_head_desc *d = &h->model.arch.draft_head;
+    for (int k = 0; k < d->block; k++) {
+        const int at = b->n * d->block + k, level = k - !d->root_drafts;
+        b->row[at] = (hn_row){.token = k ? d->mask_token : node->token,
+                              .seq = (int16_t)b->n,
+                              .parent = (int16_t)(k ? at - 1 : -1),
+                              .logits = level >= 0 && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
+                              .behind = (int16_t)(d->block - 1 - k),
+                              .before = (int16_t)(d->windows_of_root ? k : 0)};
+    }
+    b->node[b->n] = i;
+    b->cache_seq[b->n++] = node->seq;
+}
+
+void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
+    const int block = h->model.arch.draft_head.block;
+    context_batch c;
+    block_batch b;
+    c.n_rows = c.n_seqs = b.n = 0;
+    for (int i = 0; i < n; i++)
+        while (!context_add(h, &c, node[i].seq)) context_run(h, &c);
+    context_run(h, &c);
+    for (int i = 0; i < n; i++) {
+        if (h->seq[node[i].seq].lost || rows_held(h, node[i].seq) != text_n[i] - 1) continue;
+        if ((b.n + 1) * block > HN_MAX_ROWS) block_run(h, &b, node, take, ctx);
+        block_add(h, &b, i, &node[i]);
+        if (hn_cache_reserve(h->cache, node[i].seq, h->owner, block, NULL)) b.n--; /* no pages: nothing is drafted */
+    }
+    block_run(h, &b, node, take, ctx);
+}
