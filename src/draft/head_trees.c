@@ -52,6 +52,7 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
 
 void hn_head_trees_limit(hn_head_trees *t, int levels) {
     if (t->depth > levels) t->depth = levels;
+    if (t->chain.depth > levels) make_chain(&t->chain, levels);
 }
 
 /* What the likeliest paths are made from, one a sequence. */
