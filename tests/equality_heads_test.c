@@ -44,17 +44,14 @@ static const char *const of_llama[] = {
     "eagle:@eagle1-bias-bin,depth=4,vocab=150,ids=%even.json,force=0.7",
     "eagle3:@eagle3spec-2layers,depth=4,tree=dynamic,topk=4,total=12,vocab=90,ids=%even.json,force=0.7",
     "auto+eagle:@eagle2-nobias-gqa,tree=dynamic,topk=4,total=12,force=0.9",
-<<<<<<< HEAD
     "peagle:@peagle-spec-2layers,depth=5,tree=best,topk=6,total=40,force=0.7",
     "eagle3:@eagle3-official-d2t,depth=6,tree=opt,topk=5,total=30,gain=0.05,force=0.8",
     "eagle:@eagle1-bias-bin,tree=fitted,ranks=#ranks.json,total=20,force=0.6+peagle:@peagle-spec-2layers,depth=4,tree=best,total=20",
-=======
     "dflash:@dflashspec-d2t,force=0.8",
     "dflash:@dflashwin-zlab,depth=4,force=0.7,weights=q4_0,kv=f16",
     "dflash:@dflashspec-windows,tree=dynamic,topk=4,total=14,force=0.7",
     "dflash:@dflashspec-ahead-anchor,depth=4,vocab=150,ids=%even.json,force=0.6+ngram,min=1",
     "auto+dflash:@dflash-default-ids,force=0.9",
->>>>>>> 3cecf0b (dflash: heads that draft a block of tokens in one pass)
 };
 static const char *const of_qwen[] = {
     "hass:@hass-bias,depth=4,force=0.7",
@@ -141,13 +138,8 @@ static const way alone = {1, 64, 64}, ways[] = {{1, 64, 16}, {8, 64, 16}, {8, 3,
 enum { MOST_DRAFTS = 64 };
 static void check_target(const target *t, double temperature, hunch_kv kv) {
     answer want[N_PROMPTS] = {{0}};
-<<<<<<< HEAD
-    uint64_t accepted[32] = {0};
-    assert_true(t->n_drafts <= 32);
-=======
     uint64_t accepted[MOST_DRAFTS] = {0};
     assert_true(t->n_drafts <= MOST_DRAFTS);
->>>>>>> 3cecf0b (dflash: heads that draft a block of tokens in one pass)
     hunch_model *m = open_model(data_path(t->path), "best", 1, HUNCH_PRECISION_NATIVE);
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
     for (int threads = 1; threads <= 2; threads++) { /* the plain answers are one thread's */
@@ -230,14 +222,11 @@ static const struct {
     {"peagle:@peagle-spec-2layers,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
     {"dart:@dart-d2t,depth=4", HUNCH_VERIFY_BLOCK},
     {"dart:@dart-d2t,tree=pruned,total=6,force=0.7", HUNCH_VERIFY_RATIO},
-<<<<<<< HEAD
     {"peagle:@peagle-spec-2layers,depth=3,tree=best,total=6,force=0.7", HUNCH_VERIFY_RATIO},
     {"eagle3:@eagle3-official-d2t,tree=fitted,ranks=#ranks.json,total=6", HUNCH_VERIFY_TRAVERSAL},
-=======
     {"dflash:@dflashspec-d2t,depth=4", HUNCH_VERIFY_RATIO},
     {"dflash:@dflashspec-windows,depth=3", HUNCH_VERIFY_BLOCK},
     {"dflash:@dflashmask-zlab,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
->>>>>>> 3cecf0b (dflash: heads that draft a block of tokens in one pass)
 };
 
 /* At temperature 0 plain decoding's text; with sampling one text however the work is cut, not always plain decoding's. */
