@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "heads_for_tests.h"
+#include "random_head.h"
 
 enum { N_PROMPTS = 8, CONTEXT = 128, FLAT = 20 }; /* a temperature at which any token may come */
 
@@ -470,8 +471,37 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
+/* Rows of chains and trees that each have experts of their own, beside prefixes and texts that give way. */
+static void test_experts(void **state) {
+    (void)state;
+    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups"};
+    static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7", "tree=mc_sim_7b_63,force=0.6"};
+    char folder[] = "/tmp/hunch-experts-XXXXXX", spec[3][200], file[200];
+    const char *drafts[3];
+    assert_non_null(mkdtemp(folder));
+    head_write_form(&STORIES_EAGLE3, folder);
+    for (int d = 0; d < 3; d++) {
+        snprintf(spec[d], sizeof spec[d], "eagle3:%s,%s", folder, rests[d]);
+        drafts[d] = spec[d];
+    }
+    for (int t = 0; t < COUNT(models); t++) {
+        const target one = {models[t], drafts, 3};
+        check_target(&one, t ? 0.9 : 0, HUNCH_KV_DEFAULT);
+        hunch_model *m = open_model(data_path(models[t]), "best", 2, HUNCH_PRECISION_NATIVE);
+        check_prefixes(m, drafts[t], 0);
+        if (check_crowd(m, drafts[1 - t], t ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
+        hunch_model_close(&m);
+    }
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, files[i]);
+        assert_int_equal(unlink(file), 0);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_greedy),      cmocka_unit_test(test_match),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts), cmocka_unit_test(test_greedy),      cmocka_unit_test(test_match),
                                        cmocka_unit_test(test_f32),         cmocka_unit_test(test_levels),
                                        cmocka_unit_test(test_rules),       cmocka_unit_test(test_sharing),
                                        cmocka_unit_test(test_giving_way),  cmocka_unit_test(test_sixty_four),

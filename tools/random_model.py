@@ -22,6 +22,15 @@ HYBRIDS = {  # the same, then of gated delta nets key heads, value heads, size o
     "qwen3.6-27b-8layers": (8, 5120, 17408, 24, 4, 256, 248320, 16, 48, 128, 128),
     "qwen3.5-tiny": (4, 256, 512, 4, 2, 64, 4096, 4, 8, 32, 32),
 }
+EXPERTS = {  # the same as the first, then experts, of a row, width of each, shared widths, first layers that are dense
+    "qwen3-30b-a3b": (48, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
+    "qwen3-30b-a3b-8layers": (8, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
+    "glm-4.5-air": (46, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
+    "glm-4.5-air-5layers": (5, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
+    "mixtral-8x7b-4layers": (4, 4096, 14336, 32, 8, 128, 32000, 8, 2, 14336, 0, 0),
+    "qwen3moe-tiny": (4, 256, 512, 4, 2, 64, 4096, 128, 8, 32, 0, 0),
+    "qwen3moe-tiny256": (4, 256, 512, 4, 2, 64, 4096, 256, 8, 32, 0, 0),
+}
 T = gguf.GGMLQuantizationType
 # Bytes of a block, weights in it, where its f16 scales lie, and the mean size of a code times its integer scale: what the
 # f16 scale is divided by, so that weights come out about `spread` large.
@@ -92,7 +101,7 @@ def kind_of(mix, name, i, layers):
         return mix
     if name in ("token_embd", "output"):
         return "Q6_K"
-    return "Q6_K" if name in ("attn_v", "ffn_down") and more_bits(i, layers) else "Q4_K"
+    return "Q6_K" if name in ("attn_v", "ffn_down", "ffn_down_exps") and more_bits(i, layers) else "Q4_K"
 
 
 def hybrid_parts(shape):
@@ -122,16 +131,53 @@ def hybrid_parts(shape):
     return numbers, matrices, vectors
 
 
+def expert_parts(shape, family):
+    """Keys, matrices (those of experts stacked: rows of all) and vectors of a model with experts."""
+    layers, hidden, ffn, heads, kv, dim, _, count, used, width, shared, dense = shape
+    glm = family == "glm4moe"
+    numbers = {"expert_count": count, "expert_used_count": used}
+    if family != "llama":
+        numbers["expert_feed_forward_length"] = width
+    if glm:
+        numbers.update({"expert_shared_count": shared, "leading_dense_block_count": dense, "expert_gating_func": 2,
+                        "rope.dimension_count": dim // 2})
+    matrices, vectors = [], []
+    for i in range(layers):
+        parts = [("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
+                 ("attn_output", hidden, heads * dim)]
+        if i < dense:
+            parts += [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)]
+        else:
+            parts += [("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden),
+                      ("ffn_down_exps", (count, hidden), width)]
+            vectors.append((f"blk.{i}.ffn_gate_inp.weight", np.random.default_rng(i).standard_normal((count, hidden)) / hidden ** 0.5))
+            if shared:
+                parts += [("ffn_gate_shexp", shared * width, hidden), ("ffn_up_shexp", shared * width, hidden),
+                          ("ffn_down_shexp", hidden, shared * width)]
+            if glm:
+                vectors.append((f"blk.{i}.exp_probs_b.bias", np.zeros(count)))
+        norms = ["attn_norm", "post_attention_norm" if glm else "ffn_norm"]
+        vectors += [(f"blk.{i}.{n}.weight", np.ones(hidden)) for n in norms]
+        if family == "qwen3moe":
+            vectors += [(f"blk.{i}.attn_{x}_norm.weight", np.ones(dim)) for x in "qk"]
+        if glm:
+            vectors += [(f"blk.{i}.attn_{x}.bias", np.zeros(n * dim)) for x, n in (("q", heads), ("k", kv), ("v", kv))]
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+    return numbers, matrices, vectors
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS))
+    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(EXPERTS))
     p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
     p.add_argument("out")
     a = p.parse_args()
-    hybrid = HYBRIDS.get(a.shape)
-    layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or hybrid[:7]
+    hybrid, experts = HYBRIDS.get(a.shape), EXPERTS.get(a.shape)
+    layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or (hybrid or experts)[:7]
     made = Blocks()
-    family = "qwen35" if hybrid else "qwen3" if a.shape.startswith("qwen3") else "llama"
+    family = "qwen35" if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "llama"
+    if experts and family == "qwen3":
+        family = "qwen3moe"
     w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
     w.add_name(f"random {a.shape} {a.type}")
     for key, value in (("block_count", layers + (1 if hybrid else 0)), ("context_length", 40960), ("embedding_length", hidden),
@@ -139,22 +185,24 @@ def main():
                        ("attention.key_length", dim), ("attention.value_length", dim)):
         w.add_uint32(f"{family}.{key}", value)
     w.add_float32(f"{family}.attention.layer_norm_rms_epsilon", 1e-6)
-    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen3": 1e6}.get(family, 5e5))
+    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen3": 1e6, "qwen3moe": 1e6, "glm4moe": 1e6}.get(family, 5e5))
     todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
-    if family == "llama":
+    if family in ("llama", "glm4moe", "qwen3moe"):
         todo.append(("output.weight", "output", vocab, hidden, -1))
-    for i in range(0 if hybrid else layers):
+    for i in range(0 if hybrid or experts else layers):
         for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
                                  ("attn_output", hidden, heads * dim), ("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden),
                                  ("ffn_down", hidden, ffn)):
             todo.append((f"blk.{i}.{name}.weight", name, rows, cols, i))
     vectors = [("output_norm.weight", np.ones(hidden))]
-    for i in range(0 if hybrid else layers):
+    for i in range(0 if hybrid or experts else layers):
         vectors += [(f"blk.{i}.attn_norm.weight", np.ones(hidden)), (f"blk.{i}.ffn_norm.weight", np.ones(hidden))]
         if family == "qwen3":
             vectors += [(f"blk.{i}.attn_q_norm.weight", np.ones(dim)), (f"blk.{i}.attn_k_norm.weight", np.ones(dim))]
-    if hybrid:
-        numbers, more, others = hybrid_parts(hybrid)
+    if experts:
+        w.add_bool(f"{family}.expert_weights_norm", True)
+    if hybrid or experts:
+        numbers, more, others = hybrid_parts(hybrid) if hybrid else expert_parts(experts, family)
         todo += more
         vectors += others
         for key, value in numbers.items():
@@ -165,16 +213,17 @@ def main():
         kind = kind_of(a.type, name, i, layers)
         raw = T[kind]
         per, size = gguf.GGML_QUANT_SIZES[raw]
-        w.add_tensor_info(full, [rows, cols // per * size] if kind not in ("F32", "F16") else [rows, cols],
+        shape, count = list(rows) if isinstance(rows, tuple) else [rows], int(np.prod(rows))
+        w.add_tensor_info(full, shape + [cols // per * size if kind not in ("F32", "F16") else cols],
                           np.dtype(np.uint8 if kind not in ("F32", "F16") else kind.lower().replace("f", "float")),
-                          rows * cols // per * size, raw_dtype=raw)
+                          count * cols // per * size, raw_dtype=raw)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_ti_data_to_file()
     for name, values in vectors:
         w.write_tensor_data(values.astype(np.float32))
     for full, name, rows, cols, i in todo:
-        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers), rows, cols))
+        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers), int(np.prod(rows)), cols))
     w.close()
 
 
