@@ -293,9 +293,28 @@ static void test_refused(void **state) {
     assert_false(test_file_exists(path_of("kept.svg")) || test_file_exists(path_of("kept.svg.partial")));
 }
 
+/* How many experts a pass wakes: those of one row; of more rows at least as many, and no more than all, or each row's own. */
+static void test_experts(void **state) {
+    (void)state;
+    json_t *j = json_of("bench", "-m", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2,16", "--contexts", "8", QUICK);
+    const json_t *p;
+    size_t i;
+    double before = 0;
+    json_array_foreach(get(j, "pass"), i, p) {
+        const double n = real_of(p, "experts");
+        assert_true(i == 0 ? n == 8 : n > before && n <= fmin(32, 8 * (double)int_of(p, "rows")));
+        before = n;
+    }
+    assert_int_equal(i, 3);
+    json_decref(j);
+    result t = command("bench", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2", "--contexts", "8", QUICK);
+    assert_non_null(strstr(t.out, "1 row behind 8: 8.0 of 32 experts a layer"));
+    result_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),  cmocka_unit_test(test_files),    cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_experts), cmocka_unit_test(test_passes),  cmocka_unit_test(test_files),    cmocka_unit_test(test_machine),
         cmocka_unit_test(test_profile), cmocka_unit_test(test_requests), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

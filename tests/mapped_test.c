@@ -65,6 +65,39 @@ static void test_same_bits(void **state) {
             }
 }
 
+/* Experts in the file, the rest in memory. */
+static void test_experts_alone(void **state) {
+    (void)state;
+    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed", "goldens/glm4_moe-groups"};
+    for (size_t i = 0; i < 3; i++) {
+        hunch_model_options o;
+        hunch_model_info packed, all, info;
+        hunch_model *m = open_model_as(data_path(models[i]), "best", 2, HUNCH_PRECISION_NATIVE, false);
+        answer want = {0};
+        hunch_model_get_info(m, &packed);
+        answer_of(m, NULL, &want);
+        hunch_model_close(&m);
+        m = open_model_as(data_path(models[i]), "best", 2, HUNCH_PRECISION_NATIVE, true);
+        hunch_model_get_info(m, &all);
+        hunch_model_close(&m);
+        hunch_model_options_defaults(&o);
+        o.threads = 2;
+        o.mapped_experts = true;
+        must(hunch_model_open(&m, data_path(models[i]), &o, err));
+        hunch_model_get_info(m, &info);
+        assert_true(info.mapped_bytes > 0 && info.mapped_bytes < all.mapped_bytes);
+        assert_true(info.memory_bytes > all.memory_bytes && info.memory_bytes < packed.memory_bytes);
+        for (int d = 0; d < 2; d++) {
+            answer got = {0};
+            answer_of(m, d ? "ngram" : NULL, &got);
+            assert_same(&want, &got, models[i]);
+            answer_free(&got);
+        }
+        answer_free(&want);
+        hunch_model_close(&m);
+    }
+}
+
 /* Text comes from what was read before the source was trimmed. */
 static void test_text(void **state) {
     (void)state;
@@ -84,6 +117,6 @@ static void test_text(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_experts_alone), cmocka_unit_test(test_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,7 @@ typedef struct hunch_model_options {
      * comes of it. One that is cut short in the middle of a pass raises SIGBUS, for which the library has no handler; a program
      * that wants to say something then has its own, as the `hunch` command does. */
     bool mapped;
+    bool mapped_experts; /* the same of experts alone: the rest is in memory, and experts are paged in as rows choose them */
     bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
@@ -151,6 +152,8 @@ typedef struct hunch_model_info {
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
     uint64_t memory_bytes;   /* of weights in memory: packed matrices, vectors */
     uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
+    int experts, experts_used; /* of a layer that has them (the largest), and how many a row uses; 0: there are none */
+    uint64_t expert_bytes;   /* of one expert in every layer that has them; weight_bytes has experts_used of these */
     uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: there are none */
     uint64_t input_bytes;    /* with it: what a row leaves beside K and V until it is in the state, or taken back */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
@@ -531,6 +534,8 @@ hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool hu
 
 /* Seconds of `reps` passes of `rows` chain rows (all logits) behind `context` committed rows. The first of them is cold. */
 hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err);
+/* How many experts the rows of the engine's last pass used together, the mean over layers that have them; 0: none has. */
+double hunch_measure_experts(const hunch_engine *e);
 /* Seconds to read a prompt of `rows` tokens into an empty sequence, in the engine's chunks, logits of the last. */
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err);
 /* Seconds of `rows` plain greedy tokens, one after the other, behind `context` committed rows. */

@@ -188,6 +188,9 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
                               hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
                               a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
                               "mapped_bytes", (json_int_t)bytes->stored);
+    if (bytes->experts_stored > 0)
+        ok = ok && json_object_set_new(model, "expert_bytes", json_integer((json_int_t)bytes->experts_stored)) == 0 &&
+             json_object_set_new(model, "packed_expert_bytes", json_integer((json_int_t)bytes->experts_memory)) == 0;
     return json_object_set_new(d, "model", model) == 0 && ok;
 }
 

@@ -77,6 +77,13 @@ hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps
     return st;
 }
 
+double hunch_measure_experts(const hunch_engine *e) {
+    const hn_model *m = &e->model->target;
+    double sum = 0;
+    for (int i = 0; i < m->arch.layers; i++) sum += hn_pass_experts(e->runner, i, NULL);
+    return m->expert_layers > 0 ? sum / m->expert_layers : 0;
+}
+
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
     hunch_status st = check_measure(e, rows, e->context, 0, err);
     if (st) return st;

@@ -115,6 +115,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     hn_model_load load = {.threads = o->threads ? o->threads : hn_cores(),
                           .f32 = o->precision == HUNCH_PRECISION_F32,
                           .mapped = o->mapped,
+                          .mapped_experts = o->mapped_experts,
                           .progress = o->progress,
                           .progress_user = o->progress_user};
     hn_source *src = NULL;
@@ -130,7 +131,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
     if (!st && !(m->path = hn_strdup(hn_source_path(src)))) st = hn_fail_memory(err, "a path", 0);
-    if (!st && load.mapped && !m->text_only) {
+    if (!st && m->target.files) {
         hn_source_trim(src);
         m->mapped = src;
     } else {
@@ -171,8 +172,20 @@ static uint64_t group_bytes(const hn_arch *a, hn_cache_kind kind) {
     return 0;
 }
 
+static int most_experts(const hn_arch *a, int *used) {
+    int most = 0;
+    for (int i = 0; i < a->layers; i++)
+        if (a->layer[i].experts.count > most) {
+            most = a->layer[i].experts.count;
+            *used = a->layer[i].experts.used;
+        }
+    return most;
+}
+
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
     const hn_arch *a = &m->target.arch;
+    int used = 0;
+    const int experts = most_experts(a, &used);
     *info = (hunch_model_info){.architecture = a->architecture,
                                .name = a->name,
                                .layers = a->layers,
@@ -183,6 +196,9 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .weight_bytes = m->target.weight_bytes,
                                .memory_bytes = m->target.bytes.memory,
                                .mapped_bytes = m->mapped ? m->target.bytes.stored : 0,
+                               .experts = experts,
+                               .experts_used = used,
+                               .expert_bytes = m->target.expert_bytes * (uint64_t)m->target.expert_layers,
                                .macs_per_row = m->target.macs_per_row,
                                .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
                                .threads = m->threads,

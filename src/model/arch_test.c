@@ -12,6 +12,7 @@
 #include "format/gguf_writer.h"
 #include "model/arch.h"
 #include "model/folder_for_tests.h"
+#include "model/model.h"
 
 /* The golden folder with `find` replaced in its config.json. */
 static hunch_status read_changed(const char *folder, const char *find, const char *replace, hn_arch *a,
@@ -109,6 +110,39 @@ static void test_refused(void **state) {
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
         assert_null(a.layer); /* nothing is left behind */
+    }
+}
+
+/* Descriptions that the tensors do not bear out: refused by the tensor's name and shape. */
+static void test_wrong_experts(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *find, *replace, *word;
+    } cases[] = {
+        {"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 6", "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 6]"},
+        {"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 9", "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 9]"},
+        {"qwen3_moe-top2", "\"moe_intermediate_size\": 32", "\"moe_intermediate_size\": 48", "experts.0.gate_proj.weight has shape"},
+        {"qwen3_moe-top2", "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1]", "layers.1.mlp.gate_proj.weight is missing"},
+        {"qwen3_moe-mixed", "\"num_experts\": 12", "\"num_experts\": 11", "mlp.gate.weight has shape [64, 12]; expected [64, 11]"},
+        {"qwen3_moe-mixed", "\"moe_intermediate_size\": 24", "\"moe_intermediate_size\": 12", "experts.gate_up_proj has shape [64, 48, 12]"},
+        {"qwen3_moe-mixed", "\"decoder_sparse_step\": 2", "\"decoder_sparse_step\": 1", "layers.0.mlp.gate.weight is missing"},
+        {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 3", "layers.2.mlp.gate_proj.weight is missing"},
+        {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 1", "layers.1.mlp.gate.weight is missing"},
+        {"glm4_moe-groups", "\"n_shared_experts\": 2", "\"n_shared_experts\": 1", "shared_experts.gate_proj.weight has shape"},
+        {"qwen2_moe-gated", "\"shared_expert_intermediate_size\": 56", "\"shared_expert_intermediate_size\": 55",
+         "shared_expert.gate_proj.weight has shape [64, 56]; expected [64, 55]"},
+        {"mixtral-window", "\"model_type\": \"mixtral\"", "\"model_type\": \"qwen3_moe\", \"num_experts\": 4, \"moe_intermediate_size\": 40",
+         "is missing"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_arch a = {0};
+        hunch_error err = {0};
+        folder_write_changed(cases[i].folder, cases[i].find, cases[i].replace);
+        hn_source *s = folder_open();
+        const hunch_status st = hn_model_mark(s, &a, NULL, &err);
+        if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
+            fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
+        assert_null(a.layer);
+        hn_source_close(&s);
     }
 }
 
@@ -366,7 +400,7 @@ static void test_gemma_ggufs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),    cmocka_unit_test(test_spellings),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_wrong_experts),    cmocka_unit_test(test_spellings),
                                        cmocka_unit_test(test_windows),    cmocka_unit_test(test_biases),
                                        cmocka_unit_test(test_tied),       cmocka_unit_test(test_gemma_vision_folders),
                                        cmocka_unit_test(test_gemma_ggufs)};

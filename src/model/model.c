@@ -154,11 +154,12 @@ static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     return HUNCH_OK;
 }
 
-static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, bool mapped, hunch_error *err) {
+static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
     const size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + hn_plan_expert_tensors(a) + PER_MODEL;
-    hunch_status st = hn_plan_begin(p, m, src, mapped, room, err);
+    hunch_status st = hn_plan_begin(p, m, src, load->mapped, room, err);
     if (st) return st;
+    p->mapped_experts = load->mapped_experts;
     m->layer = hn_zalloc((size_t)a->layers, sizeof *m->layer);
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
     st = hn_plan_matrix(p, HN_ROLE_EMBEDDING, 0, whole, false, &m->embedding, err);
@@ -180,8 +181,8 @@ hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes,
     hn_plan p = {0};
     hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
     hunch_status st = hn_arch_read(&m.arch, src, err);
-    if (!st) st = plan_model(&p, &m, src, false, err);
-    if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored};
+    if (!st) st = plan_model(&p, &m, src, &(hn_model_load){.mapped = false}, err);
+    if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored, p.experts_memory, p.experts_stored};
     hn_plan_end(&p);
     hn_free(m.layer);
     if (st)
@@ -251,12 +252,12 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     hn_head_names names;
     st = hn_arch_read(&m->arch, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
-    if (!st) st = plan_model(&p, m, src, load->mapped, err);
+    if (!st) st = plan_model(&p, m, src, load, err);
     if (!st) st = hn_plan_load(&p, load, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
-        if (load->mapped) m->files = src;
+        if (load->mapped || (load->mapped_experts && m->expert_layers > 0)) m->files = src;
         hn_model_choose_forms(m);
     }
     hn_plan_end(&p);

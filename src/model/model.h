@@ -64,6 +64,7 @@ typedef struct hn_head {
 typedef struct hn_model_bytes {
     uint64_t memory; /* packed matrices, vectors, tables */
     uint64_t stored; /* matrices in the file; of a packed model what they were there */
+    uint64_t experts_memory, experts_stored; /* of them those of experts: packed, in the file */
 } hn_model_bytes;
 
 typedef struct hn_model {
@@ -95,6 +96,7 @@ typedef struct hn_model_load {
     hn_pool *pool; /* NULL: a pool of `threads` is made; else borrowed (one pool a process) and threads is ignored */
     hn_isa isa;
     bool f32;
+    bool mapped_experts; /* those of experts stay there, as below */
     bool mapped; /* matrices stay in the source's files, which must then stay open as long as the model */
     hunch_progress progress; /* NULL: nobody looks */
     void *progress_user;

@@ -186,6 +186,10 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
     hn_dtype_row_bytes(t->dtype, t->dims[0], &row);
     const uint64_t bytes = hn_plan_leaves(p, w) ? row * out : p->m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
     p->stored += row * out * experts;
+    if (w->experts > 0) {
+        p->experts_memory += p->m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out) * experts;
+        p->experts_stored += row * out * experts;
+    }
     p->m->parameters += t->dims[0] * out * experts;
     p->m->weight_bytes += bytes * (uint64_t)used;
     p->m->macs_per_row += (double)t->dims[0] * (double)out * used;

@@ -39,6 +39,7 @@ typedef struct hn_plan {
     size_t last_off;    /* its place */
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
+    uint64_t experts_memory, experts_stored; /* of experts: what they would take packed, and take in the file */
     size_t tables; /* where those of the rotation begin */
     hn_name_list *missing; /* names of tensors that the file lacks go here, and the plan goes on, for what it says alone; NULL: the first is an error */
     size_t strips; /* most bytes of strips that a rank packs while it computes; 0: none */

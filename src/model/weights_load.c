@@ -226,13 +226,16 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
     if (st == HUNCH_NO_MEMORY)
         return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
-                       p->bytes, left, p->mapped ? "" : "; --mapped leaves them in the file");
+                       p->bytes, left, p->mapped ? "" : m->expert_layers == 0 ? "; --mapped leaves them in the file"
+                       : p->mapped_experts ? "; --mapped leaves all in the file"
+                                           : "; --mapped-experts leaves experts in the file, --mapped all");
     if (st) return st;
     if (p->strips > 0) { /* else what a head borrows of a mapped target is packed where that packs it */
         m->ops.strips = (hn_buf){m->weights, strips_off};
         m->ops.strip_room = p->strips;
     }
-    m->bytes = (hn_model_bytes){p->bytes, p->stored};
+    const bool experts_only = p->mapped_experts && !p->mapped;
+    m->bytes = (hn_model_bytes){p->bytes, experts_only ? p->experts_stored : p->stored, p->experts_memory, p->experts_stored};
     return HUNCH_OK;
 }
 

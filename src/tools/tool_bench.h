@@ -15,6 +15,7 @@ enum { BENCH_MOST_TURNS = 7, BENCH_MOST_ROWS = 64, BENCH_PREFILL = 512, BENCH_DE
 typedef struct bench_pass {
     int rows, context;
     hunch_work work;
+    double experts; /* that its rows use together in a layer, the mean; 0: there are none */
     double seconds[BENCH_MOST_TURNS];
     double read_gb_s[BENCH_MOST_TURNS];
     tool_spread s;                    /* of seconds */

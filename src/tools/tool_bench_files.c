@@ -56,6 +56,8 @@ static json_t *passes_json(const bench *b) {
                              tool_json_real(p->fraction), "kv_bytes", tool_json_real(p->work.kv_bytes), "macs_int8",
                              tool_json_real(p->work.macs_int8), "macs_bf16", tool_json_real(p->work.macs_bf16),
                              "macs_f32", tool_json_real(p->work.macs_f32)));
+        if (p->experts > 0)
+            json_object_set_new(o, "experts", tool_json_real(p->experts));
         json_array_append_new(list, o);
     }
     return list;

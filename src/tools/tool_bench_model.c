@@ -74,6 +74,7 @@ static int context_turn(bench *b, int first, int end, int turn, double *one_row)
             p->seconds[turn] = *one_row;
         else
             code = pass_turn(b, p->rows, context, &p->seconds[turn]);
+        p->experts = p->rows == 1 ? b->info.experts_used : hunch_measure_experts(b->engine);
     }
     return code ? code : tool_interrupted ? HUNCH_CANCELLED : 0;
 }
@@ -96,6 +97,7 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
     }
     for (int i = first; i < end && !code; i++) {
         hunch_engine_work(b->engine, b->passes[i].rows, b->passes[i].rows, context, &b->passes[i].work);
+        b->passes[i].work.weight_bytes += (b->passes[i].experts - b->info.experts_used) * (double)b->info.expert_bytes;
         b->passes[i].one_row_s = tool_median(one_row, (size_t)b->turns);
     }
     return code;

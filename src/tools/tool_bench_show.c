@@ -66,6 +66,18 @@ static void passes_show(const bench *b, look l) {
     }
 }
 
+/* Time by how many experts a pass wakes: what of it is theirs. */
+static void experts_show(const bench *b) {
+    for (int i = 0; i < b->n_passes; i++) {
+        const bench_pass *p = &b->passes[i];
+        if (p->experts > 0)
+            printf("%s%d row%s behind %d: %.1f of %d experts a layer, %.1f MB, %.3f ms", i % 2 ? "; " : "\n", p->rows,
+                   p->rows == 1 ? "" : "s", p->context, p->experts, b->info.experts, p->work.weight_bytes / 1e6, p->s.median * 1e3);
+    }
+    if (b->info.experts > 0)
+        putchar('\n');
+}
+
 static void rollbacks_show(const bench *b) {
     for (int i = 0; i < b->n_rollbacks; i++) {
         const bench_rollback *p = &b->rollback[i];
@@ -111,6 +123,7 @@ int bench_table(const bench *b) {
     if (b->model && !b->n_profiles) {
         plain_show(b, l);
         passes_show(b, l);
+        experts_show(b);
         rollbacks_show(b);
     }
     return tool_done(HUNCH_OK);

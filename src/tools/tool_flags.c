@@ -112,6 +112,7 @@ const tool_flag tool_flags[] = {
     {"--isa", NULL, TOOL_TEXT, AT(isa), ENGINED, ENGINE, 0, 0, NULL, "LEVEL", "instruction level: ref, avx2, avx512, ... (hunch version lists them); default best"},
     {"--precision", NULL, TOOL_CHOICE, AT(precision), ENGINED, ENGINE, 0, 0, precision_names, "MODE", "native, or f32 as the published reference computes; default native"},
     {"--mapped", NULL, TOOL_SWITCH, AT(mapped), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave the weights in the file: for models larger than memory; slower, the same bits"},
+    {"--mapped-experts", NULL, TOOL_SWITCH, AT(mapped_experts), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave experts alone in the file, the rest in memory"},
     {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED & ~TOOL_CHECK, ENGINE, 0, 0, tool_kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
     {"--context", NULL, TOOL_INT, AT(context), ENGINED & ~TOOL_CHECK, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192; of a window of score 2048; compare, bench, logits: what they need"},
     {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED & ~TOOL_CHECK, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},

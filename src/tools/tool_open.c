@@ -32,12 +32,12 @@ static void unused_note(const hunch_model *m, const char *name) {
                      info.unused);
 }
 
-static void mapped_note(const hunch_model *m, const char *name) {
+static void mapped_note(const hunch_model *m, const char *name, bool experts) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
     if (info.mapped_bytes)
-        tool_message("%s: %.1f MB of weights stay mapped in the file, %.1f MB are in memory", name,
-                     (double)info.mapped_bytes / 1e6, (double)info.memory_bytes / 1e6);
+        tool_message("%s: %.1f MB of %s stay mapped in the file, %.1f MB are in memory", name,
+                     (double)info.mapped_bytes / 1e6, experts ? "experts" : "weights", (double)info.memory_bytes / 1e6);
 }
 
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
@@ -54,6 +54,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     if (o->precision != TOOL_UNSET)
         mo.precision = (hunch_precision)o->precision;
     mo.mapped = o->mapped;
+    mo.mapped_experts = o->mapped_experts;
     mo.progress = tool_progress_bytes;
     mo.progress_user = &bar;
     hunch_error err = {0};
@@ -66,7 +67,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         return tool_failed(&err);
     if (!tool_quiet) {
         unused_note(*out, o->model);
-        mapped_note(*out, o->model);
+        mapped_note(*out, o->model, o->mapped_experts && !o->mapped);
     }
     return 0;
 }

@@ -34,7 +34,7 @@ typedef struct tool_options {
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
-    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, resume, why, trees, no_prefix_reuse, machine, profile,
+    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees, no_prefix_reuse, machine, profile,
         requests, quick, quiet, list, force, no_smoke;
     int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, parallel, samples, color, pool_rows, repeat, depth,
         accept, dry_allowed_length, dry_range, lossy_top_m;
