@@ -186,7 +186,72 @@ static void test_preemption(void **state) {
     hunch_model_close(&m);
 }
 
+/* ---- prefixes ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Rounds until a session ends; the cache agrees after each. */
+static void finish(hunch_engine *e, hunch_request *r, answer *out) {
+    hunch_session *s = NULL;
+    r->on_logits = keep_logits;
+    r->on_logits_user = out;
+    must(hunch_session_open(&s, e, r, err));
+    while (hunch_engine_running(e) > 0) {
+        must(hunch_engine_round(e, err));
+        assert_true(hn_cache_valid(e->cache));
+    }
+    keep_answer(out, s);
+    hunch_session_close(&s);
+}
+
+/* Texts that begin alike, in turns that go on from answers, and with room for few states: what was restored goes on with the same
+ * bits, and the drafters with it. */
+static void test_prefixes(void **state) {
+    (void)state;
+    enum { TURNS = 9, MOST = 700 };
+    static const char *const drafts[] = {NULL, "mtp,depth=4", "forced,accept=0.7,depth=6,tree=random,seed=3", "mtp+suffix,mode=tree"};
+    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    for (size_t d = 0; d < 4; d++)
+        for (int small = 0; small < 2; small++) {
+            static hunch_token ids[MOST];
+            uint64_t rng = 17, restored = 0;
+            hunch_engine_options o;
+            hunch_engine_options_defaults(&o);
+            o.context = MOST;
+            o.page_rows = small ? 16 : 64;
+            o.chunk = d == 2 ? 23 : 64;
+            o.pool_rows = small ? MOST : 0;
+            hunch_engine *e = open_engine_with(m, drafts[d], o), *fresh = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, MOST);
+            size_t n = 150;
+            for (int turn = 0; turn < TURNS; turn++) {
+                const size_t shared = turn == 0 ? 0 : turn % 3 == 2 ? n / 2 : n; /* now and then another text parts from this one */
+                answer want = {0}, got = {0};
+                if (turn > 0) n = shared + 20 + (size_t)(hn_splitmix(&rng) % 40);
+                for (size_t i = shared; i < n; i++) ids[i] = (hunch_token)(hn_splitmix(&rng) % 512);
+                hunch_request r;
+                hunch_request_defaults(&r, m);
+                r.prompt = ids;
+                r.n_prompt = n;
+                r.max_tokens = 30;
+                r.ignore_eos = true;
+                r.sampling = (hunch_sampling){.temperature = turn % 2 ? 0.7 : 0, .top_p = 1, .seed = (uint64_t)turn};
+                finish(fresh, &r, &want); /* whose own prefixes are found too, by plain decoding */
+                hunch_engine_forget(fresh);
+                finish(e, &r, &got);
+                assert_same(&want, &got, drafts[d] ? drafts[d] : "plain");
+                assert_true(got.restored % (uint64_t)o.page_rows == 0 || d % 2); /* of drafters that bind a row less */
+                restored += got.restored;
+                for (size_t i = 0; i < got.n; i++) ids[n++] = got.token[i]; /* the next turn goes on from here */
+                answer_free(&want);
+                answer_free(&got);
+            }
+            assert_true(restored > 100);
+            hunch_engine_close(&e);
+            hunch_engine_close(&fresh);
+        }
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption),
+                                       cmocka_unit_test(test_prefixes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

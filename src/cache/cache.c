@@ -68,7 +68,7 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
  * wherever in a page its window begins. */
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
     const hn_cache_group *d = &c->group[group];
-    if (d->kind == HN_CACHE_STATE) return hn_pages_of(c, group, 1);
+    if (d->kind == HN_CACHE_STATE) return 2 * hn_pages_of(c, group, 1); /* one that is read, one that is written */
     const int64_t page_rows = d->page_rows, all = (rows + d->tentative + page_rows - 1) / page_rows;
     const int64_t kept = (int64_t)d->window - 1 + d->back + d->tentative,
                   most = (kept + 2 * (page_rows - 1)) / page_rows;
@@ -138,6 +138,10 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
         for (int s = 0; s < c->max_seqs; s++) {
             c->seq[s].pages[g] = hn_zalloc((size_t)c->stride[g], sizeof(int32_t));
             if (!c->seq[s].pages[g]) return hn_fail_memory(err, "page table", (size_t)c->stride[g] * sizeof(int32_t));
+            if (c->group[g].kind != HN_CACHE_STATE) continue;
+            c->seq[s].next[g] = hn_zalloc((size_t)c->stride[g], sizeof(int32_t));
+            if (!c->seq[s].next[g]) return hn_fail_memory(err, "page table", (size_t)c->stride[g] * sizeof(int32_t));
+            c->seq[s].next[g][0] = HN_NO_PAGE;
         }
     }
     /* The lowest page is on top: a short run touches little of the pool. */
@@ -151,7 +155,7 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         const int in_block = c->group[0].page_rows / c->group[g].page_rows;
         c->first_slot[g] = slots;
-        slots += in_block > 1 ? in_block : 1;
+        slots += c->group[g].kind == HN_CACHE_STATE ? hn_pages_of(c, g, 1) : in_block > 1 ? in_block : 1;
     }
     c->first_slot[c->n_groups] = slots;
     const int blocks = c->n_pages / c->n_groups; /* a text of windows alone has more than pages */
@@ -187,7 +191,10 @@ void hn_cache_close(hn_cache **cp) {
     *cp = NULL;
     if (!c) return;
     for (int s = 0; c->seq && s < c->max_seqs; s++)
-        for (int g = 0; g < c->n_groups; g++) hn_free(c->seq[s].pages[g]);
+        for (int g = 0; g < c->n_groups; g++) {
+            hn_free(c->seq[s].pages[g]);
+            hn_free(c->seq[s].next[g]);
+        }
     c->ops->mem_free(c->ops, c->pool);
     c->ops->mem_free(c->ops, c->moves);
     hn_prefix_fini(&c->prefix);
@@ -285,6 +292,13 @@ static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
     if (s->first[group] > keep) s->first[group] = keep;
 }
 
+/* Lets go of the pages that a state would have been written to. */
+static void drop_next(hn_cache *c, hn_seq *s, int group) {
+    if (!s->next[group] || s->next[group][0] == HN_NO_PAGE) return;
+    for (int i = 0; i < hn_pages_of(c, group, 1); i++) hn_page_release(c, s->next[group][i]);
+    s->next[group][0] = HN_NO_PAGE;
+}
+
 /* Lets go of the pages that no row behind the committed ones sees, nor any behind a rewind by as many as the group holds
  * back. */
 static void drop_unseen(hn_cache *c, hn_seq *s, int group) {
@@ -364,7 +378,10 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
     memset(s->committed, 0, sizeof s->committed);
     memset(s->folded, 0, sizeof s->folded);
     memset(s->published, 0, sizeof s->published);
-    for (int g = 0; g < c->n_groups; g++) drop_pages(c, s, g, 0);
+    for (int g = 0; g < c->n_groups; g++) {
+        drop_pages(c, s, g, 0);
+        drop_next(c, s, g);
+    }
     hn_cache_end_path(c, s, NULL);
 }
 
@@ -379,6 +396,11 @@ const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_page
 
 int hn_cache_table_stride(const hn_cache *c, int group) {
     return c->stride[group];
+}
+
+/* Does a pass need other pages to write the state to? */
+static bool next_missing(const hn_cache *c, const hn_seq *s, int group, int tentative) {
+    return c->group[group].kind == HN_CACHE_STATE && tentative > 0 && s->next[group][0] == HN_NO_PAGE && hn_state_shared(c, s, group);
 }
 
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
@@ -397,6 +419,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
                            committed + tentative, c->stride[g] * c->group[g].page_rows);
         if (want[g] > s->n_pages[g]) missing += want[g] - s->n_pages[g];
         missing += copy[g] >= 0;
+        if (next_missing(c, s, g, tentative)) missing += want[g];
     }
     if (missing > hn_cache_free_pages(c))
         return hn_fail(err, HUNCH_NO_MEMORY, "cache: %d pages wanted, %d of %d free", missing, hn_cache_free_pages(c),
@@ -404,6 +427,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
         if (copy[g] >= 0) copy_page(c, s, g, copy[g], committed % c->group[g].page_rows);
+        for (int i = 0, n = next_missing(c, s, g, tentative) ? want[g] : 0; i < n; i++) s->next[g][i] = new_page(c);
         while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = new_page(c);
     }
     return HUNCH_OK;
@@ -432,8 +456,22 @@ int hn_cache_folded(const hn_cache *c, int seq, int owner) {
 }
 
 void hn_cache_fold(hn_cache *c, int seq, int owner, int rows) {
-    assert(c->states[owner] && rows >= c->seq[seq].folded[owner]);
-    c->seq[seq].folded[owner] = rows;
+    hn_seq *s = &c->seq[seq];
+    assert(c->states[owner] && rows >= s->folded[owner]);
+    for (int g = 0; g < c->n_groups && rows > s->folded[owner]; g++) {
+        if (c->group[g].owner != owner || !s->next[g] || s->next[g][0] == HN_NO_PAGE) continue;
+        for (int i = 0; i < s->n_pages[g]; i++) {
+            hn_page_release(c, s->pages[g][i]);
+            s->pages[g][i] = s->next[g][i];
+        }
+        s->next[g][0] = HN_NO_PAGE;
+    }
+    s->folded[owner] = rows;
+}
+
+const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group) {
+    const hn_seq *s = &c->seq[seq];
+    return s->next[group][0] == HN_NO_PAGE ? s->pages[group] : s->next[group];
 }
 
 /* Has a window group let go of a page that the row behind `rows` rows needs, or are more in a state? */
@@ -449,7 +487,7 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
     assert(rows >= 0 && rows <= s->committed[owner]);
     if (rows_are_gone(c, s, owner, rows)) rows = hn_cache_take_back(c, s, owner, rows);
     s->committed[owner] = rows;
-    if (s->folded[owner] > rows) s->folded[owner] = 0;
+    assert(s->folded[owner] <= rows);
     hn_cache_unpublish(c, s, owner, rows);
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner) drop_pages(c, s, g, hn_pages_of(c, g, rows));

@@ -19,7 +19,8 @@
  *   state group   | all rows below `folded`, together |
  *   rows group    - - - - - - - - | window | committed, not folded yet | tentative |
  *
- * Nothing is folded before it is committed, or sure to be, so a rollback is no work. A rewind below `folded` loses everything.
+ * Nothing is folded before it is committed, or sure to be, so a rollback is no work. A rewind below `folded` goes back to a state
+ * that the index has, or to nothing.
  *
  * Groups belong to owners: owner 0 is the target, others are drafters with rows of their own. The groups of one owner
  * keep the same rows and are reserved, committed and rewound together; owners of a sequence know nothing of each other.
@@ -27,6 +28,10 @@
  * The prefix index (prefix.h) shares full pages of committed rows between sequences, and keeps those of ended ones
  * while nobody needs the room: they are evicted least recently used first, the end of a text before its beginning. A
  * shared page is never written: rows behind a rewind into one are written to a copy.
+ *
+ * A state of a text is kept as a block of the index becomes full, by giving its pages to the block: the next pass reads them and
+ * writes others, so that nothing is copied. Of one text few are kept, the older the fewer: those of the last block, of the last
+ * whose number is a multiple of 2, of 4, of 8, ... They are evicted as pages of windows are.
  *
  * Committed rows have slot == position. Tentative rows are read by the pass that wrote them alone; commit keeps a path
  * of them in order and forgets the rest. One thread of control an engine.
@@ -103,6 +108,9 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
 /* Owners with a state: how many rows it is the state of; commits leave it behind. A pass carries it on over the committed rows,
  * whose rows of HN_CACHE_ROWS are kept until then, and over more that it knows to be committed next, and says so. */
 int hn_cache_folded(const hn_cache *c, int seq, int owner);
+/* Pages that the next pass writes a state to, behind its reserve: those of the table, or where these are shared, others, which take
+ * their place when it is folded. */
+const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group);
 void hn_cache_fold(hn_cache *c, int seq, int owner, int rows);
 /* Forgets committed rows from `rows` on (rows <= committed); pages behind return to the pool. Returns the rows that are
  * left: fewer than asked for where a window group has lost rows that the next one would see, or a state is of more. Then it is as many as the
@@ -116,11 +124,12 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
  * owner other than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; where
  * an owner binds, its rows less one. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
+int hn_cache_block_rows(const hn_cache *c); /* of a block of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
 /* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[owner]: how many committed rows
  * of the owner hold that text. Where the index has the text already the sequence takes the pages there for its own, so
  * call it between passes, not between a reserve and its commit; behind every commit, so that pages of window groups are
- * entered while they are there. Cheap where nothing is new; without memory a block is left out. */
+ * entered while they are there, and the state at the last full block. Cheap where nothing is new; without memory a block is left out. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
 void hn_cache_forget(hn_cache *c); /* empties the index */
 

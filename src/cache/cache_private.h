@@ -29,6 +29,7 @@ typedef struct hn_seq {
     int n_pages[HN_MAX_GROUPS];
     int first[HN_MAX_GROUPS];      /* entries before it are HN_NO_PAGE; 0 in full groups */
     int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
+    int32_t *next[HN_MAX_GROUPS];  /* of state groups: the pages that the next pass writes; [0] HN_NO_PAGE: those of the table */
     int published[HN_MAX_GROUPS];  /* leading pages that the index has, or has an equal of, or that were let go */
     hn_block *block;               /* the last of the published[0] blocks of the text; NULL: none */
 } hn_seq;
@@ -71,6 +72,12 @@ static inline int hn_rows_needed(const hn_cache *c, const hn_seq *s, int group) 
     const int owner = c->group[group].owner, committed = s->committed[owner] - c->group[group].back;
     if (c->group[group].kind != HN_CACHE_ROWS) return committed;
     return s->folded[owner] < s->committed[owner] ? s->folded[owner] : s->committed[owner];
+}
+
+/* Is the state of a sequence read only? */
+static inline bool hn_state_shared(const hn_cache *c, const hn_seq *s, int group) {
+    const hn_page_use *u = s->n_pages[group] > 0 ? &c->use[s->pages[group][0]] : NULL;
+    return u && (u->tables > 1 || u->blocks > 0);
 }
 
 /* cache.c. Pages that a sequence of `rows` rows and a pass behind them takes at most. */

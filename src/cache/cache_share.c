@@ -60,6 +60,16 @@ void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b) {
     prune(c, old);
 }
 
+/* A page leaves its slot of a block. */
+static void leave_page(hn_cache *c, hn_block *b, int slot) {
+    const int32_t page = b->page[slot];
+    b->page[slot] = HN_NO_PAGE;
+    if (page == HN_NO_PAGE) return;
+    if (--c->use[page].blocks || c->use[page].tables) return;
+    c->n_idle--;
+    hn_page_free(c, page);
+}
+
 /* ---- publish --------------------------------------------------------------------------------------------------- */
 
 /* A page of a table enters its slot of a block, or gives way to the page there. */
@@ -100,6 +110,49 @@ static int at_most(int a, int b) {
     return a < b ? a : b;
 }
 
+/* ---- states ---------------------------------------------------------------------------------------------------- */
+
+/* The state group of an owner; -1: it has none. */
+static int state_group(const hn_cache *c, int owner) {
+    for (int g = 0; g < c->n_groups && c->states[owner]; g++)
+        if (c->group[g].owner == owner && c->group[g].kind == HN_CACHE_STATE) return g;
+    return -1;
+}
+
+static bool has_state(const hn_cache *c, const hn_block *b, int group) {
+    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++)
+        if (b->page[i] == HN_NO_PAGE) return false;
+    return true;
+}
+
+static void leave_state(hn_cache *c, hn_block *b, int group) {
+    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) leave_page(c, b, i);
+}
+
+/* Of the states before block b those stay that are no farther than twice the power of two that divides their number. */
+static void thin_out(hn_cache *c, const hn_block *b, int group) {
+    for (hn_block *e = b->parent; e; e = e->parent) {
+        const int number = e->depth + 1, power = number & -number;
+        if (b->depth - e->depth >= 2 * power && has_state(c, e, group)) leave_state(c, e, group);
+    }
+}
+
+/* The state goes to the last full block, if it is one of rows in it that a next pass can go on from, and pages are left for another. */
+static void publish_state(hn_cache *c, hn_seq *s, int group) {
+    hn_block *b = s->block;
+    const int pages = s->n_pages[group], folded = s->folded[c->group[group].owner];
+    const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
+    if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
+    if (s->committed[c->group[group].owner] < end || has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
+    leave_state(c, b, group); /* what is left of one */
+    for (int i = 0; i < pages; i++) {
+        b->page[c->first_slot[group] + i] = s->pages[group][i];
+        c->use[s->pages[group][i]].blocks++;
+    }
+    b->folded = folded;
+    thin_out(c, b, group);
+}
+
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
     hn_seq *s = &c->seq[seq];
     bool path = false;
@@ -108,7 +161,10 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
     for (int g = 1; g < c->n_groups; g++) {
         const int owner = c->group[g].owner, page_rows = c->group[g].page_rows;
         const int rows = at_most(at_most(valid[owner], s->committed[owner]), s->published[0] * c->prefix.block_rows);
-        if (c->group[g].kind == HN_CACHE_STATE) continue; /* written by every pass */
+        if (c->group[g].kind == HN_CACHE_STATE) {
+            publish_state(c, s, g);
+            continue;
+        }
         while ((s->published[g] + 1) * page_rows <= rows) {
             if (!path) fill_path(c, s->block);
             path = true;
@@ -134,14 +190,28 @@ static bool is_there(const hn_cache *c, int group, int i) {
     return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
+/* The row whose window must be there where an owner's rows end: the next one, or of rows that a state is made of, that behind the
+ * state. */
+static int needed_from(const hn_cache *c, int group, int rows, int less) {
+    const int owner = c->group[group].owner, block_rows = c->prefix.block_rows;
+    const int state = c->group[group].kind == HN_CACHE_ROWS ? state_group(c, owner) : -1;
+    if (state < 0 || rows == 0 || rows % block_rows) return rows - less;
+    const hn_block *b = c->path[rows / block_rows - 1];
+    return has_state(c, b, state) ? at_most(b->folded, rows - less) : rows - less;
+}
+
 /* The last end of a page, at `rows` at most, behind which the index has all that the group keeps, and what the row `less`
  * before it sees. */
 static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
-    if (c->group[group].kind == HN_CACHE_STATE) return 0;
+    if (c->group[group].kind == HN_CACHE_STATE) {
+        int n = rows / c->prefix.block_rows;
+        while (n > 0 && !has_state(c, c->path[n - 1], group)) n--;
+        return n * c->prefix.block_rows;
+    }
     const int page_rows = c->group[group].page_rows, most = rows / page_rows;
     int n = most;
     if (c->group[group].window) {
-        for (int i = most - 1; i >= hn_first_page(c, group, n * page_rows - less); i--)
+        for (int i = most - 1; i >= hn_first_page(c, group, needed_from(c, group, n * page_rows, less)); i--)
             if (!is_there(c, group, i)) n = i;
     } else {
         for (n = 0; n < most && is_there(c, group, n);) n++;
@@ -177,10 +247,25 @@ static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
     }
 }
 
+/* The table takes the state at the end of these rows. */
+static void take_state(hn_cache *c, hn_seq *s, int group, int rows) {
+    const hn_block *b = rows ? c->path[rows / c->prefix.block_rows - 1] : NULL;
+    for (int i = 0; b && i < hn_pages_of(c, group, rows); i++) {
+        s->pages[group][i] = b->page[c->first_slot[group] + i];
+        hn_page_take(c, s->pages[group][i]);
+    }
+    s->n_pages[group] = hn_pages_of(c, group, rows);
+    s->folded[c->group[group].owner] = b ? b->folded : 0;
+}
+
 static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        const int first = hn_first_page(c, g, rows - less), n = rows / c->group[g].page_rows;
+        if (c->group[g].kind == HN_CACHE_STATE) {
+            take_state(c, s, g, rows);
+            continue;
+        }
+        const int first = hn_first_page(c, g, needed_from(c, g, rows, less)), n = rows / c->group[g].page_rows;
         for (int i = 0; i < first; i++) s->pages[g][i] = HN_NO_PAGE;
         take_pages(c, s, g, first, n);
         s->first[g] = first;
@@ -191,16 +276,27 @@ static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
 
 int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner) rows = at_most(rows, s->published[g] * c->group[g].page_rows);
+        if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
+            rows = at_most(rows, s->published[g] * c->group[g].page_rows);
     fill_path(c, s->block);
     rows = rows_there(c, owner, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
-        const int first = hn_first_page(c, g, rows);
-        if (c->group[g].owner != owner || first >= s->first[g]) continue;
+        if (c->group[g].owner != owner) continue;
+        if (c->group[g].kind == HN_CACHE_STATE) {
+            while (s->n_pages[g] > 0) hn_page_release(c, s->pages[g][--s->n_pages[g]]);
+            take_state(c, s, g, rows);
+            continue;
+        }
+        const int first = hn_first_page(c, g, needed_from(c, g, rows, 0));
+        if (first >= s->first[g]) continue;
         take_pages(c, s, g, first, at_most(s->first[g], rows / c->group[g].page_rows));
         s->first[g] = first;
     }
     return rows;
+}
+
+int hn_cache_block_rows(const hn_cache *c) {
+    return c->prefix.block_rows;
 }
 
 int hn_cache_step(const hn_cache *c) {
@@ -235,21 +331,14 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */
 
-static void leave_page(hn_cache *c, hn_block *b, int slot) {
-    const int32_t page = b->page[slot];
-    b->page[slot] = HN_NO_PAGE;
-    if (page == HN_NO_PAGE) return;
-    if (--c->use[page].blocks || c->use[page].tables) return;
-    c->n_idle--;
-    hn_page_free(c, page);
-}
-
 static bool is_idle(const hn_cache *c, int32_t page) {
     return page != HN_NO_PAGE && c->use[page].tables == 0;
 }
 
 /* The page of a slot, or all of the block (slot -1), which goes when it stands for nothing any more. */
 static void evict(hn_cache *c, hn_block *b, int slot) {
+    for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a part of a state is nothing */
+        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1]) leave_state(c, b, g);
     for (int i = 0; i < c->prefix.n_slots; i++)
         if (slot < 0 || i == slot) leave_page(c, b, i);
     prune(c, b);
@@ -270,7 +359,7 @@ static void choose(victim *v, hn_block *b, int slot, uint64_t since) {
 static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
     const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
     for (int g = 0; g < c->n_groups; g++) {
-        if (!leaf && !c->group[g].window) continue;
+        if (!leaf && !c->group[g].window && c->group[g].kind != HN_CACHE_STATE) continue;
         for (int i = c->first_slot[g]; i < c->first_slot[g + 1]; i++) {
             if (!is_idle(c, b->page[i])) continue;
             if (leaf)

@@ -21,6 +21,7 @@ struct hn_block {
     uint64_t hash;           /* of the whole text */
     uint64_t used;           /* when: the larger, the newer */
     int depth;               /* blocks before this one */
+    int folded;              /* rows of the state among its pages, if there is one */
     int children;
     int users;       /* sequences whose text in the index ends here; the owner of the index counts */
     int32_t *page;   /* [n_slots] */

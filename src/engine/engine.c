@@ -136,7 +136,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->verify = o->verify;
     e->lossy = o->lossy;
     e->kv = kv_type(m, o->kv);
-    e->reuse = !o->no_prefix_reuse && !hn_model_is_recurrent(a);
+    e->reuse = !o->no_prefix_reuse;
     st = open_parts(e, o, err);
     if (st) {
         hunch_engine_close(&e);

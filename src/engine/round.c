@@ -28,8 +28,10 @@ typedef struct batch {
 
 static int rows_wanted(const hunch_session *s) {
     if (!prefilling(s)) return s->tree.n_rows;
-    const int left = (int)hn_prefill_rows(s) - hn_cache_committed(s->engine->cache, s->id, 0);
-    return left < s->engine->chunk ? left : s->engine->chunk;
+    const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
+    int chunk = s->engine->chunk;
+    if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* that end where the index keeps states */
+    return left < chunk ? left : chunk;
 }
 
 /* Who reads more of a row than its best token: another rule or a processor, log-probabilities, a callback. */

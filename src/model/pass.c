@@ -181,6 +181,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
         r->walk.step = take(&total, most_steps(r) * sizeof *r->step);
         r->walk.first = take(&total, sizeof r->step_first);
         r->walk.fresh = take(&total, sizeof r->step_fresh);
+        r->next_state = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[r->states_group].page_stride);
     }
     lay_out_head(r, &total);
     lay_out_steps(r, &total);
@@ -211,7 +212,7 @@ static void bind(hn_runner *r) {
                      &r->image_buf,
                      &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
                      &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
-                     &r->walk.step, &r->walk.first, &r->walk.fresh,
+                     &r->walk.step, &r->walk.first, &r->walk.fresh, &r->next_state,
                      &l->token,   &r->store,      &r->outputs,
                      &r->steps.state, &r->steps.result, &r->steps.mid,  &r->steps.token,
                      &r->steps.in.data,
@@ -273,7 +274,9 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
         r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
         const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_ROWS;
         r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
-        if (!r->table[g]) return hn_fail_memory(err, "page tables", table * sizeof *r->table[g]);
+        if (r->states_group == g) r->next_table = hn_zalloc(table, sizeof *r->next_table);
+        if (!r->table[g] || (r->states_group == g && !r->next_table))
+            return hn_fail_memory(err, "page tables", table * sizeof *r->table[g]);
     }
     return HUNCH_OK;
 }
@@ -328,6 +331,7 @@ void hn_runner_close(hn_runner **rp) {
     r->m->ops.mem_free(&r->m->ops, r->buffers);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
     hn_free(r->step);
+    hn_free(r->next_table);
     hn_free(r->image);
     hn_free(r->place);
     hn_free(r);
@@ -377,7 +381,7 @@ static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {
     const hn_delta_at at = {.walk = &r->walk,
                             .inputs = {rows.pool, in->page_table, rows.page_bytes, rows.row_bytes,
                                        layer_bytes * (size_t)place.index, rows.page_rows, in->page_stride},
-                            .states = {rows.pool, at_states->page_table, rows.page_bytes,
+                            .states = {rows.pool, at_states->page_table, r->next_state, rows.page_bytes,
                                        sizeof(float) * (size_t)hn_delta_state(&d), d.value_heads * place.index,
                                        hn_cache_page_units(r->cache, states), at_states->page_stride}};
     hn_layer_delta(ex, r->m, i, &at, &r->lanes);

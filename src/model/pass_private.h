@@ -59,6 +59,8 @@ struct hn_runner {
     /* of models with gated delta nets: groups of the cache among these, -1: none; the walk, as it is made on the host */
     int inputs_group, states_group, taps;
     hn_delta_walk walk;
+    hn_buf next_state;   /* page tables of the states that a pass makes */
+    int32_t *next_table; /* their host copy */
     hn_walk_step *step; /* [most_steps] */
     int32_t step_first[HN_MAX_ROWS + 1], step_fresh[HN_MAX_ROWS];
     int fold_to[HN_MAX_ROWS]; /* rows of the states behind this pass */

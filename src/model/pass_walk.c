@@ -3,8 +3,8 @@
  * on the way (ops/delta.h):
  *
  *   committed rows that are not in the state yet     folded into it
- *   rows that are sure to be committed               the same, but the last of them: a text may be continued from one row before
- *                                                    its end, and a state cannot go back
+ *   rows that are sure to be committed               the same, but the last of them, or of a block of the prefix index: a text may be
+ *                                                    continued from one row before its end, and a state cannot go back
  *   all others                                       depth first from there; a row's state gives way to its last child's */
 #include <assert.h>
 #include <string.h>
@@ -80,11 +80,18 @@ static void visit_children(route *w, int parent, int depth, int level) {
     }
 }
 
-/* The rows that are sure, but the last one, are folded; *parent: the last of them, -1: none. Returns how many. */
-static int fold_sure(route *w, int sure, int *parent) {
+/* How many of the rows that are sure are folded: all but the last one; and where they fill a block of the index, no more than up to its
+ * last row, so that it can have a state that goes on from there. */
+static int rows_to_fold(const route *w, int sure, int block_rows) {
+    const int end = w->committed + sure, full = end - end % block_rows;
+    return full > w->committed ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
+}
+
+/* The first of the sequence's rows are folded; *parent: the last of them, -1: none. Returns how many. */
+static int fold_sure(route *w, int most, int *parent) {
     int n = 0;
     *parent = -1;
-    for (int i = w->first; n + 1 < sure; i++, n++) {
+    for (int i = w->first; n < most; i++, n++) {
         assert(w->rows[i].parent == *parent);
         visit_row(w, i, n, HN_WALK_STATE, HN_WALK_STATE);
         *parent = i;
@@ -99,8 +106,11 @@ void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int
     int parent;
     assert(folded <= committed && sure <= last - first);
     fold_committed(&w);
-    sure = fold_sure(&w, sure, &parent);
+    sure = fold_sure(&w, rows_to_fold(&w, sure, hn_cache_block_rows(r->cache)), &parent);
     visit_children(&w, parent, sure, HN_WALK_STATE);
+    const int group = r->first_group + r->states_group, stride = r->rows[r->states_group].page_stride;
+    memcpy(r->next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(r->cache, cache_seq, group),
+           (size_t)stride * sizeof *r->next_table);
     r->step_fresh[seq] = folded == 0;
     r->step_first[seq + 1] = r->step_first[seq] + w.n;
     r->fold_to[seq] = committed + sure;
@@ -110,6 +120,8 @@ void hn_walk_write(hn_runner *r, int n_seqs) {
     const hn_ops *o = &r->m->ops;
     o->write(o, r->walk.step, r->step, (size_t)r->step_first[n_seqs] * sizeof *r->step);
     o->write(o, r->walk.first, r->step_first, ((size_t)n_seqs + 1) * sizeof *r->step_first);
+    o->write(o, r->next_state, r->next_table,
+             (size_t)n_seqs * (size_t)r->rows[r->states_group].page_stride * sizeof *r->next_table);
     o->write(o, r->walk.fresh, r->step_fresh, (size_t)n_seqs * sizeof *r->step_fresh);
 }
 

@@ -45,7 +45,8 @@ typedef struct head {
     const hn_walk_step *step;
     int n;
     const int32_t *pages;             /* of inputs */
-    float *state;                     /* in the cache */
+    const float *state;               /* in the cache */
+    float *next;                      /* where it goes to: may be the same place */
     float *rows;                      /* [n][step_floats] */
     float *levels;
     float g[HN_WALK_STEPS], beta[HN_WALK_STEPS], kq[HN_WALK_STEPS];
@@ -141,17 +142,22 @@ static void make_rows(head *h) {
 static void walk_columns(const head *h, int first) {
     const hn_delta *d = h->j->net;
     const int key = pad16(d->key_dim), left = pad16(d->value_dim) - first, width = left < HN_STATE_COLS ? left : HN_STATE_COLS;
-    float *state = h->state + (size_t)d->key_dim * (size_t)first;
-    if (hn_host_i32(h->j->walk->fresh)[h->seq]) memset(state, 0, sizeof *state * (size_t)(d->key_dim * width));
+    const float *state = h->state + (size_t)d->key_dim * (size_t)first;
+    float *next = h->next + (size_t)d->key_dim * (size_t)first;
+    if (hn_host_i32(h->j->walk->fresh)[h->seq]) {
+        memset(next, 0, sizeof *next * (size_t)(d->key_dim * width));
+        state = next;
+    }
     for (int i = 0; i < h->n; i++) {
         const hn_walk_step *s = &h->step[i];
         float *k = h->rows + (size_t)step_floats(d) * (size_t)i, *q = k + key, *v = q + key;
         const size_t level = (size_t)level_floats(d);
         const hn_delta_step one = {.from = s->from ? h->levels + level * (size_t)(s->from - 1) : state,
-                                   .to = s->to < 0 ? NULL : s->to ? h->levels + level * (size_t)(s->to - 1) : state,
+                                   .to = s->to < 0 ? NULL : s->to ? h->levels + level * (size_t)(s->to - 1) : next,
                                    .width = width, .dim = d->key_dim, .k = k, .q = s->row < 0 ? NULL : q, .v = v + first,
                                    .o = v + pad16(d->value_dim) + first, .g = h->g[i], .beta = h->beta[i], .kq = h->kq[i]};
         h->k->delta_step(&one);
+        if (s->to == HN_WALK_STATE) state = next;
     }
 }
 
@@ -172,13 +178,14 @@ static void run_head(const hn_exec *ex, const hn_delta_job *j, int seq, int numb
     const hn_state_pages *p = &j->states;
     const int32_t *first = hn_host_i32(j->walk->first);
     const int unit = p->first + number;
-    const int32_t page = (hn_host_i32(p->table) + (size_t)p->stride * (size_t)seq)[unit / p->page_units];
+    const size_t at = (size_t)p->stride * (size_t)seq + (size_t)(unit / p->page_units);
+    unsigned char *pool = (unsigned char *)hn_host(p->pool) + p->unit_bytes * (size_t)(unit % p->page_units);
     head h = {.j = j, .k = ex->ops->kernels, .seq = seq, .number = number, .n = first[seq + 1] - first[seq]};
     h.key = d->tiled ? number % d->key_heads : number / (d->value_heads / d->key_heads);
     h.step = (const hn_walk_step *)hn_host(j->walk->step) + first[seq];
     h.pages = hn_host_i32(j->inputs.table) + (size_t)j->inputs.stride * (size_t)seq;
-    h.state = (float *)(void *)((unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)page +
-                                p->unit_bytes * (size_t)(unit % p->page_units));
+    h.state = (const float *)(const void *)(pool + p->page_bytes * (size_t)hn_host_i32(p->table)[at]);
+    h.next = (float *)(void *)(pool + p->page_bytes * (size_t)hn_host_i32(p->next)[at]);
     h.levels = (float *)(void *)((unsigned char *)hn_host(j->scratch) + j->scratch_bytes * (size_t)ex->rank);
     h.rows = h.levels + (size_t)HN_WALK_LEVELS * (size_t)level_floats(d);
     assert(h.n <= HN_WALK_STEPS);

@@ -67,9 +67,9 @@ typedef struct hn_input_pages {
     int page_rows, stride;
 } hn_input_pages;
 
-/* Where a layer's states lie: head h is unit first + h, unit u in page table[u / page_units], its number u % page_units there. */
+/* Where a layer's states lie, and where those go that the pass makes of them, the same pages or others: head h is unit first + h, unit u in page table[u / page_units], its number u % page_units there. */
 typedef struct hn_state_pages {
-    hn_buf pool, table; /* int32 [n_seqs][stride] */
+    hn_buf pool, table, next; /* both int32 [n_seqs][stride] */
     size_t page_bytes, unit_bytes;
     int first, page_units, stride;
 } hn_state_pages;

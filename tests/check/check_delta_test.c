@@ -151,7 +151,8 @@ static bench *open_bench(const hn_ops *o) {
     hn_buf pool = check_mem(o, page * (size_t)(SEQS * t->pages)), table = check_mem(o, SEQS * (size_t)t->pages * sizeof(int32_t));
     for (int i = 0; i < SEQS * t->pages; i++) ((int32_t *)hn_host(table))[i] = SEQS * t->pages - 1 - i;
     t->j.inputs = (hn_input_pages){pool, table, page, row, 0, 2, t->pages};
-    t->j.states = (hn_state_pages){pool, hn_at(table, ROWS / 2 * sizeof(int32_t)), page, unit, 0, 1, t->pages};
+    t->j.states = (hn_state_pages){pool, hn_at(table, ROWS / 2 * sizeof(int32_t)), hn_at(table, ROWS / 2 * sizeof(int32_t)), page, unit, 0,
+                                    1, t->pages};
     t->j.m = check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->channels);
     t->j.z = check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->values);
     t->j.a = check_mem(o, sizeof(float) * HN_MAX_ROWS * 4);
