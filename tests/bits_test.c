@@ -40,7 +40,8 @@ static void test_families(void **state) {
                                            "llama-gqa",         "mistral-sliding", "phi3-fused",    "phi3-longrope",
                                            "qwen2-bias",        "qwen2-window",    "qwen3-dense",   "qwen3-fp8",
                                            "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
-                                           "gemma3_text-cap",   "qwen3_5-dense"};
+                                           "gemma3_text-cap",   "qwen3_5-dense",
+                                           "qwen3_next-moe",    "qwen3_5_moe-fused"};
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         char name[100];

@@ -187,6 +187,8 @@ static void test_families(void **state) {
 static void test_delta_nets(void **state) {
     (void)state;
     check_model("goldens/qwen3_5-dense", 512, HUNCH_KV_BF16, false);
+    check_model("goldens/qwen3_next-moe", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/qwen3_5_moe-fused", 512, HUNCH_KV_Q8_0, true);
 }
 
 /* Rows that share experts' weights and nothing else: few of many, most of some, in groups, beside dense layers and shared ones. */

@@ -12,7 +12,8 @@
 static const hn_family *const families[] = {&hn_family_llama,   &hn_family_mistral,   &hn_family_mixtral, &hn_family_smollm3,
                                            &hn_family_qwen2,   &hn_family_qwen2_moe, &hn_family_qwen3,   &hn_family_qwen3_moe,
                                            &hn_family_granite, &hn_family_gemma3,    &hn_family_phi3,    &hn_family_qwen35,
-                                           &hn_family_qwen35_text, &hn_family_glm4_moe};
+                                           &hn_family_qwen35_text, &hn_family_qwen35_moe, &hn_family_qwen35_moe_text,
+                                           &hn_family_qwen3_next, &hn_family_glm4_moe};
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {
@@ -56,7 +57,7 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     memset(a, 0, sizeof *a);
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const char *key = gguf ? "general.architecture" : "model_type", *name = NULL;
-    char known[256] = "";
+    char known[400] = "";
     bool found = false;
     hunch_status st = hn_source_str(src, key, &name, NULL, &found, err);
     if (st) return st;

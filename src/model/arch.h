@@ -167,6 +167,7 @@ typedef struct hn_dense {
     bool windowed;       /* sliding_window holds for all layers */
     bool may_slide;      /* use_sliding_window makes some layers slide: finish says which */
     bool window_key;     /* programs know a GGUF's key for windows; else it counts beside a list of the layers only */
+    bool no_ffn;         /* files need not say how wide a dense feed-forward half is: there is none */
     bool no_o_bias;      /* attention_bias does not put one on o */
     const hn_role_other *names; /* ends with a role HN_ROLES; NULL: all are the usual ones */
     const hn_moe *moe;   /* some layers have experts; NULL: none */
@@ -321,7 +322,8 @@ typedef struct hn_family {
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text, hn_family_mixtral,
+    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text,
+    hn_family_qwen35_moe, hn_family_qwen35_moe_text, hn_family_qwen3_next, hn_family_mixtral,
     hn_family_qwen2_moe, hn_family_qwen3_moe, hn_family_glm4_moe;
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* a GGUF says llama */
 

@@ -133,7 +133,7 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
         int usual, *out;
     } sizes[] = {{"block_count", "num_hidden_layers", 1024, 0, &k->layers},
                  {"embedding_length", "hidden_size", 1 << 17, 0, &k->hidden},
-                 {"feed_forward_length", "intermediate_size", 1 << 20, 0, &k->ffn},
+                 {"feed_forward_length", "intermediate_size", 1 << 20, f->no_ffn, &k->ffn},
                  {"attention.head_count", "num_attention_heads", 1024, f->usual.heads, &k->heads},
                  {"context_length", "max_position_embeddings", 1 << 24, f->usual.context, &k->context}};
     const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
@@ -142,7 +142,7 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
         st = hn_key_int(src,
                         hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
-                                        folder && sizes[i].usual ? (double)sizes[i].usual : NAN),
+                                        (folder || sizes[i].out == &k->ffn) && sizes[i].usual ? (double)sizes[i].usual : NAN),
                         sizes[i].out, err);
     if (st) return st;
     return hn_key_real(src, hn_dense_key_of(&key, f, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, eps),

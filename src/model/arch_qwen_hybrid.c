@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_qwen_hybrid.c - Qwen3.5 and 3.6: three layers of four are gated delta nets, the others attend with an output gate and
+/* arch_qwen_hybrid.c - Qwen3.5 and 3.6, dense and with experts, and Qwen3-Next: three layers of four are gated delta nets, the others attend with an output gate and
  * turn a quarter of each head. Norm weights lie less 1 in a folder, whole in a GGUF; there the value heads that share a key head
- * stand apart (tiled). */
+ * stand apart (tiled), but for Qwen3-Next. */
 #include <math.h>
 #include <string.h>
 
@@ -173,6 +173,61 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
     return st ? st : put_layers(a, w, err);
 }
 
+/* A GGUF has the value heads of one key head side by side, as a folder has, and b and a by key heads; a folder and older GGUF files q, k, v
+ * and z too. */
+static void mark_next(hn_arch *a, const hn_source *src) {
+    const bool fused = a->form == HN_SOURCE_HF || hn_source_look(src, "blk.0.ssm_in.weight");
+    for (int i = 0; i < a->layers; i++) {
+        a->layer[i].delta.tiled = false;
+        a->layer[i].delta.fused = fused;
+        a->layer[i].delta.fused_gates = true;
+    }
+}
+
+static hunch_status read_next(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hunch_status st = read_rest(a, src, err);
+    if (!st) mark_next(a, src);
+    return st;
+}
+
+static hunch_status qwen35_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_moe moe = {.count = "num_experts",
+                               .width = "moe_intermediate_size",
+                               .always_normalised = true,
+                               .shared_width = "shared_expert_intermediate_size",
+                               .shared_gate = true,
+                               .sparse_step = true};
+    static const hn_dense qwen35moe = {.prefix = "qwen35moe",
+                                       .qk_norm = true,
+                                       .moe = &moe,
+                                       .no_ffn = true,
+                                       .next_layers = true,
+                                       .theta = 1e7,
+                                       .rotated = 0.25,
+                                       .finish = read_rest,
+                                       .put = put_own};
+    return hn_dense_read(a, src, &qwen35moe, err);
+}
+
+static hunch_status next_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_moe moe = {.count = "num_experts",
+                               .width = "moe_intermediate_size",
+                               .normalised = {true, true},
+                               .shared_width = "shared_expert_intermediate_size",
+                               .shared_gate = true,
+                               .sparse_step = true};
+    static const hn_dense next = {.prefix = "qwen3next",
+                                  .qk_norm = true,
+                                  .moe = &moe,
+                                  .no_ffn = true,
+                                  .next_layers = true,
+                                  .theta = 1e7,
+                                  .rotated = 0.25,
+                                  .finish = read_next,
+                                  .put = put_own};
+    return hn_dense_read(a, src, &next, err);
+}
+
 static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
     static const hn_dense qwen35 = {.prefix = "qwen35",
                                     .qk_norm = true,
@@ -186,3 +241,6 @@ static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
 
 const hn_family hn_family_qwen35 = {"qwen35", "qwen3_5", qwen35_read};
 const hn_family hn_family_qwen35_text = {"qwen35", "qwen3_5_text", qwen35_read};
+const hn_family hn_family_qwen35_moe = {"qwen35moe", "qwen3_5_moe", qwen35_moe_read};
+const hn_family hn_family_qwen35_moe_text = {"qwen35moe", "qwen3_5_moe_text", qwen35_moe_read};
+const hn_family hn_family_qwen3_next = {"qwen3next", "qwen3_next", next_read};

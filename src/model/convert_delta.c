@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_delta.c - what convert does to the tensors of gated delta nets. A GGUF of these families has the value heads tiled
- * (head r * key_heads + k stands for a folder's k * each + r), decays as -e^x, and weights of a convolution in two dimensions. */
+ * (head r * key_heads + k stands for a folder's k * each + r; but of Qwen3-Next, whose gates lie by key heads, as a folder has them), decays as -e^x, and weights of a convolution in two dimensions. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void tile(const hn_delta_desc *d, const heads *h, size_t bytes, const cha
     const size_t head = bytes * (size_t)h->size, first = bytes * (size_t)h->first;
     memcpy(to, from, first);
     for (int i = 0; i < d->value_heads; i++) {
-        const int source = i % d->key_heads * each + i / d->key_heads;
+        const int source = d->fused_gates ? i : i % d->key_heads * each + i / d->key_heads;
         memcpy(to + first + head * (size_t)i, from + first + head * (size_t)source, head);
     }
 }
