@@ -78,7 +78,7 @@ static void test_gguf(void **state) {
 static void test_folders(void **state) {
     (void)state;
     static const char *const names[] = {"goldens/qwen3-fp8", "goldens/phi3-longrope", "goldens/gemma3_text-local",
-                                        "goldens/granite-bias"};
+                                        "goldens/granite-bias", "goldens/qwen3_5-dense"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_load(data_path(names[i]), i % 2);
 }
 
@@ -263,6 +263,7 @@ static void test_convert(void **state) {
     (void)state;
     static const conversion all[] = {{"models/stories260K/hf", NULL},
                                      {"goldens/phi3-longrope", NULL},
+                                     {"goldens/qwen3_5-dense", NULL},
                                      {"goldens-heads/peagle-spec-2layers/head", NULL},
                                      {"goldens-heads/peagle-spec-2layers/head", "q4_0"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
