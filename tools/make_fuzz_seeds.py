@@ -374,8 +374,13 @@ def heads():
     taps = dict(HEAD, eagle_aux_hidden_state_layer_ids=[0, 1], draft_vocab_size=10)
     yield "eagle", ["eagle,depth=3", json.dumps(HEAD), "", head_safetensors(one)]
     yield "eagle-tree", ["eagle,depth=3,weights=q4_0", json.dumps(HEAD), "[[0],[1],[0,0],[0,1],[0,0,0]]", head_safetensors(one)]
+    nodes = json.dumps({"nodes": [{"parent": 1, "rank": 1}, {"parent": -1, "rank": 0}, {"parent": 0, "rank": 0}]})
+    yield "eagle-nodes", ["eagle,depth=3,weights=q4_0", json.dumps(HEAD), nodes, head_safetensors(one)]
+    circle = json.dumps({"nodes": [{"parent": 1, "rank": 0}, {"parent": 0, "rank": 0}]})
+    yield "eagle-circle", ["eagle,depth=3", json.dumps(HEAD), circle, head_safetensors(one)]
     yield "hass-bin", ["hass,tree=dynamic,topk=2,total=6,depth=3", json.dumps(HEAD), "", head_archive(biased)]
     yield "eagle3", ["eagle3,tree=dynamic,topk=3,total=7", json.dumps(taps), "", head_safetensors(three)]
+    yield "eagle3-opt", ["eagle3,tree=opt,topk=3,total=7,gain=0.1,depth=4", json.dumps(taps), "", head_safetensors(three)]
     yield "eagle3-taps", ["eagle3,weights=f32,kv=f32,force=0.5", json.dumps(taps), "", head_safetensors(three)]
     yield "eagle3-bin", ["eagle3,depth=2", json.dumps(taps), '{"paths":[[0],[0,0],[1]]}', head_archive(three)]
     yield "speculators", ["eagle3", json.dumps(speculators), "", head_safetensors(head_tensors(True, "layers.0.", 10, norms))]
@@ -390,6 +395,7 @@ def heads():
             "norm_before_fc": True, "transformer_layer_config": dict(HEAD, num_hidden_layers=2)}
     yield "peagle", ["peagle,depth=4", json.dumps(served), "", head_safetensors(masks)]
     yield "peagle-tree", ["peagle,tree=dynamic,topk=3,total=7", json.dumps(served), "", head_safetensors(masks)]
+    yield "peagle-best", ["peagle,depth=4,tree=best,topk=3,total=9", json.dumps(served), "", head_safetensors(masks)]
     masks = dict(masks, **{"input_norm.weight": ((16,), [1.0] * 16), "embed_tokens.weight": ((15, 8), [k % 5 / 4 for k in range(120)])})
     yield "peagle-spec", ["peagle,force=0.5,weights=f32", json.dumps(spec), "[[0],[1],[0,0],[0,1],[0,0,0]]", head_safetensors(masks)]
     yield "peagle-bin", ["peagle,depth=9,kv=f32", json.dumps(spec), "", head_archive(masks)]
