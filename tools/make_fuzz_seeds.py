@@ -216,6 +216,35 @@ def model(family, kind="F32", wide=8, tied=True, more=()):
     return gguf(keys + list(more), tensors)
 
 
+def sparse(family, kind="F32", wide=8, count=4, used=2, more=()):
+    """One layer of experts, as llama.cpp names its tensors; of glm4moe a shared one too, of qwen2moe with a gate."""
+    f, b, vocab, heads, shared = family + ".", "blk.0.", 15, 2, family in ("glm4moe", "qwen2moe")
+    keys = [("general.architecture", STRING, family), ("general.name", STRING, "seed"), (f + "block_count", U32, 1),
+            (f + "embedding_length", U32, wide), (f + "feed_forward_length", U32, wide), (f + "attention.head_count", U32, heads),
+            (f + "context_length", U32, 64), (f + "attention.layer_norm_rms_epsilon", F32, 1e-5),
+            (f + "expert_count", U32, count), (f + "expert_used_count", U32, used), (f + "expert_feed_forward_length", U32, wide)]
+    norm = "post_attention_norm" if family == "glm4moe" else "ffn_norm"
+    tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab)),
+               (b + "attn_norm.weight", "F32", (wide,)), (b + norm + ".weight", "F32", (wide,))]
+    tensors += [(b + n + ".weight", kind, (wide, wide)) for n in ("attn_q", "attn_k", "attn_v", "attn_output")]
+    tensors += [(b + "ffn_%s_exps.weight" % n, kind, (wide, wide, count)) for n in ("gate", "up", "down")]
+    tensors.append((b + "ffn_gate_inp.weight", "F32", (wide, count)))
+    if family in ("glm4moe", "qwen2moe"):
+        tensors += [(b + "attn_%s.bias" % c, "F32", (wide,)) for c in "qkv"]
+    if shared:
+        tensors += [(b + "ffn_%s_shexp.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+    if family == "glm4moe":
+        keys += [(f + "expert_shared_count", U32, 1), (f + "expert_gating_func", U32, 2), (f + "expert_weights_scale", F32, 1.5),
+                 (f + "expert_group_count", U32, 2), (f + "expert_group_used_count", U32, 1), (f + "rope.dimension_count", U32, 2)]
+        tensors.append((b + "exp_probs_b.bias", "F32", (count,)))
+    if family == "qwen2moe":
+        keys.append((f + "expert_shared_feed_forward_length", U32, wide))
+        tensors.append((b + "ffn_gate_inp_shexp.weight", "F32", (wide,)))
+    if family == "qwen3moe":
+        tensors += [(b + "attn_%s_norm.weight" % c, "F32", (wide // heads,)) for c in "qk"]
+    return gguf(keys + list(more), tensors)
+
+
 LLAMA = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8,
          "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
          "vocab_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
@@ -462,6 +491,9 @@ def main(out):
         put("folder", "tokenizer-" + name, *next(folders())[1], json.dumps(doc, ensure_ascii=False))
     for family in ("llama", "qwen2", "qwen3", "gemma3", "granite", "phi3", "smollm3"):
         put("model", family, model(family))
+    for family in ("llama", "qwen2moe", "qwen3moe", "glm4moe"):
+        put("model", "sparse-" + family, sparse(family))
+    put("model", "sparse-q4", sparse("qwen3moe", "Q4_0", 32, 6, 3))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
     put("model", "q4", model("qwen3", "Q4_0", 32, tied=False))
     for kind in ("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"):
