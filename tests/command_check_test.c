@@ -159,7 +159,7 @@ static void test_goldens_fit(void **state) {
         "eagle3spec-plain", "eagle3spec-qwen3-mqa", "eagle3spec-v31", "hass-bias", "mtp-spec-qwen3", "mtp-untied-bias",
         "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms", "peagle-biases", "dart-d2t", "dart-7masks",
         "dflash-zlab", "dflash-default-ids", "dflashmask-zlab", "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows",
-        "dflashspec-ahead-anchor"};
+        "dflashspec-ahead-anchor", "dspark-vanilla", "dspark-gated", "dspark-rnn", "dspark-windows"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char head[400], target[400];
         snprintf(head, sizeof head, GOLDENS "%s/golden.json", names[i]);

@@ -154,6 +154,7 @@ static void test_paths(void **state) {
         {"peagle-norms/head", "peagle"},        {"peagle-vllm-4layers/head", "peagle"},
         {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
         {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
+        {"dspark-gated/head", "dspark"},
         {"targets/llama-a", "model"}};
     char path[500];
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {

@@ -53,6 +53,10 @@ static const char *const of_llama[] = {
     "dflash:@dflashspec-windows,tree=dynamic,topk=4,total=14,force=0.7",
     "dflash:@dflashspec-ahead-anchor,depth=4,vocab=150,ids=%even.json,force=0.6+ngram,min=1",
     "auto+dflash:@dflash-default-ids,force=0.9",
+    "dspark:@dspark-vanilla,force=0.7",
+    "dspark:@dspark-rnn,depth=4,tree=dynamic,topk=3,total=12,force=0.7,weights=q4_0",
+    "dspark:@dspark-windows,tree=mc_sim_7b_63,force=0.6",
+    "auto+dspark:@dspark-gated,force=0.9",
 };
 static const char *const of_qwen[] = {
     "hass:@hass-bias,depth=4,force=0.7",
@@ -227,6 +231,9 @@ static const struct {
     {"eagle3:@eagle3-official-d2t,tree=fitted,ranks=#ranks.json,total=6", HUNCH_VERIFY_TRAVERSAL},
     {"dflash:@dflashspec-d2t,depth=4", HUNCH_VERIFY_RATIO},
     {"dflash:@dflashspec-windows,depth=3", HUNCH_VERIFY_BLOCK},
+    {"dspark:@dspark-gated,depth=4", HUNCH_VERIFY_RATIO},
+    {"dspark:@dspark-rnn,depth=3", HUNCH_VERIFY_BLOCK},
+    {"dspark:@dspark-windows,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
     {"dflash:@dflashmask-zlab,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
 };
 

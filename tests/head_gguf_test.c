@@ -147,6 +147,10 @@ static const struct {
     {"dflashspec-d2t", "dflash", LLAMA, NULL},
     {"dflashspec-windows", "dflash", LLAMA, NULL},
     {"dflashspec-ahead-anchor", "dflash", LLAMA, NULL},
+    {"dspark-vanilla", "dspark", LLAMA, NULL},
+    {"dspark-gated", "dspark", LLAMA, NULL},
+    {"dspark-rnn", "dspark", LLAMA, NULL},
+    {"dspark-windows", "dspark", LLAMA, NULL},
 };
 
 static bool equal_files(const char *one, const char *other) {

@@ -19,6 +19,7 @@ typedef struct head_form {
     int mask_token;      /* of P-EAGLE: with eagle3 two layers, an embedding and a mask; 0: none */
     bool mtp;            /* instead: speculators' module of multi-token prediction */
     int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
+    int rank;            /* with block: DSpark's bias of that rank; 0: none */
     int dart;            /* with eagle3: the masks of DART; 0: it is another */
 } head_form;
 
@@ -35,6 +36,7 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_DART = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .dart = 6},
                        LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true},
                        STORIES_DFLASH = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8},
+                       STORIES_DSPARK = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 6, .rank = 16},
                        LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8};
 
 typedef struct head_tensor {
@@ -141,7 +143,10 @@ static inline void head_make_block(random_head *h, const head_form *f) {
     head_make_outputs(h, f, "aux_hidden_state_layer_ids");
     json_object_set_new(h->config, "block_size", json_integer(f->block));
     json_object_set_new(h->config, "mask_token_id", json_integer(f->mask_token));
-    json_object_set_new(h->config, "speculators_model_type", json_string("dflash"));
+    json_object_set_new(h->config, "speculators_model_type", json_string(f->rank ? "dspark" : "dflash"));
+    if (!f->rank) return;
+    head_floats(h, "", "markov_head.markov_w1.weight", f->vocab, f->rank);
+    head_floats(h, "", "markov_head.markov_w2.weight", f->outputs, f->rank);
 }
 
 static inline void head_make(random_head *h, const head_form *f) {

@@ -389,6 +389,7 @@ typedef struct hunch_draft_node {
     double q;        /* what the drafter gave it: of the law it was drawn from, else softmax of its logits; 1 where it has none */
     double estimate; /* of its acceptance, given its parent's */
     double logp;     /* log q, summed along its path */
+    double confidence; /* of a chain of a head that says it (DSpark): how likely it is accepted, 0 to 1; else -1 */
 } hunch_draft_node;
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */

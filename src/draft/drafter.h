@@ -117,6 +117,7 @@ typedef struct hn_propose {
     bool drawn;
     void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: nobody looks */
     void *on_logits_ctx;
+    float *sure; /* [levels] of a chain: how likely the head takes each draft to be accepted; NULL: nobody looks */
 } hn_propose;
 
 /* What a drafter's time is spent on. It is measured, and under `auto` paid for (plan/controller.h). */
@@ -226,4 +227,5 @@ extern const hn_drafter_ops hn_drafter_mlp;
 extern const hn_drafter_ops hn_drafter_meta_mtp;
 extern const hn_drafter_ops hn_drafter_dart;
 extern const hn_drafter_ops hn_drafter_dflash;
+extern const hn_drafter_ops hn_drafter_dspark;
 #endif

@@ -75,11 +75,59 @@ typedef struct block_batch {
     hn_row row[HN_MAX_ROWS];
 } block_batch;
 
-static void block_run(hn_head_passes *h, block_batch *b, const hn_head_node *node, hn_head_take take, void *ctx) {
+static int next_state(hn_head_passes *h) {
+    return h->generation * h->n_seqs * h->width + h->n_outputs++;
+}
+
+static void next_generation(hn_head_passes *h) {
+    h->generation ^= 1;
+    h->n_outputs = 0;
+}
+
+/* The first drafts of the pass's blocks. A recurrence begins with the root's row, whether it drafts or not. */
+static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
+    const hn_head_desc *d = &h->model.arch.draft_head;
+    hn_markov_row row[HN_MAX_ROWS];
+    const int first = !d->root_drafts, begin = d->markov == HN_MARKOV_RNN ? 0 : first;
+    for (int k = begin; k <= first; k++) {
+        next_generation(h);
+        for (int i = 0; i < b->n; i++)
+            row[i] = (hn_markov_row){i * d->block + k, node[b->node[i]].token, k == begin ? -1 : row[i].to, next_state(h)};
+        hn_pass_markov(h->runner, row, b->n);
+    }
+    for (int i = 0; i < b->n; i++) {
+        node[b->node[i]].kept = row[i].place;
+        node[b->node[i]].output = row[i].to;
+    }
+    for (int i = 0; i < b->n; i++) take(ctx, b->node[i], 0, i);
+}
+
+void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
+    hn_markov_row row[HN_MAX_ROWS];
+    next_generation(h);
+    for (int first = 0, m; first < n; first += m) {
+        m = n - first < HN_MAX_ROWS ? n - first : HN_MAX_ROWS;
+        for (int i = 0; i < m; i++) {
+            hn_head_node *at = &node[first + i];
+            row[i] = (hn_markov_row){at->kept + 1, at->token, at->output, next_state(h)};
+            at->kept++;
+            at->output = row[i].to;
+        }
+        hn_pass_markov(h->runner, row, m);
+        for (int i = 0; i < m; i++) take(ctx, first + i, 0, i);
+    }
+}
+
+static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     const hn_pass_more more = {0};
     if (b->n == 0) return;
     const bool ran = !hn_pass_run_more(h->runner, b->row, b->n * d->block, b->cache_seq, b->n, &more, NULL);
+    if (ran && d->markov) {
+        markov_roots(h, b, node, take, ctx);
+        b->n = 0;
+        return;
+    }
     for (int i = 0; ran && i < b->n; i++)
         for (int level = 0; level <= node[b->node[i]].masks; level++)
             take(ctx, b->node[i], level, i * d->block + level + !d->root_drafts);
@@ -94,7 +142,7 @@ static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_h
         b->row[at] = (hn_row){.token = k ? d->mask_token : node->token,
                               .seq = (int16_t)b->n,
                               .parent = (int16_t)(k ? at - 1 : -1),
-                              .logits = level >= 0 && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
+                              .logits = d->markov || (level >= 0 && level <= node->masks) ? HN_LOGITS_ALL : HN_LOGITS_NONE,
                               .behind = (int16_t)(d->block - 1 - k),
                               .before = (int16_t)(d->windows_of_root ? k : 0)};
     }

@@ -40,10 +40,12 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
-    const int levels = desc->most_levels > 0            ? desc->most_levels
+    const int levels = desc->markov                     ? 1
+                       : desc->most_levels > 0          ? desc->most_levels
                        : desc->mask                     ? HN_MOST_MASKS + 1
                        : hn_steps_at_once(&desc->steps) ? desc->steps.n
                                                         : 1;
+    if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
@@ -65,6 +67,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     }
     d->state = st;
     hn_head_trees_needs(&st->trees, needs);
+    if (st->passes.model.arch.draft_head.markov) needs->cost = HN_COST_PER_ROUND; /* the block; what follows costs next to nothing */
     return HUNCH_OK;
 }
 
@@ -116,7 +119,19 @@ void hn_head_drafter_end(hn_drafter *d, int seq) {
     hn_head_trees_end(&st->trees, seq);
 }
 
+/* All levels of as many sequences as a pass holds blocks of: what a later place is made of is that pass's. */
+static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, int level, int at_once) {
+    int all = 0;
+    for (int first = 0; level == 0 && first < n; first += at_once) {
+        const int m = n - first < at_once ? n - first : at_once;
+        for (int k = 0, added = 1; added > 0 && k < d->needs.max_depth; k++)
+            all += added = hn_head_trees_propose(&st->trees, d, p + first, m, k);
+    }
+    return all;
+}
+
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     head_state *st = d->state;
-    return hn_head_trees_propose(&st->trees, d, p, n, level);
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
+    return desc->markov ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc)) : hn_head_trees_propose(&st->trees, d, p, n, level);
 }

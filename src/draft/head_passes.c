@@ -394,8 +394,12 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
         level_pass(h, node, first, n - first < HN_MAX_ROWS ? n : first + HN_MAX_ROWS, take, ctx);
 }
 
+static bool has_markov(const hn_head_passes *h) {
+    return h->model.arch.draft_head.markov != HN_MARKOV_NONE;
+}
+
 const float *hn_head_logits(hn_head_passes *h, int pass_row) {
-    const float *own = hn_pass_logits(h->runner, pass_row);
+    const float *own = has_markov(h) ? hn_markov_logits(h->runner, pass_row) : hn_pass_logits(h->runner, pass_row);
     const int n = h->model.arch.vocab;
     if (!h->logits) return own;
     for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
@@ -410,7 +414,8 @@ static void rows_roots(void *head, hn_head_node *node, const int *text_n, int n,
 }
 
 static void rows_level(void *head, hn_head_node *node, int n, hn_head_take take, void *ctx) {
-    hn_head_level(head, node, n, take, ctx);
+    hn_head_passes *h = head;
+    is_block(h) ? hn_head_blocks_level(h, node, n, take, ctx) : hn_head_level(h, node, n, take, ctx);
 }
 
 static const float *rows_logits(void *head, int row) {
@@ -419,12 +424,17 @@ static const float *rows_logits(void *head, int row) {
 
 static const int32_t *rows_best(void *head, int row, const float **value) {
     const hn_head_passes *h = head;
-    return hn_pass_best(h->runner, row, value);
+    return has_markov(h) ? hn_markov_best(h->runner, row, value) : hn_pass_best(h->runner, row, value);
 }
 
 static double rows_sum(void *head, int row) {
     const hn_head_passes *h = head;
-    return hn_pass_sum(h->runner, row);
+    return has_markov(h) ? hn_markov_sum(h->runner, row) : hn_pass_sum(h->runner, row);
 }
 
-const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum};
+static double rows_sure(void *head, int row) {
+    const hn_head_passes *h = head;
+    return has_markov(h) ? hn_markov_sure(h->runner, row) : NAN;
+}
+
+const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum, rows_sure};

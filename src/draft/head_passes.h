@@ -81,6 +81,10 @@ const float *hn_head_logits(hn_head_passes *h, int pass_row);
 
 /* Of a head of blocks (head_blocks.c), by the two above: what waits of sequences [first, end), and the roots. */
 void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
+/* With a bias from the token before (DSpark): the places behind drafted tokens, from the roots' pass. Of so many sequences that one pass
+ * holds them: hn_head_block_seqs. */
+void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
 /* Rows that wait: the first n of them do not any more; all are given up, the sequence too. */
 void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n);

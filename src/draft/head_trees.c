@@ -50,6 +50,12 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     return t->form == HN_TREE_PRUNED ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
 }
 
+hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err) {
+    const int deepest = t->depth > t->chain.depth ? t->depth : t->chain.depth;
+    return deepest <= levels ? HUNCH_OK
+                             : hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, deepest, levels);
+}
+
 void hn_head_trees_limit(hn_head_trees *t, int levels) {
     if (t->depth > levels) t->depth = levels;
     if (t->chain.depth > levels) make_chain(&t->chain, levels);
@@ -106,10 +112,8 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *hea
     t->vocab = vocab;
     t->law = !t->likely && !t->forced;
     t->at_once = levels_at_once > 1;
-    const int deepest = t->depth > t->chain.depth ? t->depth : t->chain.depth;
-    if (t->at_once && deepest > levels_at_once)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, deepest, levels_at_once);
-    hunch_status s = check_form(t, spec, err);
+    hunch_status s = t->at_once ? hn_head_trees_check(t, spec, levels_at_once, err) : HUNCH_OK;
+    if (!s) s = check_form(t, spec, err);
     if (!s) s = tables_create(t, err);
     return s || t->form != HN_TREE_PRUNED ? s : hn_head_pruned_open(t, err);
 }

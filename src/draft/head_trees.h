@@ -43,6 +43,8 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
 hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
                                 int n_seqs, int vocab, hunch_error *err);
 /* Before open: the head drafts no deeper. */
+/* HUNCH_USAGE: a tree or chain of more levels was asked for. */
+hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err);
 void hn_head_trees_limit(hn_head_trees *t, int levels);
 void hn_head_trees_close(hn_head_trees *t); /* zeroed is fine */
 void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs);

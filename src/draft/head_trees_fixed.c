@@ -100,6 +100,7 @@ static void take_node(void *ctx, int i, int mask, int row) {
     hn_head_seq_tree *s = &t->seq[p->seq];
     if (t->at_once) c->level = mask;
     if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, t->rows->logits(t->head, row));
+    if (p->sure && t->rows->sure) p->sure[c->level] = (float)t->rows->sure(t->head, row);
     if (mask == 0) {
         hn_drafted *node = drafted_at(s, t->place[i]);
         node->kept = t->node[i].kept;

@@ -32,7 +32,8 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
                               .sampler = &s[i]->sampler,
                               .drawn = hn_rule_wants_law(s[i]->rule),
                               .on_logits = s[i]->on_draft ? show_logits : NULL,
-                              .on_logits_ctx = s[i]};
+                              .on_logits_ctx = s[i],
+                              .sure = s[i]->draft_chain ? s[i]->draft_sure : NULL};
     }
     return m > 0 ? d->ops->propose(d, p, m, level) : 0;
 }

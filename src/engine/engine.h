@@ -112,6 +112,7 @@ struct hunch_session {
     bool draft_chain; /* of drafters that make trees one chain is wanted */
     void (*on_draft)(void *user, int level, const float *logits, int vocab);
     void *on_draft_user;
+    float draft_sure[HUNCH_MAX_DEPTH + 1]; /* of the last chain that was looked at, NAN: the head does not say */
 };
 
 /* ---- engine.c ---- */

@@ -106,9 +106,13 @@ static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, i
     }
     if (on_logits && out->is_tree) hn_draft_trees(s->engine, &s, 1);
     if (out->is_tree) s->on_draft = NULL;
-    s->draft_chain = false;
+    s->draft_chain = !out->is_tree;
+    for (int i = 0; i <= HUNCH_MAX_DEPTH; i++) s->draft_sure[i] = NAN;
     hn_draft_trees(s->engine, &s, 1);
-    return copy_tree(e, &s->tree, out, err);
+    const hunch_status st = copy_tree(e, &s->tree, out, err);
+    for (int i = 0; !st && i < out->n; i++)
+        out->node[i].confidence = out->is_tree || isnan(s->draft_sure[i]) ? -1 : (double)s->draft_sure[i];
+    return st;
 }
 
 /* A head that cannot draft as deep as is asked says so: what it drafts is compared level by level. Other drafters end where they like. */

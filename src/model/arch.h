@@ -218,6 +218,9 @@ static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == 
 
 /* What stands in front of a draft head's layers and behind them; zeroed for targets. A row of a head is a token and the
  * feature of the token before it: states of the target side by side, or where that is a draft too, the head's own output. */
+/* How the token before a draft changes its logits (pass_markov.c). */
+typedef enum hn_markov_kind { HN_MARKOV_NONE, HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
+
 typedef struct hn_head_desc {
     int features, feature_width; /* states of the target that make a feature, and the width of each; 0: not a head */
     bool joint;          /* the stream begins as fc(embedding | feature), drafts' rows too; else as fc(feature), of drafts' rows
@@ -243,6 +246,9 @@ typedef struct hn_head_desc {
     bool windows_of_root; /* windows are counted back from the root, else from each row */
     bool mask_row;        /* masks have a vector of their own instead of mask_token's embedding */
     bool scaled_embedding; /* as the target scales it */
+    hn_markov_kind markov;
+    int markov_rank;
+    bool confidence, confidence_of_token; /* a confidence of each draft; made of the token before it too */
     int form;            /* of its file's names, hn_head_form */
     int embeddings;      /* tokens of the embedding (vocab: of the output) */
     hn_steps_desc steps;

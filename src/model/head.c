@@ -10,7 +10,7 @@
 #include "model/reduced_output.h"
 #include "ops/pack.h"
 
-enum { OWN_TENSORS = 12 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
@@ -221,6 +221,14 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
     if (!st) st = plan_part(p, HN_HEAD_CONTEXT_NORM, 0, &h->context_norm, err);
     if (!st) st = plan_part(p, HN_HEAD_MASK_ROW, 0, &h->mask_row, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_IN, &h->markov_in, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_OUT, &h->markov_out, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_GATE, &h->markov_mix, err);
+    if (!st) st = plan_part(p, HN_HEAD_MARKOV_GATE_BIAS, 0, &h->markov_bias, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_STEP, &h->markov_mix, err);
+    if (!st) st = plan_part(p, HN_HEAD_MARKOV_STEP_BIAS, 0, &h->markov_bias, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_CONFIDENCE, &h->confidence, err);
+    if (!st) st = plan_part(p, HN_HEAD_CONFIDENCE_BIAS, 0, &h->confidence_bias, err);
     if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
@@ -362,6 +370,8 @@ static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const 
         hn_steps_share(m);
         return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
     }
+    if (load->trim && m->arch.draft_head.markov)
+        return hn_fail(err, HUNCH_USAGE, "vocab=%d: a head of DSpark drafts its own tokens, expected no vocab", load->trim);
     return load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
 }
 

@@ -20,6 +20,14 @@ typedef enum hn_head_part {
     HN_HEAD_MASK_PAIR,    /* what the first layer reads of rows without token and feature */
     HN_HEAD_CONTEXT_NORM, /* behind fc, of a head of blocks */
     HN_HEAD_MASK_ROW,     /* in the place of a mask's embedding */
+    HN_HEAD_MARKOV_IN,    /* and what else stands behind a block (pass_markov.c) */
+    HN_HEAD_MARKOV_OUT,
+    HN_HEAD_MARKOV_GATE,
+    HN_HEAD_MARKOV_GATE_BIAS,
+    HN_HEAD_MARKOV_STEP,
+    HN_HEAD_MARKOV_STEP_BIAS,
+    HN_HEAD_CONFIDENCE,
+    HN_HEAD_CONFIDENCE_BIAS,
     HN_HEAD_EMBEDDING,
     HN_HEAD_OUTPUT,
     HN_HEAD_IDS,          /* d2t */

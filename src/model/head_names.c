@@ -34,6 +34,14 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_CONTEXT_NORM] = {[HN_HEAD_BLOCKS] = "hidden_norm.weight", [HN_HEAD_GGUF_BLOCKS] = "enc.output_norm.weight"},
     [HN_HEAD_MASK_ROW] =     {[HN_HEAD_BLOCKS] = "mask_embedding", [HN_HEAD_GGUF_BLOCKS] = "mask_embedding"},
+    [HN_HEAD_MARKOV_IN] =    {[HN_HEAD_BLOCKS] = "markov_head.markov_w1.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_w1.weight"},
+    [HN_HEAD_MARKOV_OUT] =   {[HN_HEAD_BLOCKS] = "markov_head.markov_w2.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_w2.weight"},
+    [HN_HEAD_MARKOV_GATE] =  {[HN_HEAD_BLOCKS] = "markov_head.gate_proj.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_gate.weight"},
+    [HN_HEAD_MARKOV_GATE_BIAS] = {[HN_HEAD_BLOCKS] = "markov_head.gate_proj.bias", [HN_HEAD_GGUF_BLOCKS] = "markov_gate.bias"},
+    [HN_HEAD_MARKOV_STEP] =  {[HN_HEAD_BLOCKS] = "markov_head.joint_proj.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_joint.weight"},
+    [HN_HEAD_MARKOV_STEP_BIAS] = {[HN_HEAD_BLOCKS] = "markov_head.joint_proj.bias", [HN_HEAD_GGUF_BLOCKS] = "markov_joint.bias"},
+    [HN_HEAD_CONFIDENCE] =   {[HN_HEAD_BLOCKS] = "confidence_head.proj.weight", [HN_HEAD_GGUF_BLOCKS] = "conf_proj.weight"},
+    [HN_HEAD_CONFIDENCE_BIAS] = {[HN_HEAD_BLOCKS] = "confidence_head.proj.bias", [HN_HEAD_GGUF_BLOCKS] = "conf_proj.bias"},
     [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
                               [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight",
                               [HN_HEAD_BLOCKS] = "embed_tokens.weight", [HN_HEAD_GGUF_BLOCKS] = "token_embd.weight"},
@@ -78,6 +86,14 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_MASK_PAIR: return d->mask_pair;
     case HN_HEAD_CONTEXT_NORM: return d->block > 0;
     case HN_HEAD_MASK_ROW: return d->mask_row;
+    case HN_HEAD_MARKOV_IN:
+    case HN_HEAD_MARKOV_OUT: return d->markov != HN_MARKOV_NONE;
+    case HN_HEAD_MARKOV_GATE:
+    case HN_HEAD_MARKOV_GATE_BIAS: return d->markov == HN_MARKOV_GATED;
+    case HN_HEAD_MARKOV_STEP:
+    case HN_HEAD_MARKOV_STEP_BIAS: return d->markov == HN_MARKOV_RNN;
+    case HN_HEAD_CONFIDENCE:
+    case HN_HEAD_CONFIDENCE_BIAS: return d->confidence;
     case HN_HEAD_EMBEDDING: return d->own_embedding;
     case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_IDS: return d->own_output;
@@ -87,7 +103,17 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
 }
 
 bool hn_head_part_is_vector(hn_head_part part) {
-    return part != HN_HEAD_FC && part != HN_HEAD_EMBEDDING && part != HN_HEAD_OUTPUT;
+    switch (part) {
+    case HN_HEAD_FC:
+    case HN_HEAD_EMBEDDING:
+    case HN_HEAD_OUTPUT:
+    case HN_HEAD_MARKOV_IN:
+    case HN_HEAD_MARKOV_OUT:
+    case HN_HEAD_MARKOV_GATE:
+    case HN_HEAD_MARKOV_STEP:
+    case HN_HEAD_CONFIDENCE: return false;
+    default: return true;
+    }
 }
 
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
@@ -103,6 +129,15 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;
     if (part == HN_HEAD_OUTPUT) dims[1] = (uint64_t)a->vocab;
     if (part == HN_HEAD_IDS) dims[0] = (uint64_t)a->vocab;
+    const uint64_t rank = (uint64_t)d->markov_rank;
+    if (part == HN_HEAD_MARKOV_IN) dims[0] = rank, dims[1] = (uint64_t)d->embeddings;
+    if (part == HN_HEAD_MARKOV_OUT) dims[0] = rank, dims[1] = (uint64_t)a->vocab;
+    if (part == HN_HEAD_MARKOV_GATE) dims[0] = hidden + rank, dims[1] = rank;
+    if (part == HN_HEAD_MARKOV_GATE_BIAS) dims[0] = rank;
+    if (part == HN_HEAD_MARKOV_STEP) dims[0] = hidden + 2 * rank, dims[1] = 3 * rank;
+    if (part == HN_HEAD_MARKOV_STEP_BIAS) dims[0] = 3 * rank;
+    if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->confidence_of_token ? rank : 0);
+    if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
 }
 
 /* Is there a tensor whose name begins so? */

@@ -52,6 +52,9 @@ typedef struct hn_head {
     hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR; with joint_norms the second [feature_width] */
     hn_buf mask;                    /* f32 [features * feature_width], or of mask_pair [2 * hidden], where the description has it */
     hn_buf context_norm, mask_row;  /* f32 [hidden], of a head of blocks */
+    hn_weight markov_in, markov_out, markov_mix, confidence; /* [target's tokens, rank], [vocab, rank], of a gate [rank, hidden + rank]
+                                       or of a recurrence [3 rank, 2 rank + hidden], [1, hidden or hidden + rank] */
+    hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids, and the rows of an output that was trimmed */
     int fc_forms;

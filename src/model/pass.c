@@ -317,7 +317,10 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err) {
     assert(m->arch.draft_head.features > 0 && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
-    return runner_open(out, m, cache, first_group, max_context, NULL, stores, err);
+    hunch_status st = runner_open(out, m, cache, first_group, max_context, NULL, stores, err);
+    if (!st && m->arch.draft_head.markov) st = hn_markov_open(*out, stores->outputs, err);
+    if (st && *out) hn_runner_close(out);
+    return st;
 }
 
 void hn_runner_call(hn_runner *r, const hn_ops *o) {
@@ -328,6 +331,7 @@ void hn_runner_close(hn_runner **rp) {
     hn_runner *r = *rp;
     *rp = NULL;
     if (!r) return;
+    hn_markov_close(r);
     r->m->ops.mem_free(&r->m->ops, r->buffers);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
     hn_free(r->step);
@@ -435,7 +439,7 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
             o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
         else
             o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
-                       (r->set.post_norm || m->arch.draft_head.norm_output) && !twice ? r->out_norm : none, l->ldx);
+                       (r->set.post_norm || m->arch.draft_head.norm_output || m->arch.draft_head.markov) && !twice ? r->out_norm : none, l->ldx);
     }
     if (r->set.post_norm && r->n_features > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);

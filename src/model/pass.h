@@ -80,6 +80,23 @@ hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int
 
 /* How many experts of a layer the rows of the last pass used; *which (may be NULL): their ids, ascending. 0: it has none. */
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which);
+/* ---- behind a block (pass_markov.c) ---- */
+
+/* A draft whose logits are wanted: the row of the last pass that drafts its place, the token before it, and of a recurrence the state
+ * behind that token, -1 where the block begins, and where its own goes: places of the runner's (hn_head_stores.outputs). */
+typedef struct hn_markov_row {
+    int place;
+    int32_t token;
+    int from, to;
+} hn_markov_row;
+typedef struct hn_markov hn_markov;
+/* n <= HN_MAX_ROWS. The rows of the last pass stay as they are. What follows is of row i of these, until the next call. */
+void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n);
+const float *hn_markov_logits(const hn_runner *r, int i);
+const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value);
+double hn_markov_sum(const hn_runner *r, int i);
+double hn_markov_sure(const hn_runner *r, int i); /* 0..1, how likely the draft is accepted; NAN: the head does not say */
+
 /* What this runner's passes have taken so far. */
 double hn_runner_seconds(const hn_runner *r);
 

@@ -48,6 +48,7 @@ struct hn_runner {
     bool drafts; /* of this pass: features are outputs */
     int n_kept, n_masks; /* of this pass: outputs that are kept, rows that are masks behind the norms */
     bool context; /* of this pass: keys and values alone */
+    hn_markov *markov; /* what stands behind a block, NULL: nothing */
     int ld_outputs;
     /* of a head with steps */
     hn_step_buffers steps;
@@ -78,6 +79,10 @@ typedef struct hn_step_widths {
 hn_step_widths hn_pass_step_widths(const hn_arch *a);
 int hn_pass_output_width(const hn_arch *a);
 void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
+
+/* pass_markov.c: for so many states of drafts at a time. */
+hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err);
+void hn_markov_close(hn_runner *r);
 
 /* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,

@@ -236,8 +236,8 @@ static void see_strip(const hn_ops *o, const seen *s, const float *c, int first,
     }
 }
 
-static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, int cols) {
-    for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias, cols);
+static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, size_t ld, int cols) {
+    for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias + ld * (size_t)r, cols);
 }
 
 /* Strips [s, end): with their bias, scaled, capped, seen, and of the first n_written rows written. */
@@ -255,7 +255,7 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
         for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, 0, s + i, i);
         fn(&j);
         for (int i = 0; bias && i < j.strips; i++)
-            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, columns(out->w, s + i));
+            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(out->w, s + i));
         if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
         if (cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, cap);
         for (int i = 0; i < j.strips; i++) {

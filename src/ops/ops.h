@@ -168,6 +168,7 @@ typedef struct hn_top {
     hn_buf id;      /* int32 [n][k]; -1 where a row has fewer numbers */
     hn_buf value;   /* f32 [n][k]; NaN there */
     hn_buf bias;    /* f32 [out], added to W a; mem NULL: none */
+    int ld_bias;    /* 0: all rows have the same, else its rows are so many floats apart, f32 [n][ld_bias] */
     hn_buf map;     /* int32 [out]: what the outputs' ids are, each another; mem NULL: their indices */
     hn_buf scratch; /* top_scratch bytes */
     hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;

@@ -89,8 +89,14 @@ static int result_json(const hunch_draft_result *r) {
         json_array_append_new(drafters, json_integer(r->node[i].drafter));
         json_array_append_new(estimates, tool_json_real(r->node[i].estimate));
     }
-    return tool_print_json(json_pack("{s:i,s:o,s:o,s:o,s:o,s:o}", "root", (int)r->root, "tokens", tokens, "parents",
-                                     parents, "q", q, "provenance", drafters, "estimates", estimates));
+    json_t *all = json_pack("{s:i,s:o,s:o,s:o,s:o,s:o}", "root", (int)r->root, "tokens", tokens, "parents", parents, "q", q,
+                            "provenance", drafters, "estimates", estimates);
+    if (all && r->n > 0 && r->node[0].confidence >= 0) {
+        json_t *sure = json_array();
+        for (int i = 0; i < r->n; i++) json_array_append_new(sure, tool_json_real(r->node[i].confidence));
+        json_object_set_new(all, "confidence", sure);
+    }
+    return tool_print_json(all);
 }
 
 static void legend_print(const look *l, bool color) {

@@ -83,6 +83,8 @@ const tool_draft_kind tool_draft_kinds[] = {
     {"mlp", ":HEAD", "IBM's and Arctic's speculators: a state of their own and a token make the next one", {LAST_KEY, HEAD_KEYS}},
     {"meta-mtp", ":HEAD", "the further heads of Meta's models that predict several tokens: a layer each, all in one pass", {AT_ONCE_KEYS}},
     {"dflash", ":HEAD", "a draft head of DFlash: drafts a block of tokens in one pass", {{"taps", "LAYER:LAYER", "layers whose entering states are read, such as 2:16:29; default the head's own"}, AT_ONCE_KEYS}},
+    {"dspark", ":HEAD", "a draft head of DSpark: DFlash's, where each token also depends on the one drafted before it",
+     {{"taps", "LAYER:LAYER", "layers whose entering states are read, such as 2:16:29; default the head's own"}, HEAD_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},

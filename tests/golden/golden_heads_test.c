@@ -32,7 +32,8 @@ static const char *const folders[] = {
     "dart-d2t",             "dart-7masks",
 
     "dflash-zlab",          "dflash-default-ids", "dflashmask-zlab",    "dflashwin-zlab",
-    "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor"};
+    "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
+    "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {
@@ -203,6 +204,10 @@ static void check_chain(const golden *g, int round, const hunch_draft_result *r)
         const double q = json_number_value(json_array_get(json_object_get(want, "q"), (size_t)i));
         assert_int_equal(r->node[i].token, json_integer_value(json_array_get(json_object_get(want, "tokens"), (size_t)i)));
         assert_int_equal(r->node[i].parent, json_integer_value(json_array_get(json_object_get(want, "parents"), (size_t)i)));
+        const json_t *sure = json_array_get(json_object_get(want, "confidence"), (size_t)i);
+        const double confidence = sure ? json_number_value(sure) : -1;
+        if (!(fabs(r->node[i].confidence - confidence) <= 1e-4))
+            fail_msg("%s: confidence of draft %d is %g, reference %g", g->name, i, r->node[i].confidence, confidence);
         if (!(fabs(r->node[i].q - q) <= g->tolerance)) fail_msg("%s: q of draft %d is %g, reference %g", g->name, i, r->node[i].q, q);
     }
 }

@@ -63,6 +63,7 @@ static void test_chains_exact(void **state) {
         check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
         check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_law, NULL);
         check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_law, NULL);
+        check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         if (light()) continue;
         check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);

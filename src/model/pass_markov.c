@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_markov.c - what DSpark has behind its block: a draft's logits are those of its place in the block and a bias from the token
+ * before it, which is known when the draft before it was chosen.
+ *
+ *   e = W1[token before]
+ *   vanilla   logits += W2 e
+ *   gated     logits += W2 (sigmoid(G (h | e) + g) * e)              h: the place's state behind the last norm
+ *   rnn       a, c, o = J (s | e | h) + b;  s = sigmoid(a) * s + (1 - sigmoid(a)) * tanh(c);  logits += W2 tanh(o)
+ *   confidence = sigmoid(w (h | e) + b), how likely the draft is accepted; in some heads of h alone
+ *
+ * Buffers are a memory of their own beside the runner's. */
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/pass_private.h"
+
+typedef struct markov_image {
+    int32_t token[HN_MAX_ROWS], place[HN_MAX_ROWS], from[HN_MAX_ROWS], to[HN_MAX_ROWS];
+} markov_image;
+
+struct hn_markov {
+    hn_mem *mem;
+    markov_image image;
+    int n, states, ld_e, ld_joint, ld_mix, ld_logits;
+    hn_buf image_buf, e, joint, mix, state, own, base, logits, sure;
+    hn_act joint_in, e_in;
+    hn_top best;
+};
+
+static int pad16(int n) {
+    return (n + 15) & ~15;
+}
+
+static hn_buf take(size_t *total, size_t bytes) {
+    const hn_buf b = {NULL, *total};
+    *total += (bytes + 63) & ~(size_t)63;
+    return b;
+}
+
+static hn_buf take_rows(size_t *total, int rows, int ld) {
+    return take(total, sizeof(float) * (size_t)rows * (size_t)ld);
+}
+
+static size_t lay_out(hn_markov *k, const hn_runner *r) {
+    const hn_arch *a = &r->m->arch;
+    const hn_ops *o = &r->m->ops;
+    const int rank = a->draft_head.markov_rank, joint = a->hidden + 2 * rank;
+    size_t total = 0;
+    k->ld_e = pad16(rank);
+    k->ld_joint = pad16(joint);
+    k->ld_mix = pad16(3 * rank);
+    k->ld_logits = r->ld_logits;
+    k->image_buf = take(&total, sizeof k->image);
+    k->e = take_rows(&total, HN_MAX_ROWS, k->ld_e);
+    k->own = take_rows(&total, HN_MAX_ROWS, k->ld_e);
+    k->joint = take_rows(&total, HN_MAX_ROWS, k->ld_joint);
+    k->mix = take_rows(&total, HN_MAX_ROWS, k->ld_mix);
+    k->sure = take_rows(&total, HN_MAX_ROWS, HN_STRIP);
+    k->state = take_rows(&total, k->states, k->ld_e);
+    k->base = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
+    k->logits = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
+    k->joint_in = (hn_act){take(&total, o->act_bytes(joint, HN_MAX_ROWS)), joint, HN_MAX_ROWS};
+    k->e_in = (hn_act){take(&total, o->act_bytes(rank, HN_MAX_ROWS)), rank, HN_MAX_ROWS};
+    k->best = (hn_top){.k = r->best.k,
+                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
+                       .value = take_rows(&total, HN_MAX_ROWS, r->best.k),
+                       .bias = k->base,
+                       .ld_bias = k->ld_logits,
+                       .map = r->m->head.ids,
+                       .scratch = take(&total, o->top_scratch(o, HN_MAX_ROWS, r->best.k)),
+                       .sums = take_rows(&total, HN_MAX_ROWS, hn_sum_parts(a->vocab))};
+    return total;
+}
+
+hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err) {
+    const hn_ops *o = &r->m->ops;
+    hn_markov *k = r->markov = hn_zalloc(1, sizeof *k);
+    if (!k) return hn_fail_memory(err, "a Markov head", sizeof *k);
+    k->states = states + 1; /* the first is zero, where a block begins */
+    const hunch_status st = o->mem_create(o, lay_out(k, r), &k->mem, err);
+    if (st) return st;
+    hn_buf *all[] = {&k->image_buf, &k->e, &k->own, &k->joint, &k->mix, &k->sure, &k->state, &k->base, &k->logits, &k->joint_in.data,
+                     &k->e_in.data, &k->best.id, &k->best.value, &k->best.bias, &k->best.scratch, &k->best.sums};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = k->mem;
+    return HUNCH_OK;
+}
+
+void hn_markov_close(hn_runner *r) {
+    if (r->markov) r->m->ops.mem_free(&r->m->ops, r->markov->mem);
+    hn_free(r->markov);
+    r->markov = NULL;
+}
+
+/* ---- the products ------------------------------------------------------------------------------------------------------- */
+
+static hn_buf image_at(const hn_markov *k, size_t offset) {
+    return hn_at(k->image_buf, offset);
+}
+
+/* y = W (left | right), the joint rows as they stand, of the first `in` numbers. */
+static void joint_product(const hn_exec *ex, const hn_markov *k, const hn_weight *w, hn_buf y, int ld) {
+    const hn_act in = {k->joint_in.data, w->in, k->joint_in.max_rows};
+    const hn_linear_out out = {w, y, ld};
+    ex->ops->quantise(ex, k->n, k->joint, k->ld_joint, in, ex->ops->act_forms(ex->ops, w->dtype));
+    ex->ops->linear(ex, k->n, in, &out, 1, false);
+}
+
+static hn_buf column(hn_buf b, int col) {
+    return hn_at(b, sizeof(float) * (size_t)col);
+}
+
+/* h | e, and of it what the confidence and the gate are made of. */
+static void with_state(const hn_exec *ex, const hn_runner *r) {
+    const hn_markov *k = r->markov;
+    const hn_head *h = &r->m->head;
+    const hn_head_desc *d = &r->m->arch.draft_head;
+    const hn_ops *o = ex->ops;
+    const hn_buf none = {NULL, 0}, each = r->lanes.each;
+    const int hidden = r->m->arch.hidden, rank = d->markov_rank;
+    if (!d->confidence && d->markov != HN_MARKOV_GATED) return;
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->lanes.ldx, none, k->joint, k->ld_joint, hidden);
+    o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, hidden), k->ld_joint, rank);
+    if (d->confidence) {
+        joint_product(ex, k, &h->confidence, k->sure, HN_STRIP);
+        o->add_bias(ex, k->n, k->sure, HN_STRIP, 1, h->confidence_bias);
+    }
+    if (d->markov != HN_MARKOV_GATED) return;
+    joint_product(ex, k, &h->markov_mix, k->mix, k->ld_mix);
+    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_TIMES, k->mix, k->ld_mix, h->markov_bias, k->e, k->ld_e, rank);
+}
+
+/* e becomes tanh(o), and the state goes on. */
+static void recurrent(const hn_exec *ex, const hn_runner *r) {
+    const hn_markov *k = r->markov;
+    const hn_head *h = &r->m->head;
+    const hn_ops *o = ex->ops;
+    const hn_buf none = {NULL, 0}, each = r->lanes.each, bias = h->markov_bias;
+    const int rank = r->m->arch.draft_head.markov_rank, ld = k->ld_mix;
+    const hn_buf a = k->mix, c = column(a, rank), out = column(a, 2 * rank);
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, k->ld_e, none, k->own, k->ld_e, rank);
+    o->gather(ex, k->n, each, k->own, k->ld_e, none, k->joint, k->ld_joint, rank);
+    o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, rank), k->ld_joint, rank);
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->lanes.ldx, none, column(k->joint, 2 * rank),
+              k->ld_joint, r->m->arch.hidden);
+    joint_product(ex, k, &h->markov_mix, k->mix, ld);
+    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_SET, a, ld, bias, a, ld, rank);
+    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, c, ld, column(bias, rank), c, ld, rank);
+    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, out, ld, column(bias, 2 * rank), k->e, k->ld_e, rank);
+    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, a, ld, none, k->own, k->ld_e, rank); /* a s */
+    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, c, ld, none, k->own, k->ld_e, rank);   /* + c */
+    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, c, ld, none, a, ld, rank);
+    o->scale(ex, k->n, a, ld, rank, -1);
+    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, a, ld, none, k->own, k->ld_e, rank);   /* - a c */
+    o->gather(ex, k->n, each, k->own, k->ld_e, image_at(k, offsetof(markov_image, to)), k->state, k->ld_e, rank);
+}
+
+static void forward(void *arg, int rank, int ranks) {
+    const hn_runner *r = arg;
+    const hn_markov *k = r->markov;
+    const hn_exec ex = {r->ops, rank, ranks};
+    const hn_ops *o = r->ops;
+    const hn_head *h = &r->m->head;
+    const hn_rows rows = {.n = k->n, .token = image_at(k, offsetof(markov_image, token))};
+    const int forms = o->act_forms(o, h->markov_out.dtype);
+    o->embed(&ex, &rows, &h->markov_in, 1, k->e, k->ld_e);
+    with_state(&ex, r);
+    if (r->m->arch.draft_head.markov == HN_MARKOV_RNN) recurrent(&ex, r);
+    o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->logits, r->ld_logits, (hn_buf){NULL, 0}, k->base, k->ld_logits,
+              r->m->arch.vocab);
+    o->quantise(&ex, k->n, k->e, k->ld_e, k->e_in, forms);
+    o->linear_top(&ex, k->n, k->e_in, &h->markov_out, 1, 0, k->logits, k->ld_logits, k->n, &k->best);
+}
+
+void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n) {
+    hn_markov *k = r->markov;
+    const hn_ops *o = &r->m->ops;
+    assert(n >= 1 && n <= HN_MAX_ROWS);
+    for (int i = 0; i < n; i++) {
+        assert(r->out_of_row[rows[i].place] >= 0 && rows[i].from < k->states - 1 && rows[i].to >= 0 && rows[i].to < k->states - 1);
+        k->image.token[i] = rows[i].token;
+        k->image.place[i] = r->out_of_row[rows[i].place];
+        k->image.from[i] = rows[i].from + 1;
+        k->image.to[i] = rows[i].to + 1;
+    }
+    k->n = n;
+    o->write(o, k->image_buf, &k->image, sizeof k->image);
+    hn_pool_run(o->pool, forward, r);
+}
+
+const float *hn_markov_logits(const hn_runner *r, int i) {
+    const float *all = r->m->ops.view(&r->m->ops, r->markov->logits);
+    return all + (size_t)i * (size_t)r->markov->ld_logits;
+}
+
+const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value) {
+    const hn_ops *o = &r->m->ops;
+    *value = (const float *)o->view(o, r->markov->best.value) + i * r->markov->best.k;
+    return (const int32_t *)o->view(o, r->markov->best.id) + i * r->markov->best.k;
+}
+
+double hn_markov_sum(const hn_runner *r, int i) {
+    const int parts = hn_sum_parts(r->m->arch.vocab);
+    const float *sums = r->m->ops.view(&r->m->ops, r->markov->best.sums);
+    double sum = 0;
+    for (int p = 0; p < parts; p++) sum += (double)sums[i * parts + p];
+    return sum > 1 ? sum : 1;
+}
+
+double hn_markov_sure(const hn_runner *r, int i) {
+    const float *sure = r->m->ops.view(&r->m->ops, r->markov->sure);
+    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)sure[i * HN_STRIP])) : NAN;
+}
