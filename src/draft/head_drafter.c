@@ -119,13 +119,27 @@ void hn_head_drafter_end(hn_drafter *d, int seq) {
     hn_head_trees_end(&st->trees, seq);
 }
 
+/* A level of those sequences whose trees may have it. */
+static int propose_level(head_state *st, hn_drafter *d, hn_propose *p, int n, int level) {
+    hn_propose own[HN_MAX_ROWS];
+    int of[HN_MAX_ROWS], m = 0;
+    for (int i = 0; i < n; i++) {
+        if (level >= p[i].depth) continue;
+        of[m] = i;
+        own[m++] = p[i];
+    }
+    const int added = m > 0 ? hn_head_trees_propose(&st->trees, d, own, m, level) : 0;
+    for (int i = 0; i < m; i++) p[of[i]].budget = own[i].budget;
+    return added;
+}
+
 /* All levels of as many sequences as a pass holds blocks of: what a later place is made of is that pass's. */
 static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, int level, int at_once) {
     int all = 0;
     for (int first = 0; level == 0 && first < n; first += at_once) {
         const int m = n - first < at_once ? n - first : at_once;
         for (int k = 0, added = 1; added > 0 && k < d->needs.max_depth; k++)
-            all += added = hn_head_trees_propose(&st->trees, d, p + first, m, k);
+            all += added = propose_level(st, d, p + first, m, k);
     }
     return all;
 }
