@@ -18,11 +18,19 @@ enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VE
 
 static const hn_drafter_ops *real;
 static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_buf, int);
+static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, float, float, hn_buf, int, int, const hn_top *);
 static int passes; /* since the last look */
+static bool by_top; /* heads that read no token have one output matrix for all positions */
+
+static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy, int n_written,
+                       const hn_top *top) {
+    if (ex->rank == 0 && by_top) passes++;
+    real_top(ex, n, a, w, scale, cap, y, ldy, n_written, top);
+}
 
 /* A pass of a head embeds its rows' tokens once. */
 static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
-    if (ex->rank == 0) passes++;
+    if (ex->rank == 0 && !by_top) passes++;
     real_embed(ex, rows, table, scale, x, ldx);
 }
 
@@ -58,8 +66,8 @@ static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int before[HN_MAX_ROWS];
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
     const hn_head_passes *head = d->state; /* which the state of every head begins with */
-    const bool at_once = head->model.arch.draft_head.mask;
-    const int depth = d->needs.max_depth, rows = at_once && level == 0 ? rows_to_run(head, p, n, depth) : 0;
+    const bool masks = head->model.arch.draft_head.mask, at_once = masks || hn_steps_at_once(&head->model.arch.draft_head.steps);
+    const int depth = d->needs.max_depth, rows = masks && level == 0 ? rows_to_run(head, p, n, depth) : 0;
     passes = 0;
     const int added = real->propose(d, p, n, level);
     check_passes(head, rows, depth, added);
@@ -116,6 +124,8 @@ static void check(const char *kind, const char *folder, int depth) {
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
     real_embed = m->target.ops.embed;
     m->target.ops.embed = count_passes; /* heads take the target's operations */
+    real_top = m->target.ops.linear_top;
+    m->target.ops.linear_top = count_tops;
     snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, data_path(folder), depth);
     for (int i = 0; i < SEQS; i++) make_request(&r[i], m, prompt[i], i);
     memset(all, 0, sizeof all);
@@ -170,8 +180,18 @@ static void test_more_than_a_pass(void **state) {
     assert_true(full > 4);
 }
 
+static void test_steps(void **state) {
+    (void)state;
+    check("hydra", "goldens-heads/hydra-prefix/head", 3);
+    check("mlp", "goldens-heads/mlp-tied-5/head", DEPTH);
+    by_top = true;
+    check("medusa", "goldens-heads/medusa-blockwise/head", 3); /* all positions of eight texts in one pass */
+    by_top = false;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3), cmocka_unit_test(test_mtp),
-                                       cmocka_unit_test(test_peagle), cmocka_unit_test(test_more_than_a_pass)};
+                                       cmocka_unit_test(test_peagle), cmocka_unit_test(test_more_than_a_pass),
+                                       cmocka_unit_test(test_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

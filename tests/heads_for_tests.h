@@ -164,6 +164,10 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 FIXTURE void heads_note_rows(heads_listener *l, const hn_feed_row *rows, int n) {
     for (int i = 0; i < n; i++) {
+        if (l->drafter->needs.n_groups == 0 && l->fed[rows[i].seq] == 0) { /* without rows in the cache: those behind a prefix are all it gets */
+            l->fed[rows[i].seq] = rows[i].position;
+            memset(l->token[rows[i].seq], 255, (size_t)rows[i].position * sizeof(int32_t));
+        }
         const int at = l->fed[rows[i].seq]++;
         if (rows[i].position != at) fail_msg("row %d was fed, expected row %d", rows[i].position, at);
         l->token[rows[i].seq][at] = rows[i].token;

@@ -158,6 +158,7 @@ typedef struct hn_drafter_ops {
     bool path_is_model;
     const char *reads[6], *writes;
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
+    const char *steps_tensor; /* of a head with weights for each position: the tensor that shows one; else NULL */
     hn_head_describe describe; /* of a draft head's kind (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);

@@ -64,4 +64,5 @@ static hunch_status hydra_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_hydra = {.name = "hydra", .open = hydra_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_hydra = {.name = "hydra", .open = hydra_open, .describe = describe,
+                                         .steps_tensor = "hydra_mlp.0.0.linear.weight", HN_HEAD_DRAFTER_OPS};

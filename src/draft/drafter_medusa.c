@@ -44,4 +44,5 @@ static hunch_status medusa_open(hn_drafter *d, hn_spec *spec, const hn_target_in
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_medusa = {.name = "medusa", .open = medusa_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_medusa = {.name = "medusa", .open = medusa_open, .describe = describe,
+                                          .steps_tensor = "0.0.linear.weight or blocks.0.layers.0.weight", HN_HEAD_DRAFTER_OPS};

@@ -31,4 +31,5 @@ static hunch_status meta_mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_meta_mtp = {.name = "meta-mtp", .open = meta_mtp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_meta_mtp = {.name = "meta-mtp", .open = meta_mtp_open, .describe = describe,
+                                            .steps_tensor = "extra_heads.0.attention_norm.weight", HN_HEAD_DRAFTER_OPS};

@@ -86,4 +86,5 @@ static hunch_status mlp_open(hn_drafter *d, hn_spec *spec, const hn_target_info 
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 
-const hn_drafter_ops hn_drafter_mlp = {.name = "mlp", .open = mlp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_mlp = {.name = "mlp", .open = mlp_open, .describe = describe,
+                                       .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight", HN_HEAD_DRAFTER_OPS};

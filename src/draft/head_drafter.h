@@ -40,6 +40,9 @@ typedef struct hn_head_taps {
 hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                 hunch_error *err);
 
+/* HUNCH_REFUSED where a file's names are of a head with weights for each position, and the kind's heads have none, or the other way round. */
+hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err);
+
 /* One line of what an open head is, to be freed. types: what its matrices are packed as, too. */
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
                            const hn_target_info *target, bool types, hunch_error *err);

@@ -3,6 +3,7 @@
 #include "draft/head_loading.h"
 
 #include "draft/head_reading.h"
+#include "model/head_steps.h"
 
 hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                 hunch_error *err) {
@@ -19,6 +20,14 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
                ? HUNCH_OK
                : hn_fail(err, HUNCH_REFUSED, "%s: reads states of %d numbers, the target's have %d", hn_source_path(src),
                          a->draft_head.feature_width, target->hidden);
+}
+
+hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
+    const hn_drafter_ops *ops = hn_drafter_named(kind);
+    const bool has = hn_head_form_has_steps(names->form);
+    if (!ops || has == (ops->steps_tensor != NULL)) return HUNCH_OK;
+    return has ? hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: it has weights for each position", hn_source_path(src), kind)
+               : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: expected a tensor %s", hn_source_path(src), kind, ops->steps_tensor);
 }
 
 /* *ids, *n: the tokens that it is to draft, where those are fewer; else as they are. */
@@ -49,7 +58,8 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights,
                          .missing = target->report ? &target->report->missing : NULL};
     hn_arch a = {0};
-    hunch_status s = HUNCH_OK;
+    hunch_status s = spec->path ? hn_head_check_form(src, &names, spec->kind, err) : HUNCH_OK;
+    if (s) return s;
     if (spec->path)
         s = hn_head_read(&a, src, &names, model, err);
     else if (hn_head_find_own(src, model, &names))

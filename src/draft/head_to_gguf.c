@@ -93,7 +93,8 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
     hn_arch a = {0};
     hn_head_taps taps = {0};
     int32_t *ids = NULL;
-    hunch_status st = hn_head_read(&a, src, &names, target, err);
+    hunch_status st = hn_head_check_form(src, &names, kind, err);
+    if (!st) st = hn_head_read(&a, src, &names, target, err);
     if (!st) st = hn_drafter_named(kind)->describe(&a, src, &names, &spec, &info, &taps, err);
     if (!st) st = hn_head_check_taps(&a, src, &taps, &info, err);
     if (!st) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);

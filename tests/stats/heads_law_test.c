@@ -65,7 +65,11 @@ static void test_chains_exact(void **state) {
         check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_law, NULL);
         check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
+        check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_law, NULL);
+        check_exact("hydra:@hydra-prefix,depth=2", rules[i], &exact_law, NULL);
+        check_exact("mlp:@mlp-arctic-lstm,depth=2", rules[i], &exact_law, NULL);
         if (light()) continue;
+        check_exact("mlp:@mlp-tied-5,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
         check_exact("eagle:@eagle2-nobias-gqa,depth=2", rules[i], &three_law, NULL);
         check_exact("eagle3:@eagle3spec-plain,depth=1", rules[i], &exact_law, &count_law);
@@ -82,6 +86,8 @@ static void test_trees_exact(void **state) {
         check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_law, NULL);
         check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
+        check_exact("medusa:@medusa-4heads,tree=#pair.json", rules[i], &exact_law, NULL);
+        check_exact("hydra:@hydra-offset,tree=#pair.json", rules[i], &exact_law, NULL);
         if (light()) continue;
         check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,tree=#wide.json", rules[i], &three_law, NULL);
@@ -195,6 +201,8 @@ static void test_counted(void **state) {
     check_counted("eagle3:@eagle3-official-d2t,depth=3", HUNCH_VERIFY_MATCH);
     check_counted("eagle3:@eagle3-official-d2t,depth=3", HUNCH_VERIFY_RATIO);
     check_counted("eagle:@eagle1-bias-bin,depth=3", HUNCH_VERIFY_BLOCK);
+    check_counted("medusa:@medusa-4heads,depth=3", HUNCH_VERIFY_MATCH);
+    check_counted("mlp:@mlp-tied-5,depth=3", HUNCH_VERIFY_RATIO);
     check_counted("eagle:@eagle2-nobias-gqa,depth=3,vocab=120,ids=%even.json", HUNCH_VERIFY_RATIO);
     check_counted("eagle3:@eagle3spec-plain,tree=#fork.json", HUNCH_VERIFY_TRAVERSAL);
     check_counted("eagle:@eagle2-nobias-gqa,tree=#fork.json", HUNCH_VERIFY_RATIO);
