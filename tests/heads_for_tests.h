@@ -150,6 +150,8 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int asked = 0;
     for (int i = 0; i < n; i++) {
         if (p[i].text.n < l->mute) continue;
+        /* a text that came back whole: a head without rows in the cache waits for the next one that is computed */
+        if (l->drafter->needs.n_groups == 0 && l->fed[p[i].seq] == 0) continue;
         if (level == 0) heads_round_open(l, &p[i]);
         own[asked] = p[i];
         own[asked].on_logits = heads_hear_logits;
