@@ -394,6 +394,54 @@ def gguf_heads():
     yield "mtp-gguf", ["mtp,depth=2", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "mtp")], nextn)]
 
 
+def filled(shapes):
+    """name: (shape, values) of tensors by their shapes; vectors are near 1."""
+    out = {}
+    for i, (name, shape) in enumerate(shapes.items()):
+        n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        out[name] = shape, [((k + i) * 37 % 17 - 8) / 16 if len(shape) > 1 else 0.9 + (k + i) % 3 / 10 for k in range(n)]
+    return out
+
+
+def step_heads():
+    """Heads with weights for each position, for the tiny model: 8 wide, 15 tokens."""
+    medusa, vllm, hydra, mlp, lstm, meta, ggufs = {}, {}, {}, {}, {}, {"norm.weight": (8,)}, {}
+    for k in range(2):
+        medusa.update({"%d.0.linear.weight" % k: (8, 8), "%d.0.linear.bias" % k: (8,), "%d.1.weight" % k: (15, 8)})
+        vllm.update({"blocks.%d.layers.0.weight" % k: (8, 8), "blocks.%d.layers.1.weight" % k: (8, 8), "lm_heads.%d.weight" % k: (10, 8)})
+        for part in ("linear", "res_connection"):
+            hydra.update({"hydra_mlp.%d.0.%s.weight" % (k, part): (8, 16 + 8 * k), "hydra_mlp.%d.0.%s.bias" % (k, part): (8,)})
+        hydra.update({"hydra_lm_head.%d.weight" % k: (15, 8), "hydra_lm_head.%d.bias" % k: (15,)})
+        front = "speculator.%%s.%d." % k
+        mlp.update({front % "emb" + "weight": (15, 4), front % "proj" + "weight": (4, 4 if k else 8), front % "head" + "weight": (15, 4),
+                    front % "ln" + "weight": (4,), front % "ln" + "bias": (4,)})
+        lstm.update({"%s_proj.%d.weight" % (g, k): (4, 4 if k else 8) for g in ("forget", "input", "output", "cell")})
+        b = "extra_heads.%d." % k
+        meta.update({b + "attention.%s.weight" % c: (8, 8) for c in ("wq", "wk", "wv", "wo")})
+        meta.update({b + "feed_forward.w%d.weight" % i: (8, 8) for i in (1, 2, 3)})
+        meta.update({b + "attention_norm.weight": (8,), b + "ffn_norm.weight": (8,)})
+        ggufs.update({"step.%d.ffn.0.weight" % k: (8, 8), "step.%d.output.weight" % k: (15, 8)})
+    lstm.update({"forget_emb.0.weight": (15, 4), "head.0.weight": (15, 4), "cell_ln.0.weight": (4,), "cell_ln.0.bias": (4,),
+                 "state_ln.0.weight": (4,), "state_ln.0.bias": (4,)})
+    prefix = {name.replace("layers.0.", "prefix_embeding_layer.layers.0."): shape for name, (shape, _) in head_tensors(False, "layers.0.").items()}
+    del prefix["fc.weight"]
+    prefix.update({name: (8, 8) for name in prefix if "k_proj" in name or "v_proj" in name})
+    prefix.update({"prefix_embeding_layer.layers.0.input_layernorm.weight": (8,), "prefix_embeding_layer.norm.weight": (8,)})
+    tree, dims = "[[0],[1],[0,0],[0,1],[1,0]]", {"n_predict": 2, "scale_input": True}
+    yield "medusa", ["medusa,depth=2", "{}", "", head_safetensors(filled(medusa))]
+    yield "medusa-bin", ["medusa,tree=dynamic,topk=3,total=7", "{}", "", head_archive(filled({"medusa_head." + k: v for k, v in medusa.items()}))]
+    mapped = dict(filled(vllm), d2t=((10,), list(range(3, 13))))
+    yield "medusa-vllm", ["medusa,weights=f32", json.dumps({"logit_scale": 0.5}), tree, head_safetensors(mapped)]
+    yield "hydra", ["hydra,force=0.5", json.dumps({"hydra_head_arch": "mlp"}), tree, head_safetensors(filled(hydra))]
+    yield "hydra-prefix", ["hydra,depth=2", json.dumps({"hydra_head_arch": "prefix-mlp"}), "", head_archive(filled(dict(hydra, **prefix)))]
+    yield "mlp", ["mlp,weights=q4_0", json.dumps(dict(dims, tie_weights=False)), "", head_safetensors(filled(mlp))]
+    yield "mlp-tied", ["mlp,tree=dynamic,topk=2,total=6", json.dumps(dict(dims, n_predict=4, tie_weights=True)), "", head_archive(filled(mlp))]
+    yield "mlp-lstm", ["mlp,depth=3", json.dumps(dict(dims, n_predict=3)), "", head_safetensors(filled(lstm))]
+    yield "meta-mtp", ["meta-mtp", json.dumps({"n_heads": 2, "norm_eps": 1e-5}), tree, head_archive(filled(meta))]
+    yield "medusa-gguf", ["medusa", "", "", gguf([("general.architecture", STRING, "hunch-head"), ("hunch.head.kind", STRING, "medusa"),
+                                                  ("hunch-head.steps", U32, 2)], [(k, "F32", v[::-1]) for k, v in ggufs.items()])]
+
+
 def heads():
     speculators = {"speculators_model_type": "eagle3", "eagle_aux_hidden_state_layer_ids": [0, 1], "draft_vocab_size": 10,
                    "norm_before_residual": True, "norm_output": True, "fc_norm": True, "transformer_layer_config": HEAD}
@@ -483,7 +531,7 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, data in checkpoints():
         put("pickle", name, data)
-    for name, parts in itertools.chain(heads(), gguf_heads()):
+    for name, parts in itertools.chain(heads(), gguf_heads(), step_heads()):
         put("head", name, *parts)
     for name, parts in folders():
         put("folder", name, *parts)

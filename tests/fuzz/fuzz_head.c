@@ -74,7 +74,8 @@ static void drafted_is_plain(hunch_engine *e) {
 /* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE"; ",depth=3": "FOLDER,depth=3", whose kind is found. False: no
  * kind of a head's, or a SPEC that names files. */
 static bool spec_make(char out[400], fuzz_bytes part, const char *path, const char *tree) {
-    static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp", "dart"};
+    static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp", "dart",
+                                        "medusa", "hydra", "mlp", "meta-mtp"};
     char spec[160];
     bool known = false;
     snprintf(spec, sizeof spec, "%.*s", (int)part.size, part.size ? (const char *)part.at : "");
