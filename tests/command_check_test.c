@@ -159,7 +159,7 @@ static void test_goldens_fit(void **state) {
         "eagle3spec-plain", "eagle3spec-qwen3-mqa", "eagle3spec-v31", "hass-bias", "mtp-spec-qwen3", "mtp-untied-bias",
         "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms", "peagle-biases", "dart-d2t", "dart-7masks",
         "dflash-zlab", "dflash-default-ids", "dflashmask-zlab", "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows",
-        "dflashspec-ahead-anchor", "dspark-vanilla", "dspark-gated", "dspark-rnn", "dspark-windows"};
+        "dflashspec-ahead-anchor", "dspark-vanilla", "dspark-gated", "dspark-rnn", "dspark-windows", "falcon-k2", "falcon-k3-none"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char head[400], target[400];
         snprintf(head, sizeof head, GOLDENS "%s/golden.json", names[i]);
@@ -313,12 +313,13 @@ static void test_missing_tensors(void **state) {
 
 static void test_other_kinds(void **state) {
     (void)state;
-    random_head h = {.config = json_pack("{s:s}", "model_type", "llama")};
-    head_floats(&h, "", "lstm.weight_ih_l0", 64, 64);
-    head_write(&h, path_of("falcon"));
-    json_t *j = misfit(STORIES, path_of("falcon"), "a kind that has no drafter here yet: falcon");
-    assert_string_equal(text_of(j, "kind"), "falcon");
+    random_head h = {.config = json_pack("{s:s, s:s}", "model_type", "llama", "speculators_model_type", "xpress")};
+    head_floats(&h, "", "refiner_head.mix_l", 64, 64);
+    head_write(&h, path_of("xpress"));
+    json_t *j = misfit(STORIES, path_of("xpress"), "a kind that has no drafter here yet: xpress");
+    assert_string_equal(text_of(j, "kind"), "xpress");
     json_decref(j);
+    json_object_del(h.config, "speculators_model_type");
     snprintf(h.tensor[0].name, sizeof h.tensor[0].name, "a.thing");
     head_write(&h, path_of("thing"));
     head_free(&h);

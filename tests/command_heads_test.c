@@ -155,6 +155,7 @@ static void test_paths(void **state) {
         {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
         {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
         {"dspark-gated/head", "dspark"},
+        {"falcon-k2/head", "falcon"},
         {"targets/llama-a", "model"}};
     char path[500];
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
@@ -173,7 +174,6 @@ static void test_other_paths(void **state) {
     static const struct {
         const char *name, *config, *says;
     } kinds[] = {
-        {"lstm.weight_ih_l0", "{}", "a head of kind falcon, for which there is no drafter here"},
         {"layers.0.x", "{\"speculators_model_type\": \"dflash2\"}", "a head of kind dflash2, for which"},
         {"layers.0.x", "{\"speculators_model_type\": \"xpress\"}", "a head of kind xpress, for which"},
         {"prefix_gru.weight_ih_l0", "{}", "a head of kind domino, for which"},

@@ -42,6 +42,10 @@ static const char *const of_llama[] = {
     "dart:@dart-d2t,tree=pruned,total=20,force=0.6,weights=f32",
     "dart:@dart-d2t,depth=3,tree=#fork.json,force=0.8+ngram,min=1",
     "auto+dart:@dart-d2t,depth=3,tree=pruned,force=0.9",
+    "falcon:@falcon-k2,depth=5,force=0.7",
+    "falcon:@falcon-k3,depth=7,force=0.8,weights=q4_0",
+    "falcon:@falcon-k2,tree=mc_sim_7b_63,force=0.6+ngram,min=1",
+    "auto+falcon:@falcon-k3,depth=4,force=0.9",
     "eagle:@eagle1-bias-bin,depth=4,vocab=150,ids=%even.json,force=0.7",
     "eagle3:@eagle3spec-2layers,depth=4,tree=dynamic,topk=4,total=12,vocab=90,ids=%even.json,force=0.7",
     "auto+eagle:@eagle2-nobias-gqa,tree=dynamic,topk=4,total=12,force=0.9",
@@ -250,6 +254,8 @@ static const struct {
     {"eagle:@eagle1-bias-bin,depth=4,vocab=200,ids=%even.json", HUNCH_VERIFY_BLOCK},
     {"peagle:@peagle-spec-2layers,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
     {"dart:@dart-d2t,depth=4", HUNCH_VERIFY_BLOCK},
+    {"falcon:@falcon-k2,depth=5", HUNCH_VERIFY_BLOCK},
+    {"falcon:@falcon-k3,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
     {"dart:@dart-d2t,tree=pruned,total=6,force=0.7", HUNCH_VERIFY_RATIO},
     {"peagle:@peagle-spec-2layers,depth=3,tree=best,total=6,force=0.7", HUNCH_VERIFY_RATIO},
     {"eagle3:@eagle3-official-d2t,tree=fitted,ranks=#ranks.json,total=6", HUNCH_VERIFY_TRAVERSAL},
@@ -337,8 +343,9 @@ static void check_prefixes(hunch_model *m, const char *draft, double temperature
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token text[400];
     hunch_engine *e = open_small(m, draft, 2, 0, true);
-    bool binds = false; /* a head with rows of its own costs one of a prefix */
-    for (int d = 0; d < e->n_drafters; d++) binds |= e->drafter[d].needs.n_groups > 0;
+    size_t binds = 0; /* a head with rows of its own costs one of a prefix, or as many as are in a block */
+    for (int d = 0; d < e->n_drafters; d++)
+        if (e->drafter[d].needs.n_groups > 0 && (size_t)e->drafter[d].needs.group[0].binds > binds) binds = (size_t)e->drafter[d].needs.group[0].binds;
     for (int i = 0; i < N; i++) {
         answer got = {0}, turn = {0};
         heads_prompt(text, length[i], shared[i], (uint64_t)i);

@@ -78,6 +78,7 @@ static void assert_same_drafts(const char *target, const char *folder, const cha
     for (int p = 0; p < 2; p++) {
         hunch_model *m = open_model(target, "best", 1, precisions[p]);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            if (i == 1 && !strncmp(folder, "falcon", 6)) continue; /* whose levels come in blocks */
             if (!same(m, folder, file, ways[i])) fail_msg("%s%s drafts otherwise than %s, precision %d", file, ways[i], folder, p);
             const char *path = strchr(file, ':');
             if (path && !same(m, file, path + 1, ways[i])) fail_msg("%s without its kind drafts otherwise", file);
@@ -151,6 +152,8 @@ static const struct {
     {"dspark-gated", "dspark", LLAMA, NULL},
     {"dspark-rnn", "dspark", LLAMA, NULL},
     {"dspark-windows", "dspark", LLAMA, NULL},
+    {"falcon-k2", "falcon", LLAMA, NULL},
+    {"falcon-k3", "falcon", LLAMA, NULL},
 };
 
 static bool equal_files(const char *one, const char *other) {
@@ -309,10 +312,9 @@ static void test_convert_refuses(void **state) {
     head_write(&h, folder);
     must(hunch_convert(folder, test_path("good.gguf"), err));
     refused_to_convert(test_path("good.gguf"), NULL, HUNCH_USAGE, "is a GGUF file, expected a folder");
-    head_floats(&h, "", "lstm.weight_ih_l0", 8, 8);
-    json_object_del(h.config, "speculators_model_type");
+    json_object_set_new(h.config, "speculators_model_type", json_string("xpress"));
     head_write(&h, folder);
-    refused_to_convert(folder, NULL, HUNCH_REFUSED, "a draft head of kind falcon, which has no drafter here");
+    refused_to_convert(folder, NULL, HUNCH_REFUSED, "a draft head of kind xpress, which has no drafter here");
     head_free(&h);
 }
 

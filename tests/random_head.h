@@ -20,6 +20,7 @@ typedef struct head_form {
     bool mtp;            /* instead: speculators' module of multi-token prediction */
     int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
     int rank;            /* with block: DSpark's bias of that rank; 0: none */
+    int falcon;          /* instead of an EAGLE's fc an LSTM: rows that see each other; 0: it is another */
     int dart;            /* with eagle3: the masks of DART; 0: it is another */
 } head_form;
 
@@ -29,6 +30,8 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        STORIES_PEAGLE = {true, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .mtp = false},
                        STORIES_MTP = {false, "mtp_layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, .mtp = true},
                        STORIES_DART = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, .dart = 6},
+                       STORIES_FALCON = {false, "layers.0.", 64, 8, 4, 96, 512, 0, {0}, 0, 0, .falcon = 2},
+                       LLAMA_FALCON = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .falcon = 3},
                        LLAMA_EAGLE = {false, "layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = false},
                        LLAMA_EAGLE3 = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
                        LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
@@ -149,6 +152,17 @@ static inline void head_make_block(random_head *h, const head_form *f) {
     head_floats(h, "", "markov_head.markov_w2.weight", f->outputs, f->rank);
 }
 
+static inline void head_make_lstm(random_head *h, const head_form *f) {
+    static const char *const names[2][4] = {{"lstm.weight_ih_l0", "lstm.weight_hh_l0", "lstm.bias_ih_l0", "lstm.bias_hh_l0"},
+                                            {"lstm.weight_ih_l1", "lstm.weight_hh_l1", "lstm.bias_ih_l1", "lstm.bias_hh_l1"}};
+    for (int i = 0; i < 2; i++) {
+        head_floats(h, "", names[i][0], 4 * f->hidden, i ? f->hidden : 2 * f->hidden);
+        head_floats(h, "", names[i][1], 4 * f->hidden, f->hidden);
+        head_floats(h, "", names[i][2], 4 * f->hidden, 0);
+        head_floats(h, "", names[i][3], 4 * f->hidden, 0);
+    }
+}
+
 static inline void head_make(random_head *h, const head_form *f) {
     *h = (random_head){.n = 0};
     if (f->block) {
@@ -159,9 +173,13 @@ static inline void head_make(random_head *h, const head_form *f) {
         head_make_mtp(h, f);
         return;
     }
-    head_floats(h, "", "fc.weight", f->hidden, f->eagle3 ? f->n_taps * f->hidden : 2 * f->hidden);
+    if (f->falcon)
+        head_make_lstm(h, f);
+    else
+        head_floats(h, "", "fc.weight", f->hidden, f->eagle3 ? f->n_taps * f->hidden : 2 * f->hidden);
     head_layer(h, f, f->layer, f->eagle3 ? 2 * f->hidden : f->hidden);
     head_make_config(h, f, f->mask_token ? 2 : 1);
+    if (f->falcon) json_object_set_new(h->config, "k_mask", json_integer(f->falcon));
     if (!f->eagle3) return;
     head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
     head_floats(h, f->layer, "hidden_norm.weight", f->hidden, 0);

@@ -57,8 +57,8 @@ typedef struct hn_cache_group {
                    target stands before its window groups */
     int back;   /* of a window group: rows behind the window, so that a rewind by as many loses nothing */
     int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass */
-    bool binds; /* of a drafter that reads the target's features: a row of its needs that of the row before, so the target is
-                   restored to one row less than it, and computes that feature again */
+    int binds;  /* of a drafter that reads the target's features: so many rows of its end, each of which needs that of the row before, it
+                   wants to compute itself, so the target is restored to so many rows less than it, and computes those features again */
     size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers; of a state group the whole */
     hn_cache_kind kind;
     int units;         /* of other kinds than K and V: parts of a row or state, unit_bytes each; none of a state lies in two pages */
@@ -122,7 +122,7 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
 /* For an empty sequence: takes the pages that the index has for a prefix of text[0..n), each owner to the last boundary
  * where all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An
  * owner other than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; where
- * an owner binds, its rows less one. */
+ * an owner binds, its rows less as many as it says. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
 int hn_cache_block_rows(const hn_cache *c); /* of a block of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */

@@ -313,7 +313,7 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     assert(s->live);
     for (int g = 0; g < c->n_groups; g++) {
         assert(s->n_pages[g] == 0);
-        less |= c->group[g].binds;
+        if (c->group[g].binds > less) less = c->group[g].binds;
     }
     for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);
@@ -326,7 +326,7 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
         take_rows(c, s, owner, owner ? rows_there(c, owner, rows, 0) : rows, owner ? 0 : less);
     }
     hn_cache_end_path(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
-    return rows && less ? hn_cache_rewind(c, seq, 0, rows - 1) : rows;
+    return rows && less ? hn_cache_rewind(c, seq, 0, rows - less) : rows;
 }
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */

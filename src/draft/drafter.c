@@ -22,7 +22,8 @@ static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cac
                                               &hn_drafter_hass,  &hn_drafter_eagle3, &hn_drafter_peagle,
                                               &hn_drafter_mtp,   &hn_drafter_medusa, &hn_drafter_hydra,
                                               &hn_drafter_mlp,   &hn_drafter_meta_mtp, &hn_drafter_dart,
-                                              &hn_drafter_dflash, &hn_drafter_dspark};
+                                              &hn_drafter_dflash, &hn_drafter_dspark,
+                                              &hn_drafter_falcon};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */

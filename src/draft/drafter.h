@@ -229,4 +229,5 @@ extern const hn_drafter_ops hn_drafter_meta_mtp;
 extern const hn_drafter_ops hn_drafter_dart;
 extern const hn_drafter_ops hn_drafter_dflash;
 extern const hn_drafter_ops hn_drafter_dspark;
+extern const hn_drafter_ops hn_drafter_falcon;
 #endif

@@ -45,6 +45,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
                        : desc->mask                     ? HN_MOST_MASKS + 1
                        : hn_steps_at_once(&desc->steps) ? desc->steps.n
                                                         : 1;
+    st->trees.block = desc->together;
     if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);

@@ -59,9 +59,10 @@ static bool is_block(const hn_head_passes *h) {
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     h->n_seqs = n_seqs;
-    h->width = width;
     h->vocab = vocab;
-    h->room = 2 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs; /* a pass of rows beside one of each sequence */
+    h->together = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : 1;
+    h->width = width * h->together;
+    h->room = 2 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0); /* a pass of rows beside one of each sequence */
     if (ids) {
         const size_t bytes = (size_t)h->model.arch.vocab * sizeof *ids;
         h->ids = hn_alloc(bytes);
@@ -75,7 +76,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
         needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS : HN_MOST_KEPT + HN_MAX_ROWS;
-        needs->group[g].binds = true;
+        needs->group[g].binds = h->together;
     }
     hunch_status st = create_lists(h, err);
     for (int i = 0; !st && h->logits && i < vocab; i++) h->logits[i] = -INFINITY;
@@ -152,6 +153,8 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     if (!has_rows(h)) return;
     assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
     if (b->rows_restored == 0 && !is_block(h)) wait_add(s, b->text.token[0], NO_FEATURE);
+    if (b->rows_restored > 0 && h->together > 1) /* the rest of its last block is fed again: the features of all of it are wanted */
+        hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->together - 1));
 }
 
 void hn_head_end(hn_head_passes *h, int seq) {
@@ -191,16 +194,28 @@ static void batch_row(batch *b, bool first, int32_t token, int feature, int outp
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE};
 }
 
+/* The last rows of a block that are in the pass see each other, and all of them draft. */
+static void batch_block(hn_head_passes *h, batch *b) {
+    for (int i = 0; i < h->together; i++) {
+        const int at = b->n_rows - h->together + i;
+        b->row[at].behind = (int16_t)(h->together - 1 - i);
+        b->row[at].logits = HN_LOGITS_ALL;
+        b->output[at] = next_output(h);
+    }
+}
+
 /* Puts rows that wait into the pass, and masks behind the last one. node: that the last one is of; -1: all but the last, whose
  * logits may still be wanted. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks) {
     hn_head_seq *s = &h->seq[seq];
-    const int missing = s->n_waiting - (node < 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
+    const int missing = s->n_waiting - (node < 0 ? h->together : 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
     if (missing <= 0 || s->lost) return true;
+    if (h->together > 1) masks = 0; /* the rows of the block itself give the levels behind the root's */
     const bool last = node >= 0 && missing + masks <= room;
     int n = missing < room ? missing : room;
-    if (node >= 0 && !last && n == missing) n--; /* the last one and its masks go together */
-    if (n == 0) return false;
+    /* the last one and its masks go together, and so do the rows of the last block */
+    if (node >= 0 && !last && n > missing - h->together) n = missing - h->together;
+    if (n <= 0) return false;
     if (!last) masks = 0;
     const int further = has_steps(h) ? masks : 0; /* of the root's own row */
     masks -= further;
@@ -210,14 +225,15 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks)
     }
     for (int i = 0; i < n; i++) {
         const bool root = last && i == n - 1;
-        batch_row(b, i == 0, s->token[i], s->place[i], root ? next_output(h) : -1, root);
+        batch_row(b, i == 0, s->token[i], s->place[i], root && h->together == 1 ? next_output(h) : -1, root);
     }
+    if (last && h->together > 1) batch_block(h, b);
     b->further[b->n_rows - 1] = further;
     b->n_further += further;
     for (int i = 0; i < masks; i++)
         batch_row(b, false, h->model.arch.draft_head.mask_token, h->model.arch.draft_head.mask_pair ? -1 : MASK_FEATURE, -1, true);
     b->rows[b->n_seqs] = n;
-    b->masks[b->n_seqs] = masks + further;
+    b->masks[b->n_seqs] = last && h->together > 1 ? h->together - 1 : masks + further;
     b->node[b->n_seqs] = last ? node : -1;
     b->cache_seq[b->n_seqs++] = seq;
     return n == missing;
@@ -231,6 +247,12 @@ static void batch_start(batch *b) {
 static void batch_keep(hn_head_passes *h, const batch *b, int i) {
     hn_head_seq *s = &h->seq[b->cache_seq[i]];
     if (!has_rows(h)) return; /* it may be asked for again */
+    if (h->together > 1 && b->node[i] >= 0) { /* so may the rows of the last block: until then they are kept as those of drafts are */
+        hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i] - h->together);
+        hn_head_wait_drop(h, s, b->rows[i] - h->together);
+        for (s->n_kept = 0; s->n_kept < h->together; s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(s->n_kept - 1);
+        return;
+    }
     hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
     if (b->node[i] >= 0) { /* the last that waits is the root: its feature is kept */
         s->root = s->token[s->n_waiting - 1];
@@ -254,11 +276,12 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
         }
         batch_keep(h, b, i);
         if (b->node[i] < 0) continue;
-        node[b->node[i]].kept = -1;
-        node[b->node[i]].output = b->output[row];
+        const int first = h->together > 1 ? row - (h->together - 1) : row; /* of those that draft */
+        node[b->node[i]].kept = h->together > 1 ? h->together - 1 : -1;
+        node[b->node[i]].output = b->output[first];
         for (int mask = 0; mask <= b->masks[i]; mask++)
-            take(ctx, b->node[i], mask, mask && has_steps(h) ? hn_pass_further(h->runner, row, mask) : row + mask);
-        row += b->masks[i] - b->further[row];
+            take(ctx, b->node[i], mask, mask && has_steps(h) ? hn_pass_further(h->runner, row, mask) : first + mask);
+        if (h->together == 1) row += b->masks[i] - b->further[row];
     }
     batch_start(b);
     return ran;
@@ -347,7 +370,8 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
             s->root_place = NO_FEATURE;
         }
         const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_waiting : s->text_n;
-        if (s->lost || s->n_waiting == 0 || there != text_n[i]) continue;
+        if (s->lost || s->n_waiting < h->together || there != text_n[i]) continue;
+        if (h->together > 1 && text_n[i] <= h->together) continue; /* slot 0 is no row of a block */
         while (!batch_add(h, &b, node[i].seq, i, node[i].masks)) batch_run(h, &b, node, take, ctx);
     }
     batch_run(h, &b, node, take, ctx);
@@ -386,12 +410,51 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     for (int i = first; i < last; i++) take(ctx, i, 0, i - first);
 }
 
+/* The same of blocks: a node's rows are the last tokens of its path, which begin from the outputs of the block before. */
+static void block_pass(hn_head_passes *h, hn_head_node *node, int first, int last, hn_head_take take, void *ctx) {
+    hn_row row[HN_MAX_ROWS];
+    hn_kept kept[HN_MAX_ROWS];
+    int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], n_seqs = 0, n = 0;
+    const int k = h->together;
+    assert(first < last && k > 1 && (last - first) * k <= HN_MAX_ROWS);
+    for (int i = first; i < last; i++) {
+        const hn_head_seq *s = &h->seq[node[i].seq];
+        if (i == first || node[i].seq != node[i - 1].seq) {
+            kept[n_seqs] = (hn_kept){s->n_kept, s->kept_parent};
+            cache_seq[n_seqs++] = node[i].seq;
+        }
+        for (int j = 0; j < k; j++, n++) {
+            feature[n] = node[i].output + j;
+            output[n] = next_output(h);
+            row[n] = (hn_row){.token = node[i].path[j], .seq = (int16_t)(n_seqs - 1), .logits = HN_LOGITS_ALL,
+                              .parent = j ? (int16_t)(n - 1) : hn_kept_parent(node[i].kept), .behind = (int16_t)(k - 1 - j)};
+        }
+    }
+    const hn_pass_more more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
+    if (hn_pass_run_more(h->runner, row, n, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    for (int i = first; i < last; i++) {
+        hn_head_seq *s = &h->seq[node[i].seq];
+        for (int j = 0; j < k; j++, s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(j ? s->n_kept - 1 : node[i].kept);
+        node[i].kept = s->n_kept - 1;
+        node[i].output = output[(i - first) * k];
+    }
+    for (int i = first; i < last; i++)
+        for (int j = 0; j < k; j++) take(ctx, i, j, (i - first) * k + j);
+}
+
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
     h->generation ^= 1;
     h->n_outputs = 0;
     h->level++;
-    for (int first = 0; first < n; first += HN_MAX_ROWS)
-        level_pass(h, node, first, n - first < HN_MAX_ROWS ? n : first + HN_MAX_ROWS, take, ctx);
+    const int most = HN_MAX_ROWS / h->together;
+    for (int first = 0; first < n; first += most) {
+        const int last = n - first < most ? n : first + most;
+        if (h->together > 1)
+            block_pass(h, node, first, last, take, ctx);
+        else
+            level_pass(h, node, first, last, take, ctx);
+    }
 }
 
 static bool has_markov(const hn_head_passes *h) {

@@ -30,7 +30,7 @@ typedef struct hn_head_seq {
     int32_t root, root_place; /* of the newest row, when it is evaluated: it may be asked for again; NO_FEATURE (0): not so */
     int text_n;             /* of a head without layers: tokens of the text whose newest row waits */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
-    int n_kept;
+    int n_kept; /* of blocks that of the text's end among them */
     int16_t kept_parent[HN_MOST_KEPT];
 } hn_head_seq;
 
@@ -39,7 +39,8 @@ typedef struct hn_head_passes {
     hn_runner *runner;
     hn_cache *cache;
     int owner, n_seqs;
-    int width;          /* nodes of a sequence that a level may have */
+    int width;          /* outputs of a sequence that a level may have */
+    int together;       /* rows of a block that see each other; 1: none does */
     hn_feature_set set; /* what the target is asked for */
     int n_states;
     int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of those that are fed */

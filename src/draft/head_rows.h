@@ -13,10 +13,12 @@ typedef struct hn_head_node {
     int masks;  /* of a root: levels behind its own that are wanted of the same pass; 0: of a head that gives one level */
     int kept;   /* out: the head's own, handed back as that of a child's parent before; -1: the root */
     int output; /* out: the same */
+    const int32_t *path; /* of a drafted token of a head that goes on by blocks: the tokens of one, the node's own last */
 } hn_head_node;
 
 /* Called for each node while its row's logits can be read, and then for each level behind a root that came with it, the first
- * of which is mask 1: its logits are those of every node of that depth. */
+ * of which is mask 1: its logits are those of every node of that depth. Of a head that goes on by blocks behind drafted tokens too: those of
+ * nodes of that depth behind it. */
 typedef void (*hn_head_take)(void *ctx, int node, int mask, int row);
 
 typedef struct hn_head_row_ops {

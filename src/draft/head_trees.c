@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "draft/head_passes.h"
 #include "draft/head_trees_private.h"
 #include "draft/tree_pruned.h"
 
@@ -85,7 +86,8 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     t->of = hn_zalloc(n, sizeof *t->of);
     t->place = hn_zalloc(n, sizeof *t->place);
     t->drawn = hn_zalloc((size_t)t->vocab, sizeof *t->drawn);
-    if (!t->seq || !t->node || !t->of || !t->place || !t->drawn)
+    t->path = hn_zalloc(n * (size_t)(t->block > 1 ? t->block : 1), sizeof *t->path);
+    if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->drawn)
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + (size_t)t->vocab * sizeof *t->drawn);
     hunch_status s = hn_draft_laws_open(&t->laws, t->vocab, t->n_seqs, HN_TREE_ROWS, err);
     return s || !t->likely ? s : likely_create(t, err);
@@ -104,6 +106,18 @@ static hunch_status check_form(const hn_head_trees *t, const hn_spec *spec, hunc
     return HUNCH_OK;
 }
 
+/* What the rows of all blocks of a round have room for. */
+static hunch_status check_blocks(const hn_head_trees *t, const hn_spec *spec, hunch_error *err) {
+    const int most = HN_MAX_ROWS - 2 * t->block, blocks = 1 + (t->depth - 1) / t->block * t->width;
+    if (t->likely)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': such a tree is of heads that draft one level a pass, or all: this one drafts %d, "
+                       "expected a chain or a fixed shape", spec->text, t->block);
+    if (t->depth > most || blocks * t->block > HN_MOST_KEPT)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, in blocks of %d: expected at most %d levels, and %d rows in all",
+                       spec->text, t->depth, t->block, most, HN_MOST_KEPT);
+    return HUNCH_OK;
+}
+
 hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
                                 int n_seqs, int vocab, hunch_error *err) {
     t->head = head;
@@ -114,6 +128,7 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *hea
     t->at_once = levels_at_once > 1;
     hunch_status s = t->at_once ? hn_head_trees_check(t, spec, levels_at_once, err) : HUNCH_OK;
     if (!s) s = check_form(t, spec, err);
+    if (!s && t->block > 1) s = check_blocks(t, spec, err);
     if (!s) s = tables_create(t, err);
     return s || t->form != HN_TREE_PRUNED ? s : hn_head_pruned_open(t, err);
 }
@@ -127,6 +142,7 @@ void hn_head_trees_close(hn_head_trees *t) {
         hn_head_oracle_end(&t->seq[i].oracle);
     }
     hn_free(t->seq);
+    hn_free(t->path);
     hn_free(t->node);
     hn_free(t->of);
     hn_free(t->place);
@@ -142,7 +158,7 @@ void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs) {
     needs->has_law = t->law;
     needs->branches = t->likely || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
     needs->is_tree = t->is_tree;
-    needs->cost = needs->branches || t->at_once ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
+    needs->cost = needs->branches || t->at_once || t->block > 1 ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
 }
 
 int hn_head_trees_best(hn_head_trees *t, int outputs) {
@@ -196,7 +212,7 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
 }
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_head_round c = {d, t, p, level, 0};
+    hn_head_round c = {d, t, p, level, 0, level};
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);

@@ -18,6 +18,8 @@ typedef struct hn_head_trees {
     void *head;
     const hn_head_row_ops *rows;
     bool at_once;          /* the root gives all levels */
+    int block;             /* levels that a root and each drafted token that is gone on from give; 0, 1: one. Set before open */
+    int32_t *path;         /* [n_seqs * width][block] */
     hn_tree_form form;
     bool likely;           /* the likeliest paths: dynamic, opt, best, pruned */
     bool forced, law, is_tree;

@@ -49,7 +49,7 @@ int hn_head_propose_best(hn_head_round *c, int n) {
         if (!hn_propose_has_room(p, 0)) continue;
         t->of[m] = i;
         text_n[m] = p->text.n;
-        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1};
+        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
     }
     if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_level, c);
     for (int i = 0; i < n; i++) add_tree(c, &c->p[i]);

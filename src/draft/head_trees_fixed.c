@@ -92,13 +92,20 @@ static bool wants_children(const hn_propose *p, hn_head_seq_tree *s, int at, int
            hn_propose_has_room(p, drafted_at(s, at)->row);
 }
 
-/* The row of a node was computed, or a mask: its children, or those of all nodes of the mask's level. */
+/* Is node `at` behind another? */
+static bool is_behind(const hn_shape *shape, int at, int other) {
+    while (at != HN_ROOT && at != other) at = shape->node[at].parent;
+    return at == other;
+}
+
+/* The row of a node was computed, or a mask, or a further row of its block: its children, or those of all nodes of that level behind it. */
 static void take_node(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
     hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
-    if (t->at_once) c->level = mask;
+    c->level = c->base + mask;
+    if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
     if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, t->rows->logits(t->head, row));
     if (p->sure && t->rows->sure) p->sure[c->level] = (float)t->rows->sure(t->head, row);
     if (mask == 0) {
@@ -109,7 +116,7 @@ static void take_node(void *ctx, int i, int mask, int row) {
         return;
     }
     for (int at = 0; at < s->shape->n; at++)
-        if (wants_children(p, s, at, mask)) take_children(c, p, s, at, row);
+        if (wants_children(p, s, at, c->level) && is_behind(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
 }
 
 static void round_start(hn_head_trees *t, const hn_propose *p) {
@@ -119,29 +126,47 @@ static void round_start(hn_head_trees *t, const hn_propose *p) {
     for (int k = 0; k < s->shape->n; k++) s->node[k].row = HN_NONE;
 }
 
-/* A level of trees of fixed shape: the nodes whose children are wanted. */
-int hn_head_propose_fixed(hn_head_round *c, int n) {
+/* The tokens of the block that ends with node `at`; returns the node that stands before them. */
+static int block_of(const hn_head_trees *t, hn_head_seq_tree *s, int at, int32_t *path) {
+    for (int k = t->block - 1; k >= 0; k--, at = s->shape->node[at].parent) path[k] = s->node[at].token;
+    return at;
+}
+
+/* The nodes of a level whose children are wanted; returns how many. */
+static int list_level(hn_head_round *c, int n, int *text_n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_ROWS], m = 0;
-    if (t->at_once && c->level > 0) return 0;
+    int m = 0;
     for (int i = 0; i < n; i++) {
         hn_propose *p = &c->p[i];
         hn_head_seq_tree *s = &t->seq[p->seq];
-        if (c->level == 0) round_start(t, p);
-        for (int at = c->level ? 0 : HN_ROOT; at < s->shape->n; at++) {
-            if (!wants_children(p, s, at, c->level)) continue;
-            const hn_drafted *node = drafted_at(s, at), *parent = at == HN_ROOT ? NULL : drafted_at(s, s->shape->node[at].parent);
+        for (int at = c->base ? 0 : HN_ROOT; at < s->shape->n; at++) {
+            if (c->base >= p->depth || !wants_children(p, s, at, c->base)) continue;
+            int32_t *path = t->path + (size_t)m * (size_t)(t->block > 1 ? t->block : 1);
+            const hn_drafted *node = drafted_at(s, at), *before = NULL;
+            if (at != HN_ROOT) before = drafted_at(s, t->block > 1 ? block_of(t, s, at, path) : s->shape->node[at].parent);
             t->of[m] = i;
             t->place[m] = at;
             if (at == HN_ROOT) text_n[m] = p->text.n;
-            t->node[m++] = (hn_head_node){p->seq, node->token, parent ? 0 : hn_head_masks(t, p, s->shape->depth),
-                                           parent ? parent->kept : -1, parent ? parent->output : -1};
+            t->node[m++] = (hn_head_node){p->seq, node->token, before ? 0 : hn_head_masks(t, p, s->shape->depth),
+                                           before ? before->kept : -1, before ? before->output : -1, path};
         }
     }
-    if (m == 0) return 0;
-    if (c->level == 0)
-        t->rows->roots(t->head, t->node, text_n, m, take_node, c);
-    else
-        t->rows->level(t->head, t->node, m, take_node, c);
+    return m;
+}
+
+/* A level of trees of fixed shape; of heads that go on by blocks all of them. */
+int hn_head_propose_fixed(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_ROWS];
+    if ((t->at_once || t->block > 1) && c->level > 0) return 0;
+    for (int i = 0; i < n && c->level == 0; i++) round_start(t, &c->p[i]);
+    for (int m; (m = list_level(c, n, text_n)) > 0;) {
+        if (c->base == 0)
+            t->rows->roots(t->head, t->node, text_n, m, take_node, c);
+        else
+            t->rows->level(t->head, t->node, m, take_node, c);
+        if (t->block <= 1) break;
+        c->base += t->block;
+    }
     return c->added;
 }

@@ -81,7 +81,7 @@ static int list_frontier(hn_head_round *c, int n) {
             t->of[m] = i;
             t->place[m] = s->beam.frontier[k];
             t->node[m++] = (hn_head_node){c->p[i].seq, b->token, 0, b->parent < 0 ? s->root.kept : parent->kept,
-                                         b->parent < 0 ? s->root.output : parent->output};
+                                         b->parent < 0 ? s->root.output : parent->output, NULL};
         }
     }
     return m;
@@ -100,7 +100,7 @@ int hn_head_propose_likely(hn_head_round *c, int n) {
         t->place[m] = HN_ROOT;
         text_n[m] = c->p[i].text.n;
         t->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1],
-                                       hn_head_masks(t, &c->p[i], t->depth), -1, -1};
+                                       hn_head_masks(t, &c->p[i], t->depth), -1, -1, NULL};
     }
     if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
     for (c->level = 1; !t->at_once && c->level < t->depth; c->level++) {

@@ -39,6 +39,7 @@ typedef struct hn_head_round {
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
+    int base; /* the level of the nodes that are being evaluated; `level` is that of the row, of a block or with masks further down */
 } hn_head_round;
 
 /* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1. Returns how many. */

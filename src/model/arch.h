@@ -231,6 +231,8 @@ typedef struct hn_head_desc {
     bool mask_pair;      /* with it: what such a row's first layer reads, and goes on from, are vectors of the head's own, behind the
                             norms: no token, no feature */
     bool norm_twice;     /* the norm before the output matrix, of what it makes once more */
+    bool lstm;           /* instead of fc two layers of an LSTM, each row with a state of its own that is zero */
+    int together;        /* rows at the end of text and drafts that see each other: each drafts the token so many behind its own; 0: 1 */
     int most_levels;     /* that a head whose masks draft was trained to draft in a pass; 0: not said */
     bool fc_bias;
     bool norm_before_fc; /* one RMSNorm over the whole feature */

@@ -104,6 +104,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
     if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
     if (!st && c->arch.draft_head.block) st = put_block(k);
+    if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_SAYS_TOGETHER, c->arch.draft_head.together);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_SAYS_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }

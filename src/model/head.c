@@ -215,6 +215,11 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     hn_head *h = &m->head;
     hunch_status st = plan_part_matrix(p, HN_HEAD_FC, &h->fc, err);
     if (!st) st = plan_part(p, HN_HEAD_FC_BIAS, 0, &h->fc_bias, err);
+    for (int k = 0; !st && k < 2; k++) {
+        st = plan_part_matrix(p, (hn_head_part)(HN_HEAD_LSTM_1 + k), &h->lstm[k], err);
+        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_BIAS_1 + k), 0, &h->lstm_bias[k], err);
+        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_STATE_BIAS_1 + k), 0, &h->lstm_state_bias[k], err);
+    }
     if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
     for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
@@ -391,6 +396,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     if (!st) {
         hn_model_choose_forms(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
+        for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
     }
     hn_plan_end(&p);
     if (st) hn_model_close(m);

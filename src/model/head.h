@@ -28,6 +28,12 @@ typedef enum hn_head_part {
     HN_HEAD_MARKOV_STEP_BIAS,
     HN_HEAD_CONFIDENCE,
     HN_HEAD_CONFIDENCE_BIAS,
+    HN_HEAD_LSTM_1,       /* gates of the two layers: input, forget, candidate, output */
+    HN_HEAD_LSTM_2,
+    HN_HEAD_LSTM_BIAS_1,
+    HN_HEAD_LSTM_BIAS_2,
+    HN_HEAD_LSTM_STATE_BIAS_1, /* of what is made of the state, which is zero */
+    HN_HEAD_LSTM_STATE_BIAS_2,
     HN_HEAD_EMBEDDING,
     HN_HEAD_OUTPUT,
     HN_HEAD_IDS,          /* d2t */
@@ -89,6 +95,7 @@ typedef enum hn_head_key {
     HN_HEAD_SAYS_NORM_OUTPUT,
     HN_HEAD_SAYS_MASK_TOKEN,
     HN_HEAD_SAYS_MASKS,        /* how many masks it was trained with */
+    HN_HEAD_SAYS_TOGETHER,     /* how many rows see each other */
     HN_HEAD_SAYS_MTP_LAYERS,
     HN_HEAD_SAYS_WINDOW,
     HN_HEAD_SAYS_STEPS,        /* positions that it drafts */

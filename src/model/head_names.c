@@ -42,6 +42,12 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     [HN_HEAD_MARKOV_STEP_BIAS] = {[HN_HEAD_BLOCKS] = "markov_head.joint_proj.bias", [HN_HEAD_GGUF_BLOCKS] = "markov_joint.bias"},
     [HN_HEAD_CONFIDENCE] =   {[HN_HEAD_BLOCKS] = "confidence_head.proj.weight", [HN_HEAD_GGUF_BLOCKS] = "conf_proj.weight"},
     [HN_HEAD_CONFIDENCE_BIAS] = {[HN_HEAD_BLOCKS] = "confidence_head.proj.bias", [HN_HEAD_GGUF_BLOCKS] = "conf_proj.bias"},
+    [HN_HEAD_LSTM_1] = {"lstm.weight_ih_l0", NULL, "lstm.0.weight", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_LSTM_2] = {"lstm.weight_ih_l1", NULL, "lstm.1.weight", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_LSTM_BIAS_1] = {"lstm.bias_ih_l0", NULL, "lstm.0.bias", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_LSTM_BIAS_2] = {"lstm.bias_ih_l1", NULL, "lstm.1.bias", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_LSTM_STATE_BIAS_1] = {"lstm.bias_hh_l0", NULL, "lstm.0.state_bias", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_LSTM_STATE_BIAS_2] = {"lstm.bias_hh_l1", NULL, "lstm.1.state_bias", NULL, [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_EMBEDDING] =    {"embed_tokens.weight",     "!embed_tokens.weight",     "token_embd.weight",       "token_embd.weight",
                               [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight",
                               [HN_HEAD_BLOCKS] = "embed_tokens.weight", [HN_HEAD_GGUF_BLOCKS] = "token_embd.weight"},
@@ -75,7 +81,13 @@ const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, 
 bool hn_head_has(const hn_arch *a, hn_head_part part) {
     const hn_head_desc *d = &a->draft_head;
     switch (part) {
-    case HN_HEAD_FC: return d->steps.kind == HN_STEP_NONE;
+    case HN_HEAD_FC: return d->steps.kind == HN_STEP_NONE && !d->lstm;
+    case HN_HEAD_LSTM_1:
+    case HN_HEAD_LSTM_2:
+    case HN_HEAD_LSTM_BIAS_1:
+    case HN_HEAD_LSTM_BIAS_2:
+    case HN_HEAD_LSTM_STATE_BIAS_1:
+    case HN_HEAD_LSTM_STATE_BIAS_2: return d->lstm;
     case HN_HEAD_FC_BIAS: return d->fc_bias;
     case HN_HEAD_FEATURE_NORM: return d->norm_before_fc;
     case HN_HEAD_STATE_NORM: return d->fc_norms;
@@ -111,6 +123,8 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_MARKOV_OUT:
     case HN_HEAD_MARKOV_GATE:
     case HN_HEAD_MARKOV_STEP:
+    case HN_HEAD_LSTM_1:
+    case HN_HEAD_LSTM_2:
     case HN_HEAD_CONFIDENCE: return false;
     default: return true;
     }
@@ -124,6 +138,9 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_FC) dims[0] = d->joint ? hidden + feature : feature, dims[1] = hidden;
     if (part == HN_HEAD_FEATURE_NORM || part == HN_HEAD_MASK) dims[0] = feature;
     if (part == HN_HEAD_MASK_PAIR) dims[0] = 2 * hidden;
+    if (part == HN_HEAD_LSTM_1) dims[0] = hidden + feature, dims[1] = 4 * hidden;
+    if (part == HN_HEAD_LSTM_2) dims[1] = 4 * hidden;
+    if (part >= HN_HEAD_LSTM_BIAS_1 && part <= HN_HEAD_LSTM_STATE_BIAS_2) dims[0] = 4 * hidden;
     if (part == HN_HEAD_STATE_NORM) dims[0] = width;
     if (part == HN_HEAD_STREAM_NORM && d->joint_norms) dims[0] = feature;
     if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;

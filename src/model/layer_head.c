@@ -4,6 +4,7 @@
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
+ *   Falcon (2412.12639)        x = lstm(lstm(embedding | feature)), the state of each row zero
  *   DART (2601.19278)          the same; of a mask the first layer reads a vector of its own, whose first half is x
  *   DFlash (2602.06036)        x = embedding, of a block's rows; of the text's norm(fc(feature)), which layer_context.c reads
  */
@@ -33,6 +34,31 @@ static void input_product(const hn_exec *ex, const hn_model *m, const hn_pass_bu
         ex->ops->quantise(ex, n, s->joint, s->ldjoint, s->joint_in, h->fc_forms);
     ex->ops->linear(ex, n, s->joint_in, &out, 1, false);
     if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, s->ldx, m->arch.hidden, h->fc_bias);
+}
+
+/* A layer of an LSTM whose state is zero: of its gates (input, forget, candidate, output) the one that forgets has nothing to. */
+static void lstm_layer(const hn_exec *ex, const hn_model *m, int k, hn_act in, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const hn_head *h = &m->head;
+    const int n = s->rows->n, hidden = m->arch.hidden, ld = 4 * s->ldx;
+    const hn_linear_out out = {&h->lstm[k], s->lstm, ld};
+    const size_t gate = sizeof(float) * (size_t)hidden;
+    const hn_buf bias = h->lstm_state_bias[k], none = {NULL, 0};
+    o->linear(ex, n, in, &out, 1, false);
+    o->add_bias(ex, n, s->lstm, ld, 4 * hidden, h->lstm_bias[k]);
+    o->apply(ex, n, HN_TANH, HN_INTO_SET, hn_at(s->lstm, 2 * gate), ld, hn_at(bias, 2 * gate), s->x, s->ldx, hidden);
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, s->lstm, ld, bias, s->x, s->ldx, hidden);
+    o->apply(ex, n, HN_TANH, HN_INTO_SET, s->x, s->ldx, none, s->x, s->ldx, hidden);
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, hn_at(s->lstm, 3 * gate), ld, hn_at(bias, 3 * gate), s->x, s->ldx, hidden);
+}
+
+/* x = lstm(lstm(embedding | feature)) */
+static void lstm_input(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const hn_act in = {s->in.data, m->arch.hidden, s->in.max_rows};
+    ex->ops->quantise(ex, s->rows->n, s->joint, s->ldjoint, s->joint_in, m->head.lstm_forms[0]);
+    lstm_layer(ex, m, 0, s->joint_in, s);
+    ex->ops->quantise(ex, s->rows->n, s->x, s->ldx, in, m->head.lstm_forms[1]);
+    lstm_layer(ex, m, 1, in, s);
 }
 
 /* norm(embedding) | norm(x) */
@@ -102,7 +128,10 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
     }
     if (d->joint) {
         make_joint(ex, m, in, s);
-        input_product(ex, m, s);
+        if (d->lstm)
+            lstm_input(ex, m, s);
+        else
+            input_product(ex, m, s);
     } else if (in->drafts) {
         o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);
     } else {

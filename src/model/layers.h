@@ -40,6 +40,7 @@ typedef struct hn_pass_buffers {
     hn_buf joint;    /* f32 [HN_MAX_ROWS][ldjoint] input of fc */
     hn_act joint_in; /* the same, in the forms that fc reads */
     hn_buf states;   /* f32 [HN_MAX_ROWS][ldjoint] the feature, where each state of it is normed before fc */
+    hn_buf lstm;     /* f32 [HN_MAX_ROWS][4 * ldx] gates of an LSTM */
     hn_buf token;    /* f32 [HN_MAX_ROWS][ldx] embedding of the rows' tokens */
     hn_buf each;     /* int32 [HN_MAX_ROWS] 0, 1, 2, ... */
     /* of gated delta nets, and of attention with gates */

@@ -50,6 +50,8 @@ typedef struct hn_head {
     hn_buf fc_bias, feature_norm; /* f32 [hidden], [features * feature_width] */
     hn_buf fc_norm[HN_MOST_HEAD_FEATURES]; /* f32 [feature_width] each */
     hn_buf token_norm, stream_norm; /* f32 [hidden]: of HN_INPUT_PAIR; with joint_norms the second [feature_width] */
+    hn_weight lstm[2];                     /* [4 * hidden, .] of input, forget, candidate and output gate */
+    hn_buf lstm_bias[2], lstm_state_bias[2]; /* f32 [4 * hidden] */
     hn_buf mask;                    /* f32 [features * feature_width], or of mask_pair [2 * hidden], where the description has it */
     hn_buf context_norm, mask_row;  /* f32 [hidden], of a head of blocks */
     hn_weight markov_in, markov_out, markov_mix, confidence; /* [target's tokens, rank], [vocab, rank], of a gate [rank, hidden + rank]
@@ -57,7 +59,7 @@ typedef struct hn_head {
     hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids, and the rows of an output that was trimmed */
-    int fc_forms;
+    int fc_forms, lstm_forms[2];
     hn_step *step;   /* owned: [steps.n], NULL: it has none */
     hn_mem **picked; /* owned: [steps.n] rows of their outputs that were trimmed, NULL: none were */
     hn_buf root_half; /* f32 [feature_width]: 1 / sqrt 2 each, with scale_input */

@@ -124,6 +124,7 @@ static void lay_out_head(hn_runner *r, size_t *total) {
     l->states = take_floats(total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
     l->pair = take_floats(total, l->ldpair);
     l->token = take_floats(total, l->ldx);
+    l->lstm = take_floats(total, d->lstm ? 4 * l->ldx : 0);
     r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);
     r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)r->ld_outputs);
 }
@@ -210,7 +211,7 @@ static void bind(hn_runner *r) {
                      &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
                      &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
                      &r->image_buf,
-                     &l->joint,   &l->joint_in.data, &l->states,     &l->pair,
+                     &l->joint,   &l->joint_in.data, &l->states,     &l->pair,       &l->lstm,
                      &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
                      &r->walk.step, &r->walk.first, &r->walk.fresh, &r->next_state,
                      &l->token,   &r->store,      &r->outputs,

@@ -77,6 +77,7 @@ const tool_draft_kind tool_draft_kinds[] = {
      {TAPS_KEYS, AT_ONCE_KEYS}},
     {"dart", ":HEAD", "a draft head of DART: rows as EAGLE-3's, all its tokens in one pass",
      {{"norm", "twice|once", "the norm before its output matrix; default twice, as released"}, TAPS_KEYS, AT_ONCE_KEYS}},
+    {"falcon", ":HEAD", "a draft head of Falcon: as EAGLE-1's, but drafts k tokens a pass", {LAST_KEY, HEAD_KEYS_OF("chain|NAME|FILE")}},
     {"mtp", ":HEAD", "a module of multi-token prediction: one layer that drafts any depth; without HEAD that of the model's own file", {LAST_KEY, HEAD_KEYS}},
     {"medusa", ":HEAD", "Medusa's heads: each drafts one of the next tokens, all in one pass", {LAST_KEY, AT_ONCE_KEYS}},
     {"hydra", ":HEAD", "Hydra's: the same, but each reads the tokens drafted before it", {LAST_KEY, HEAD_KEYS}},

@@ -33,7 +33,8 @@ static const char *const folders[] = {
 
     "dflash-zlab",          "dflash-default-ids", "dflashmask-zlab",    "dflashwin-zlab",
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
-    "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows"};
+    "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
+    "falcon-k2",            "falcon-k3",          "falcon-k3-none"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct golden {

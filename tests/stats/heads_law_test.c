@@ -64,6 +64,7 @@ static void test_chains_exact(void **state) {
         check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_law, NULL);
         check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_law, NULL);
         check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_law, NULL);
+        check_exact("falcon:@falcon-k2,depth=3", rules[i], &exact_law, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_law, NULL);
         check_exact("hydra:@hydra-prefix,depth=2", rules[i], &exact_law, NULL);
@@ -85,6 +86,7 @@ static void test_trees_exact(void **state) {
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_law, NULL);
         check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_law, NULL);
+        check_exact("falcon:@falcon-k2,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
         check_exact("medusa:@medusa-4heads,tree=#pair.json", rules[i], &exact_law, NULL);
         check_exact("hydra:@hydra-offset,tree=#pair.json", rules[i], &exact_law, NULL);
