@@ -508,10 +508,9 @@ static double apply_want(hn_function f, double x) {
 static void apply_test(void **state HN_UNUSED) {
     for (int round = 0; round < 60; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
-        apply_work w = {&c.o, (hn_function)(round % 5), (hn_into)(round % 3), check_put_random(&c.o, APPLY_ROWS * APPLY_LD),
-                        check_put_random(&c.o, APPLY_ROWS * APPLY_LD), {NULL, 0}};
+        apply_work w = {&c.o, (hn_function)(round % 5), (hn_into)(round % 3), check_put_random(&c.o, APPLY_ROWS * APPLY_LD), {NULL, 0}, {NULL, 0}};
+        w.y = round % 4 == 0 ? w.x : check_put_random(&c.o, APPLY_ROWS * APPLY_LD);
         if (round & 1) w.bias = check_put_random(&c.o, APPLY_COLS);
-        if (round % 4 == 0) w.y = w.x;
         float x[APPLY_ROWS * APPLY_LD], y[APPLY_ROWS * APPLY_LD];
         memcpy(x, hn_host(w.x), sizeof x);
         memcpy(y, hn_host(w.y), sizeof y);
