@@ -83,7 +83,7 @@ static void test_tensors(void **state) {
         {"medusa", "0.0.linear.weight", 64, 65, "0.0.linear.weight has shape [65, 64]; expected [64, 64]"},
         {"medusa", "0.0.linear.bias", 63, 0, "0.0.linear.bias has shape [63]; expected [64]"},
         {"medusa", "0.1.weight", 481, 64, "an output of 481 tokens, expected at most the 480"},
-        {"medusa", "0.1.weight", 100, 64, "1.1.weight has shape [64, 480]; expected [64, 100]|100 draft tokens of 480"},
+        {"medusa", "0.1.weight", 100, 64, "100 draft tokens of 480"},
         {"medusa", "0.1.weight", 480, 0, "tensor 0.1.weight has 1 dimensions, expected 2"},
         {"medusa", "0.1.weight", 480, 63, "0.1.weight has shape [63, 480]; expected [64, 480]"},
         {"hydra", "hydra_mlp.0.0.linear.weight", 64, 64, "hydra_mlp.0.0.linear.weight has shape [64, 64]; expected [128, 64]"},
@@ -105,14 +105,12 @@ static void test_tensors(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
-        char says[200];
         make_steps(&h, cases[i].kind);
         if (cases[i].rows)
             head_shape(head_find(&h, cases[i].name), cases[i].rows, cases[i].cols);
         else
             head_drop(&h, cases[i].name);
-        snprintf(says, sizeof says, "%s", strchr(cases[i].says, '|') ? strchr(cases[i].says, '|') + 1 : cases[i].says);
-        assert_steps_refused(&h, cases[i].kind, says);
+        assert_steps_refused(&h, cases[i].kind, cases[i].says);
         head_free(&h);
     }
 }
@@ -130,14 +128,13 @@ static void test_more_tensors(void **state) {
         {"hydra", "prefix_embeding_layer.layers.0.self_attn.q_proj.weight", 64, 64, "prefix_embeding_layer.layers.0.self_attn.k_proj.weight is missing"},
         {"hydra", "prefix_embeding_layer.layers.1.mlp.up_proj.weight", 96, 64, "prefix_embeding_layer.layers.1.mlp.up_proj.weight: heads of this kind"},
         {"mlp", "speculator.proj.2.weight", 32, 32, "tensor speculator.proj.2.weight: heads of this kind, of 2 positions"},
-        {"mlp", "speculator.projs.0.weight", 128, 64, "speculator.projs.0.weight"},
         {"meta-mtp", "extra_heads.1.attention.wq.bias", 64, 0, "tensor extra_heads.1.attention.wq.bias: heads of this kind, of 2 positions"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
         make_steps(&h, cases[i].kind);
         head_floats(&h, "", cases[i].name, cases[i].rows, cases[i].cols);
-        if (strcmp(cases[i].name, "speculator.projs.0.weight") != 0) assert_steps_refused(&h, cases[i].kind, cases[i].says);
+        assert_steps_refused(&h, cases[i].kind, cases[i].says);
         head_free(&h);
     }
 }
