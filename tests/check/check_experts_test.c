@@ -323,6 +323,12 @@ static void check_level(hn_isa isa, bool f32, const part *p, const hn_router *ro
     }
 }
 
+/* Any type whose blocks divide a row of `in` values, which is a multiple of 32. */
+static hn_dtype type_of(int in) {
+    if (in % 256) return check_int(0, 1) ? HN_Q8_0 : HN_BF16;
+    return (hn_dtype)check_int(0, HN_WEIGHT_TYPES - 1);
+}
+
 /* A layer of each type of gate, the other two of any, few rows and more than a call takes. */
 static void experts_test(void **state HN_UNUSED) {
     for (int round = 0; round < 2 * HN_WEIGHT_TYPES; round++) {
@@ -331,8 +337,7 @@ static void experts_test(void **state HN_UNUSED) {
         const int experts = check_int(2, 9), n = round % 4 == 3 ? check_int(60, 140) : check_int(1, 6);
         const int in = hn_dtype_block(t) == 1 ? check_int(8, 100) : 256, width = round % 2 ? 256 : check_int(1, 4) * 32, out = check_int(3, 90);
         const bool float_only = in % HN_BLOCK != 0;
-        const hn_dtype up = float_only ? HN_F32 : (hn_dtype)check_int(0, HN_WEIGHT_TYPES - 1);
-        const hn_dtype down = width % 256 ? (check_int(0, 1) ? HN_Q8_0 : HN_BF16) : (hn_dtype)check_int(0, HN_WEIGHT_TYPES - 1);
+        const hn_dtype up = float_only ? HN_F32 : type_of(in), down = type_of(width);
         part p[PARTS] = {part_create(&ops.o, t, experts, width, in), part_create(&ops.o, round % 3 ? t : up, experts, width, in),
                          part_create(&ops.o, down, experts, out, width)};
         const hn_router router = {.experts = experts, .used = check_int(1, experts), .scale = 1, .normalised = true};
