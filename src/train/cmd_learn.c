@@ -161,6 +161,7 @@ static void choose_options(training *t) {
     set(&t->how.ffn, o->width);
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
+    if (o->token_share >= 0) t->how.token_share = o->token_share;
     t->how.seed = (uint64_t)o->seed;
     plan_steps(t, t->how.steps);
 }
@@ -207,7 +208,7 @@ static hunch_status save_best(const training *t, hunch_error *err) {
 static hunch_status draw(const training *t, const hn_learn_note *note, hunch_error *err) {
     char path[3100];
     const char *slash = strrchr(t->o->output, '/');
-    const double bytes = hn_learner_parameters(t->learner) * hn_dtype_block_bytes(HN_Q8_0) / hn_dtype_block(HN_Q8_0);
+    const double bytes = hn_learner_draft_reads(t->learner) * hn_dtype_block_bytes(HN_Q8_0) / hn_dtype_block(HN_Q8_0);
     const hn_picture_about about = {.head = slash && slash[1] ? slash + 1 : t->o->output,
                                     .drafts = t->how.unroll,
                                     .steps = t->how.steps,
@@ -299,6 +300,10 @@ static hunch_status learn(training *t, hunch_error *err) {
     const char *format = t->o->format;
     if (format && strcmp(format, "gguf") != 0 && strcmp(format, "hf") != 0)
         return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
+    if (format && !strcmp(format, "hf") && !t->kind->others)
+        return hn_fail(err, HUNCH_USAGE,
+                       "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, and a folder for hunch",
+                       t->kind->name);
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
     if (t->o->type && !t->gguf)
         return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",

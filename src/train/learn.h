@@ -23,6 +23,7 @@ typedef struct hn_learn_options {
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     uint64_t seed;
+    double token_share; /* of a law that is learned: what the token that came has of it, 0 to 1; the rest is the target's */
     int held_out; /* texts that are not learned from: every n/held_out-th */
     int every;    /* steps from one check to the next */
     hn_products products;
@@ -39,6 +40,7 @@ hunch_status hn_learner_open(hn_learner **out, hunch_model *m, const char *path,
 void hn_learner_close(hn_learner **l);
 int hn_learner_step_number(const hn_learner *l);
 double hn_learner_parameters(const hn_learner *l);
+double hn_learner_draft_reads(const hn_learner *l); /* weights that a draft reads */
 double hn_learner_coverage(const hn_learner *l); /* of the texts' own tokens: how many it can draft, 0..1 */
 const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n);
 

@@ -60,11 +60,17 @@ static size_t eagle_count(const void *head) {
     return hn_eagle_count(&((const eagle *)head)->shape);
 }
 
+static int eagle_parts(const void *head) {
+    (void)head;
+    return HN_EAGLE_PARTS;
+}
+
 static hn_mat eagle_part(const void *head, int part, hn_real *vector) {
     return hn_eagle_part_of(&((const eagle *)head)->shape, (hn_eagle_part)part, vector);
 }
 
-static void eagle_part_name(int part, char out[HN_LEARN_PART_NAME]) {
+static void eagle_part_name(const void *head, int part, char out[HN_LEARN_PART_NAME]) {
+    (void)head;
     snprintf(out, HN_LEARN_PART_NAME, "%s", hn_eagle_part_name((hn_eagle_part)part));
 }
 
@@ -110,10 +116,12 @@ static json_t *eagle_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_eagle = {.name = "eagle",
-                                      .parts = HN_EAGLE_PARTS,
+                                      .says = "one of EAGLE-1 and -2, by the steps of HASS",
+                                      .others = "SafeAILab's EAGLE and HASS",
                                       .open = eagle_open,
                                       .close = eagle_close,
                                       .count = eagle_count,
+                                      .parts = eagle_parts,
                                       .part = eagle_part,
                                       .part_name = eagle_part_name,
                                       .begin = eagle_begin,

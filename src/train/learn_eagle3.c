@@ -50,12 +50,18 @@ static size_t eagle3_count(const void *head) {
     return hn_eagle3_count(&((const eagle3 *)head)->shape);
 }
 
+static int eagle3_parts(const void *head) {
+    (void)head;
+    return HN_EAGLE3_PARTS;
+}
+
 static hn_mat eagle3_part(const void *head, int part, hn_real *vector) {
     return hn_eagle3_part_of(&((const eagle3 *)head)->shape, (hn_eagle3_part)part, vector);
 }
 
 /* The layer's tensors as speculators names them. */
-static void eagle3_part_name(int part, char out[HN_LEARN_PART_NAME]) {
+static void eagle3_part_name(const void *head, int part, char out[HN_LEARN_PART_NAME]) {
+    (void)head;
     static const char middle[] = "midlayer.";
     const char *name = hn_eagle3_part_name((hn_eagle3_part)part);
     const bool layer = !strncmp(name, middle, sizeof middle - 1);
@@ -123,12 +129,14 @@ static json_t *eagle3_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_eagle3 = {.name = "eagle3",
+                                       .says = "a head of EAGLE-3, by training-time test",
+                                       .others = "vLLM and SGLang",
                                        .reads_layers = true,
                                        .own_output = true,
-                                       .parts = HN_EAGLE3_PARTS,
                                        .open = eagle3_open,
                                        .close = eagle3_close,
                                        .count = eagle3_count,
+                                       .parts = eagle3_parts,
                                        .part = eagle3_part,
                                        .part_name = eagle3_part_name,
                                        .begin = eagle3_begin,

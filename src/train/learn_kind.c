@@ -9,8 +9,14 @@
 
 static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle};
 
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+const hn_learn_kind *hn_learn_kind_at(int i) {
+    return i < N_KINDS ? kinds[i] : NULL;
+}
+
 const hn_learn_kind *hn_learn_kind_named(const char *name) {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (int i = 0; i < N_KINDS; i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
     return NULL;
 }

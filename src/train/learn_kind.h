@@ -27,24 +27,30 @@ typedef struct hn_learn_batch {
     hn_mat law;            /* [..][o->vocab]: the target's behind the token, of the rows that have a loss */
     const hn_real *weight; /* [rows], 0: no loss there */
     const int *law_row;    /* [rows]: where in law the row's is */
+    const int *label;      /* [rows]: which of the chosen tokens came behind the row's token, -1: none of them, or the text ended */
 } hn_learn_batch;
 
-enum { HN_LEARN_MOST_PARTS = 16, HN_LEARN_PART_NAME = 80 };
+enum { HN_LEARN_PART_NAME = 80 };
 
 /* head: a kind's own. Weights, gradients and what the optimiser keeps are vectors of `count` numbers, part behind part. */
 struct hn_learn_kind {
-    const char *name; /* on the command line, and the drafter's */
+    const char *name;   /* on the command line, and the drafter's */
+    const char *says;   /* of it in --help */
+    const char *others; /* who else reads its folder: --format hf; NULL: nobody does */
     bool reads_layers;
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
                         have a loss whatever token comes next */
-    int parts;       /* at most HN_LEARN_MOST_PARTS */
+    const char *ids_name; /* of the list of tokens that are drafted, in the folder, each by its number; NULL: d2t and t2d, of offsets */
+    void (*usual)(hn_learn_options *o); /* what is its own of hn_learn_usual; NULL: nothing */
     hunch_status (*open)(void **head, const hn_learn_setting *s, hunch_error *err);
     void (*close)(void *head); /* NULL is fine */
     size_t (*count)(const void *head);
+    int (*parts)(const void *head);
     /* A matrix [outputs][inputs], or a vector [1][n]; no rows: it has none. */
     hn_mat (*part)(const void *head, int part, hn_real *vector);
-    void (*part_name)(int part, char out[HN_LEARN_PART_NAME]); /* in the folder */
-    void (*begin)(const void *head, hn_real *weights);         /* the same for the same seed */
+    void (*part_name)(const void *head, int part, char out[HN_LEARN_PART_NAME]); /* in the folder */
+    size_t (*read)(const void *head);                  /* weights that a draft reads; NULL: all */
+    void (*begin)(const void *head, hn_real *weights); /* the same for the same seed */
     /* As hn_eagle3_net_loss. */
     double (*loss)(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses);
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
@@ -52,6 +58,7 @@ struct hn_learn_kind {
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
+const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 
 /* Numbers at random around 0 with this standard deviation; x goes on. */
 void hn_learn_random(hn_mat m, double spread, uint64_t *x);

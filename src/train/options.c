@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/learn_kind.h"
+
 enum { USAGE = 2 };
 typedef enum form { TEXT, LIST, NUMBER, SWITCH } form;
 
@@ -28,7 +30,7 @@ static const struct flag {
     {"--context", NULL, "ROWS", NUMBER, AT(context), 64, 1e6, "data: of a text; default 2048, or the model's"},
     {"--steps", NULL, "N", NUMBER, AT(steps), 0, 1e7, "of the optimiser; 0 writes the head that training begins with"},
     {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7, "as many steps as fit into that time here, instead"},
-    {"--format", NULL, "NAME", TEXT, AT(format), 0, 0, "gguf, or hf: a folder for vLLM, too; default by the name of HEAD"},
+    {"--format", NULL, "NAME", TEXT, AT(format), 0, 0, "gguf, or hf: a folder that others read, too, where its kind has one; default by the name of HEAD"},
     {"--type", NULL, "TYPE", TEXT, AT(type), 0, 0, "of a gguf's matrices: q8_0, q4_0, bf16 or f32; default q8_0, as they are packed to draft"},
     {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts (eagle3), or by whose law it learns (eagle): the commonest, special ones always; default 8192"},
     {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "eagle3: layers whose entering states it reads; default 2, half, all but 3"},
@@ -37,6 +39,7 @@ static const struct flag {
     {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "tokens of a step at most; default 2048"},
     {"--length", NULL, "ROWS", NUMBER, AT(length), 16, 65536, "tokens of a text that it learns in one piece; default 512"},
     {"--rate", NULL, "R", NUMBER, AT(rate), 0, 1, "peak of the learning rate; default 0.001"},
+    {"--token-share", NULL, "S", NUMBER, AT(token_share), 0, 1, "of what a law is learned by: 0 the model's own law, 1 the token that came; default 0"},
     {"--held-out", NULL, "N", NUMBER, AT(held_out), 2, 10000, "texts that it does not learn from and is measured with; default 32"},
     {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
     {"--features", NULL, "WHERE", TEXT, AT(features), 0, 0, "stored or online: on the disk, or taken anew for each batch; default stored where there is room and they are read more than once"},
@@ -105,7 +108,7 @@ static int words_place(hn_train_options *o) {
 
 int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
     *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0, .seconds = -1,
-                            .steps = -1, .vocab = -1, .width = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1};
+                            .steps = -1, .vocab = -1, .width = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1};
     for (int i = 1; i < argc; i++) {
         const struct flag *f = flag_named(argv[i]);
         if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);
@@ -129,7 +132,9 @@ void hn_train_options_help(FILE *to) {
     fputs("hunch train data MODEL -f FILE... [--self N] -o DIR                     texts in the model's own words\n"
           "hunch train trie MODEL FILE... -o TRIE                                  n-grams of texts, for trees of DART\n"
           "hunch train KIND MODEL -f DIR|FILE... -o HEAD [--seconds T|--steps N]   a head that learns from them\n\n"
-          "KIND: eagle3, or eagle, a head of EAGLE-1 and -2 by the steps of HASS\n\n", to);
+          "KIND:\n", to);
+    for (int i = 0; hn_learn_kind_at(i); i++) fprintf(to, "  %-10s %s\n", hn_learn_kind_at(i)->name, hn_learn_kind_at(i)->says);
+    fputc('\n', to);
     for (int i = 0; i < N_FLAGS; i++) {
         char left[60];
         snprintf(left, sizeof left, "%s%s%s%s%s", flags[i].brief ? flags[i].brief : "", flags[i].brief ? ", " : "", flags[i].name,

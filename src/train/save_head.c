@@ -32,7 +32,9 @@ static json_t *header_of(const hn_head_to_save *h) {
         json_t *shape = m.rows == 1 ? json_pack("[i]", m.cols) : json_pack("[i, i]", m.rows, m.cols);
         json_object_set_new(all, h->part[i].name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
     }
-    if (h->ids) {
+    if (h->ids && h->ids_name)
+        json_object_set_new(all, h->ids_name, entry("I64", json_pack("[i]", h->vocab), &at, 8 * (size_t)h->vocab));
+    else if (h->ids) {
         json_object_set_new(all, "d2t", entry("I64", json_pack("[i]", h->vocab), &at, 8 * (size_t)h->vocab));
         json_object_set_new(all, "t2d", entry("BOOL", json_pack("[i]", h->target_vocab), &at, (size_t)h->target_vocab));
     }
@@ -60,10 +62,10 @@ static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_err
 static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < h->vocab; i++) {
-        const int64_t offset = h->ids[i] - i;
-        st = hn_out_write(out, &offset, sizeof offset, err);
+        const int64_t number = h->ids[i] - (h->ids_name ? 0 : i);
+        st = hn_out_write(out, &number, sizeof number, err);
     }
-    for (int t = 0, i = 0; !st && t < h->target_vocab; t++) {
+    for (int t = 0, i = 0; !st && !h->ids_name && t < h->target_vocab; t++) {
         const unsigned char kept = i < h->vocab && h->ids[i] == t;
         i += kept;
         st = hn_out_write(out, &kept, 1, err);

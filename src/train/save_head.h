@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* save_head.h - a head as a folder: config.json and model.safetensors, whose matrices are bf16, with d2t and t2d of a reduced
- * vocabulary; or tokens.json, a list for the key ids of a head that has none. What its tensors are called, and what config.json
+ * vocabulary, or the list of its tokens under another name; or tokens.json, a list for the key ids of a head that has none. What its tensors are called, and what config.json
  * says, is the kind's (learn_kind.h). */
 #ifndef HN_SAVE_HEAD_H
 #define HN_SAVE_HEAD_H
@@ -18,6 +18,7 @@ typedef struct hn_head_to_save {
     int n_parts;
     json_t *config;           /* not owned; NULL: there was no memory for it */
     const int32_t *ids;       /* [vocab] rising, the target's token of each; NULL: no reduced vocabulary */
+    const char *ids_name;     /* of ids as they are; NULL: as d2t and t2d */
     const int32_t *commonest; /* [vocab] for tokens.json; NULL: none is written */
     int vocab, target_vocab;
 } hn_head_to_save;

@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     const bool data = !strcmp(o.command, "data"), trie = !strcmp(o.command, "trie");
     const hn_learn_kind *kind = hn_learn_kind_named(o.command);
     if ((!data && !trie && !kind) || !o.model || !o.output) {
-        fprintf(stderr, "hunch train: expected data, trie, eagle3 or eagle, MODEL, -f FILE... and -o (hunch train --help)\n");
+        fprintf(stderr, "hunch train: expected data, trie or a kind of head, MODEL, -f FILE... and -o (hunch train --help)\n");
         return 2;
     }
     signal(SIGINT, on_signal);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_files.c - a head as it is saved, and checkpoints of its training. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/file_out.h"
+#include "base/mem.h"
+#include "train/learn_private.h"
+#include "train/save_head.h"
+
+hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
+    const hn_learn_kind *kind = l->o.kind;
+    const int vocab = l->model->target.arch.vocab, parts = kind->parts(l->head);
+    hn_saved_part *part = hn_zalloc((size_t)parts, sizeof *part);
+    if (!part) return hn_fail_memory(err, "parts of a head", (size_t)parts * sizeof *part);
+    hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
+    if (!kind->own_output) h.commonest = l->tokens.first;
+    if (kind->own_output && l->o.vocab < vocab) h.ids = l->tokens.ids;
+    h.ids_name = kind->ids_name;
+    for (int i = 0; i < parts; i++) {
+        hn_saved_part *p = &part[h.n_parts];
+        p->m = kind->part(l->head, i, l->w);
+        kind->part_name(l->head, i, p->name);
+        h.n_parts += p->m.rows > 0;
+    }
+    const hunch_status st = hn_head_save(&h, folder, err);
+    json_decref(h.config);
+    hn_free(part);
+    return st;
+}
+
+static const char magic[8] = "HUNCHCK3";
+
+typedef struct checkpoint {
+    char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
+    hn_shard_header features;
+    char made[400]; /* what it must have been made with, as text */
+    uint64_t count, at;
+    int64_t adam_steps;
+    int32_t step, epoch;
+    hn_learn_note note;
+} checkpoint;
+
+static checkpoint checkpoint_of(const hn_learner *l) {
+    const hn_arch *a = &l->model->target.arch;
+    checkpoint c;
+    memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
+    memcpy(c.magic, magic, sizeof c.magic);
+    snprintf(c.kind, sizeof c.kind, "%s", l->o.kind->name);
+    snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.ops.isa));
+    c.features = l->f->header;
+    snprintf(
+        c.made, sizeof c.made,
+        "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
+        "held out %d products %d hidden %d heads %d %d token share %.17g",
+        l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
+        l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
+        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share);
+    c.count = l->count;
+    c.at = l->at;
+    c.note = l->note;
+    c.step = l->step;
+    c.epoch = l->epoch;
+    c.adam_steps = l->adam.steps;
+    return c;
+}
+
+hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error *err) {
+    const checkpoint c = checkpoint_of(l);
+    const size_t bytes = l->count * sizeof *l->w;
+    hn_out *out;
+    hunch_status st = hn_out_open(&out, path, false, err);
+    if (!st) st = hn_out_write(out, &c, sizeof c, err);
+    if (!st) st = hn_out_write(out, l->w, bytes, err);
+    if (!st) st = hn_out_write(out, l->adam.mean, bytes, err);
+    if (!st) st = hn_out_write(out, l->adam.square, bytes, err);
+    if (!st) return hn_out_finish(&out, err);
+    hn_out_abort(&out);
+    return st;
+}
+
+static hunch_status check_kind(const checkpoint *c, const hn_learn_kind *kind, const hunch_model *m, const char *path,
+                               hunch_error *err) {
+    const char *level = hn_isa_name(m->target.ops.isa);
+    if (strncmp(c->kind, kind->name, sizeof c->kind) != 0)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a checkpoint of a head of kind %.16s: expected one of %s, or another name for the head",
+                       path, c->kind, kind->name);
+    if (strncmp(c->level, level, sizeof c->level) != 0)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a checkpoint of instruction level %.24s: expected one of %s, or another name for the head",
+                       path, c->level, level);
+    return HUNCH_OK;
+}
+
+hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, const hunch_model *m, int *steps,
+                                hunch_error *err) {
+    checkpoint c;
+    hn_map map;
+    *steps = 0;
+    if (!hn_is_file(path)) return HUNCH_OK;
+    hunch_status st = hn_map_open(&map, path, err);
+    if (st) return st;
+    if (map.size >= sizeof c && !memcmp(map.data, magic, sizeof magic)) {
+        memcpy(&c, map.data, sizeof c);
+        if (memchr(c.made, 0, sizeof c.made)) (void)sscanf(c.made, "steps %d", steps);
+        st = check_kind(&c, kind, m, path, err);
+    }
+    hn_map_close(&map);
+    return st;
+}
+
+hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) {
+    const checkpoint want = checkpoint_of(l);
+    const size_t bytes = l->count * sizeof *l->w;
+    checkpoint c;
+    hn_map map;
+    hunch_status st = hn_map_open(&map, path, err);
+    if (st) return st;
+    if (map.size < sizeof c || memcmp(map.data, want.magic, sizeof want.magic) != 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: no checkpoint", path);
+    else {
+        memcpy(&c, map.data, sizeof c);
+        st = check_kind(&c, l->o.kind, l->model, path, err);
+        if (!st && (memcmp(&c.features, &want.features, sizeof c.features) ||
+                    memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
+                    map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
+            st = hn_fail(
+                err, HUNCH_REFUSED,
+                "%s: a checkpoint of other texts or options: expected the same again, or another name for the head",
+                path);
+    }
+    if (!st) {
+        memcpy(l->w, map.data + sizeof c, bytes);
+        memcpy(l->adam.mean, map.data + sizeof c + bytes, bytes);
+        memcpy(l->adam.square, map.data + sizeof c + 2 * bytes, bytes);
+        l->adam.steps = (long)c.adam_steps;
+        l->note = c.note;
+        l->step = c.step;
+        l->epoch = c.epoch;
+        hn_learn_shuffle(l);
+        l->at = (size_t)c.at;
+    }
+    hn_map_close(&map);
+    return st;
+}

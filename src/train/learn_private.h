@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_private.h - a learner from inside: learn.c opens it and takes steps, learn_batch.c makes batches of texts, learn_files.c saves and
+ * loads. */
+#ifndef HN_LEARN_PRIVATE_H
+#define HN_LEARN_PRIVATE_H
+#include "train/adamw.h"
+#include "train/common_tokens.h"
+#include "train/learn_kind.h"
+#include "train/online.h"
+
+/* A part of a text that is learned from in one piece: rows [from, from + rows), each with the token behind it. */
+typedef struct hn_learn_piece {
+    uint32_t text;
+    int from, rows;
+} hn_learn_piece;
+
+struct hn_learner {
+    hunch_model *model;
+    const hn_features_read *f;
+    hn_learn_options o;
+    hn_team team;
+    void *head; /* of o.kind */
+    hn_target_rows target;
+    hn_common_tokens tokens; /* that it drafts, or by whose law it learns */
+    hn_learn_piece *all;              /* learned from, in the order of the texts */
+    uint32_t *order;         /* [n_all] of this epoch */
+    size_t n_all, at;        /* at: the next in order */
+    hn_learn_piece *judged;           /* held out */
+    size_t n_judged;
+    hn_train_text *held;
+    size_t n_held;
+    int step, epoch;
+    hn_learn_note note;
+    size_t count; /* of weights */
+    void *memory; /* [bytes] all that follows */
+    size_t bytes;
+    hn_real *w, *g;
+    hn_adamw adam;
+    /* a batch */
+    hn_features_wanted *wanted; /* [rows] */
+    int *token, *start;
+    size_t reads; /* numbers of the states that a row reads */
+    int *law_row, *label;
+    hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: last, of the rows that have a loss */
+};
+
+typedef struct hn_learn_made {
+    int rows, texts;
+    double own; /* rows that are learned from */
+} hn_learn_made;
+
+/* Cuts the texts to pieces, and holds some out. HUNCH_REFUSED: there is nothing to learn from. */
+hunch_status hn_learn_share_texts(hn_learner *l, hunch_error *err);
+/* The order of an epoch, from its beginning: it follows from seed and number alone. */
+void hn_learn_shuffle(hn_learner *l);
+/* A batch of the first pieces that fit, of n: those of `order`, NULL: as they stand. *taken: how many. It is there until the next one.
+ * Errors of features that are taken (online.h). */
+hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
+                                 hn_learn_batch *out, size_t *taken, hunch_error *err);
+/* The next one of the epoch, or of the next epoch. */
+hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err);
+#endif
