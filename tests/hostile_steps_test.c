@@ -5,9 +5,24 @@
 
 #include "random_steps.h"
 
+/* In a folder, and as a checkpoint of PyTorch. */
 static void assert_steps_refused(const random_head *h, const char *kind, const char *says) {
     head_write(h, path_of("head"));
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kind, path_of("head"), ""), says);
+    const char *torch = strcmp(kind, "meta-mtp") ? "torch" : "torch-of-meta"; /* whose files have other names */
+    steps_write_torch(h, path_of(torch));
+    spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kind, path_of(torch), ""), says);
+}
+
+/* And on its way into a GGUF file, of which nothing is left. */
+static void assert_refused_everywhere(const random_head *h, const char *kind, const char *says) {
+    char head[300];
+    assert_steps_refused(h, kind, says);
+    snprintf(head, sizeof head, "%s", path_of("head"));
+    result r = command("convert", head, "--target", LLAMA, "-o", path_of("refused.gguf"));
+    if (r.code != HUNCH_REFUSED && r.code != HUNCH_USAGE) fail_msg("convert of a head that is refused (%s): %d, %s", says, r.code, r.err);
+    assert_int_equal(access(path_of("refused.gguf"), F_OK), -1);
+    result_free(&r);
 }
 
 static void make_steps(random_head *h, const char *kind) {
@@ -21,10 +36,17 @@ static void test_right_ones(void **state) {
         random_head h;
         make_steps(&h, steps_kinds[i].kind);
         head_write(&h, path_of("head"));
-        result r = command("draft", "-m", LLAMA, "--draft", spec_at(steps_kinds[i].kind, path_of("head"), ""), "--tokens", IDS);
-        if (r.code) fail_msg("%s: %s", steps_kinds[i].kind, r.err);
-        assert_non_null(strstr(r.err, ": 2 positions"));
-        result_free(&r);
+        steps_write_torch(&h, path_of(steps_kinds[i].kind));
+        result r[2];
+        for (int k = 0; k < 2; k++) {
+            const char *path = path_of(k ? steps_kinds[i].kind : "head");
+            r[k] = command("draft", "-m", LLAMA, "--draft", spec_at(steps_kinds[i].kind, path, ""), "--tokens", IDS);
+            if (r[k].code) fail_msg("%s: %s", steps_kinds[i].kind, r[k].err);
+            assert_non_null(strstr(r[k].err, ": 2 positions"));
+        }
+        assert_string_equal(r[0].out, r[1].out);
+        result_free(&r[0]);
+        result_free(&r[1]);
         head_free(&h);
     }
 }
@@ -56,13 +78,21 @@ static void test_configs(void **state) {
         {"meta-mtp", "{\"n_kv_heads\": 2}", "extra_heads.0.attention.wk.weight has shape [64, 64]; expected [64, 32]"},
         {"meta-mtp", "{\"norm_eps\": -1}", "norm_eps is -1"},
         {"meta-mtp", "{\"rope_theta\": 0}", "rope_theta is 0"},
+        {"hydra", "{\"hydra_num_heads\": 3}", "hydra_num_heads is 3, expected 2, the positions"},
+        {"hydra", "{\"hydra_num_layers\": 2}", "hydra_num_layers is 2, expected 1, the blocks a position"},
+        {"hydra", "{\"grounded_heads\": false}", "grounded_heads is false, and there is a tensor hydra_mlp.0.*.res_connection.weight"},
+        {"hydra", "{\"grounded_heads\": 1}", "grounded_heads is 1"},
+        {"hydra", "{\"hydra_head_arch\": \"prefix-mlp\"}", "hydra_head_arch is \"prefix-mlp\", and there is no layer prefix_embeding_layer.*"},
+        {"mlp", "{\"vocab_size\": 512}", "vocab_size is 512, expected 480, the tokens of this target"},
+        {"mlp", "{\"tie_weights\": true}", "tensor speculator.emb.1.weight: its weights are tied, expected a copy of speculator.emb.0.weight"},
+        {"meta-mtp", "{\"n_future_tokens\": 4}", "n_future_tokens is 4, expected 3, the tokens at once"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
         make_steps(&h, cases[i].kind);
         json_t *change = json_loads(cases[i].change, 0, NULL);
         assert_int_equal(json_object_update(h.config, change), 0);
-        assert_steps_refused(&h, cases[i].kind, cases[i].says);
+        assert_refused_everywhere(&h, cases[i].kind, cases[i].says);
         json_decref(change);
         head_free(&h);
     }
@@ -99,7 +129,7 @@ static void test_tensors(void **state) {
         {"meta-mtp", "extra_heads.0.feed_forward.w1.weight", 0, 0, "expected 1 to 16 blocks of attention and feed_forward"},
         {"meta-mtp", "extra_heads.0.feed_forward.w2.weight", 64, 64, "feed_forward.w2.weight has shape [64, 64]; expected [96, 64]"},
         {"meta-mtp", "extra_heads.1.ffn_norm.weight", 0, 0, "extra_heads.1.ffn_norm.weight is missing"},
-        {"meta-mtp", "extra_heads.1.attention_norm.weight", 0, 0, "tensor extra_heads.1."},
+        {"meta-mtp", "extra_heads.1.attention_norm.weight", 0, 0, "n_future_tokens is 3, expected 2, the tokens at once"},
         {"meta-mtp", "norm.weight", 0, 0, "norm.weight is missing"},
         {"meta-mtp", "norm.weight", 60, 0, "norm.weight has shape [60]; expected [64]"},
     };
@@ -110,7 +140,7 @@ static void test_tensors(void **state) {
             head_shape(head_find(&h, cases[i].name), cases[i].rows, cases[i].cols);
         else
             head_drop(&h, cases[i].name);
-        assert_steps_refused(&h, cases[i].kind, cases[i].says);
+        assert_refused_everywhere(&h, cases[i].kind, cases[i].says);
         head_free(&h);
     }
 }
@@ -125,7 +155,15 @@ static void test_more_tensors(void **state) {
         {"medusa", "3.0.linear.weight", 64, 64, "tensor 3.0.linear.weight: heads of this kind, of 2 positions, have none"},
         {"medusa", "0.2.weight", 480, 64, "tensor 0.2.weight: heads of this kind, of 2 positions"},
         {"hydra", "hydra_mlp.2.0.linear.bias", 64, 0, "tensor hydra_mlp.2.0.linear.bias: heads of this kind, of 2 positions"},
-        {"hydra", "prefix_embeding_layer.layers.0.self_attn.q_proj.weight", 64, 64, "prefix_embeding_layer.layers.0.self_attn.k_proj.weight is missing"},
+        {"medusa", "blocks.0.layers.0.weight", 64, 64, "tensor blocks.0.layers.0.weight: heads of this kind, of 2 positions"},
+        {"medusa", "token_map", 480, 0, "tensor token_map: heads of this kind, of 2 positions"},
+        {"medusa", "norm.weight", 64, 0, "tensor norm.weight: heads of this kind, of 2 positions"},
+        {"hydra", "lm_head.weight", 480, 64, "tensor lm_head.weight: heads of this kind, of 2 positions"},
+        {"hydra", "prefix_embeding_layer.norm.weight", 64, 0, "tensor prefix_embeding_layer.norm.weight: heads of this kind"},
+        {"mlp", "speculator.projs.0.weight", 128, 64, "tensor speculator.projs.0.weight: heads of this kind, of 2 positions"},
+        {"mlp", "speculator.emb.0.bias", 32, 0, "tensor speculator.emb.0.bias: heads of this kind, of 2 positions"},
+        {"mlp", "layers.0.weight", 32, 32, "tensor layers.0.weight: heads of this kind, of 2 positions"},
+        {"hydra", "prefix_embeding_layer.layers.0.self_attn.q_proj.weight", 64, 64, "hydra_head_arch is \"mlp\", and there is a layer prefix_embeding_layer.*"},
         {"hydra", "prefix_embeding_layer.layers.1.mlp.up_proj.weight", 96, 64, "prefix_embeding_layer.layers.1.mlp.up_proj.weight: heads of this kind"},
         {"mlp", "speculator.proj.2.weight", 32, 32, "tensor speculator.proj.2.weight: heads of this kind, of 2 positions"},
         {"meta-mtp", "extra_heads.1.attention.wq.bias", 64, 0, "tensor extra_heads.1.attention.wq.bias: heads of this kind, of 2 positions"},
@@ -134,9 +172,178 @@ static void test_more_tensors(void **state) {
         random_head h;
         make_steps(&h, cases[i].kind);
         head_floats(&h, "", cases[i].name, cases[i].rows, cases[i].cols);
-        assert_steps_refused(&h, cases[i].kind, cases[i].says);
+        assert_refused_everywhere(&h, cases[i].kind, cases[i].says);
         head_free(&h);
     }
+}
+
+/* ---- vLLM's files, tied speculators ------------------------------------------------------------------------------------------ */
+
+enum { MAPPED = 160 };
+
+static void make_mapped(random_head *h) {
+    *h = (random_head){.n = 0};
+    steps_medusa_vllm(h, 64, 480, MAPPED);
+}
+
+static void test_mapped(void **state) {
+    (void)state;
+    static const struct {
+        const char *config; /* that it is changed to */
+        int at;             /* whose token of the map becomes ... */
+        int64_t id;
+        const char *name; /* of a tensor that is dropped (rows 0), reshaped or added */
+        int rows, cols;
+        const char *says;
+    } cases[] = {
+        {"{\"num_heads\": 3}", 0, 0, NULL, 0, 0, "num_heads is 3, expected 2, the positions"},
+        {"{\"num_hidden_layers\": 2}", 0, 0, NULL, 0, 0, "num_hidden_layers is 2, expected 1, the blocks a position"},
+        {"{\"truncated_vocab_size\": 161}", 0, 0, NULL, 0, 0, "truncated_vocab_size is 161, expected 160, the tokens of its output"},
+        {"{\"vocab_size\": 512}", 0, 0, NULL, 0, 0, "vocab_size is 512, expected 480, the tokens of this target"},
+        {"{\"num_heads\": \"2\"}", 0, 0, NULL, 0, 0, "num_heads is a string"},
+        {NULL, 7, -1, NULL, 0, 0, "draft token 7 is token -1, expected 0 to 479"},
+        {NULL, 7, 480, NULL, 0, 0, "draft token 7 is token 480, expected 0 to 479"},
+        {NULL, 159, 3, NULL, 0, 0, "draft token 159 is token 3, as one before it is"},
+        {NULL, 0, INT64_MAX, NULL, 0, 0, "element 0 of tensor token_map is 9223372036854775807"},
+        {NULL, 0, 0, "token_map", 0, 0, "160 draft tokens of 480, and no tensor token_map that says which"},
+        {NULL, 0, 0, "token_map", 159, 0, "tensor token_map has shape [159]; expected [160]"},
+        {NULL, 0, 0, "token_map", 80, 2, "tensor token_map has shape [2, 80]; expected [160]"},
+        {NULL, 0, 0, "lm_heads.1.weight", 159, 64, "lm_heads.1.weight has shape [64, 159]; expected [64, 160]"},
+        {NULL, 0, 0, "lm_heads.2.weight", MAPPED, 64, "tensor lm_heads.2.weight: heads of this kind, of 2 positions"},
+        {NULL, 0, 0, "blocks.1.layers.0.weight", 0, 0, "num_heads is 2, expected 1, the positions"},
+        {NULL, 0, 0, "blocks.1.layers.1.weight", 64, 64, "tensor blocks.1.layers.1.weight: heads of this kind"},
+        {NULL, 0, 0, "blocks.0.layers.0.bias", 64, 0, "blocks.1.layers.0.bias is missing"},
+        {NULL, 0, 0, "d2t", MAPPED, 0, "tensor d2t: heads of this kind"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h;
+        make_mapped(&h);
+        if (cases[i].config) {
+            json_t *change = json_loads(cases[i].config, 0, NULL);
+            assert_int_equal(json_object_update(h.config, change), 0);
+            json_decref(change);
+        } else if (!cases[i].name) {
+            memcpy(head_find(&h, "token_map")->data.at + 8 * cases[i].at, &cases[i].id, 8);
+        } else if (!cases[i].rows) {
+            head_drop(&h, cases[i].name);
+        } else if (head_find(&h, cases[i].name)) {
+            head_shape(head_find(&h, cases[i].name), cases[i].rows, cases[i].cols);
+        } else {
+            head_floats(&h, "", cases[i].name, cases[i].rows, cases[i].cols);
+        }
+        assert_refused_everywhere(&h, "medusa", cases[i].says);
+        head_free(&h);
+    }
+}
+
+/* Tied speculators may hold copies of what they share: the same drafts with and without; what is no copy is refused. */
+static void test_copies(void **state) {
+    (void)state;
+    static const char *const shared[] = {"emb", "ln", "head"};
+    random_head h;
+    char name[40], first[40];
+    result r[2];
+    make_steps(&h, "mlp");
+    json_object_set_new(h.config, "tie_weights", json_true());
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "speculator.%s.1.weight", shared[i]);
+        snprintf(first, sizeof first, "speculator.%s.0.weight", shared[i]);
+        memcpy(head_find(&h, name)->data.at, head_find(&h, first)->data.at, head_find(&h, name)->data.size);
+    }
+    assert_steps_refused(&h, "mlp", "tensor speculator.ln.1.bias: its weights are tied, expected a copy of speculator.ln.0.bias");
+    memcpy(head_find(&h, "speculator.ln.1.bias")->data.at, head_find(&h, "speculator.ln.0.bias")->data.at, 4 * 32);
+    for (int i = 0; i < 2; i++) {
+        head_write(&h, path_of("head"));
+        r[i] = command("draft", "-m", LLAMA, "--draft", spec_at("mlp", path_of("head"), ""), "--tokens", IDS);
+        if (r[i].code) fail_msg("%s", r[i].err);
+        for (int k = 0; i == 0 && k < 3; k++) {
+            snprintf(name, sizeof name, "speculator.%s.1.weight", shared[k]);
+            head_drop(&h, name);
+        }
+        if (i == 0) head_drop(&h, "speculator.ln.1.bias");
+    }
+    assert_string_equal(r[0].out, r[1].out);
+    result_free(&r[0]);
+    result_free(&r[1]);
+    head_floats(&h, "", "speculator.head.1.weight", 480, 31);
+    assert_steps_refused(&h, "mlp", "tensor speculator.head.1.weight: its weights are tied, expected a copy of speculator.head.0.weight");
+    head_drop(&h, "speculator.head.1.weight");
+    json_object_set_new(h.config, "tie_weights", json_false());
+    assert_steps_refused(&h, "mlp", "speculator.emb.1.weight is missing");
+    head_free(&h);
+}
+
+/* ---- GGUF -------------------------------------------------------------------------------------------------------------------- */
+
+/* The place of a text in a file; there is one. */
+static unsigned char *place_of(const bytes *b, const char *text) {
+    unsigned char *at = memmem(b->at, b->size, text, strlen(text));
+    if (!at) fail_msg("%s is not in the file", text);
+    return at;
+}
+
+/* As convert writes them, then a name or a number changed; of a name only the end, which is as long. */
+static void test_gguf(void **state) {
+    (void)state;
+    static const struct {
+        const char *kind, *text, *becomes; /* NULL: the number behind it */
+        uint32_t value;
+        const char *says;
+    } cases[] = {
+        {"medusa", "hunch-head.steps", NULL, 3, "hunch-head.steps is 3, expected 2, the positions"},
+        {"medusa", "hunch-head.steps", "hunch-head.stepz", 0, "no head of kind medusa: expected a tensor 0.0.linear.weight"},
+        {"medusa", "hunch-head.vocab_size", NULL, 512, "hunch-head.vocab_size is 512, expected 480"},
+        {"medusa", "step.1.output.weight", "step.2.output.weight", 0, "step.2.output.weight: heads of this kind"},
+        {"medusa", "step.1.ffn.0.weight", "step.2.ffn.0.weight", 0, "hunch-head.steps is 2, expected 1, the positions"},
+        {"medusa", "step.1.ffn.0.bias", "step.1.ffn.1.bias", 0, "step.1.ffn.0.bias is missing"},
+        {"medusa", "medusa", "mlp   ", 0, "hunch.head.kind is \"mlp   \", expected medusa"},
+        {"hydra", "step.0.ffn_residual.weight", "step.3.ffn_residual.weight", 0, "step.0.ffn.0.weight has shape [128, 64]; expected [64, 64]"},
+        {"hydra", "step.1.ffn_residual.bias", "step.1.ffn_residual.bia_", 0, "step.1.ffn_residual.bias is missing"},
+        {"hydra", "hunch-head.steps", NULL, 0, "hunch-head.steps is 0, expected 2, the positions"},
+        {"mlp", "hunch-head.steps", NULL, 1, "step.1.proj.weight: heads of this kind, of 1 position"},
+        {"mlp", "hunch-head.steps", NULL, 3, "step.2.proj.weight is missing"},
+        {"mlp", "hunch-head.steps", NULL, 17, "17 positions are drafted, expected 1 to 16"},
+        {"mlp", "step.1.norm.bias", "step.1.norm.b_as", 0, "step.1.norm.bias is missing"},
+        {"meta-mtp", "hunch-head.steps", NULL, 3, "hunch-head.steps is 3, expected 2, the positions"},
+        {"meta-mtp", "hunch-head.block_count", NULL, 3, "hunch-head.steps is 2, expected 3, the positions"},
+        {"meta-mtp", "hunch-head.block_count", NULL, 1, "hunch-head.steps is 2, expected 1, the positions"},
+        {"meta-mtp", "blk.1.attn_k.weight", "blk.2.attn_k.weight", 0, "blk.1.attn_k.weight is missing"},
+        {"meta-mtp", "output_norm.weight", "output_nerm.weight", 0, "output_norm.weight is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h;
+        make_steps(&h, cases[i].kind);
+        head_write(&h, path_of("head"));
+        head_free(&h);
+        char head[300];
+        snprintf(head, sizeof head, "%s", path_of("head"));
+        result r = command("convert", head, "--target", LLAMA, "-o", path_of("head.gguf"), "--force");
+        if (r.code) fail_msg("%s", r.err);
+        result_free(&r);
+        bytes b = test_file_read(path_of("head.gguf"));
+        unsigned char *at = place_of(&b, cases[i].text);
+        if (cases[i].becomes)
+            memcpy(at, cases[i].becomes, strlen(cases[i].text));
+        else
+            memcpy(at + strlen(cases[i].text) + 4, &cases[i].value, 4); /* behind its type */
+        test_file_write(path_of("head.gguf"), b.at, b.size);
+        bytes_free(&b);
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(cases[i].kind, path_of("head.gguf"), ""), cases[i].says);
+    }
+}
+
+/* A head that says no kind, read as one that has no layer of attention. */
+static void test_layers(void **state) {
+    (void)state;
+    result r = command("convert", HEADS "/hydra-prefix/head", "--target", LLAMA, "-o", path_of("head.gguf"), "--force");
+    if (r.code) fail_msg("%s", r.err);
+    result_free(&r);
+    bytes b = test_file_read(path_of("head.gguf"));
+    memcpy(place_of(&b, "hunch.head.kind"), "hunch.head.k_nd", 15);
+    test_file_write(path_of("head.gguf"), b.at, b.size);
+    bytes_free(&b);
+    spec_refused(HUNCH_REFUSED, LLAMA, spec_at("medusa", path_of("head.gguf"), ""), "1 layer of attention, expected a head without");
+    spec_refused(HUNCH_REFUSED, LLAMA, spec_at("mlp", path_of("head.gguf"), ""), "1 layer of attention, expected a head without");
 }
 
 static void test_no_numbers(void **state) {
@@ -206,6 +413,8 @@ static void test_damaged(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_ones),   cmocka_unit_test(test_configs),
                                        cmocka_unit_test(test_tensors),      cmocka_unit_test(test_more_tensors),
+                                       cmocka_unit_test(test_mapped), cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_gguf),         cmocka_unit_test(test_layers),
                                        cmocka_unit_test(test_no_numbers),   cmocka_unit_test(test_other_kinds),
                                        cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, hostile_setup, folder_remove);

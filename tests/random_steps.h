@@ -3,6 +3,7 @@
  * out. Include after random_head.h. */
 #ifndef HN_TESTS_RANDOM_STEPS_H
 #define HN_TESTS_RANDOM_STEPS_H
+#include "format/torch_for_tests.h"
 
 enum { STEPS_POSITIONS = 2 };
 
@@ -22,6 +23,24 @@ static inline void steps_medusa(random_head *h, int hidden, int vocab) {
         head_floats(h, "", name, vocab, hidden);
     }
     h->config = json_pack("{s:s,s:i,s:i}", "model_type", "medusa", "medusa_num_heads", STEPS_POSITIONS, "medusa_num_layers", 1);
+}
+
+/* vLLM's form, of `outputs` tokens: every second or third. */
+static inline void steps_medusa_vllm(random_head *h, int hidden, int vocab, int outputs) {
+    char name[60];
+    for (int k = 0; k < STEPS_POSITIONS; k++) {
+        snprintf(name, sizeof name, "blocks.%d.layers.0.weight", k);
+        head_floats(h, "", name, hidden, hidden);
+        snprintf(name, sizeof name, "lm_heads.%d.weight", k);
+        head_floats(h, "", name, outputs, hidden);
+    }
+    head_tensor *t = head_add(h, "", "token_map", "I64", outputs, 0);
+    for (int i = 0; i < outputs; i++) {
+        const int64_t id = 3 + (int64_t)i * (vocab - 4) / outputs;
+        bytes_put(&t->data, &id, sizeof id);
+    }
+    h->config = json_pack("{s:s,s:i,s:i,s:i,s:i,s:i}", "model_type", "medusa", "hidden_size", hidden, "num_heads", STEPS_POSITIONS,
+                          "num_hidden_layers", 1, "vocab_size", vocab, "truncated_vocab_size", outputs);
 }
 
 static inline void steps_hydra(random_head *h, int hidden, int vocab) {
@@ -75,6 +94,39 @@ static inline void steps_meta(random_head *h, int hidden, int vocab) {
     head_floats(h, "", "norm.weight", hidden, 0);
     head_floats(h, "", "output.weight", vocab, hidden);
     h->config = json_pack("{s:i,s:i,s:i,s:f}", "dim", hidden, "n_heads", 4, "n_future_tokens", STEPS_POSITIONS + 1, "norm_eps", 1e-5);
+}
+
+/* As torch.save writes a head, with its config.json; Meta's under the names of Meta's files. The folder is made. */
+static inline void steps_write_torch(const random_head *h, const char *to) {
+    zip_builder z = {0};
+    bytes pickle = {0};
+    char path[600], name[40];
+    pk_raw(&pickle, PK_START);
+    for (int i = 0; i < h->n; i++) {
+        const head_tensor *t = &h->tensor[i];
+        const bool whole = !strcmp(t->type, "I64");
+        snprintf(name, sizeof name, "%d", i);
+        pk_text(&pickle, t->name);
+        pk_put_tensor(&pickle, &(pk_tensor){whole ? "LongStorage" : "FloatStorage", name, (int64_t)(t->data.size / (whole ? 8 : 4)), 0,
+                                            t->cols ? 2 : 1, {t->rows, t->cols}, {t->cols ? t->cols : 1, 1}});
+    }
+    pk_raw(&pickle, PK_END);
+    zip_add(&z, "a/data.pkl", pickle.at, pickle.size);
+    for (int i = 0; i < h->n; i++) {
+        snprintf(name, sizeof name, "a/data/%d", i);
+        zip_add(&z, name, h->tensor[i].data.at, h->tensor[i].data.size);
+    }
+    zip_finish(&z);
+    const bool meta = json_object_get(h->config, "n_future_tokens");
+    char *config = json_dumps(h->config, JSON_ENCODE_ANY);
+    (void)mkdir(to, 0700);
+    snprintf(path, sizeof path, "%s/%s", to, meta ? "consolidated.pth" : "pytorch_model.bin");
+    test_file_write(path, z.b.at, z.b.size);
+    snprintf(path, sizeof path, "%s/%s", to, meta ? "params.json" : "config.json");
+    test_file_write(path, config, strlen(config));
+    free(config);
+    bytes_free(&pickle);
+    bytes_free(&z.b);
 }
 
 static const struct {

@@ -56,7 +56,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hn_steps_number(src, names, d);
     d->kind = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_BLOCKS;
     d->n = hn_steps_count(src, names, d, HN_STEP_BLOCK);
-    st = hn_steps_finish(a, src, names, target->vocab, err);
+    st = hn_steps_check_layers(a, src, 1, err);
+    if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
     return st ? st : read_offset(src, spec, target, taps, &d->state_offset, err);
 }
 

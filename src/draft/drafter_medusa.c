@@ -34,7 +34,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->n = hn_steps_count(src, names, d, d->blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT);
     const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
     d->one_output = d->n > 1 && outputs == 1;
-    st = hn_steps_finish(a, src, names, target->vocab, err);
+    st = hn_steps_check_layers(a, src, 0, err);
+    if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
     if (!st) st = hn_key_real(src, &scale, &logit_scale, err);
     a->logit_scale = (float)logit_scale;
     return st ? st : hn_head_read_last(spec, target, taps, err);

@@ -49,7 +49,7 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, err);
     if (!st && names->form != HN_HEAD_GGUF_STEPS) st = hn_source_bool(src, "tie_weights", &tied, &found, err);
     if (st) return st;
-    d->tied = tied || d->kind == HN_STEP_LSTM || (name && n > 1 && outputs == 1);
+    d->tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
     if (d->tied && !name)
         return hn_fail(err, HUNCH_REFUSED, "%s: how many tokens does it draft? expected n_predict in config.json", hn_source_path(src));
     d->n = name ? n > HN_MOST_HEAD_STEPS ? HN_MOST_HEAD_STEPS + 1 : (int)n : outputs;
@@ -74,7 +74,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                        hn_source_path(src));
     hn_steps_number(src, names, d);
     d->kind = names->form == HN_HEAD_ARCTIC_LSTM || is_lstm(src, names, d) ? HN_STEP_LSTM : HN_STEP_SUM;
-    st = check_modules(src, names, d, err);
+    st = hn_steps_check_layers(a, src, 0, err);
+    if (!st) st = check_modules(src, names, d, err);
     if (!st) st = read_steps(d, src, names, err);
     if (!st) st = read_inner(d, src, names, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALE_INPUT, &d->scale_input, err);

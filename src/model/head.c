@@ -113,6 +113,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (hn_head_form_has_steps(names->form)) {
         hn_steps_begin(a, src, names, target);
         hunch_status read = hn_steps_read_layers(a, src, names, target, err);
+        if (!read && names->form == HN_HEAD_GGUF_STEPS) read = refuse_windows(a, src, err);
         for (int i = 0; !read && i < a->layers; i++) read_parts(&a->layer[i], a, src);
         return read;
     }
@@ -156,11 +157,11 @@ static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, i
 }
 
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
-    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && names->form != HN_HEAD_MEDUSA_VLLM;
     char name[128];
     *ids = NULL;
     const bool has_name = hn_head_name(names, HN_HEAD_IDS, 0, name);
     hn_tensor *t = has_name ? hn_source_take(src, name) : NULL;
+    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form == HN_HEAD_MEDUSA_VLLM);
     if (!t) t = hn_source_take(src, "d2t");
     if (!t && n < vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor %s that says which", hn_source_path(src), n,
@@ -249,21 +250,6 @@ static bool own_tensor_counts(const hn_arch *a, const char *name) {
            !strstr(name, "shared_head_head.") && !strstr(name, "rotary_emb.");
 }
 
-/* Of a folder of a head with weights for each position: is it one that such a head reads? */
-static bool steps_count(const hn_arch *a, const char *name) {
-    static const char *const begins[HN_HEAD_FORMS][4] = {
-        [HN_HEAD_MEDUSA_VLLM] = {"blocks.", "lm_heads."},
-        [HN_HEAD_HYDRA] = {"hydra_mlp.", "hydra_lm_head.", "prefix_embeding_layer.layers."},
-        [HN_HEAD_SPECULATOR] = {"emb.", "proj.", "ln.", "head."},
-        [HN_HEAD_META] = {"extra_heads."}};
-    const size_t front = strlen(a->body);
-    if (strncmp(name, a->body, front) != 0 || a->draft_head.steps.tied) return false; /* tied: there may be copies */
-    if (a->draft_head.form == HN_HEAD_MEDUSA) return name[front] >= '0' && name[front] <= '9';
-    for (int i = 0; i < 4 && begins[a->draft_head.form][i]; i++)
-        if (!strncmp(name + front, begins[a->draft_head.form][i], strlen(begins[a->draft_head.form][i]))) return true;
-    return false;
-}
-
 /* Of a folder's tensors those of its layers, of heads of blocks all but copies of the target's; of a GGUF all but what follows from
  * its keys or from others. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
@@ -273,7 +259,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     const bool mtp = a->draft_head.form == HN_HEAD_MTP;
     const size_t front = !mtp ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
-    if (a->draft_head.steps.n) return steps_count(a, name);
+    if (a->draft_head.steps.n) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
     if (a->draft_head.form == HN_HEAD_BLOCKS) { /* what stands elsewhere in other heads makes this one another */
         const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
@@ -288,6 +274,8 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
 }
 
 hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err) {
+    const hunch_status st = hn_steps_take_copies(src, a, err);
+    if (st) return st;
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const hn_tensor *t = hn_source_tensor(src, i);
         if (!t->used && tensor_counts(src, a, t->name))

@@ -244,5 +244,6 @@ hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_nam
     d->output_bias = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT_BIAS, 0, 0});
     h->own_output = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     if (!h->own_output || d->tied) d->one_output = true;
-    return read_vocabularies(a, src, names, tokens, err);
+    st = read_vocabularies(a, src, names, tokens, err);
+    return st ? st : hn_steps_check_said(a, src, names, tokens, err);
 }

@@ -47,6 +47,14 @@ hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_name
 /* With kind, n, blocks and inner: what the tensors show beside them (biases, own outputs, vocabularies). HUNCH_REFUSED where they do not fit
  * a target of so many tokens. */
 hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
+/* Behind it, of what a file says beside its tensors (head_steps_check.c): HUNCH_REFUSED, naming the key, where they contradict it. */
+hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
+/* HUNCH_REFUSED where such a head has more layers of attention. */
+hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int most, hunch_error *err);
+/* Marks copies of what tied steps share as used, behind the plan. HUNCH_REFUSED, naming it, where one is none; HUNCH_FAILED. */
+hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err);
+/* Of a folder: is a tensor that nobody took one that makes the head another? */
+bool hn_steps_counts(const hn_arch *a, const char *name);
 /* How a folder numbers blocks and lists modules, how many blocks there are, whether gates are fused: into a zeroed description. */
 void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
 /* What a folder's tensors show of the target, 0: nothing. */
