@@ -5,7 +5,8 @@
  * speed, and a Kalman filter shares out what a pass says beyond what was expected (covariances between shapes are left
  * out). Speed gains variance with every pass, for it wanders, so it takes most; a shape that was never seen takes most of
  * its first pass and later little; and where the next passes of another width show that it was not the speed, the
- * covariance gives it back to the shape. Nothing but comparisons of widths moves a shape in the long run.
+ * covariance gives it back to the shape. Nothing but comparisons of widths moves a shape in the long run. What an expert takes
+ * is one more such number: passes of one width that woke more than others, or fewer, tell it apart from the shape.
  */
 #include "plan/cost.h"
 
@@ -30,6 +31,9 @@ static const double LEAST_SECONDS = 1e-9; /* of a pass */
 static const double CALLS = 16, READ_PART = 1.0 / 4; /* how many make the mean */
 static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, while nothing but one row was seen: low, so that more are tried */
+/* Of experts: how far what they take of the time may be from their part of the bytes (50 %), what a pass adds to that doubt, the least
+ * that is left of a shape, how many passes make the mean of what rows wake; and beyond which part of all experts it says nothing. */
+static const double EACH_DOUBT = 0.25, EACH_WANDER = 1e-5, LEAST_REST = 0.05, WOKEN_PASSES = 24, NEARLY_ALL = 0.97;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
@@ -64,20 +68,56 @@ static int class_near(const hn_cost *c, int k) {
     return -1;
 }
 
+/* ---- experts ---- */
+
+void hn_cost_have_experts(hn_cost *c, int count, int used, double part) {
+    assert(used >= 1 && used <= count && part >= 0 && part <= 1);
+    if (count == used) return; /* all are woken by one row */
+    c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .doubt = EACH_DOUBT, .fresh = 1};
+}
+
+double hn_cost_woken(const hn_cost *c, double rows) {
+    const hn_cost_experts *x = &c->experts;
+    if (x->count == 0) return 0;
+    return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + x->fresh * (rows - 1)));
+}
+
+/* What those take that rows behind the first are expected to wake, in passes of one row. */
+static double of_woken(const hn_cost *c, int rows) {
+    return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_woken(c, rows) - c->experts.used);
+}
+
+static void woken_learn(hn_cost_experts *x, int rows, double woken) {
+    if (rows < 2 || woken > NEARLY_ALL * x->count) return;
+    const double rest = log(1 - woken / x->count) / log(1 - (double)x->used / x->count);
+    const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
+    x->seen = smaller(x->seen + 1, WOKEN_PASSES);
+    x->fresh += (now - x->fresh) / x->seen;
+}
+
+/* ---- shapes ---- */
+
 /* Row counts that were seen, rising; the first is 1. */
 typedef struct points {
+    const hn_cost *of;
     int n, rows[HN_COST_ROWS];
     double ratio[HN_COST_ROWS], doubt[HN_COST_ROWS];
 } points;
+
+/* A point without the experts that it is expected to wake: what lies on a line. */
+static double rest_of(const points *p, int i) {
+    return p->ratio[i] - of_woken(p->of, p->rows[i]);
+}
 
 /* Behind the first n points: on with the slope of the wider half (of adjacent ones it would be noise). */
 static double beyond(const points *p, int n, int rows) {
     const int last = n - 1;
     int from = last - 1;
-    if (last == 0) return 1 + UNSEEN_SLOPE * (rows - 1);
+    const double woken = of_woken(p->of, rows);
+    if (last == 0) return 1 + woken + UNSEEN_SLOPE * (rows - 1);
     while (from > 0 && p->rows[from] * 2 > p->rows[last]) from--;
-    const double slope = (p->ratio[last] - p->ratio[from]) / (p->rows[last] - p->rows[from]);
-    return p->ratio[last] + larger(slope, 0) * (rows - p->rows[last]);
+    const double slope = (rest_of(p, last) - rest_of(p, from)) / (p->rows[last] - p->rows[from]);
+    return larger(p->ratio[last], rest_of(p, last) + larger(slope, 0) * (rows - p->rows[last]) + woken);
 }
 
 static double beyond_doubt(const points *p, int n, int rows) {
@@ -88,7 +128,7 @@ static double beyond_doubt(const points *p, int n, int rows) {
 
 static double between(const points *p, int a, int b, int rows) {
     const double part = (double)(rows - p->rows[a]) / (p->rows[b] - p->rows[a]);
-    return larger(p->ratio[a], p->ratio[a] + part * (p->ratio[b] - p->ratio[a]));
+    return larger(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_woken(p->of, rows));
 }
 
 /* More rows cost no less: where measurements say otherwise they are averaged by what they are worth. A change of speed that
@@ -111,6 +151,7 @@ static void points_rise(points *p) {
 }
 
 static void points_read(const hn_cost *c, int k, points *p) {
+    p->of = c;
     p->n = 1;
     p->rows[0] = 1;
     p->ratio[0] = 1;
@@ -119,7 +160,7 @@ static void points_read(const hn_cost *c, int k, points *p) {
         if (c->shape[k][r].doubt <= 0) continue;
         p->doubt[p->n] = c->shape[k][r].doubt;
         p->rows[p->n] = r;
-        p->ratio[p->n++] = c->shape[k][r].ratio;
+        p->ratio[p->n++] = c->shape[k][r].ratio + of_woken(c, r);
     }
     points_rise(p);
     for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been held against theirs already */
@@ -167,11 +208,14 @@ static void filter_check(hn_cost *c, int k) {
     }
 }
 
-/* The speed takes part `of_speed` of what a pass of `rows` said, its shape and those that share doubt with the speed the
- * rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed and this shape. */
-static void filter(hn_cost *c, int k, int rows, double more) {
-    double doubt = rows > 1 ? c->shape[k][rows].doubt : 0, shared = rows > 1 ? c->shape[k][rows].shared : 0;
-    const double of_speed = c->doubt + shared, of_shape = doubt + shared, all = of_speed + of_shape + NOISE;
+/* The speed takes part `of_speed` of what a pass of `rows` said, its shape, those that share doubt with the speed and what an expert
+ * takes the rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed, `of_rest` for this shape, the rest of 1 for experts. */
+static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
+    hn_cost_experts *x = &c->experts;
+    const double doubt = rows > 1 ? c->shape[k][rows].doubt : 0, shared = rows > 1 ? c->shape[k][rows].shared : 0;
+    const double of_speed = c->doubt + of_rest * shared, of_shape = of_rest * doubt + shared;
+    const double of_each = (1 - of_rest) * x->doubt;
+    const double all = of_speed + of_rest * of_shape + (1 - of_rest) * of_each + NOISE;
     const double most = 3 * sqrt(all), told = fabs(more) > most ? copysign(most, more) : more;
     const double before = c->doubt;
     c->speed *= exp(told * of_speed / all);
@@ -183,31 +227,45 @@ static void filter(hn_cost *c, int k, int rows, double more) {
         c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_WANDER, MOST_SHAPE_DOUBT);
         c->shape[k][r].shared -= of_speed * part / all;
     }
+    x->each *= exp(told * of_each / all);
+    x->doubt = smaller(x->doubt - of_each * of_each / all + EACH_WANDER, EACH_DOUBT);
     if (told != more)
         c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: follow the next one faster */
     filter_check(c, k);
 }
 
-void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
+/* A width that was not seen at this context begins with what its neighbours say. */
+static void width_enter(hn_cost *c, int k, int rows, const points *p, double rest) {
+    if (rows == 1 || c->shape[k][rows].doubt > 0) return;
+    c->shape[k][rows].ratio = rest;
+    c->shape[k][rows].doubt = rows < p->rows[p->n - 1] ? GUESSED : beyond_doubt(p, p->n, rows);
+    c->shape[k][rows].shared = 0;
+}
+
+void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double seconds) {
     points p;
+    const hn_cost_experts *x = &c->experts;
     if (rows < 1 || rows > HN_COST_ROWS || !can_be(seconds)) return;
     const int k = class_of(context);
+    const bool told = x->count > 0 && woken >= x->used && woken <= x->count;
+    if (told) woken_learn(&c->experts, rows, woken);
     class_enter(c, k);
     points_read(c, k, &p);
-    const double expected = shape_of(&p, rows);
+    const double rest = larger(shape_of(&p, rows) - of_woken(c, rows), LEAST_REST);
+    const double expected = rest + (told ? x->each * (woken - x->used) : of_woken(c, rows));
     if (c->speed <= 0) { /* the first pass of all */
         c->speed = c->one_row[k] = seconds / expected;
         c->doubt = FIRST_DOUBT + (rows > 1 ? beyond_doubt(&p, p.n, rows) : 0);
         return;
     }
-    if (rows > 1 && c->shape[k][rows].doubt <= 0) {
-        c->shape[k][rows].ratio = expected;
-        c->shape[k][rows].doubt = rows < p.rows[p.n - 1] ? GUESSED : beyond_doubt(&p, p.n, rows);
-        c->shape[k][rows].shared = 0;
-    }
+    width_enter(c, k, rows, &p, rest);
     c->doubt += WANDER;
-    filter(c, k, rows, log(seconds / (c->speed * expected)));
+    filter(c, k, rows, rest / expected, log(seconds / (c->speed * expected)));
     c->one_row[k] += (c->speed - c->one_row[k]) / 64;
+}
+
+void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
+    hn_cost_pass_woken(c, rows, context, 0, seconds);
 }
 
 /* ---- drafters ---- */

@@ -13,7 +13,7 @@
 #include "base/status.h"
 
 enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
-enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3 };
+enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_EXPERTS = 4096 };
 
 /* Of a drafter, in times of the target's pass of one row. */
 typedef struct hn_cost_drafter {
@@ -25,22 +25,37 @@ typedef struct hn_cost_drafter {
     double row;           /* of a row of text that it has to read before it can draft; 0: not known */
 } hn_cost_drafter;
 
+/* Of a mixture of experts; count 0: the model has none. */
+typedef struct hn_cost_experts {
+    int count, used;    /* of a layer; of a row */
+    double each, doubt; /* what one more that is woken in every layer takes, in passes of one row; variance of its logarithm */
+    double fresh, seen; /* 0..HN_COST_FRESH; passes that it was learned from */
+} hn_cost_experts;
+
 typedef struct hn_cost {
     double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
     double doubt; /* variance of its logarithm */
     int at;       /* class of context of the last pass */
     struct {
-        double ratio;  /* to one row at the same context */
+        double ratio;  /* to one row at the same context; with experts of the rest */
         double doubt;  /* variance of its logarithm, growing while others are seen; 0: never seen */
         double shared; /* covariance with the speed's: they were told apart by few passes */
     } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
     double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
     hn_cost_drafter drafter[HN_COST_DRAFTERS];
+    hn_cost_experts experts;
 } hn_cost;
 
 void hn_cost_init(hn_cost *c);
+/* The model's layers have `count` experts, of which a row uses `used` (1..count); part: what these are of all that a pass of one row
+ * reads, 0..1, which is taken for their part of its time until passes have said more. */
+void hn_cost_have_experts(hn_cost *c, int count, int used, double part);
+/* How many experts a layer so many rows are expected to wake; 0: the model has none. */
+double hn_cost_woken(const hn_cost *c, double rows);
 /* A pass happened. More rows than HN_COST_ROWS, or a time that cannot be (0, 1e-300, 1e300, no number), teach nothing. */
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
+/* The same of a pass that woke so many experts a layer, on average over layers; 0: not known, or the model has none. */
+void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double seconds);
 /* So did a drafter's call for so many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
  * `behind` rows of text that it had not seen yet. Such a call tells what a row of these costs, not what a call does. Teaches
  * nothing before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow
@@ -60,7 +75,7 @@ int hn_cost_draft_calls(const hn_cost *c, int drafter); /* that were timed */
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
 
 /* The curves of one (CPU, build, threads, model), kept in a file of the user's cache folder between processes; times of
- * drafters are not. key: any text that names all of it. load: HUNCH_OK and *found false, *c untouched, if there is none, it
+ * drafters are not. key: any text that names all of it. load, with experts after hn_cost_have_experts: HUNCH_OK and *found false, *c untouched, if there is none, it
  * is of another key, or damaged. save: written beside `path`, then renamed; the folder must exist. */
 hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err);
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err);

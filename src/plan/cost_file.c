@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost_file.c - the file of a cost curve (cost.h): JSON,
  *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
+ *
+ * of a model with experts also "experts":[each, doubt, fresh]: without it, its shapes would be of something else.
  * Numbers are untrusted: one that cannot be makes the file count as damaged, and a damaged file as none.
  */
 #include <jansson.h>
@@ -17,6 +19,7 @@ enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
 static const double LOADED_DOUBT = 0.04; /* the speed is of another day */
 static const double LOADED_SHAPE_DOUBT = 2e-4;
 static const double MOST_RATIO = 1000;
+static const double LOADED_PASSES = 4; /* what another day's texts woke counts for so many passes */
 
 /* A number in (0, most]. */
 static bool number_read(const json_t *v, double most, double *out) {
@@ -47,6 +50,15 @@ static bool shape_read(hn_cost *c, const json_t *list) {
     return json_is_array(list);
 }
 
+static bool experts_read(hn_cost_experts *x, const json_t *list) {
+    if (x->count == 0) return !list;
+    if (!json_is_array(list) || json_array_size(list) != 3) return false;
+    if (!number_read(json_array_get(list, 0), MOST_RATIO, &x->each)) return false;
+    if (!number_read(json_array_get(list, 1), 1, &x->doubt)) return false;
+    x->seen = LOADED_PASSES;
+    return number_read(json_array_get(list, 2), HN_COST_FRESH, &x->fresh);
+}
+
 static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     int format;
     const json_t *one = json_object_get(o, "one_row"), *name = json_object_get(o, "key");
@@ -61,6 +73,7 @@ static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     }
     if (!(c->one_row[c->at] > 0)) return false;
     c->doubt = LOADED_DOUBT;
+    if (!experts_read(&c->experts, json_object_get(o, "experts"))) return false;
     return shape_read(c, json_object_get(o, "shape"));
 }
 
@@ -76,6 +89,7 @@ hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *f
     json_t *o = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     hn_free(text);
     hn_cost_init(&read);
+    read.experts = c->experts;
     *found = o && cost_read(&read, o, key);
     if (*found) *c = read;
     json_decref(o);
@@ -96,6 +110,9 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
     }
     json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
                           "one_row", one, "shape", shape);
+    const hn_cost_experts *x = &c->experts;
+    if (o && x->count > 0)
+        whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f]", x->each, x->doubt, x->fresh)) == 0;
     if (whole) return o;
     json_decref(o);
     return NULL;

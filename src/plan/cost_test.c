@@ -287,6 +287,108 @@ static void test_round_trip(void **state) {
     assert_true(found);
 }
 
+/* ---- experts ---- */
+
+static machine fine_machine(enum machine_kind kind, double noise, uint64_t seed, hn_cost *c) {
+    const machine m = machine_make(kind, noise, seed);
+    hn_cost_init(c);
+    hn_cost_have_experts(c, machine_experts(&m), MACHINE_USED, machine_part(&m) * 0.7); /* bytes are not time */
+    return m;
+}
+
+static void runs(machine *m, hn_cost *c, int rows, int n) {
+    for (int i = 0; i < n; i++) machine_run(m, c, rows, 0);
+}
+
+/* What an expert takes, and what rows wake, is learned from passes of few widths: others follow. */
+static void test_experts_are_learned(void **state) {
+    (void)state;
+    hn_cost c;
+    for (int kind = FINE128; kind <= FINE256; kind++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            machine m = fine_machine((enum machine_kind)kind, 0.04, seed, &c);
+            for (int i = 0; i < 100; i++) {
+                runs(&m, &c, 1, 3);
+                runs(&m, &c, 2 + 2 * (i % 4), 1);
+            }
+            for (int rows = 2; rows <= 32; rows *= 2) {
+                const double want = machine_shape(&m, rows, 0), woken = machine_woken(&m, rows);
+                if (fabs(hn_cost_woken(&c, rows) / woken - 1) > 0.12)
+                    fail_msg("%d rows: %g experts, the machine's are %g", rows, hn_cost_woken(&c, rows), woken);
+                if (fabs(ratio(&c, rows, 0) / want - 1) > (rows > 8 ? 0.2 : 0.07))
+                    fail_msg("kind %d, %d rows: %g, the machine's is %g", kind, rows, ratio(&c, rows, 0), want);
+            }
+            if (fabs(c.experts.each / (machine_part(&m) / MACHINE_USED) - 1) > 0.25)
+                fail_msg("an expert: %g, the machine's is %g", c.experts.each, machine_part(&m) / MACHINE_USED);
+        }
+}
+
+/* A text whose rows use the same experts, then one whose rows differ: two rows say what eight cost, about. */
+static void test_a_text_that_wakes_more(void **state) {
+    (void)state;
+    hn_cost c;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        machine m = fine_machine(FINE128, 0.03, seed, &c);
+        m.fresh = 0.15;
+        for (int i = 0; i < 60; i++) {
+            runs(&m, &c, 1, 2);
+            runs(&m, &c, 2, 1);
+            runs(&m, &c, 8, 1);
+        }
+        const double before = machine_shape(&m, 8, 0), got = ratio(&c, 8, 0);
+        if (fabs(got / before - 1) > 0.07) fail_msg("8 rows: %g, the machine's is %g", got, before);
+        m.fresh = 0.7;
+        for (int i = 0; i < 40; i++) {
+            runs(&m, &c, 1, 2);
+            runs(&m, &c, 2, 1);
+        }
+        const double want = machine_shape(&m, 8, 0);
+        assert_true(want > 1.4 * before);
+        if (fabs(ratio(&c, 8, 0) / want - 1) > 0.2) fail_msg("8 rows: %g, the machine's is %g", ratio(&c, 8, 0), want);
+    }
+}
+
+/* What is said of experts that cannot be teaches nothing of them; a model that uses all of its experts has none to wake. */
+static void test_experts_that_cannot_be(void **state) {
+    (void)state;
+    hn_cost c;
+    static const double wrong[] = {0, -5, 3, 129, NAN, INFINITY, -INFINITY, 1e300};
+    (void)fine_machine(FINE128, 0, 1, &c);
+    const double fresh = c.experts.fresh;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) hn_cost_pass_woken(&c, 1 + 3 * ((int)i % 2), 0, wrong[i], 0.01);
+    assert_true(c.experts.fresh == fresh && c.experts.seen == 0 && pass_cost(&c, 8, 0) > 0);
+    for (int i = 0; i < 50; i++) hn_cost_pass_woken(&c, 60, 0, 128, 0.08); /* all of them: it does not say how soon */
+    assert_true(c.experts.fresh == fresh && isfinite(pass_cost(&c, 64, 0)));
+    hn_cost_init(&c);
+    hn_cost_have_experts(&c, 4, 4, 0.5);
+    hn_cost_pass_woken(&c, 3, 0, 4, 0.01);
+    assert_true(hn_cost_woken(&c, 5) == 0 && pass_cost(&c, 3, 0) > 0);
+}
+
+/* Their part of the curve is kept; a file of the other kind is none. */
+static void test_experts_in_the_file(void **state) {
+    (void)state;
+    hn_cost c, b, dense;
+    bool found;
+    machine m = fine_machine(FINE256, 0.02, 5, &c);
+    for (int i = 0; i < 50; i++) runs(&m, &c, 1 + i % 6, 1);
+    unlink(path);
+    must(hn_cost_save(&c, path, "key", err));
+    (void)fine_machine(FINE256, 0, 1, &b);
+    must(hn_cost_load(&b, path, "key", &found, err));
+    assert_true(found && b.experts.count == 256 && fabs(b.experts.each / c.experts.each - 1) < 1e-6);
+    for (int rows = 1; rows <= HN_COST_ROWS; rows++)
+        assert_true(fabs(pass_cost(&b, rows, 0) / pass_cost(&c, rows, 0) - 1) < 0.03);
+    hn_cost_init(&dense);
+    must(hn_cost_load(&dense, path, "key", &found, err));
+    assert_false(found);
+    dense = experienced();
+    must(hn_cost_save(&dense, path, "key", err));
+    (void)fine_machine(FINE256, 0, 1, &b);
+    must(hn_cost_load(&b, path, "key", &found, err));
+    assert_false(found);
+}
+
 static size_t file_get(char *text, size_t cap) {
     FILE *f = fopen(path, "r");
     assert_non_null(f);
@@ -357,6 +459,18 @@ static void test_damage(void **state) {
         file_put(wrong[i], strlen(wrong[i]));
         assert_false(load_is_sane());
     }
+    static const char *const bad_experts[] = {"[]", "[0.1,0.1]", "[0,0.1,0.5]", "[1e300,0.1,0.5]", "[0.1,0,0.5]", "[0.1,0.1,3]",
+                                              "[0.1,0.1,0]", "[0.1,0.1,\"x\"]", "{}"};
+    for (size_t i = 0; i < sizeof bad_experts / sizeof *bad_experts; i++) {
+        hn_cost c;
+        bool there;
+        (void)fine_machine(FINE128, 0, 1, &c);
+        snprintf(copy, sizeof copy, "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[],"
+                                    "\"experts\":%s}", bad_experts[i]);
+        file_put(copy, strlen(copy));
+        must(hn_cost_load(&c, path, "key", &there, err));
+        assert_false(there || c.speed > 0);
+    }
     static const char right[] =
         "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,2,1.5,1]]}";
     file_put(right, strlen(right));
@@ -369,6 +483,7 @@ static void test_failures(void **state) {
     hn_cost b;
     bool found;
     hunch_error e = {0};
+    hn_cost_init(&b);
     char nowhere[150];
     snprintf(nowhere, sizeof nowhere, "%s/none/curve.json", folder);
     assert_int_equal(hn_cost_save(&a, nowhere, "key", &e), HUNCH_FAILED);
@@ -405,6 +520,10 @@ int main(void) {
         cmocka_unit_test(test_bursts_of_a_drafter),
         cmocka_unit_test(test_drafters_for_several),
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+        cmocka_unit_test(test_experts_are_learned),
+        cmocka_unit_test(test_a_text_that_wakes_more),
+        cmocka_unit_test(test_experts_that_cannot_be),
+        cmocka_unit_test_setup_teardown(test_experts_in_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
     };

@@ -12,6 +12,8 @@ enum machine_kind {
     TILES,     /* steps: 8 rows cost what 5 do, 16 what 9 do */
     COMPUTING, /* every row costs */
     DEAR,      /* every row costs nearly a pass of its own */
+    FINE128,   /* eight experts of 128 a row, which take over half of a pass of one row: a row costs those that it wakes */
+    FINE256,   /* of 256, and they take more */
     CONTEXT,   /* BANDWIDTH, and rows cost more behind a long context */
     MACHINES
 };
@@ -20,10 +22,11 @@ typedef struct machine {
     enum machine_kind kind;
     double noise, speed; /* standard deviation; seconds of one row */
     uint64_t random;
+    double fresh; /* of experts: how much a row differs from the others in what it wakes, 0..1 */
 } machine;
 
 __attribute__((unused)) static machine machine_make(enum machine_kind kind, double noise, uint64_t seed) {
-    return (machine){kind, noise, 0.01, seed * 0x9E3779B97F4A7C15u + 1};
+    return (machine){kind, noise, 0.01, seed * 0x9E3779B97F4A7C15u + 1, 0.7};
 }
 
 __attribute__((unused)) static double machine_uniform(machine *m) {
@@ -33,12 +36,38 @@ __attribute__((unused)) static double machine_uniform(machine *m) {
     return (double)(m->random >> 11) * 0x1p-53;
 }
 
+enum { MACHINE_USED = 8 };
+
+/* Experts of a layer; 0: it has none. */
+__attribute__((unused)) static int machine_experts(const machine *m) {
+    return m->kind == FINE128 ? 128 : m->kind == FINE256 ? 256 : 0;
+}
+
+/* What its experts take of a pass of one row. */
+__attribute__((unused)) static double machine_part(const machine *m) {
+    return m->kind == FINE128 ? 0.55 : m->kind == FINE256 ? 0.75 : 0;
+}
+
+/* Experts that so many rows wake, on average. */
+static double machine_woken(const machine *m, int rows) {
+    const double e = machine_experts(m);
+    return e > 0 ? e * (1 - pow(1 - MACHINE_USED / e, 1 + m->fresh * (rows - 1))) : 0;
+}
+
+/* Of a pass that wakes so many. */
+static double machine_of_woken(const machine *m, int rows, double woken) {
+    const double part = machine_part(m);
+    return 1 - part + 0.01 * (rows - 1) + part * woken / MACHINE_USED;
+}
+
 static double machine_relative(const machine *m, int rows, int context) {
     switch (m->kind) {
     case BANDWIDTH: return 1 + 0.03 * (rows - 1) + 0.12 * fmax(rows - 10, 0);
     case TILES: return rows == 1 ? 1 : rows <= 4 ? 1.1 : rows <= 8 ? 1.35 : 1 + 0.4 * ((rows + 7) / 8);
     case COMPUTING: return 1 + 0.2 * (rows - 1);
     case DEAR: return 1 + 0.9 * (rows - 1);
+    case FINE128:
+    case FINE256: return machine_of_woken(m, rows, machine_woken(m, rows));
     case CONTEXT:
     default: return 1 + 0.03 * (rows - 1) + context * (1e-4 + 3e-5 * (rows - 1));
     }
@@ -53,11 +82,29 @@ __attribute__((unused)) static double machine_shape(const machine *m, int rows, 
     return machine_relative(m, rows, context) / machine_relative(m, 1, context);
 }
 
-__attribute__((unused)) static double machine_pass(machine *m, int rows, int context) {
+static double machine_gauss(machine *m) {
     const double a = machine_uniform(m), b = machine_uniform(m);
-    const double gauss = sqrt(-2 * log(a + 1e-300)) * cos(6.283185307179586 * b);
-    return machine_seconds(m, rows, context) * exp(m->noise * gauss);
+    return sqrt(-2 * log(a + 1e-300)) * cos(6.283185307179586 * b);
 }
+
+__attribute__((unused)) static double machine_pass(machine *m, int rows, int context) {
+    return machine_seconds(m, rows, context) * exp(m->noise * machine_gauss(m));
+}
+
+/* A pass whose rows wake what they do, and the cost hears of it. */
+__attribute__((unused)) static double machine_run(machine *m, hn_cost *c, int rows, int context) {
+    if (machine_experts(m) == 0) {
+        const double seconds = machine_pass(m, rows, context);
+        hn_cost_pass(c, rows, context, seconds);
+        return seconds;
+    }
+    const double spread = rows > 1 ? 0.15 * machine_gauss(m) : 0, most = fmin(machine_experts(m), MACHINE_USED * rows);
+    const double woken = fmin(fmax(machine_woken(m, rows) * (1 + spread), MACHINE_USED), most);
+    const double seconds = m->speed * machine_of_woken(m, rows, woken) * exp(m->noise * machine_gauss(m));
+    hn_cost_pass_woken(c, rows, context, woken, seconds);
+    return seconds;
+}
+
 /* Predicted seconds of a pass; NAN: nothing is known. */
 __attribute__((unused)) static double pass_cost(const hn_cost *c, int rows, int context) {
     double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];

@@ -62,9 +62,11 @@ WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs,
         kinds[i] = d[i].kind;
     }
     must(hn_controller_open(&w.c, kinds, n_drafters, n_seqs, err));
+    if (machine_experts(&w.m) > 0)
+        hn_cost_have_experts(hn_controller_cost(w.c), machine_experts(&w.m), MACHINE_USED, machine_part(&w.m) * 0.8);
     for (int i = 0; i < 9; i++) { /* what is measured at start */
         const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
-        hn_cost_pass(hn_controller_cost(w.c), rows, 0, machine_pass(&w.m, rows, 0));
+        machine_run(&w.m, hn_controller_cost(w.c), rows, 0);
     }
     for (int i = 0; i < n_seqs; i++) hn_controller_begin(w.c, i);
     return &w;
@@ -207,7 +209,7 @@ WORLD static void verify(world *w) {
         for (int d = 0; d < w->n_drafters; d++) w->unread[d] += w->d[d].read > 0 ? n + 1 : 0;
     }
     w->seconds += machine_relative(&w->m, rows, w->context);
-    hn_cost_pass(hn_controller_cost(w->c), rows, w->context, machine_pass(&w->m, rows, w->context));
+    machine_run(&w->m, hn_controller_cost(w->c), rows, w->context);
 }
 
 WORLD static void round_run(world *w) {
