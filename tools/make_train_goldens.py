@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3 and eagle.safetensors.
+"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle and mtp.safetensors.
 
-    tools/make_train_goldens.py tests/data/train        (needs torch, numpy and safetensors)
+    tools/make_train_goldens.py tests/data/train [NAME...]        (needs torch, numpy and safetensors)
 
 operations: of each operation its inputs, its output y for them, the gradient dy of the output, and the gradients of the inputs
 (d…), by autograd; weights after each step of torch.optim.AdamW, what clip_grad_norm_ makes of gradients, and the learning rates of
 LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
-ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias. All numbers are float32, ids too.
+ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias; mtp: of a module
+of multi-token prediction that is chained. All numbers are float32, ids too.
 
 The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
 arithmetic is shared with src/train.
@@ -302,11 +303,80 @@ def eagle(out):
         print(name, [round(sum(s), 4) for s in seen])
 
 
+# ---- multi-token prediction, one module chained -----------------------------------------------------------------------------------
+
+MTP_SHAPES = {"input_proj": (HIDDEN, 2 * HIDDEN), "token_layernorm": (HIDDEN,), "hidden_layernorm": (HIDDEN,), "input_layernorm": (HIDDEN,),
+              "self_attn.q_norm": (DIM,), "self_attn.k_norm": (DIM,), "final_layernorm": (HIDDEN,)}
+for n, s in EAGLE_SHAPES.items():
+    if n.startswith("layers.0."):
+        MTP_SHAPES[n[len("layers.0."):-len(".weight")]] = s
+MTP_DECAY = 0.6
+
+
+def heads_normed(x, gain):
+    return norm(x.view(len(x), -1, DIM), gain, EPS).flatten(1)
+
+
+def mtp_losses(w, table, head, texts):
+    """Of the steps, as head_losses; what a step reads of the one before is normed, and the gradient flows through it."""
+    sums, counts = [0.0] * STEPS, [0.0] * STEPS
+    for text in texts:
+        f, keys, values = text["state"], [], []
+        places = torch.arange(len(f))
+        for step in range(STEPS):
+            token = norm(table[shifted(text["token"], step)], w["token_layernorm"], EPS)
+            u = F.linear(torch.cat((token, norm(f, w["hidden_layernorm"], EPS)), -1), w["input_proj"])
+            x = norm(u, w["input_layernorm"], EPS)
+            q, k, v = (F.linear(x, w["self_attn.%s_proj" % c]) for c in "qkv")
+            keys.append(rotate(heads_normed(k, w["self_attn.k_norm"]), DIM, THETA, places + step))
+            values.append(v)
+            q = rotate(heads_normed(q, w["self_attn.q_norm"]), DIM, THETA, places + step)
+            r = u + F.linear(attend(q, keys, values, HEADS, KV), w["self_attn.o_proj"])
+            post = norm(r, w["post_attention_layernorm"], EPS)
+            act = F.silu(F.linear(post, w["mlp.gate_proj"])) * F.linear(post, w["mlp.up_proj"])
+            f = norm(r + F.linear(act, w["mlp.down_proj"]), w["final_layernorm"], EPS)
+            law = -(shifted(text["law"], step) * F.linear(f, head).log_softmax(-1)).sum(-1)
+            mask = shifted(text["mask"], step)
+            sums[step] = sums[step] + (mask * law).sum()
+            counts[step] += mask.sum()
+    return [s / c for s, c in zip(sums, counts)]
+
+
+def mtp(out):
+    out["table"], out["head"] = table, head = torch.randn(TOKENS, HIDDEN), torch.randn(VOCAB, HIDDEN) / 4
+    out["shape"] = torch.tensor([HIDDEN, HEADS, KV, DIM, FFN, STEPS]).float()
+    w = {n: torch.nn.Parameter(1 + 0.2 * torch.randn(s) if len(s) == 1 else torch.randn(s) / math.sqrt(s[1])) for n, s in MTP_SHAPES.items()}
+    for n, x in w.items():
+        out["w.mtp_layers.0.%s.weight" % n] = x.detach().clone()
+    batches = [eagle_batch(out, "batch0", [9, 1, 20], head), eagle_batch(out, "batch1", [13, 2, 11], head)]
+    shares = [MTP_DECAY ** k / sum(MTP_DECAY ** j for j in range(STEPS)) for k in range(STEPS)]
+    adamw = torch.optim.AdamW(w.values(), lr=0.01, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01)
+    seen = []
+    for i in range(10):
+        adamw.zero_grad()
+        steps = mtp_losses(w, table, head, batches[i % 2])
+        sum(a * x for a, x in zip(shares, steps)).backward()
+        if i == 0:
+            for n, x in w.items():
+                out["chain.d.mtp_layers.0.%s.weight" % n] = x.grad.clone()
+        torch.nn.utils.clip_grad_norm_(w.values(), 2.0)
+        adamw.step()
+        seen.append([x.item() for x in steps])
+    out["chain.losses"] = torch.tensor(seen)
+    print("mtp", [round(sum(s), 4) for s in seen])
+
+
+# (name of the file, what it holds); a seed each, by its place
+FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)))
+
+
 def main():
-    folder = sys.argv[1]
+    folder, only = sys.argv[1], sys.argv[2:]
     os.makedirs(folder, exist_ok=True)
     torch.set_num_threads(1)
-    for seed, (name, parts) in enumerate((("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)))):
+    for seed, (name, parts) in enumerate(FILES):
+        if only and name not in only:
+            continue
         torch.manual_seed(seed)
         out = {}
         for part in parts:

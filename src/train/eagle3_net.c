@@ -135,7 +135,7 @@ static void forward(hn_eagle3_net *n, int k) {
 static double output(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_unrolled_step *at = &n->u.at[k];
-    const int count = hn_unrolled_pick(&n->u, k, n->b->law_row);
+    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->law_row);
     if (n->g) memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
     if (count == 0) return 0;
     const hn_mat out = hn_mat_part(n->u.some, 0, count), normed = hn_mat_part(n->normed, 0, count);

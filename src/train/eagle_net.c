@@ -115,7 +115,7 @@ static const hn_real *scaled(const hn_eagle_net *n, const hn_real *weight, int r
 /* The loss by the law; and its part of dout. */
 static double law_loss(hn_eagle_net *n, int k) {
     hn_team *t = n->u.team;
-    const int count = hn_unrolled_pick(&n->u, k, n->b->law_row);
+    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->law_row);
     if (count == 0) return 0;
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     hn_linear(t, hn_mat_part(n->u.some, 0, count), n->frozen.head, NULL, logits);

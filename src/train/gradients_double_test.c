@@ -16,6 +16,7 @@
 #include "train/eagle_net.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
+#include "train/mtp_net.h"
 #include "train/numbers_for_tests.h"
 
 _Static_assert(sizeof(hn_real) == sizeof(double), "the floor compiled with double");
@@ -466,12 +467,64 @@ static void test_eagle(void **state) {
     hn_free(o.w);
 }
 
+typedef struct mtp_case {
+    hn_mtp_net *net;
+    hn_mtp_batch batch;
+    hn_real *w;
+} mtp_case;
+
+static double mtp_value(void *of) {
+    mtp_case *o = of;
+    double losses[HN_MOST_STEPS];
+    return hn_mtp_net_loss(o->net, o->w, &o->batch, NULL, losses);
+}
+
+/* Through the whole chain, and both norms of heads. */
+static void check_mtp(int steps) {
+    static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
+    static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
+    const hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50};
+    const size_t n = hn_mtp_count(&s);
+    uint64_t seed = 23;
+    hunch_error err;
+    const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed);
+    const hn_mat state_of = wide_matrix(15, 8, 1, &seed), law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
+    mtp_case o = {.batch = {3, start, token, state_of, law, weight, NULL}, .w = numbers(n, &seed)};
+    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    assert_int_equal(hn_mtp_net_open(&o.net, &team, &s, steps, 0.6, table, head, 20, &err), HUNCH_OK);
+    hn_real *g = hn_zalloc(n, sizeof *g);
+    double losses[HN_MOST_STEPS], sum = 0, share = 1, shares = 0;
+    const double value = hn_mtp_net_loss(o.net, o.w, &o.batch, g, losses);
+    for (int k = 0; k < steps; k++, share *= 0.6) {
+        sum += share * losses[k];
+        shares += share;
+    }
+    assert_true(fabs(sum / shares - value) < 1e-12 && fabs(value - mtp_value(&o)) < 1e-12);
+    for (int part = 0; part < HN_MTP_PARTS; part++) {
+        const hn_mat x = hn_mtp_part_of(&s, (hn_mtp_part)part, o.w);
+        check_gradient(hn_mtp_part_name((hn_mtp_part)part), mtp_value, &o, x.p,
+                       hn_mtp_part_of(&s, (hn_mtp_part)part, g).p, (size_t)x.rows * (size_t)x.cols);
+    }
+    hn_mtp_net_close(o.net);
+    const hn_mat all[] = {table, head, state_of, law, logits};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
+    hn_free(g);
+    hn_free(o.w);
+}
+
+static void test_mtp(void **state) {
+    (void)state;
+    check_mtp(1);
+    check_mtp(3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),    cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_joined_norms),
         cmocka_unit_test(test_embedding), cmocka_unit_test(test_rotation), cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_sum),       cmocka_unit_test(test_losses),   cmocka_unit_test(test_attention),
         cmocka_unit_test(test_eagle3),    cmocka_unit_test(test_eagle),
+        cmocka_unit_test(test_mtp),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);
 }

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp};
 
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

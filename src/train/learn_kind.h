@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_kind.h - what each kind of head does in its own way when it is trained: a table of functions a kind, in a file of its
- * own (learn_eagle3.c, learn_eagle.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
+ * own (learn_eagle3.c, learn_eagle.c, learn_mtp.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
 #ifndef HN_LEARN_KIND_H
 #define HN_LEARN_KIND_H
 #include <jansson.h>
@@ -56,7 +56,7 @@ struct hn_learn_kind {
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
-extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle;
+extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 

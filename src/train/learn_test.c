@@ -55,8 +55,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle};
-enum { KINDS = 2 };
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp};
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static hn_learn_options options(const hn_learn_kind *kind) {
     hn_learn_options o = hn_learn_usual(kind, &model->target.arch, features.tokens);
@@ -240,9 +240,10 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
 
 static void test_by_heart(void **state) {
     (void)state;
-    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55};
+    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55};
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
+    by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
 }
 
 static void refused(hunch_status st, const hunch_error *why, const char *says) {
@@ -300,8 +301,8 @@ static void test_other_kind_or_level(void **state) {
         must(hn_learner_save(l, test_path("checkpoint"), err));
         hn_learner_close(&l);
         snprintf(says, sizeof says, "a checkpoint of a head of kind %s: expected one of %s", kinds[i]->name,
-                 kinds[!i]->name);
-        refuses(model, kinds[!i], says);
+                 kinds[(i + 1) % KINDS]->name);
+        refuses(model, kinds[(i + 1) % KINDS], says);
         snprintf(says, sizeof says, "a checkpoint of instruction level %s: expected one of %s", hn_isa_name(level),
                  hn_isa_name(plain->target.ops.isa));
         if (level != plain->target.ops.isa) refuses(plain, kinds[i], says);

@@ -32,7 +32,7 @@ static const struct flag {
     {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7, "as many steps as fit into that time here, instead"},
     {"--format", NULL, "NAME", TEXT, AT(format), 0, 0, "gguf, or hf: a folder that others read, too, where its kind has one; default by the name of HEAD"},
     {"--type", NULL, "TYPE", TEXT, AT(type), 0, 0, "of a gguf's matrices: q8_0, q4_0, bf16 or f32; default q8_0, as they are packed to draft"},
-    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts (eagle3), or by whose law it learns (eagle): the commonest, special ones always; default 8192"},
+    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts (eagle3), or by whose law it learns (eagle, mtp): the commonest, special ones always; default 8192"},
     {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "eagle3: layers whose entering states it reads; default 2, half, all but 3"},
     {"--ffn", NULL, "N", NUMBER, AT(width), 16, 1e6, "width of its feed-forward layer; default the target's"},
     {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3"},

@@ -26,6 +26,12 @@ static void lay_out_step(hn_unrolled *u, hn_unrolled_step *at, hn_room *r) {
     at->v = hn_room_mat(r, rows, kv);
     at->dk = hn_room_mat(r, rows, kv);
     at->dv = hn_room_mat(r, rows, kv);
+    if (u->head_norms) {
+        at->plain_q = hn_room_mat(r, rows, q);
+        at->plain_k = hn_room_mat(r, rows, kv);
+        at->inverse_q = hn_room_mat(r, rows, u->heads).p;
+        at->inverse_k = hn_room_mat(r, rows, u->kv_heads).p;
+    }
     at->y = hn_room_mat(r, rows, q);
     at->r = hn_room_mat(r, rows, u->hidden);
     at->post = hn_room_mat(r, rows, u->hidden);
@@ -80,12 +86,12 @@ void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_re
     for (int i = 0; all > 0 && i < hn_unrolled_rows(u); i++) u->weight[i] = (hn_real)((double)u->weight[i] / all);
 }
 
-int hn_unrolled_pick(hn_unrolled *u, int k, const int *law_row) {
+int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *law_row) {
     const size_t bytes = (size_t)u->hidden * sizeof(hn_real);
     int n = 0;
     for (int i = 0; i < hn_unrolled_rows(u); i++) {
         if (u->weight[i] == 0) continue;
-        memcpy(hn_mat_row(u->some, n), hn_mat_row(u->at[k].out, i), bytes);
+        memcpy(hn_mat_row(u->some, n), hn_mat_row(from, i), bytes);
         u->some_row[n] = i;
         u->law_row[n] = law_row ? law_row[i + k] : i + k;
         u->some_weight[n++] = u->weight[i];
@@ -116,13 +122,31 @@ static hn_attention attention_of(const hn_unrolled *u, int step) {
 
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
+/* Rows of heads, one below the other: what is normed head by head. */
+static hn_mat by_head(hn_mat m, int head_dim) {
+    return hn_mat_of(m.p, m.rows * (m.cols / head_dim), head_dim);
+}
+
+/* Queries and keys, not turned yet. */
+static void forward_heads(hn_unrolled *u, hn_unrolled_step *at, hn_mat x) {
+    hn_team *t = u->team;
+    const hn_mat q = hn_unrolled_now(u, at->q), k = hn_unrolled_now(u, at->k);
+    const hn_mat plain_q = hn_unrolled_now(u, at->plain_q), plain_k = hn_unrolled_now(u, at->plain_k);
+    const hn_real eps = (hn_real)u->eps;
+    const int dim = u->head_dim;
+    hn_linear(t, x, u->w.q, NULL, u->head_norms ? plain_q : q);
+    hn_linear(t, x, u->w.k, NULL, u->head_norms ? plain_k : k);
+    if (!u->head_norms) return;
+    hn_rms_norm(t, by_head(plain_q, dim), u->w.q_norm.p, eps, by_head(q, dim), at->inverse_q);
+    hn_rms_norm(t, by_head(plain_k, dim), u->w.k_norm.p, eps, by_head(k, dim), at->inverse_k);
+}
+
 static void forward_attention(hn_unrolled *u, int k, hn_mat residual) {
     hn_team *t = u->team;
     hn_unrolled_step *at = &u->at[k];
     const hn_mat x = hn_unrolled_now(u, at->x), q = hn_unrolled_now(u, at->q), keys = hn_unrolled_now(u, at->k);
     const hn_mat y = hn_unrolled_now(u, at->y), r = hn_unrolled_now(u, at->r);
-    hn_linear(t, x, u->w.q, NULL, q);
-    hn_linear(t, x, u->w.k, NULL, keys);
+    forward_heads(u, at, x);
     hn_linear(t, x, u->w.v, NULL, hn_unrolled_now(u, at->v));
     hn_rotate(t, q, u->head_dim, u->theta, u->position, k);
     hn_rotate(t, keys, u->head_dim, u->theta, u->position, k);
@@ -170,6 +194,16 @@ static void backward_ffn(hn_unrolled *u, hn_unrolled_step *at) {
     hn_rms_norm_back(t, dpost, hn_unrolled_now(u, at->r), u->w.post.p, at->inverse_post, dout, true, u->g.post.p);
 }
 
+/* In place. */
+static void backward_head_norms(hn_unrolled *u, hn_unrolled_step *at, hn_mat dq, hn_mat dk) {
+    hn_team *t = u->team;
+    const hn_mat q = by_head(dq, u->head_dim), k = by_head(dk, u->head_dim);
+    hn_rms_norm_back(t, q, by_head(hn_unrolled_now(u, at->plain_q), u->head_dim), u->w.q_norm.p, at->inverse_q, q, false,
+                     u->g.q_norm.p);
+    hn_rms_norm_back(t, k, by_head(hn_unrolled_now(u, at->plain_k), u->head_dim), u->w.k_norm.p, at->inverse_k, k, false,
+                     u->g.k_norm.p);
+}
+
 void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx) {
     hn_team *t = u->team;
     hn_unrolled_step *at = &u->at[k];
@@ -187,6 +221,7 @@ void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx) {
     hn_attend_back(t, &a, y, at->log_sums, dy, &d);
     hn_rotate_back(t, dq, u->head_dim, u->theta, u->position, k);
     hn_rotate_back(t, dk, u->head_dim, u->theta, u->position, k);
+    if (u->head_norms) backward_head_norms(u, at, dq, dk);
     hn_linear_back(t, dq, x, u->w.q, dx, false, u->g.q, NULL);
     hn_linear_back(t, dk, x, u->w.k, dx, true, u->g.k, NULL);
     hn_linear_back(t, hn_unrolled_now(u, at->dv), x, u->w.v, dx, true, u->g.v, NULL);

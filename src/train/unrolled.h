@@ -15,6 +15,7 @@
 typedef struct hn_unrolled_layer {
     hn_mat q, k, v; /* [heads * head_dim], [kv_heads * head_dim] twice, [inputs] */
     hn_mat o;       /* [hidden][heads * head_dim] */
+    hn_mat q_norm, k_norm; /* of each head before it is turned, gains [1][head_dim]; p NULL: none, as head_norms says */
     hn_mat post;    /* a gain [1][hidden] */
     hn_mat gate, up, down;
 } hn_unrolled_layer;
@@ -23,6 +24,8 @@ typedef struct hn_unrolled_layer {
 typedef struct hn_unrolled_step {
     hn_mat x; /* [inputs]; the caller writes it */
     hn_mat q, k, v, dk, dv;
+    hn_mat plain_q, plain_k;         /* with head_norms: before them */
+    hn_real *inverse_q, *inverse_k;
     hn_mat y;           /* attention's */
     hn_mat r, post;     /* [hidden]; norm_post(r) */
     hn_mat gate, up, s; /* [ffn] */
@@ -36,6 +39,7 @@ typedef struct hn_unrolled {
     hn_team *team;
     int hidden, inputs, heads, kv_heads, head_dim, ffn;
     double eps, theta;
+    bool head_norms; /* of queries and keys, as Qwen3 has them */
     int steps, most_rows;
     hn_unrolled_step at[HN_MOST_STEPS];
     /* of one step at a time */
@@ -67,9 +71,10 @@ hn_mat hn_unrolled_now(const hn_unrolled *u, hn_mat m);
 /* Sets u->position, and for step k its tokens and u->weight from those of the batch: row i's are those of row i + k; a
  * row beyond the end of its text reads some token, and has weight 0. */
 void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_real *weight);
-/* Copies at[k].out of the rows that have a loss to u->some, side by side, and says how many they are: a vocabulary is multiplied
- * for them alone. law_row [rows]: the row of the batch's laws that holds what comes behind the row's token; NULL: its own number. */
-int hn_unrolled_pick(hn_unrolled *u, int k, const int *law_row);
+/* Copies `from` (at[k].out, or what became of it) of the rows that have a loss to u->some, side by side, and says how many they are: a
+ * vocabulary is multiplied for them alone. law_row [rows]: the row of the batch's laws that holds what comes behind the row's token;
+ * NULL: its own number. */
+int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *law_row);
 /* Adds u->dsome to at[k].dout of these rows. */
 void hn_unrolled_put_back(hn_unrolled *u, int k, int count);
 /* at[k].out from at[k].x. */
