@@ -37,6 +37,14 @@ static const struct {
     {"token_layernorm.weight", "nextn.enorm.weight", false},
     {"hidden_layernorm.weight", "nextn.hnorm.weight", false},
     {"final_layernorm.weight", "nextn.shared_head_norm.weight", false},
+    {"markov_head.markov_w1.weight", "markov_w1.weight", false},
+    {"markov_head.markov_w2.weight", "markov_w2.weight", false},
+    {"lstm.weight_ih_l0", "lstm.0.weight", false},
+    {"lstm.weight_ih_l1", "lstm.1.weight", false},
+    {"lstm.bias_ih_l0", "lstm.0.bias", false},
+    {"lstm.bias_ih_l1", "lstm.1.bias", false},
+    {"lstm.bias_hh_l0", "lstm.0.state_bias", false},
+    {"lstm.bias_hh_l1", "lstm.1.state_bias", false},
 };
 
 /* Bytes as a tensor of any type, in place of what it was. */
@@ -80,7 +88,7 @@ static inline void head_gguf_tensor(tiny *t, const head_tensor *from, const head
     if (front)
         snprintf(name, sizeof name, "blk.%d.%s", layer, head_gguf_names[i].gguf);
     else
-        snprintf(name, sizeof name, "%s", head_gguf_names[i].gguf);
+        snprintf(name, sizeof name, "%s", f->block && !strcmp(from->name, "hidden_norm.weight") ? "enc.output_norm.weight" : head_gguf_names[i].gguf);
     const uint64_t rows = (uint64_t)from->rows, cols = (uint64_t)from->cols;
     const bool mask = !strcmp(name, "mask_hidden");
     tiny_add(t, name, mask ? cols : cols ? cols : rows, mask || !cols ? 0 : rows);
@@ -103,8 +111,16 @@ static inline void head_gguf_u32(tiny *t, const char *architecture, const char *
     tiny_u32(t, key, (uint32_t)value);
 }
 
+/* Of speculators' blocks, whose windows would be the root's. */
+static inline void head_gguf_block(tiny *t, const head_form *f) {
+    tiny_text(t, "hunch.head.kind", f->rank ? "dspark" : "dflash");
+    tiny_u32(t, "dflash.block_size", (uint32_t)f->block);
+    tiny_set(t, "dflash.sample_from_anchor", BOOL, f->rank > 0, f->rank > 0, NULL);
+    tiny_u32(t, "tokenizer.ggml.mask_token_id", (uint32_t)f->mask_token);
+}
+
 static inline void head_gguf_open(tiny *t, const random_head *h, const head_form *f) {
-    const char *a = f->eagle3 ? "eagle3" : "hunch-head";
+    const char *a = f->block ? "dflash" : f->eagle3 ? "eagle3" : "hunch-head";
     char key[80];
     *t = (tiny){.version = 3};
     tiny_text(t, "general.architecture", a);
@@ -120,16 +136,20 @@ static inline void head_gguf_open(tiny *t, const random_head *h, const head_form
     tiny_f32(t, key, 10000);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", a);
     tiny_f32(t, key, 1e-5);
-    if (f->eagle3) {
-        bytes *b = tiny_array(t, "eagle3.target_layers", I32, (uint64_t)f->n_taps);
+    if (f->eagle3 || f->block) {
+        snprintf(key, sizeof key, "%s.target_layers", a);
+        bytes *b = tiny_array(t, key, I32, (uint64_t)f->n_taps);
         for (int i = 0; i < f->n_taps; i++) bytes_number(b, (uint64_t)f->taps[i], 4);
-        tiny_u32(t, "eagle3.target_hidden_size", (uint32_t)f->hidden);
+        head_gguf_u32(t, a, "target_hidden_size", f->hidden);
     } else
-        tiny_text(t, "hunch.head.kind", f->mtp ? "mtp" : "eagle");
+        tiny_text(t, "hunch.head.kind", f->mtp ? "mtp" : f->falcon ? "falcon" : "eagle");
     if (f->mtp) tiny_u32(t, "hunch-head.nextn_predict_layers", 1);
-    if (f->mask_token) tiny_u32(t, "hunch.head.mask_token_id", (uint32_t)f->mask_token);
+    if (f->block) head_gguf_block(t, f);
+    if (f->falcon) tiny_u32(t, "hunch-head.k_mask", (uint32_t)f->falcon);
+    if (f->mask_token && !f->block) tiny_u32(t, "hunch.head.mask_token_id", (uint32_t)f->mask_token);
     if (f->dart) tiny_u32(t, "hunch.head.draft_length", (uint32_t)f->dart);
-    for (int i = 0; i < h->n; i++) head_gguf_tensor(t, &h->tensor[i], f);
+    for (int i = 0; i < h->n; i++) /* what an LSTM makes of its state, which is zero, is not read */
+        if (!strstr(h->tensor[i].name, "weight_hh")) head_gguf_tensor(t, &h->tensor[i], f);
     head_gguf_place(t);
 }
 

@@ -152,6 +152,11 @@ static const struct {
     {"dspark-gated", "dspark", LLAMA, NULL},
     {"dspark-rnn", "dspark", LLAMA, NULL},
     {"dspark-windows", "dspark", LLAMA, NULL},
+    {"dflash-deepspec", "dflash", LLAMA, NULL},
+    {"dflash-swa-sinks", "dflash", LLAMA, NULL},
+    {"dflash-causal", "dflash", LLAMA, NULL},
+    {"dflash-noncausal", "dflash", LLAMA, NULL},
+    {"dspark-deepspec", "dspark", LLAMA, NULL},
     {"falcon-k2", "falcon", LLAMA, NULL},
     {"falcon-k3", "falcon", LLAMA, NULL},
 };

@@ -40,7 +40,8 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true},
                        STORIES_DFLASH = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8},
                        STORIES_DSPARK = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 6, .rank = 16},
-                       LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8};
+                       LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8},
+                       LLAMA_DSPARK = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 6, .rank = 16};
 
 typedef struct head_tensor {
     char name[80];

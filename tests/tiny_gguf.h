@@ -116,7 +116,7 @@ static inline void tiny_vocabulary(tiny *t) {
                                                    "\xE2\x96\x81"
                                                    "abc",
                                                    "<pad>"};
-    static const unsigned char kinds[TINY_VOCAB] = {2, 3, 3, 6, 6, 6, 6, 1, 1, 1, 1, 1, 1, 1, 4};
+    static const unsigned char types[TINY_VOCAB] = {2, 3, 3, 6, 6, 6, 6, 1, 1, 1, 1, 1, 1, 1, 4};
     tiny_text(t, "tokenizer.ggml.model", "llama");
     bytes *b = tiny_array(t, "tokenizer.ggml.tokens", STRING, TINY_VOCAB);
     for (int i = 0; i < TINY_VOCAB; i++) bytes_text(b, pieces[i]);
@@ -126,7 +126,7 @@ static inline void tiny_vocabulary(tiny *t) {
         bytes_put(b, &score, sizeof score);
     }
     b = tiny_array(t, "tokenizer.ggml.token_type", I32, TINY_VOCAB);
-    for (int i = 0; i < TINY_VOCAB; i++) bytes_number(b, kinds[i], 4);
+    for (int i = 0; i < TINY_VOCAB; i++) bytes_number(b, types[i], 4);
     tiny_u32(t, "tokenizer.ggml.bos_token_id", 1);
     tiny_u32(t, "tokenizer.ggml.eos_token_id", 2);
     tiny_u32(t, "tokenizer.ggml.unknown_token_id", 0);

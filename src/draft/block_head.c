@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block_head.c - see block_head.h.
  *
- * Two publishers, told apart by speculators_model_type. z-lab and SpecForge list the outputs of layers (dflash_config.target_layer_ids,
- * or none: spread over the model), and a layer's window moves with each row. speculators lists the states that enter layers
- * (aux_hidden_state_layer_ids), windows are those of the root for all rows of its block, and its embedding is the model's as it is
- * stored, without what a model of Gemma's kind scales it by. A GGUF of llama.cpp has the numbering of the second. */
+ * Publishers differ. z-lab, SpecForge and DeepSpec list the outputs of layers (target_layer_ids, inside dflash_config or beside the rest;
+ * or none: spread over the model), and a layer's window moves with each row. speculators, which says so in speculators_model_type, lists the
+ * states that enter layers (aux_hidden_state_layer_ids), windows are those of the root for all rows of its block, and its embedding is the
+ * model's as it is stored, without what a model of Gemma's kind scales it by. A GGUF of llama.cpp has the numbering of the second.
+ * Windows and who sees whom where files say more: as vLLM reads them. */
 #include "draft/block_head.h"
 
 #include <math.h>
@@ -19,22 +20,41 @@ static bool of_speculators(const hn_source *src) {
 
 /* ---- states ------------------------------------------------------------------------------------------------------------ */
 
-static const char outputs_key[] = "dflash_config.target_layer_ids", states_key[] = "aux_hidden_state_layer_ids";
+/* Lists of layers in a folder, the first that is there counts. */
+typedef struct layer_list {
+    const char *key;
+    bool outputs;
+} layer_list;
+static const layer_list lists[] = {{"dflash_config.target_layer_ids", true},
+                                   {"target_layer_ids", true},
+                                   {"aux_hidden_state_layer_ids", false},
+                                   {"eagle_aux_hidden_state_layer_ids", false}};
+enum { LISTS = sizeof lists / sizeof *lists };
+
+static const json_t *find_list(const hn_source *src, const layer_list **found) {
+    const bool states_alone = of_speculators(src);
+    for (int i = 0; i < LISTS; i++) {
+        const json_t *list = states_alone && lists[i].outputs ? NULL : hn_source_config(src, lists[i].key);
+        *found = &lists[i];
+        if (list && !json_is_null(list)) return list;
+    }
+    *found = &lists[states_alone ? 2 : 0]; /* which one was expected */
+    return NULL;
+}
 
 int hn_block_states(const hn_source *src) {
-    const json_t *outputs = hn_source_config(src, outputs_key), *states = hn_source_config(src, states_key);
-    const bool outputs_count = json_is_array(outputs) && !of_speculators(src);
-    const json_t *layers = hn_source_config(src, "num_hidden_layers");
-    if (!outputs_count && !json_is_array(states) && hn_source_config(src, "num_target_layers") && json_is_integer(layers))
+    const layer_list *which;
+    const json_t *list = find_list(src, &which), *layers = hn_source_config(src, "num_hidden_layers");
+    if (!list && !of_speculators(src) && hn_source_config(src, "num_target_layers") && json_is_integer(layers))
         return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (int)json_integer_value(layers) : 0;
-    return (int)json_array_size(outputs_count ? outputs : states);
+    return (int)json_array_size(list);
 }
 
 /* Outputs spread evenly between the second layer and the last but three, as many as the head has layers. */
 static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
     if (a->layers > HN_MOST_HEAD_FEATURES || layers < 5)
         return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers of %d it reads: expected %s", hn_source_path(src), layers,
-                       outputs_key);
+                       lists[0].key);
     taps->n = a->layers;
     for (int i = 0; i < taps->n; i++)
         taps->boundary[i] = taps->n == 1 ? layers / 2 + 1 : 2 + (int)nearbyint((double)i * (layers - 4) / (taps->n - 1));
@@ -42,15 +62,11 @@ static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, h
 }
 
 static hunch_status read_folder_taps(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
-    const json_t *outputs = of_speculators(src) ? NULL : hn_source_config(src, outputs_key), *states = hn_source_config(src, states_key);
-    if (outputs) {
-        const hunch_status st = hn_taps_of_list(outputs, src, outputs_key, taps, err);
-        for (int i = 0; !st && i < taps->n; i++) taps->boundary[i]++;
-        return st;
-    }
-    if (states && !json_is_null(states)) return hn_taps_of_list(states, src, states_key, taps, err);
+    const layer_list *which;
+    const json_t *list = find_list(src, &which);
+    if (list) return hn_taps_of_list(list, src, which->key, which->outputs, taps, err);
     if (of_speculators(src))
-        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads: expected %s", hn_source_path(src), states_key);
+        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads: expected %s", hn_source_path(src), which->key);
     return spread(a, src, layers, taps, err);
 }
 
@@ -70,11 +86,27 @@ static hunch_status read_taps(const hn_arch *a, const hn_source *src, hn_spec *s
 
 /* ---- blocks and what their rows see -------------------------------------------------------------------------------------- */
 
+/* Where sample_from_anchor is not said: DSpark's class, with a Markov head or without; vLLM's key for the opposite; or that one token
+ * less than rows is to be proposed. */
+static hunch_status guess_root(hn_head_desc *d, const hn_source *src, uint64_t block, hunch_error *err) {
+    const char *class = json_string_value(json_array_get(hn_source_config(src, "architectures"), 0));
+    const json_t *methods = hn_source_config(src, "speculators_config.proposal_methods");
+    const json_t *proposed = json_object_get(json_array_get(methods, 0), "speculative_tokens");
+    bool apart = false, found = false;
+    hunch_status st = hn_source_bool(src, "dspark_bonus_anchor", &apart, &found, err);
+    if (class && strstr(class, "DSpark")) d->root_drafts = true;
+    if (found) d->root_drafts = !apart;
+    if (!found && d->root_drafts && json_is_integer(proposed) && (uint64_t)json_integer_value(proposed) + 1 == block) d->root_drafts = false;
+    return st;
+}
+
 static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_error *err) {
     uint64_t block = of_speculators(src) ? 8 : 0;
     const char *name;
+    bool said = false;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_BLOCK, &block, &name, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, err);
+    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &said, err);
+    if (!st && !said && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
     if (st) return st;
     if (!name) name = hn_head_key_name(src, HN_HEAD_SAYS_BLOCK, 0);
     if (block < (d->root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
@@ -99,49 +131,65 @@ static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_er
     return hn_dense_listed_windows(a, src, list, (int)window, err);
 }
 
-/* A window holds where the kind of the layers would have one: Qwen3's only if use_sliding_window is on. */
-static hunch_status read_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_key key = {NULL, "sliding_window", 1, 1 << 24, 0};
-    const json_t *use = hn_source_config(src, "use_sliding_window"), *window = hn_source_config(src, key.hf);
+/* How many rows a window of a folder has, 0: none has one. It holds where the kind of the layers would have one, Qwen3's only if
+ * use_sliding_window is on, or where use_swa asks for it. */
+static hunch_status read_window_rows(const hn_source *src, bool use_swa, int *rows, hunch_error *err) {
+    const hn_key key = {NULL, "sliding_window", 1, 1 << 24, 0}, own = {NULL, "dflash_config.swa_window_size", 0, 1 << 24, 0};
+    const json_t *use = hn_source_config(src, "use_sliding_window"), *window = hn_source_config(src, key.hf), *size = hn_source_config(src, own.hf);
     const char *type = json_string_value(hn_source_config(src, "model_type"));
     const bool off = use ? !json_is_true(use) : !type || !strncmp(type, "qwen", 4);
-    bool listed;
-    int rows = 0;
-    hunch_status st = HUNCH_OK;
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return read_gguf_windows(a, src, err);
-    if (!off && window && !json_is_null(window)) st = hn_key_int(src, &key, &rows, err);
-    if (!st && rows > 0) st = hn_dense_layer_types(a, src, rows, &listed, err);
+    hunch_status st = size && !json_is_null(size) ? hn_key_int(src, &own, rows, err) : HUNCH_OK;
+    if (!st && *rows == 0 && (!off || use_swa) && window && !json_is_null(window)) st = hn_key_int(src, &key, rows, err);
+    if (!st && use_swa && *rows == 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.use_swa is on, and nothing says how many rows a window has: expected %s",
+                     hn_source_path(src), own.hf);
     return st;
 }
 
-/* Layers without a window see all of a block; those with one see what stands before, unless the file says otherwise. */
+/* *all: use_swa puts a window on every layer, since layer_types puts one on none. */
+static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hunch_error *err) {
+    bool use_swa = false, listed = false, found;
+    int rows = 0;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return read_gguf_windows(a, src, err);
+    hunch_status st = hn_source_bool(src, "dflash_config.use_swa", &use_swa, &found, err);
+    if (!st) st = read_window_rows(src, use_swa, &rows, err);
+    if (!st && rows > 0) st = hn_dense_layer_types(a, src, rows, &listed, err);
+    *all = use_swa;
+    for (int i = 0; i < a->layers; i++) *all &= a->layer[i].window == 0;
+    for (int i = 0; *all && i < a->layers; i++) a->layer[i].window = rows;
+    return st;
+}
+
+/* Who sees how far: windows before the root, rows of the block behind a row's own. A layer with a window sees what stands before it in the
+ * block alone, if layer_types put it there; what a file says of all its layers holds for all. */
 static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    bool ahead = false, causal = false, found, halves = true;
+    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
+    bool ahead = false, causal = false, said = false, all = false, halves = true;
     d->windows_of_root = of_speculators(src);
-    d->scaled_embedding = hn_source_get_kind(src) == HN_SOURCE_HF && !of_speculators(src) && !d->own_embedding;
-    hunch_status st = read_windows(a, src, err);
+    d->scaled_embedding = folder && !of_speculators(src) && !d->own_embedding;
+    hunch_status st = read_windows(a, src, &all, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_AHEAD, &ahead, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_OF_ROOT, &d->windows_of_root, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALED_EMBEDDING, &d->scaled_embedding, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_HALVES, &halves, err);
-    if (!st && hn_source_get_kind(src) == HN_SOURCE_HF) st = hn_source_bool(src, "dflash_config.causal", &causal, &found, err);
+    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_CAUSAL, &causal, &said, err);
     if (!halves) a->rows_in_pairs = true;
+    if (said && folder) ahead = !causal;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
-        l->ahead = !causal && (!l->window || ahead);
-        l->window += l->window && d->windows_of_root && hn_source_get_kind(src) == HN_SOURCE_HF; /* so many before the root */
+        l->ahead = !l->window || (all && !said) ? !causal : ahead;
+        l->window += l->window && d->windows_of_root && folder; /* so many before the root */
     }
     return st;
 }
 
-/* Parts that newer heads have and that would change what is drafted. */
-static hunch_status refuse_more(const hn_source *src, hunch_error *err) {
-    static const char *const keys[] = {"dflash_config.use_swa", "dflash_config.attention_sink_bias"};
+/* Parts that newer heads have and that would change what is drafted, and those that a file speaks of and lacks. */
+static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (json_is_true(hn_source_config(src, keys[i])))
-            return hn_fail(err, HUNCH_REFUSED, "%s: %s is on, expected a head without it", hn_source_path(src), keys[i]);
+    if (!a->layer[0].sinks && json_is_true(hn_source_config(src, "dflash_config.attention_sink_bias")))
+        return hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.attention_sink_bias is on, and no tensor self_attn.attention_sink_bias is there",
+                       hn_source_path(src));
     return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, "dspark")
                ? HUNCH_OK
                : hn_fail(err, HUNCH_REFUSED, "%s: a draft head of kind %.40s, for which there is no drafter here", hn_source_path(src),
@@ -166,7 +214,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     if (!hn_head_form_blocks((int)names->form))
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hidden_norm.weight: not a head that drafts blocks", hn_source_path(src));
     d->root_drafts = root_drafts;
-    hunch_status st = refuse_more(src, err);
+    hunch_status st = refuse_more(a, src, err);
     if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
     if (!st) st = check_fc(src, names, taps, target, err);
     if (!st) st = read_block(d, src, err);

@@ -11,7 +11,7 @@
 #include "draft/head_taps.h"
 
 static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_taps *taps, hunch_error *err) {
-    hunch_status st = hn_taps_of_list(list, src, hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0), taps, err);
+    hunch_status st = hn_taps_of_list(list, src, hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0), false, taps, err);
     if (st) return st;
     const bool states = hn_source_config(src, hn_head_key_name(src, HN_HEAD_SAYS_KIND, 0)) || hn_source_config(src, "ptd_token_id");
     const bool outputs = taps->boundary[0] == 1 && !states;

@@ -14,14 +14,16 @@ static hunch_status fail_layer(const hn_source *src, const char *key, hunch_erro
     return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected layers of 0 to %d", hn_source_path(src), key, MOST_LAYER);
 }
 
-hunch_status hn_taps_of_list(const json_t *list, const hn_source *src, const char *key, hn_head_taps *taps, hunch_error *err) {
+hunch_status hn_taps_of_list(const json_t *list, const hn_source *src, const char *key, bool outputs, hn_head_taps *taps,
+                             hunch_error *err) {
     const size_t n = json_array_size(list);
     if (!json_is_array(list) || n < 1 || n > HN_MOST_HEAD_FEATURES) return fail_list(src, key, err);
     taps->n = (int)n;
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_array_get(list, i);
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > MOST_LAYER) return fail_layer(src, key, err);
-        taps->boundary[i] = (int)json_integer_value(id);
+        if (!json_is_integer(id) || json_integer_value(id) < -(int)outputs || json_integer_value(id) > MOST_LAYER)
+            return fail_layer(src, key, err);
+        taps->boundary[i] = (int)json_integer_value(id) + outputs;
     }
     return HUNCH_OK;
 }

@@ -47,6 +47,7 @@ typedef struct hn_layer_desc {
     float attention_scale;
     bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before the rotation */
+    bool sinks;            /* a score a head takes part in the softmax and has no value */
     bool no_rope;          /* no rotation at all (NoPE) */
     bool local;            /* rotates with rope_local */
     bool fused_qkv;        /* q, k, v lie in one matrix */
@@ -85,6 +86,7 @@ typedef enum hn_role {
     HN_ROLE_DOWN_BIAS,
     HN_ROLE_Q_NORM,
     HN_ROLE_K_NORM,
+    HN_ROLE_SINKS,
     HN_ROLE_PRE_FFN_NORM, /* what stands for ffn_norm where branches are normed behind too */
     HN_ROLE_POST_ATTN_NORM,
     HN_ROLE_POST_FFN_NORM,
@@ -174,6 +176,7 @@ typedef struct hn_dense {
     bool no_rope_count;  /* a GGUF does not carry rope.dimension_count: whole heads turn */
     bool logit_cap;      /* final_logit_softcapping caps the logits */
     double theta;        /* the rotation's usual base; 0: 10000 */
+    bool whole_heads;    /* a folder's heads turn whole, whatever partial_rotary_factor says: it is there for scaled rotations alone */
     double rotated;      /* the usual part of a head that turns; 0: all */
     bool next_layers;    /* a GGUF's last blocks may be of another model, which drafts (nextn_predict_layers) */
     bool tied;           /* the usual tie_word_embeddings of a folder */

@@ -109,14 +109,25 @@ static hunch_status read_theta(dense_keys *k, const hn_source *src, const hn_den
     return st;
 }
 
+/* Does a folder name a rotation of another kind than the usual one? */
+static bool scaled_rotation(const hn_source *src) {
+    static const char *const keys[] = {"rope_parameters.rope_type", "rope_scaling.rope_type", "rope_scaling.type"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *type = json_string_value(hn_source_config(src, keys[i]));
+        if (type && strcmp(type, "default") != 0) return true;
+    }
+    return false;
+}
+
 /* How many dims of a head turn: all, unless a folder names a part of them. */
 static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const double usual = f->rotated > 0 && hn_source_get_kind(src) == HN_SOURCE_HF ? f->rotated : 1;
     const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};
     hn_dense_key_buf key;
     double old = 0, newer = 0;
-    hunch_status st = hn_key_real(src, &part, &old, err);
-    if (!st) st = hn_key_real(src, &part_new, &newer, err);
+    const bool whole = f->whole_heads && !scaled_rotation(src);
+    hunch_status st = whole ? HUNCH_OK : hn_key_real(src, &part, &old, err);
+    if (!st && !whole) st = hn_key_real(src, &part_new, &newer, err);
     const double said = old > 0 && (newer <= 0 || old < newer) ? old : newer;
     const int dims = (int)(k->head_dim * (said > 0 ? said : usual));
     return st ? st

@@ -62,11 +62,15 @@ static hunch_status put_states(head_conversion *k) {
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
     const hn_head_desc *d = &a->draft_head;
-    bool ahead = false;
-    for (int i = 0; i < a->layers; i++) ahead |= a->layer[i].window && a->layer[i].ahead;
+    bool ahead = false, causal = false;
+    for (int i = 0; i < a->layers; i++) {
+        ahead |= a->layer[i].window && a->layer[i].ahead;
+        causal |= !a->layer[i].window && !a->layer[i].ahead;
+    }
     hunch_status st = put_number(k, HN_HEAD_SAYS_BLOCK, d->block);
     if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_SAYS_ROOT_DRAFTS), d->root_drafts, k->c.err);
     if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_AHEAD, ahead);
+    if (!st) st = put_true(k, HN_HEAD_SAYS_CAUSAL, causal);
     if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_OF_ROOT, d->windows_of_root);
     return st ? st : put_true(k, HN_HEAD_SAYS_SCALED_EMBEDDING, d->scaled_embedding);
 }

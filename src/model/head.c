@@ -23,9 +23,11 @@ static bool has_role(const hn_arch *a, const hn_source *src, hn_role role) {
 /* Biases and norms are what the file has in its first layer. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
     const bool pairs = !hn_head_form_blocks(a->draft_head.form);
-    l->qkv_bias = has_role(a, src, HN_ROLE_Q_BIAS);
+    l->fused_qkv = has_role(a, src, HN_ROLE_QKV);
+    l->qkv_bias = has_role(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS);
     l->o_bias = has_role(a, src, HN_ROLE_O_BIAS);
     l->qk_norm = has_role(a, src, HN_ROLE_Q_NORM);
+    l->sinks = has_role(a, src, HN_ROLE_SINKS);
     l->gate_up_bias = has_role(a, src, HN_ROLE_GATE_BIAS);
     l->down_bias = has_role(a, src, HN_ROLE_DOWN_BIAS);
     l->first = pairs; /* slot 0 holds no pair of feature and token */

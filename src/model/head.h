@@ -107,6 +107,7 @@ typedef enum hn_head_key {
     HN_HEAD_SAYS_ROOT_DRAFTS,
     HN_HEAD_SAYS_WINDOWS_AHEAD, /* layers with a window see all of a block */
     HN_HEAD_SAYS_WINDOWS_OF_ROOT,
+    HN_HEAD_SAYS_CAUSAL,       /* rows of a block do not see those behind them; of a GGUF in layers without a window */
     HN_HEAD_SAYS_SCALED_EMBEDDING,
     HN_HEAD_SAYS_HALVES,       /* rotation: false where neighbouring numbers are a pair */
     HN_HEAD_SAYS_FREQUENCIES,  /* of the rotation: radians a position, as they are used */
@@ -120,6 +121,7 @@ const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
 /* *name: the key that was found, NULL: none was, and *out is untouched. Errors as hn_source_u64. */
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);
+hunch_status hn_head_bool_said(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err);
 /* HUNCH_REFUSED where the file says that it is of another kind. */
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
 /* How the file has its layers' keys and rows. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */

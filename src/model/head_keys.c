@@ -37,8 +37,9 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"}, {NULL}, {NULL}, {"dflash.sample_from_anchor"}},
     [HN_HEAD_SAYS_WINDOWS_AHEAD] = {{"sliding_window_non_causal"}, {NULL}, {NULL}, {"hunch.head.sliding_window_non_causal"}},
     [HN_HEAD_SAYS_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
+    [HN_HEAD_SAYS_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
     [HN_HEAD_SAYS_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
-    [HN_HEAD_SAYS_HALVES] = {{"rope_is_neox_style"}, {NULL}, {NULL}, {NULL}},
+    [HN_HEAD_SAYS_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
     [HN_HEAD_SAYS_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
     [HN_HEAD_SAYS_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
     [HN_HEAD_SAYS_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
@@ -56,6 +57,7 @@ static const hn_dense families[KEY_FORMS] = {
                 .attention_bias = true, /* of those that the file has */
                 .mlp_bias = true,
                 .may_slide = true, /* heads of blocks; others refuse it (head.c) */
+                .whole_heads = true, /* as the classes of Qwen3 and Llama do; the key is the target's, copied */
                 .theta = 10000,
                 .usual = {.context = 1 << 24, .eps = 1e-6}},
     [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
@@ -115,12 +117,17 @@ hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, c
     return st;
 }
 
-hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err) {
+hunch_status hn_head_bool_said(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err) {
     const char *name;
-    bool found = false;
     hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && !found && (name = hn_head_key_name(src, key, i)); i++) st = hn_source_bool(src, name, out, &found, err);
+    *said = false;
+    for (int i = 0; !st && !*said && (name = hn_head_key_name(src, key, i)); i++) st = hn_source_bool(src, name, out, said, err);
     return st;
+}
+
+hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err) {
+    bool said;
+    return hn_head_bool_said(src, key, out, &said, err);
 }
 
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err) {

@@ -204,7 +204,8 @@ hn_head_names hn_head_find_names(hn_source *src) {
     if (find_steps(src, &steps)) return steps;
     if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0};
     if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0};
-    if (hn_source_look(src, "hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "", "layers.0.", 0};
+    if (hn_source_look(src, "hidden_norm.weight"))
+        return (hn_head_names){HN_HEAD_BLOCKS, "", has_tensor(src, "midlayer.") ? "midlayer." : "layers.0.", 0};
     if (hn_source_look(src, "model.hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "model.", "layers.0.", 0};
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");

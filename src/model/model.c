@@ -104,6 +104,7 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
         hn_buf *dst;
     } all[] = {{HN_ROLE_ATTN_NORM, &l->attn_norm},     {HN_ROLE_O_BIAS, &l->o_bias},
                {HN_ROLE_Q_NORM, &l->heads.q_norm},     {HN_ROLE_K_NORM, &l->heads.k_norm},
+               {HN_ROLE_SINKS, &l->sinks},
                {HN_ROLE_POST_ATTN_NORM, &l->post_attn_norm}, {HN_ROLE_FFN_NORM, &l->ffn_norm},
                {HN_ROLE_PRE_FFN_NORM, &l->ffn_norm},   {HN_ROLE_GATE_BIAS, &l->gate_bias},
                {HN_ROLE_UP_BIAS, &l->up_bias},         {HN_ROLE_DOWN_BIAS, &l->down_bias},

@@ -7,7 +7,7 @@
 
 /* ---- widths and conditions --------------------------------------------------------------------------------------- */
 
-typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
+typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, QUERY_HEADS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
                      TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
                      EXPERTS, EXPERT, BOTH_EXPERT, SHARED } width;
 
@@ -24,6 +24,7 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     case HEAD: return (uint64_t)l->head_dim;
     case QUERIES: return (uint64_t)q;
     case QUERY_ROWS: return (l->gated ? 2 : 1) * (uint64_t)q;
+    case QUERY_HEADS: return (uint64_t)l->heads;
     case KEYS: return (uint64_t)kv;
     case ALL_HEADS: return (uint64_t)q + 2 * (uint64_t)kv;
     case FFN: return (uint64_t)l->ffn_width;
@@ -63,7 +64,8 @@ enum { /* what a description may say */
     ROUTER_BIAS = 1 << 16,
     STACKED = 1 << 17,
     SHARES = 1 << 18,
-    SHARED_GATE = 1 << 19
+    SHARED_GATE = 1 << 19,
+    SINKS = 1 << 20
 };
 
 static unsigned said_of_experts(const hn_expert_desc *e) {
@@ -74,7 +76,7 @@ static unsigned said_of_experts(const hn_expert_desc *e) {
 static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
     return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
-           (l->qk_norm ? QK_NORM : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
+           (l->qk_norm ? QK_NORM : 0u) | (l->sinks ? SINKS : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
            (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
            (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? said_of_experts(&l->experts) : 0u);
@@ -125,6 +127,8 @@ static const role_row table[HN_ROLES] = {
         NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
     [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
         NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
+    [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
+        VECTOR, QUERY_HEADS, ONE, HN_PHASE_OTHER, SINKS, 0},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
         MATRIX, QUERIES, HIDDEN, HN_PHASE_O, 0, DELTA},
     [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},

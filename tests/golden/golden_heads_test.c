@@ -34,6 +34,7 @@ static const char *const folders[] = {
     "dflash-zlab",          "dflash-default-ids", "dflashmask-zlab",    "dflashwin-zlab",
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
     "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
+    "dflash-deepspec",      "dflash-swa-sinks",   "dflash-causal",      "dflash-noncausal",   "dspark-deepspec",
     "falcon-k2",            "falcon-k3",          "falcon-k3-none"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, DART, Falcon) and are damaged, lie, or ask
+ * for what their kind does not have, in folders and GGUF files: the documented exit code and one line that names the file and what is wrong
+ * (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
+#include "hostile_head.h"
+
+#include "tiny_gguf.h"
+
+#include "head_gguf.h"
+
+#define ZLAB "\"speculators_model_type\": null, \"aux_hidden_state_layer_ids\": null, "
+#define NONE "\"aux_hidden_state_layer_ids\": null, "
+
+static void test_config(void **state) {
+    (void)state;
+    static const struct {
+        form form;
+        const char *change, *says; /* change: merged into config.json, null drops a key */
+    } cases[] = {
+        {DFLASH, "{\"block_size\": 0}", "block_size is 0, expected blocks of 2 to 64 rows"},
+        {DFLASH, "{\"block_size\": 1}", "block_size is 1, expected blocks of 2 to 64 rows"},
+        {DFLASH, "{\"block_size\": 65}", "block_size is 65, expected blocks of 2 to 64 rows"},
+        {DFLASH, "{\"block_size\": -8}", "block_size is -8"},
+        {DFLASH, "{\"block_size\": 4.5}", "block_size is 4.5"},
+        {DFLASH, "{\"block_size\": \"8\"}", "block_size is a string"},
+        {DFLASH, "{\"block_size\": 1e300}", "block_size is 1e+300"},
+        {DFLASH, "{\"sample_from_anchor\": 1}", "sample_from_anchor is 1"},
+        {DFLASH, "{\"sample_from_anchor\": \"yes\"}", "sample_from_anchor is a string"},
+        {DFLASH, "{\"mask_token_id\": null}", "which token stands for those that are not known yet?"},
+        {DFLASH, "{\"mask_token_id\": 480}", "mask_token_id is 480, expected a token of 0 to 479"},
+        {DFLASH, "{\"mask_token_id\": -1}", "mask_token_id is -1"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": null}", "it does not say which layers it reads: expected aux_hidden_state_layer_ids"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": []}", "aux_hidden_state_layer_ids: expected a list of 1 to 16 layers"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": 3}", "aux_hidden_state_layer_ids: expected a list of 1 to 16 layers"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states of the target, of 64 numbers"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": [2, 4, 9]}", "reads the state at layer 9, expected 0 to 8"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": [2, 4, 4]}", "reads the state at layer 4 twice"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": [2, 4, -1]}", "aux_hidden_state_layer_ids: expected layers of 0 to 256"},
+        {DFLASH, "{\"aux_hidden_state_layer_ids\": [2, 4, \"5\"]}", "expected layers of 0 to 256"},
+        {DFLASH, "{" ZLAB "\"target_layer_ids\": [1, 2, 8]}", "reads the state at layer 9, expected 0 to 8"}, /* outputs */
+        {DFLASH, "{" ZLAB "\"target_layer_ids\": [1, 2, -2]}", "target_layer_ids: expected layers of 0 to 256"},
+        {DFLASH, "{" ZLAB "\"target_layer_ids\": [-1, 2, -1]}", "reads the state at layer 0 twice"},
+        {DFLASH, "{" ZLAB "\"dflash_config\": {\"target_layer_ids\": [1, 2]}}", "fc.weight has other inputs, expected 2 states"},
+        {DFLASH, "{" ZLAB "\"dflash_config\": {\"target_layer_ids\": \"1\"}}", "dflash_config.target_layer_ids: expected a list of 1 to 16"},
+        {DFLASH, "{" ZLAB "\"eagle_aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states"},
+        {DFLASH, "{" ZLAB "\"num_target_layers\": 12}", "num_target_layers is 12, expected the 8 of this target"},
+        {DFLASH, "{" ZLAB "\"num_target_layers\": 8}", "fc.weight has other inputs, expected 2 states"}, /* two layers, spread */
+        {DFLASH, "{\"speculators_model_type\": \"dspark\"}", "speculators_model_type is \"dspark\", expected dflash"},
+        {DFLASH, "{\"num_hidden_layers\": 1}", "tensor layers.1."},
+        {DFLASH, "{\"num_hidden_layers\": 3}", "tensor layers.2.self_attn.q_proj.weight is missing"},
+        {DFLASH, "{\"num_hidden_layers\": 17}", "17 layers, expected a draft head of at most 16"},
+        {DFLASH, "{\"hidden_size\": 32}", "hidden size 32, and no embedding of its own"},
+        {DFLASH, "{\"layer_types\": [\"full_attention\"], \"sliding_window\": 6}", "layer_types, expected a list of 2 names"},
+        {DFLASH, "{\"layer_types\": [\"full_attention\", \"linear_attention\"], \"sliding_window\": 6}", "layer_types, expected a list of 2"},
+        {DFLASH, "{\"sliding_window\": 0}", "sliding_window is 0"},
+        {DFLASH, "{\"sliding_window\": \"6\"}", "sliding_window is a string"},
+        {DFLASH, "{\"sliding_window_non_causal\": 2}", "sliding_window_non_causal is 2"},
+        {DFLASH, "{\"dflash_config\": {\"use_swa\": true}}", "use_swa is on, and nothing says how many rows a window has: expected dflash_"},
+        {DFLASH, "{\"dflash_config\": {\"use_swa\": 7}}", "dflash_config.use_swa is 7"},
+        {DFLASH, "{\"dflash_config\": {\"swa_window_size\": -1}}", "dflash_config.swa_window_size is -1"},
+        {DFLASH, "{\"dflash_config\": {\"swa_window_size\": \"9\"}}", "dflash_config.swa_window_size is a string"},
+        {DFLASH, "{\"dflash_config\": {\"causal\": \"no\"}}", "dflash_config.causal is a string"},
+        {DFLASH, "{\"is_causal\": 0}", "is_causal is 0"},
+        {DFLASH, "{\"dflash_config\": {\"attention_sink_bias\": true}}", "attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
+        {DFLASH, "{\"dflash_config\": {\"projector_type\": \"domino\"}}", "a draft head of kind domino, for which there is no drafter here"},
+        {DFLASH, "{\"model_type\": \"qwen3_5\"}", "model_type is \"qwen3_5\", expected a draft head with layers of Llama or Qwen3"},
+        {DFLASH, "{\"rope_is_neox_style\": \"x\"}", "rope_is_neox_style is a string"},
+        {DSPARK, "{\"block_size\": 0}", "block_size is 0, expected blocks of 1 to 64 rows"},
+        {DSPARK, "{\"markov_head_type\": \"gated\"}", "markov_head_type is \"gated\", expected vanilla by its tensors"},
+        {DSPARK, "{\"markov_head_type\": \"gru\"}", "markov_head_type is \"gru\", expected vanilla by its tensors"},
+        {DSPARK, "{\"dspark_bonus_anchor\": 1}", "dspark_bonus_anchor is 1"},
+        {DSPARK, "{\"speculators_model_type\": \"dflash\"}", "speculators_model_type is \"dflash\", expected dspark"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h;
+        make(&h, cases[i].form);
+        json_t *change = json_loads(cases[i].change, 0, NULL), *value;
+        const char *key;
+        assert_non_null(change);
+        json_object_foreach (change, key, value)
+            if (json_is_null(value))
+                json_object_del(h.config, key);
+            else
+                json_object_set(h.config, key, value);
+        assert_head_refused(&h, cases[i].form, cases[i].says);
+        json_decref(change);
+        head_free(&h);
+    }
+}
+
+/* One tensor is not there (rows -1), has another shape, or is one more. */
+static void test_tensors(void **state) {
+    (void)state;
+    static const struct {
+        form form;
+        const char *name;
+        int rows, cols;
+        const char *says;
+    } cases[] = {
+        {DFLASH, "fc.weight", -1, 0, "fc.weight is missing, expected 3 states of the target, of 64 numbers each"},
+        {DFLASH, "hidden_norm.weight", -1, 0, "no tensor hidden_norm.weight: not a head that drafts blocks"},
+        {DFLASH, "norm.weight", -1, 0, "tensor norm.weight is missing"},
+        {DFLASH, "layers.1.input_layernorm.weight", -1, 0, "tensor layers.1.input_layernorm.weight is missing"},
+        {DFLASH, "layers.1.self_attn.v_proj.weight", -1, 0, "tensor layers.1.self_attn.v_proj.weight is missing"},
+        {DFLASH, "d2t", -1, 0, "160 draft tokens of 480, and no tensor d2t"},
+        {DFLASH, "fc.weight", 64, 128, "fc.weight has other inputs, expected 3 states"},
+        {DFLASH, "fc.weight", 63, 192, "tensor fc.weight has shape [192, 63]; expected [192, 64]"},
+        {DFLASH, "hidden_norm.weight", 63, 0, "tensor hidden_norm.weight has shape [63]; expected [64]"},
+        {DFLASH, "layers.0.self_attn.k_proj.weight", 64, 64, "has shape [64, 64]; expected [64, 32]"},
+        {DFLASH, "lm_head.weight", 500, 64, "an output of 500 tokens, expected at most the 480 of the target"},
+        {DFLASH, "mask_embedding", 63, 0, "tensor mask_embedding has shape [63]; expected [64]"},
+        {DFLASH, "layers.0.self_attn.attention_sink_bias", 3, 0, "attention_sink_bias has shape [3]; expected [4]"},
+        {DFLASH, "layers.0.self_attn.attention_sink_bias", 4, 0, "tensor layers.1.self_attn.attention_sink_bias is missing"},
+        {DFLASH, "layers.1.self_attn.attention_sink_bias", 4, 0, "layers.1.self_attn.attention_sink_bias: heads of this kind, of 2 layers"},
+        {DFLASH, "layers.0.self_attn.g_proj.weight", 64, 64, "layers.0.self_attn.g_proj.weight: heads of this kind, of 2 layers"},
+        {DFLASH, "layers.0.self_attn.qkv_proj.weight", 128, 64, "tensor layers.1.self_attn.qkv_proj.weight is missing"},
+        {DFLASH, "log_snr_embed.weight", 64, 64, "tensor log_snr_embed.weight: heads of this kind, of 2 layers"},
+        {DFLASH, "markov_head.markov_w1.weight", 480, 8, "tensor markov_head.markov_w1.weight: heads of this kind"},
+        {DSPARK, "markov_head.markov_w1.weight", -1, 0, "tensor markov_w1.weight is missing, expected [tokens, rank] of a head of DSpark"},
+        {DSPARK, "markov_head.markov_w2.weight", -1, 0, "tensor markov_head.markov_w2.weight is missing"},
+        {DSPARK, "markov_head.markov_w1.weight", 480 * 16, 0, "tensor markov_w1.weight has another shape, expected [tokens, rank]"},
+        {DSPARK, "markov_head.markov_w1.weight", 160, 16, "markov_w1.weight has shape [16, 160]; expected [16, 480]"},
+        {DSPARK, "markov_head.markov_w1.weight", 480, 15, "markov_w2.weight has shape [16, 160]; expected [15, 160]"},
+        {DSPARK, "markov_head.markov_w2.weight", 480, 16, "markov_w2.weight has shape [16, 480]; expected [16, 160]"},
+        {DSPARK, "markov_head.gate_proj.weight", 16, 80, "tensor markov_head.gate_proj.bias is missing"},
+        {DSPARK, "markov_head.gate_proj.weight", 16, 64, "gate_proj.weight has shape [64, 16]; expected [80, 16]"},
+        {DSPARK, "markov_head.joint_proj.weight", 48, 80, "joint_proj.weight has shape [80, 48]; expected [96, 48]"},
+        {DSPARK, "confidence_head.proj.weight", 1, 80, "tensor confidence_head.proj.bias is missing"},
+        {DSPARK, "confidence_head.proj.weight", 1, 79, "confidence_head.proj.weight has shape [79, 1]; expected [64, 1]"},
+        {DART, "midlayer.mask_rep", -1, 0, "tensor mask_rep is missing: not a head of DART"},
+        {DART, "midlayer.mask_rep", 64, 0, "tensor midlayer.mask_rep has shape [64]; expected [128]"},
+        {DART, "midlayer.hidden_norm.weight", -1, 0, "tensor midlayer.hidden_norm.weight is missing"},
+        {DART, "fc.weight", 64, 128, "fc.weight has other inputs, expected 3 states"},
+        {DART, "layers.1.mlp.up_proj.weight", 96, 64, "tensor layers.1.mlp.up_proj.weight: heads of this kind, of 1 layer"},
+        {FALCON, "lstm.weight_ih_l0", -1, 0, "expected a tensor lstm.weight_ih_l0"},
+        {FALCON, "lstm.weight_ih_l1", -1, 0, "tensor lstm.weight_ih_l1 is missing"},
+        {FALCON, "lstm.bias_hh_l1", -1, 0, "tensor lstm.bias_hh_l1 is missing"},
+        {FALCON, "lstm.weight_ih_l0", 256, 64, "tensor lstm.weight_ih_l0 has shape [64, 256]; expected [128, 256]"},
+        {FALCON, "lstm.weight_ih_l1", 192, 64, "tensor lstm.weight_ih_l1 has shape [64, 192]; expected [64, 256]"},
+        {FALCON, "lstm.bias_ih_l0", 255, 0, "tensor lstm.bias_ih_l0 has shape [255]; expected [256]"},
+        {FALCON, "lm_head.weight", 100, 64, "an output of 100 tokens, expected the target's own matrix"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h;
+        make(&h, cases[i].form);
+        head_tensor *t = head_find(&h, cases[i].name);
+        if (cases[i].rows < 0)
+            head_drop(&h, cases[i].name);
+        else if (t)
+            head_shape(t, cases[i].rows, cases[i].cols);
+        else
+            head_floats(&h, "", cases[i].name, cases[i].rows, cases[i].cols);
+        assert_head_refused(&h, cases[i].form, cases[i].says);
+        head_free(&h);
+    }
+}
+
+/* K levels are asked for and the head was trained for fewer: a usage error that says how many there are. */
+static void test_levels(void **state) {
+    (void)state;
+    static const struct {
+        form form;
+        const char *rest;
+        int code;
+        const char *says;
+    } cases[] = {
+        {DFLASH, ",depth=8", HUNCH_USAGE, "a tree of 8 levels, expected at most 7"},
+        {DFLASH, ",tree=/nowhere", HUNCH_USAGE, "no such file, and no tree of that name"},
+        {DFLASH, ",tree=opt", HUNCH_USAGE, "tree=opt is of heads that draft a level at a time"},
+        {DFLASH, ",norm=once", HUNCH_USAGE, "unknown key 'norm' for this drafter"},
+        {DSPARK, ",depth=7", HUNCH_USAGE, "a tree of 7 levels, expected at most 6"},
+        {DSPARK, ",tree=best", HUNCH_USAGE, "tree=best is of heads that draft all levels at once"},
+        {DSPARK, ",tree=pruned", HUNCH_USAGE, "tree=pruned is of heads that draft all levels in one pass"},
+        {DART, ",depth=8", HUNCH_USAGE, "a tree of 8 levels, expected at most 7"},
+        {DART, ",norm=thrice", HUNCH_USAGE, "expected one of twice, once"},
+        {DART, ",trie=/nowhere", HUNCH_USAGE, "/nowhere"},
+        {DART, ",trie=/tmp,tree=dynamic", HUNCH_USAGE, "trie is of tree=pruned alone"},
+        {FALCON, ",tree=dynamic", HUNCH_USAGE, "such a tree is of heads that draft one level a pass, or all"},
+        {FALCON, ",depth=62", HUNCH_USAGE, "a tree of 62 levels, in blocks of 3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *head = head_write_form(forms[cases[i].form], path_of("head"));
+        spec_refused(cases[i].code, LLAMA, spec_at(kinds[cases[i].form], head, cases[i].rest), cases[i].says);
+    }
+    refused(HUNCH_USAGE, "expected at most 7", "draft", "-m", LLAMA, "--draft", spec_at("dflash", head_write_form(&LLAMA_DFLASH, path_of("head")), ""),
+            "--tokens", IDS, "--depth", "8");
+}
+
+static void test_gguf_keys(void **state) {
+    static const struct {
+        form form;
+        const char *key;
+        uint32_t type;
+        double value;     /* of a number, in its type; NAN: the key is dropped */
+        const char *text; /* of a string */
+        const char *says;
+    } cases[] = {
+        {DFLASH, "dflash.block_size", 0, NAN, NULL, "dflash.block_size is 0, expected blocks of 2 to 64 rows"},
+        {DFLASH, "dflash.block_size", U32, 65, NULL, "dflash.block_size is 65, expected blocks of 2 to 64 rows"},
+        {DFLASH, "dflash.block_size", STRING, 0, "8", "dflash.block_size is a string"},
+        {DFLASH, "dflash.sample_from_anchor", U32, 1, NULL, "dflash.sample_from_anchor is 1; expected true or false"},
+        {DFLASH, "dflash.target_layers", 0, NAN, NULL, "key dflash.target_layers is missing: expected the layers that it reads"},
+        {DFLASH, "dflash.target_layers", U32, 3, NULL, "dflash.target_layers is 3; expected an array"},
+        {DFLASH, "dflash.target_hidden_size", U32, 32, NULL, "dflash.target_hidden_size is 32, expected the 64 of this target"},
+        {DFLASH, "dflash.block_count", U32, 3, NULL, "tensor blk.2.attn_q.weight is missing"},
+        {DFLASH, "dflash.attention.sliding_window", U32, 9, NULL, "sliding_window is 9, expected 1 to 16777216, and dflash.attention.sliding_window"},
+        {DFLASH, "tokenizer.ggml.mask_token_id", 0, NAN, NULL, "which token stands for those that are not known yet? expected a key tokenizer.ggml"},
+        {DFLASH, "tokenizer.ggml.mask_token_id", U32, 480, NULL, "tokenizer.ggml.mask_token_id is 480, expected a token of 0 to 479"},
+        {DFLASH, "hunch.head.kind", STRING, 0, "dspark", "hunch.head.kind is \"dspark\", expected dflash"},
+        {DFLASH, "hunch.head.causal", U32, 1, NULL, "hunch.head.causal is 1; expected true or false"},
+        {DFLASH, "hunch.head.scaled_embedding", STRING, 0, "x", "hunch.head.scaled_embedding is"},
+        {DFLASH, "general.architecture", STRING, 0, "eagle3", "key eagle3.block_count is missing"},
+        {DSPARK, "dflash.block_size", U32, 0, NULL, "dflash.block_size is 0, expected blocks of 1 to 64 rows"},
+        {DSPARK, "hunch.head.kind", STRING, 0, "dflash", "hunch.head.kind is \"dflash\", expected dspark"},
+        {FALCON, "hunch-head.k_mask", 0, NAN, NULL, "how many rows see each other? expected a key hunch-head.k_mask"},
+        {FALCON, "hunch-head.k_mask", U32, 9, NULL, "hunch-head.k_mask is 9, expected 1 to 8"},
+        {FALCON, "hunch.head.kind", STRING, 0, "eagle", "hunch.head.kind is \"eagle\", expected falcon"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h;
+        tiny t;
+        make(&h, cases[i].form);
+        head_gguf_open(&t, &h, forms[cases[i].form]);
+        head_free(&h);
+        if (isnan(cases[i].value))
+            tiny_remove(&t, cases[i].key);
+        else
+            tiny_set(&t, cases[i].key, cases[i].type, (uint64_t)fabs(cases[i].value), cases[i].value, cases[i].text);
+        head_gguf_write(&t, path_of("head.gguf"));
+        tiny_close(&t);
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[cases[i].form], path_of("head.gguf"), ""), cases[i].says);
+    }
+}
+
+static void test_gguf_tensors(void **state) {
+    static const struct {
+        form form;
+        const char *name, *says;
+    } missing[] = {
+        {DFLASH, "enc.output_norm.weight", "tensor enc.output_norm.weight is missing"},
+        {DFLASH, "output_norm.weight", "tensor output_norm.weight is missing"},
+        {DFLASH, "fc.weight", "fc.weight is missing, expected 3 states"},
+        {DFLASH, "blk.1.attn_norm.weight", "tensor blk.1.attn_norm.weight is missing"},
+        {DSPARK, "markov_w1.weight", "tensor markov_w1.weight is missing, expected [tokens, rank]"},
+        {DSPARK, "markov_w2.weight", "tensor markov_w2.weight is missing"},
+        {FALCON, "lstm.0.weight", "expected a tensor lstm.weight_ih_l0"},
+        {FALCON, "lstm.1.state_bias", "tensor lstm.1.state_bias is missing"},
+    }, more[] = {
+        {DFLASH, "blk.0.mask_rep", "tensor blk.0.mask_rep: heads of this kind"},
+        {DFLASH, "markov_w1.weight", "tensor markov_w1.weight: heads of this kind"},
+        {DFLASH, "blk.0.attn_sinks.weight", "tensor blk.0.attn_sinks.weight has shape [64]; expected [4]"},
+        {DSPARK, "selector_hidden.weight", "tensor selector_hidden.weight: heads of this kind"},
+        {DSPARK, "markov_gate.weight", "markov_gate.weight has shape [64]; expected [80, 16]"},
+        {FALCON, "fc.weight", "tensor fc.weight: heads of this kind"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof missing / sizeof *missing + sizeof more / sizeof *more; i++) {
+        const size_t n = sizeof missing / sizeof *missing;
+        const form f = i < n ? missing[i].form : more[i - n].form;
+        random_head h;
+        tiny t;
+        make(&h, f);
+        head_gguf_open(&t, &h, forms[f]);
+        head_free(&h);
+        if (i < n) {
+            tiny_tensor *x = tiny_tensor_of(&t, missing[i].name);
+            free(x->data);
+            *x = t.tensor[--t.n_tensors];
+        } else
+            tiny_add(&t, more[i - n].name, 64, 0);
+        head_gguf_write(&t, path_of("head.gguf"));
+        tiny_close(&t);
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kinds[f], path_of("head.gguf"), ""), i < n ? missing[i].says : more[i - n].says);
+    }
+}
+
+/* The files that all of it was changed in are right. */
+static void test_right(void **state) {
+    static const form each[] = {DFLASH, DSPARK, FALCON};
+    (void)state;
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        random_head h;
+        tiny t;
+        make(&h, each[i]);
+        head_write(&h, path_of("head"));
+        head_gguf_open(&t, &h, forms[each[i]]);
+        head_gguf_write(&t, path_of("head.gguf"));
+        tiny_close(&t);
+        head_free(&h);
+        json_t *one = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ",depth=4"), "--tokens", IDS);
+        json_t *file = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head.gguf"), ",depth=4"), "--tokens", IDS);
+        assert_int_equal(json_array_size(get(one, "tokens")), 4);
+        assert_true(json_equal(get(one, "tokens"), get(file, "tokens")) && json_equal(get(one, "q"), get(file, "q")));
+        json_decref(one);
+        json_decref(file);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_config),       cmocka_unit_test(test_tensors),
+                                       cmocka_unit_test(test_levels),       cmocka_unit_test(test_gguf_keys),
+                                       cmocka_unit_test(test_gguf_tensors), cmocka_unit_test(test_right)};
+    return cmocka_run_group_tests(tests, hostile_setup, folder_remove);
+}
