@@ -13,12 +13,13 @@
 #include "ops/profile.h"
 
 enum { PAGE = 16, MOST = 8 };
-static hunch_model *llama, *qwen;
+static hunch_model *llama, *qwen, *blocks;
 
 static int setup(void **state) {
     (void)state;
     llama = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
     qwen = open_model(data_path(HEADS_QWEN), "best", 2, HUNCH_PRECISION_NATIVE);
+    blocks = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 2, HUNCH_PRECISION_NATIVE);
     return 0;
 }
 
@@ -26,6 +27,7 @@ static int teardown(void **state) {
     (void)state;
     hunch_model_close(&llama);
     hunch_model_close(&qwen);
+    hunch_model_close(&blocks);
     return 0;
 }
 
@@ -81,6 +83,9 @@ static const kind kinds[] = {
     {&llama, "medusa:@medusa-4heads,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&qwen, "mlp:@mlp-tied-scaled,depth=3", HUNCH_VERIFY_RATIO, &warm},
     {&llama, "mlp:@mlp-arctic-lstm,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
+    {&blocks, "mtp,depth=5,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&blocks, "mtp,depth=4,tree=dynamic,topk=2,total=6,force=0.7", HUNCH_VERIFY_DEFAULT, &greedy},
+    {&blocks, "mtp,depth=2", HUNCH_VERIFY_RATIO, &warm},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
 /* Heads without a cache cost no row of a prefix: the newest feature is all that they read; those of blocks as many as one has. */

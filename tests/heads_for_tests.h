@@ -70,9 +70,9 @@ typedef enum heads_mistake {
     HEADS_TWICE           /* every row is fed again: not a mistake, it must change nothing */
 } heads_mistake;
 
-/* Rows that a prefix costs a head: one, or as many as it has in a block. */
+/* Rows that a prefix costs a head: one, or as many as it has in a block, or blocks. */
 FIXTURE int heads_rows_again(const char *spec) {
-    return strstr(spec, "falcon-k3") ? 3 : strstr(spec, "falcon-k2") ? 2 : 1;
+    return strstr(spec, "falcon-k3") || !strncmp(spec, "mtp,", 4) ? 3 : strstr(spec, "falcon-k2") ? 2 : 1;
 }
 
 typedef struct heads_listener {

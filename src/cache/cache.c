@@ -364,6 +364,13 @@ static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     hn_page_release(c, old);
 }
 
+/* Of the page with row `committed`: those before it; of an owner that binds several rows those too that it computes again, in parts. */
+static int rows_to_copy(const hn_cache *c, int group, int committed) {
+    const int page_rows = c->group[group].page_rows, before = committed % page_rows;
+    const int more = c->group[group].binds > 1 ? c->group[group].binds : 0;
+    return before + more < page_rows ? before + more : page_rows;
+}
+
 /* ---- sequences ------------------------------------------------------------------------------------------------- */
 
 void hn_cache_seq_begin(hn_cache *c, int seq) {
@@ -426,7 +433,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
                        c->n_pages);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        if (copy[g] >= 0) copy_page(c, s, g, copy[g], committed % c->group[g].page_rows);
+        if (copy[g] >= 0) copy_page(c, s, g, copy[g], rows_to_copy(c, g, committed));
         for (int i = 0, n = next_missing(c, s, g, tentative) ? want[g] : 0; i < n; i++) s->next[g][i] = new_page(c);
         while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = new_page(c);
     }

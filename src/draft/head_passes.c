@@ -61,6 +61,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     h->n_seqs = n_seqs;
     h->vocab = vocab;
     h->together = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : 1;
+    h->blocks = hn_head_blocks(&h->model.arch.draft_head);
     h->width = width * h->together;
     h->room = 2 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0); /* a pass of rows beside one of each sequence */
     if (ids) {
@@ -76,9 +77,10 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
         needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS : HN_MOST_KEPT + HN_MAX_ROWS;
-        needs->group[g].binds = h->together;
+        needs->group[g].binds = h->blocks > 1 ? h->blocks : h->together;
     }
     hunch_status st = create_lists(h, err);
+    if (!st) st = hn_mtp_open(h, err);
     for (int i = 0; !st && h->logits && i < vocab; i++) h->logits[i] = -INFINITY;
     return st;
 }
@@ -92,7 +94,7 @@ static void store_mask(hn_head_passes *h) {
 
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
                                    hunch_error *err) {
-    const hn_head_stores stores = {h->room, 2 * h->n_seqs * h->width, best};
+    const hn_head_stores stores = {h->room, hn_mtp_outputs(h), best};
     h->cache = cache;
     h->owner = owner;
     hunch_status st = hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
@@ -105,6 +107,7 @@ void hn_head_passes_close(hn_head_passes *h) {
     hn_model_close(&h->model);
     hn_free(h->ids);
     hn_free(h->logits);
+    hn_free(h->in_turn);
     hn_free(h->free_place);
     hn_free(h->lists);
     hn_free(h->seq);
@@ -155,6 +158,9 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     if (b->rows_restored == 0 && !is_block(h)) wait_add(s, b->text.token[0], NO_FEATURE);
     if (b->rows_restored > 0 && h->together > 1) /* the rest of its last block is fed again: the features of all of it are wanted */
         hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->together - 1));
+    if (h->blocks == 1) return;
+    if (b->rows_restored > 0) hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->blocks - 1));
+    hn_mtp_begin(h, b->seq, b->rows_restored > 0);
 }
 
 void hn_head_end(hn_head_passes *h, int seq) {
@@ -181,8 +187,8 @@ typedef struct batch {
     int masks[HN_MAX_ROWS];                        /* rows behind that one, which are not kept */
 } batch;
 
-static int next_output(hn_head_passes *h) {
-    return h->generation * h->n_seqs * h->width + h->n_outputs++;
+static int32_t next_output(hn_head_passes *h) {
+    return h->generation * h->n_seqs * h->width * h->blocks + h->n_outputs++;
 }
 
 static void batch_row(batch *b, bool first, int32_t token, int feature, int output, bool logits) {
@@ -262,26 +268,35 @@ static void batch_keep(hn_head_passes *h, const batch *b, int i) {
     hn_head_wait_drop(h, s, b->rows[i]);
 }
 
+/* Hands out what sequence i's rows say, the last of its committed ones being row `row` of the pass. */
+static void batch_take(hn_head_passes *h, const batch *b, int i, int row, hn_head_node *node, hn_head_take take, void *ctx) {
+    const int first = h->together > 1 ? row - (h->together - 1) : row; /* of those that draft */
+    if (b->node[i] < 0) return;
+    node[b->node[i]].kept = h->together > 1 ? h->together - 1 : -1;
+    node[b->node[i]].output = b->output[first];
+    for (int mask = 0; mask <= b->masks[i]; mask++)
+        take(ctx, b->node[i], mask, mask && has_steps(h) ? hn_pass_further(h->runner, row, mask) : first + mask);
+}
+
 /* Evaluates and keeps the rows. */
 static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
     const hn_pass_more more = {.feature = b->feature, .output = b->output, .further = b->further};
+    hn_head_rows_of of[HN_MAX_ROWS];
     if (b->n_rows == 0) return true;
-    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
-    for (int i = 0, row = -1; i < b->n_seqs; i++) {
-        hn_head_seq *s = &h->seq[b->cache_seq[i]];
+    for (int i = 0; i < b->n_seqs; i++) of[i] = (hn_head_rows_of){b->cache_seq[i], b->rows[i]};
+    if (h->blocks > 1) hn_mtp_places(h, of, b->n_seqs, b->output);
+    bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    for (int i = 0, row = -1; ran && i < b->n_seqs; i++) {
         row += b->rows[i];
-        if (!ran) {
-            hn_head_lose(h, s);
-            continue;
-        }
-        batch_keep(h, b, i);
-        if (b->node[i] < 0) continue;
-        const int first = h->together > 1 ? row - (h->together - 1) : row; /* of those that draft */
-        node[b->node[i]].kept = h->together > 1 ? h->together - 1 : -1;
-        node[b->node[i]].output = b->output[first];
-        for (int mask = 0; mask <= b->masks[i]; mask++)
-            take(ctx, b->node[i], mask, mask && has_steps(h) ? hn_pass_further(h->runner, row, mask) : first + mask);
-        if (h->together == 1) row += b->masks[i] - b->further[row];
+        batch_take(h, b, i, row, node, take, ctx);
+        if (h->together == 1 && b->node[i] >= 0) row += b->masks[i] - b->further[row];
+    }
+    if (ran && h->blocks > 1) ran = hn_mtp_follow(h, of, b->n_seqs, b->row);
+    for (int i = 0; i < b->n_seqs; i++) {
+        if (ran)
+            batch_keep(h, b, i);
+        else
+            hn_head_lose(h, &h->seq[b->cache_seq[i]]);
     }
     batch_start(b);
     return ran;
@@ -364,10 +379,12 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         s->n_kept = 0;
+        if (h->blocks > 1) hn_mtp_round(h, node[i].seq);
         if (s->n_waiting == 0 && s->root_place != NO_FEATURE) { /* asked for again */
             hn_cache_rewind(h->cache, node[i].seq, h->owner, rows_held(h, node[i].seq) - 1);
             wait_add(s, s->root, s->root_place);
             s->root_place = NO_FEATURE;
+            if (h->blocks > 1) hn_mtp_again(h, node[i].seq);
         }
         const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_waiting : s->text_n;
         if (s->lost || s->n_waiting < h->together || there != text_n[i]) continue;
@@ -447,6 +464,10 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
     h->generation ^= 1;
     h->n_outputs = 0;
     h->level++;
+    if (h->blocks > 1) {
+        hn_mtp_level(h, node, n, next_output, take, ctx);
+        return;
+    }
     const int most = HN_MAX_ROWS / h->together;
     for (int first = 0; first < n; first += most) {
         const int last = n - first < most ? n : first + most;

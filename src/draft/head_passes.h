@@ -34,6 +34,18 @@ typedef struct hn_head_seq {
     int16_t kept_parent[HN_MOST_KEPT];
 } hn_head_seq;
 
+/* The same of a head whose blocks draft in turn (head_mtp_blocks.c), by block. */
+typedef struct hn_head_in_turn {
+    int since; /* rows evaluated since the first ones were restored: block k goes on with the k-th of them; large: none were */
+    int32_t newest[HN_MOST_HEAD_BLOCKS], before[HN_MOST_HEAD_BLOCKS]; /* places of its outputs of the newest row and the one before */
+    int n_kept[HN_MOST_HEAD_BLOCKS];                     /* of its own among those of drafts */
+    int16_t parent[HN_MOST_HEAD_BLOCKS][HN_MOST_KEPT];   /* of each, by its number among them */
+    /* of each of all kept drafts: its number among those of the block that drafted behind it, and of the block whose turn it is, -1: it has
+       none; its token; the place of its output, of this level's block and of the one's before */
+    int16_t own[HN_MOST_KEPT], made[HN_MOST_KEPT];
+    int32_t token[HN_MOST_KEPT], output[2][HN_MOST_KEPT];
+} hn_head_in_turn;
+
 typedef struct hn_head_passes {
     hn_model model;
     hn_runner *runner;
@@ -41,6 +53,8 @@ typedef struct hn_head_passes {
     int owner, n_seqs;
     int width;          /* outputs of a sequence that a level may have */
     int together;       /* rows of a block that see each other; 1: none does */
+    int blocks;         /* that draft in turn; 1: there is one */
+    hn_head_in_turn *in_turn; /* [n_seqs]; NULL: there is one block */
     hn_feature_set set; /* what the target is asked for */
     int n_states;
     int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of those that are fed */
@@ -87,6 +101,21 @@ void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
+/* Of several blocks that draft in turn (head_mtp_blocks.c). */
+typedef struct hn_head_rows_of {
+    int seq, n; /* so many rows of the pass, behind those of the sequences before */
+} hn_head_rows_of;
+int hn_mtp_outputs(const hn_head_passes *h); /* places of outputs in all */
+hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err);
+void hn_mtp_begin(hn_head_passes *h, int seq, bool restored); /* restored: rows came with a prefix */
+void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was taken back */
+void hn_mtp_round(hn_head_passes *h, int seq); /* it has no rows of drafts */
+/* Where the first block's outputs of rows of the text go to; behind its pass those of the others are made. False: of one they could not be. */
+void hn_mtp_places(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output);
+bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, const hn_row *row);
+/* Level h->level of drafted tokens. */
+void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
+
 /* Rows that wait: the first n of them do not any more; all are given up, the sequence too. */
 void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n);
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s);

@@ -181,9 +181,9 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
     head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err,
                                .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
                          .h = h,
-                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0},
+                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0, 0},
                          .to = {steps ? HN_HEAD_GGUF_STEPS : form == HN_HEAD_MTP ? HN_HEAD_GGUF_MTP : form == HN_HEAD_BLOCKS ? HN_HEAD_GGUF_BLOCKS : HN_HEAD_GGUF,
-                                "", "", 0}};
+                                "", "", 0, 0}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
     hunch_status st = hn_conversion_plan_rotation(&k.c);

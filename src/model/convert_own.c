@@ -5,7 +5,6 @@
 #include "model/convert_private.h"
 #include "model/head.h"
 
-/* A folder with several blocks is written without them: other programs would chain the first as well. */
 hunch_status hn_conversion_find_own(hn_conversion *c) {
     hn_head_names names;
     if (!hn_head_find_own(c->src, &c->arch, &names)) return HUNCH_OK;
@@ -14,13 +13,14 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
     c->own.draft_head.features = 1;
     c->own.draft_head.feature_width = c->own.hidden;
     c->own.draft_head.joint = c->own.draft_head.joint_norms = true;
-    c->arch.next_layers = 1;
+    c->arch.next_layers = c->own.layers;
     return HUNCH_OK;
 }
 
-static hunch_status visit_part(hn_conversion *c, hn_head_part part, bool write) {
-    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block},
-                        to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers};
+/* Of block k. Where all share one each gets a copy: a GGUF has them so. */
+static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
+    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block + k, 0},
+                        to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
     const bool vector = hn_head_part_is_vector(part);
     char name[128], written[128];
     uint64_t dims[2];
@@ -37,7 +37,8 @@ hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
     const hn_arch model = c->arch;
     hunch_status st = HUNCH_OK;
     if (c->arch.next_layers == 0) return HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], write);
+    for (int k = 0; k < c->own.layers; k++)
+        for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
     c->arch = c->own; /* whose one layer is written as the model's are */
     c->block = model.layers;
     if (!st) st = hn_conversion_visit_layers(c, write ? hn_conversion_write_role : hn_conversion_declare_role);

@@ -187,31 +187,53 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
 static hn_head_names names_of(const hn_arch *a) {
-    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block};
+    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.blocks};
 }
 
-/* Of those that a head has. k: which state's. */
+/* Of those that a head has. k: which state's; of several blocks: of which. */
 static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
-    const hn_head_names names = names_of(&p->m->arch);
+    hn_head_names names = names_of(&p->m->arch);
     char name[128];
+    names.block += k;
     uint64_t dims[2];
     if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
     hn_head_part_shape(&p->m->arch, part, dims);
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
+    if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_look(p->src, name))
+        snprintf(name, sizeof name, "output_norm.weight"); /* a block without one uses the model's */
     const int before = p->n;
     const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
     if (!st && p->n > before && p->m->arch.norms_less_one) p->item[before].more = 1;
     return st;
 }
 
-static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
-    const hn_head_names names = names_of(&p->m->arch);
+static hunch_status plan_block_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
+    hn_head_names names = names_of(&p->m->arch);
+    names.block += block;
     char name[128];
     uint64_t dims[2];
     if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
     hn_head_part_shape(&p->m->arch, part, dims);
     return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), (int)dims[0], (int)dims[1], w, err);
+}
+
+static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
+    return plan_block_matrix(p, part, 0, w, err);
+}
+
+/* Qwen's folders have one projection and its norms for all blocks: the first one's are shared once they are loaded. */
+static hunch_status plan_further_blocks(hn_plan *p, hunch_error *err) {
+    const hn_head_desc *d = &p->m->arch.draft_head;
+    hunch_status st = HUNCH_OK;
+    for (int k = 1; !st && k < d->blocks && d->form != HN_HEAD_OWN; k++) {
+        hn_head_block *b = &p->m->head.further[k - 1];
+        st = plan_block_matrix(p, HN_HEAD_FC, k, &b->fc, err);
+        if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
+        if (!st) st = plan_part(p, HN_HEAD_STREAM_NORM, k, &b->stream_norm, err);
+        if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, k, &b->output_norm, err);
+    }
+    return st;
 }
 
 static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
@@ -241,23 +263,13 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
 
-/* Of a model's file those of the block, but for copies of the model's own matrices. */
-static bool own_tensor_counts(const hn_arch *a, const char *name) {
-    char front[96];
-    snprintf(front, sizeof front, "%s", a->body);
-    if (a->draft_head.form != HN_HEAD_OWN)
-        snprintf(front + strlen(front), sizeof front - strlen(front), "%s.%d.", a->draft_head.form == HN_HEAD_OWN_NEXT ? "layers" : "blk",
-                 a->first_block);
-    return !strncmp(name, front, strlen(front)) && !strstr(name, "embed_tokens.") && !strstr(name, "shared_head.head.") &&
-           !strstr(name, "shared_head_head.") && !strstr(name, "rotary_emb.");
-}
-
 /* Of a folder's tensors those of its layers, of heads of blocks all but copies of the target's; of a GGUF all but what follows from
  * its keys or from others. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
     static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
-    if (a->draft_head.form >= HN_HEAD_OWN) return own_tensor_counts(a, name);
+    const hn_head_names names = names_of(a);
+    if (a->draft_head.form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
     const bool mtp = a->draft_head.form == HN_HEAD_MTP;
     const size_t front = !mtp ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
@@ -291,7 +303,7 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
 
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
-    const size_t room = (size_t)a->layers * HN_MOST_LAYER_TENSORS + OWN_TENSORS + hn_steps_tensors(a);
+    const size_t room = (size_t)a->layers * (HN_MOST_LAYER_TENSORS + 4) + OWN_TENSORS + hn_steps_tensors(a) + hn_plan_expert_tensors(a);
     hunch_status st = hn_plan_begin(p, m, src, false, room, err);
     if (st) return st;
     p->convert = load->convert;
@@ -306,6 +318,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
+    if (!st) st = plan_further_blocks(p, err);
     if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
     if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     hn_plan_rotation(p);
@@ -370,6 +383,12 @@ static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const 
     return load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
 }
 
+static void share_blocks(hn_model *m) {
+    const hn_head *h = &m->head;
+    for (int k = 1; k < m->arch.draft_head.blocks && m->arch.draft_head.form == HN_HEAD_OWN; k++)
+        m->head.further[k - 1] = (hn_head_block){h->fc, h->token_norm, h->stream_norm, m->output_norm};
+}
+
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err) {
     const hn_model_load how = {.pool = load->target->pool};
@@ -385,7 +404,9 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     if (!st) st = settle_outputs(m, load, ids, err);
     if (!st) {
         hn_model_choose_forms(m);
+        share_blocks(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
+        for (int k = 1; k < m->arch.draft_head.blocks; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
         for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
     }
     hn_plan_end(&p);

@@ -69,6 +69,7 @@ typedef struct hn_head_names {
     hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
     int block;                 /* of a block in a model's own files: its number there */
+    int blocks;                /* how many there are: the next ones follow it */
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);
@@ -139,9 +140,13 @@ hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error
  * it drafts. a->draft_head.features stays the caller's. HUNCH_REFUSED. The caller ends it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
 
-/* Has the model's own file a block that drafts? names: its. */
+/* Has the model's own file blocks that draft? names: theirs. */
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names);
-/* As hn_head_read, of such a block: like the target in all but its one layer. */
+/* Is it a tensor of theirs, and no copy of the model's own matrices? */
+bool hn_head_own_tensor(const hn_head_names *names, const char *name);
+/* Marks their tensors as used. */
+void hn_head_mark_own(hn_source *src, const hn_arch *target);
+/* As hn_head_read, of such blocks, a layer each: like the target in all else. */
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                               hunch_error *err);
 

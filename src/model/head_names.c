@@ -187,7 +187,7 @@ static bool find_steps(hn_source *src, hn_head_names *names) {
         char begin[64];
         snprintf(begin, sizeof begin, "%s%s", all[i].front, all[i].begin);
         if (!has_tensor(src, begin)) continue;
-        *names = (hn_head_names){all[i].form, all[i].front, NULL, 0};
+        *names = (hn_head_names){all[i].form, all[i].front, NULL, 0, 0};
         return true;
     }
     return false;
@@ -198,16 +198,16 @@ hn_head_names hn_head_find_names(hn_source *src) {
     const char *name;
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        if (!hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0};
-        return (hn_head_names){gguf_form(src), "", "", 0};
+        if (!hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0, 0};
+        return (hn_head_names){gguf_form(src), "", "", 0, 0};
     }
     if (find_steps(src, &steps)) return steps;
-    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0};
-    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0};
+    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0, 0};
+    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0, 0};
     if (hn_source_look(src, "hidden_norm.weight"))
-        return (hn_head_names){HN_HEAD_BLOCKS, "", has_tensor(src, "midlayer.") ? "midlayer." : "layers.0.", 0};
-    if (hn_source_look(src, "model.hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "model.", "layers.0.", 0};
+        return (hn_head_names){HN_HEAD_BLOCKS, "", has_tensor(src, "midlayer.") ? "midlayer." : "layers.0.", 0, 0};
+    if (hn_source_look(src, "model.hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "model.", "layers.0.", 0, 0};
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
-    return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0};
+    return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0, 0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_own.c - the draft head that a model's own file holds: a block of multi-token prediction (2412.19437) of the model's own kind,
- * whose layer always attends.
+/* head_own.c - the draft head that a model's own file holds: blocks of multi-token prediction (2412.19437) of the model's own kind,
+ * one as a rule, whose layers always attend.
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
  *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N is behind the last layer
@@ -20,30 +20,57 @@ static bool has(const hn_source *src, const char *front, const char *name, int b
     return hn_source_look(src, text);
 }
 
+/* How many blocks follow each other from number `block` on, by a tensor that each of them has. */
+static int count_blocks(const hn_source *src, const char *front, const char *name, int block) {
+    int n = 0;
+    while (n <= HN_MOST_HEAD_BLOCKS && has(src, front, name, block + n)) n++;
+    return n;
+}
+
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names) {
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
     const int block = target->layers;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", block};
+        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", block, target->next_layers};
         return target->next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", block);
     }
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
         if (has(src, fronts[i], "fc.weight", 0)) {
-            *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0};
+            const int n = count_blocks(src, fronts[i], "layers.%d.input_layernorm.weight", 0);
+            *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0, n > 1 ? n : 1};
             return true;
         }
-    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, block};
-    return target->body && has(src, target->body, "layers.%d.eh_proj.weight", block);
+    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, block, 0};
+    if (target->body) names->blocks = count_blocks(src, target->body, "layers.%d.eh_proj.weight", block);
+    return names->blocks > 0;
 }
 
-/* A second block would draft the second token: none that is chained reads it. */
-static hunch_status refuse_more(const hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
-    const bool more = names->form == HN_HEAD_OWN        ? has(src, names->front, "layers.%d.input_layernorm.weight", 1)
-                      : names->form == HN_HEAD_OWN_NEXT ? has(src, names->front, "layers.%d.eh_proj.weight", names->block + 1)
-                                                        : target->next_layers > 1;
-    return more ? hn_fail(err, HUNCH_REFUSED, "%s: more than one block of multi-token prediction: one is chained to any depth, "
-                          "several are not read", hn_source_path(src))
-                : HUNCH_OK;
+bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
+    const size_t front = strlen(names->front);
+    int block, end = 0;
+    if (strncmp(name, names->front, front) != 0 || strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") ||
+        strstr(name, "shared_head_head.") || strstr(name, "rotary_emb."))
+        return false;
+    if (names->form == HN_HEAD_OWN) return true;
+    if (sscanf(name + front, names->form == HN_HEAD_OWN_NEXT ? "layers.%d.%n" : "blk.%d.%n", &block, &end) != 1 || end == 0)
+        return false;
+    return block >= names->block && block < names->block + names->blocks;
+}
+
+void hn_head_mark_own(hn_source *src, const hn_arch *target) {
+    hn_head_names names;
+    if (!hn_head_find_own(src, target, &names)) return;
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
+        const char *name = hn_source_tensor(src, i)->name;
+        if (hn_head_own_tensor(&names, name)) hn_source_take(src, name);
+    }
+}
+
+static hunch_status refuse_more(const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    return names->blocks <= HN_MOST_HEAD_BLOCKS
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: %d blocks of multi-token prediction or more, expected at most %d", hn_source_path(src),
+                         names->blocks, HN_MOST_HEAD_BLOCKS);
 }
 
 static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error *err) {
@@ -58,34 +85,36 @@ static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error
 }
 
 /* As the last of the target's layers that attend to everything. */
-static hunch_status copy_layer(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
+static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     int like = target->layers - 1;
     while (like >= 0 && (target->layer[like].mixer != HN_MIXER_ATTENTION || target->layer[like].window > 0)) like--;
     if (like < 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: no layer of the model attends to all rows, as its block of multi-token prediction would",
                        hn_source_path(src));
-    a->layer = hn_zalloc(1, sizeof *a->layer);
-    if (!a->layer) return hn_fail_memory(err, "layer descriptions", sizeof *a->layer);
-    a->layer[0] = target->layer[like];
-    a->layer[0].first = 1; /* slot 0 holds no pair of feature and token */
+    a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
+    if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
+    for (int k = 0; k < a->layers; k++) {
+        a->layer[k] = target->layer[like];
+        a->layer[k].first = k + 1; /* the slots below hold no pair of feature and token */
+    }
     return HUNCH_OK;
 }
 
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                               hunch_error *err) {
-    hunch_status st = refuse_more(src, names, target, err);
+    hunch_status st = refuse_more(src, names, err);
     if (st) return st;
     *a = *target;
     a->layer = NULL;
     a->rope_freq = a->rope_long = a->rope_local = NULL;
-    a->layers = 1;
+    a->layers = names->blocks;
     a->next_layers = 0;
     a->body = names->front;
     a->head = "";
     a->first_layer = NULL;
     a->first_block = names->block;
-    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab};
+    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .blocks = names->blocks};
     snprintf(a->architecture, sizeof a->architecture, "head");
-    st = copy_layer(a, src, target, err);
+    st = copy_layers(a, src, target, err);
     return st ? st : copy_rotation(a, target, err);
 }

@@ -91,7 +91,7 @@ static hunch_status compare(const hn_source *src, const hn_tensor *copy, const h
 }
 
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
-    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0};
+    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0, 0};
     hn_arch untied = *a;
     hn_step_tensor t = {0, 0, -1};
     hunch_status st = HUNCH_OK;

@@ -21,11 +21,11 @@ static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     }
 }
 
-static void input_product(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+static void input_product(const hn_exec *ex, const hn_model *m, int block, const hn_pass_buffers *s) {
     const hn_head *h = &m->head;
     const hn_head_desc *d = &m->arch.draft_head;
     const int n = s->rows->n;
-    const hn_linear_out out = {&h->fc, s->x, s->ldx};
+    const hn_linear_out out = {block > 0 ? &h->further[block - 1].fc : &h->fc, s->x, s->ldx};
     if (d->fc_norms) norm_each(ex, m, s);
     if (d->norm_before_fc)
         ex->ops->rmsnorm(ex, n, s->joint, s->ldjoint, h->feature_norm, m->arch.norm_eps, s->joint_in, h->fc_forms,
@@ -82,12 +82,13 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     const float eps = m->arch.norm_eps;
     const hn_buf own = {NULL, 0}, right = hn_at(s->joint, sizeof(float) * (size_t)hidden);
     const bool norms = m->arch.draft_head.joint_norms;
+    const hn_head_block *b = in->block > 0 ? &m->head.further[in->block - 1] : NULL;
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : s->joint, norms ? s->ldx : s->ldjoint);
     o->gather(ex, n, in->from, in->rows, in->ld, own, norms ? s->states : right, s->ldjoint, width);
     if (!norms) return;
     const hn_act token = {s->joint_in.data, hidden, s->joint_in.max_rows}, feature = {s->joint_in.data, width, s->joint_in.max_rows};
-    o->rmsnorm(ex, n, s->token, s->ldx, m->head.token_norm, eps, token, 0, s->joint, s->ldjoint);
-    o->rmsnorm(ex, n, s->states, s->ldjoint, m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
+    o->rmsnorm(ex, n, s->token, s->ldx, b ? b->token_norm : m->head.token_norm, eps, token, 0, s->joint, s->ldjoint);
+    o->rmsnorm(ex, n, s->states, s->ldjoint, b ? b->stream_norm : m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
 }
 
 /* In the place of a mask's pair and stream the head's own vectors: mask | its first half. */
@@ -113,7 +114,7 @@ static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_in
     for (int i = 0; i < m->arch.layers; i++) forms |= m->layer[i].attn_forms;
     ex->ops->gather(ex, s->rows->n, in->from, in->rows, in->ld, (hn_buf){NULL, 0}, s->joint, s->ldjoint,
                     d->features * d->feature_width);
-    input_product(ex, m, s);
+    input_product(ex, m, 0, s);
     ex->ops->rmsnorm(ex, s->rows->n, s->x, s->ldx, m->head.context_norm, m->arch.norm_eps, act, forms, (hn_buf){NULL, 0}, 0);
 }
 
@@ -131,12 +132,12 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         if (d->lstm)
             lstm_input(ex, m, s);
         else
-            input_product(ex, m, s);
+            input_product(ex, m, in->block, s);
     } else if (in->drafts) {
         o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);
     } else {
         o->gather(ex, n, in->from, in->rows, in->ld, own, d->fc_norms ? s->states : s->joint, s->ldjoint, width);
-        input_product(ex, m, s);
+        input_product(ex, m, 0, s);
     }
     if (m->arch.layer[0].input == HN_INPUT_PAIR) make_pair(ex, m, s);
     if (in->n_masks > 0) put_masks(ex, m, in, s);

@@ -13,6 +13,7 @@ typedef struct hn_head_input {
     int n_masks; /* of mask_pair; of a block, where masks have a row of their own */
     hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
     bool context;  /* rows of the text, of a head of blocks: `in` gets what their keys and values are made of */
+    int block;     /* of several that draft in turn */
 } hn_head_input;
 
 /* The buffers of a pass; widths are leading dimensions in floats. */

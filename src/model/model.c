@@ -183,6 +183,7 @@ hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes,
     hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
     hunch_status st = hn_arch_read(&m.arch, src, err);
     if (!st) st = plan_model(&p, &m, src, &(hn_model_load){.mapped = false}, err);
+    if (!st) hn_head_mark_own(src, &m.arch);
     if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored, p.experts_memory, p.experts_stored};
     hn_plan_end(&p);
     hn_free(m.layer);
@@ -254,6 +255,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     st = hn_arch_read(&m->arch, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
     if (!st) st = plan_model(&p, m, src, load, err);
+    if (!st) hn_head_mark_own(src, &m->arch);
     if (!st) st = hn_plan_load(&p, load, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);
     if (!st) {

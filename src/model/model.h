@@ -45,6 +45,12 @@ typedef struct hn_step {
     hn_buf output_bias;                      /* f32 [vocab] */
 } hn_step;
 
+/* What each of several blocks of multi-token prediction has beside its layer. */
+typedef struct hn_head_block {
+    hn_weight fc;                               /* [hidden, 2 * hidden] */
+    hn_buf token_norm, stream_norm, output_norm; /* f32 [hidden] */
+} hn_head_block;
+
 /* What a draft head has beside its layers. */
 typedef struct hn_head {
     hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
@@ -63,6 +69,7 @@ typedef struct hn_head {
     int fc_forms, lstm_forms[2];
     hn_step *step;   /* owned: [steps.n], NULL: it has none */
     hn_mem **picked; /* owned: [steps.n] rows of their outputs that were trimmed, NULL: none were */
+    hn_head_block further[HN_MOST_HEAD_BLOCKS - 1]; /* of the blocks behind the first */
     hn_buf root_half; /* f32 [feature_width]: 1 / sqrt 2 each, with scale_input */
 } hn_head;
 

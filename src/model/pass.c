@@ -367,7 +367,7 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
                               r->drafts ? l->ldx : r->ld_store, r->drafts, r->n_masks,
                               hn_at(r->image_buf, offsetof(hn_row_image, zero)),
-                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context};
+                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context, r->block};
     if (m->arch.draft_head.features > 0)
         hn_layer_head(ex, m, &in, l);
     else
@@ -406,7 +406,9 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
 }
 
 static void layers(const hn_exec *ex, const hn_runner *r) {
+    const bool in_turn = hn_head_blocks(&r->m->arch.draft_head) > 1;
     for (int i = 0; i < r->m->arch.layers; i++) {
+        if (in_turn && i != r->block) continue;
         export_boundary(ex, r, i);
         mixer(ex, r, i);
         if (r->context) continue; /* keys and values alone */
@@ -435,11 +437,12 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
         o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), l->x, l->ldx, none, r->out_x, l->ldx,
                   m->arch.hidden);
         const bool twice = m->arch.draft_head.norm_twice;
-        if (twice) o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, r->out_norm, l->ldx);
+        const hn_buf norm = r->block > 0 ? m->head.further[r->block - 1].output_norm : m->output_norm;
+        if (twice) o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act, 0, r->out_norm, l->ldx);
         if (m->arch.draft_head.no_norm)
             o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
         else
-            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, m->output_norm, m->arch.norm_eps, r->out_act, m->output_forms,
+            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act, m->output_forms,
                        (r->set.post_norm || m->arch.draft_head.norm_output || m->arch.draft_head.markov) && !twice ? r->out_norm : none, l->ldx);
     }
     if (r->set.post_norm && r->n_features > 0)

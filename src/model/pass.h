@@ -21,6 +21,7 @@ typedef struct hn_row {
     /* of a block of rows, each continuing the one before it */
     int16_t behind; /* how many rows behind it, all of this pass, it sees too, in layers that look ahead */
     int16_t before; /* a window is counted back from the row so many before it: 0, or to its block's first row */
+    int16_t farther; /* it is rotated by a position so many farther on than its place in the path: rows between are of other blocks */
 } hn_row;
 
 /* Which features a runner exports for rows that want them. */
@@ -69,6 +70,7 @@ typedef struct hn_pass_more {
      * behind it (NULL: none), at most HN_MAX_ROWS outputs in all. Drafts are no rows of the cache, and all ask for logits. */
     int step;
     const int *further; /* [n] */
+    int block; /* of a head with several blocks that draft in turn: which of them the rows are of */
     /* Of a head that drafts blocks: rows of the text, whose features make keys and values and nothing else; else rows of blocks, which
      * have neither feature nor output: a row without a parent is a root, those behind it masks. */
     bool context;

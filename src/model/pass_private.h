@@ -48,6 +48,7 @@ struct hn_runner {
     bool drafts; /* of this pass: features are outputs */
     int n_kept, n_masks; /* of this pass: outputs that are kept, rows that are masks behind the norms */
     bool context; /* of this pass: keys and values alone */
+    int block;    /* of this pass: which of a head's blocks, each a layer */
     hn_markov *markov; /* what stands behind a block, NULL: nothing */
     int ld_outputs;
     /* of a head with steps */

@@ -58,7 +58,8 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->seq[i] = seq;
         im->slot[i] = committed + kept->n + (i - first);
         im->position[i] = committed + depth[i];
-        im->turned[i] = im->position[i] > r->m->arch.layer[0].first ? im->position[i] - r->m->arch.layer[0].first : 0;
+        const int turned = im->position[i] + rows[i].farther - r->m->arch.layer[0].first;
+        im->turned[i] = turned > 0 ? turned : 0;
         im->path_start[i] = path;
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
@@ -80,7 +81,7 @@ static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits wh
 
 /* Rows to gather after the last layer: those with all logits first, those with their best one, then those that only want the
  * post-norm feature. */
-static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
+static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     r->n_out = r->n_features = 0;
     for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
     gather_wanting(r, rows, n, HN_LOGITS_ALL);
@@ -96,6 +97,11 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n) {
             r->image->out[r->n_out++] = i;
         }
         r->image->normed[r->n_features - 1] = r->out_of_row[i];
+    }
+    for (int i = 0; more->output && i < n; i++) { /* normed outputs that are kept, of rows whose logits nobody wants */
+        if (more->output[i] < 0 || !r->m->arch.draft_head.norm_output || r->out_of_row[i] >= 0) continue;
+        r->out_of_row[i] = (int16_t)r->n_out;
+        r->image->out[r->n_out++] = i;
     }
 }
 
@@ -140,6 +146,8 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
     r->drafts = more->drafts;
+    r->block = more->block;
+    assert(r->block < hn_head_blocks(&r->m->arch.draft_head));
     r->n_kept = r->n_masks = 0;
     for (int i = 0; i < n; i++) {
         assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
@@ -147,8 +155,8 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
         im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* of a mask any: it is not read */
         if (more->feature[i] < 0) im->mask_row[r->n_masks++] = i;
         if (more->output[i] < 0) continue;
-        assert(rows[i].logits != HN_LOGITS_NONE && more->output[i] < r->output_rows);
         const hn_head_desc *d = &r->m->arch.draft_head;
+        assert((rows[i].logits != HN_LOGITS_NONE || d->norm_output) && more->output[i] < r->output_rows);
         im->kept_row[r->n_kept] = d->norm_output || d->steps.n ? r->out_of_row[i] : i;
         im->kept_place[r->n_kept++] = more->output[i];
     }
@@ -218,7 +226,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     if (steps)
         describe_steps(r, rows, n, more);
     else
-        describe_outputs(r, rows, n);
+        describe_outputs(r, rows, n, more);
     if (r->m->arch.draft_head.block > 0)
         describe_blocks(r, rows, n, more);
     else if (r->m->arch.draft_head.features > 0)

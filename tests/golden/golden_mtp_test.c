@@ -12,21 +12,22 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "format/bytes_for_tests.h"
 #include "golden/golden.h"
 
-enum { DEPTH = 4, CONTEXT = 256, TOKENS = 40 };
+enum { MOST = 8, CONTEXT = 256, TOKENS = 40 };
 static const char *const folders[] = {"goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused",
-                                      "goldens/glm4_moe-qknorm"};
+                                      "goldens/glm4_moe-qknorm", "goldens/glm4_moe-3blocks"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct taken {
-    float logits[DEPTH][1024];
+    float logits[MOST][1024];
     int vocab;
 } taken;
 
 static void take(void *user, int level, const float *logits, int vocab) {
     taken *t = user;
-    assert_true(level < DEPTH && vocab <= 1024);
+    assert_true(level < MOST && vocab <= 1024);
     t->vocab = vocab;
     memcpy(t->logits[level], logits, (size_t)vocab * sizeof *logits);
 }
@@ -58,19 +59,27 @@ static json_t *golden_of(const char *folder) {
     return g;
 }
 
+/* How many levels a golden has. */
+static int depth_of(const json_t *g) {
+    const size_t n = json_array_size(json_object_get(json_array_get(json_object_get(g, "prompts"), 0), "drafts"));
+    assert_true(n >= 4 && n <= MOST);
+    return (int)n;
+}
+
 static void check_drafts(const hunch_draft_result *r, const json_t *want, const char *what) {
+    const json_t *drafts = json_object_get(want, "drafts");
     assert_int_equal(r->root, json_integer_value(json_object_get(want, "next")));
-    assert_int_equal(r->n, DEPTH);
-    for (int i = 0; i < DEPTH; i++)
-        if (r->node[i].token != json_integer_value(json_array_get(json_object_get(want, "drafts"), (size_t)i)))
+    assert_int_equal(r->n, json_array_size(drafts));
+    for (int i = 0; i < r->n; i++)
+        if (r->node[i].token != json_integer_value(json_array_get(drafts, (size_t)i)))
             fail_msg("%s: draft %d is %d", what, i, r->node[i].token);
 }
 
-static void check_logits(const taken *have, const golden_tensor *want, const char *what) {
+static void check_logits(const taken *have, int depth, const golden_tensor *want, const char *what) {
     double square = 0;
-    assert_int_equal(want->n, (size_t)DEPTH * (size_t)have->vocab);
+    assert_int_equal(want->n, (size_t)depth * (size_t)have->vocab);
     for (size_t i = 0; i < want->n; i++) square += (double)want->data[i] * (double)want->data[i];
-    for (int l = 0; l < DEPTH; l++) {
+    for (int l = 0; l < depth; l++) {
         const double d = largest_difference(have->logits[l], want->data + (size_t)l * want->cols, want->cols);
         if (!(d <= 5e-4 * sqrt(square / (double)want->n))) fail_msg("%s: level %d is off by %g", what, l, d);
     }
@@ -80,32 +89,33 @@ static void check_logits(const taken *have, const golden_tensor *want, const cha
 static void check_first(hunch_engine *e, const char *folder, const json_t *g, hn_source *f) {
     hunch_token ids[CONTEXT];
     char name[40];
+    const int depth = depth_of(g);
     for (size_t p = 0; p < 5; p++) {
         const json_t *q = json_array_get(json_object_get(g, "prompts"), p), *rounds;
         const size_t n = ids_of(json_object_get(q, "ids"), ids);
         static taken t, again;
         hunch_draft_result r;
-        must(hunch_draft(e, ids, n, DEPTH, -1, NULL, take, &t, &r, err));
+        must(hunch_draft(e, ids, n, depth, -1, NULL, take, &t, &r, err));
         check_drafts(&r, q, folder);
         hunch_free(r.node);
         snprintf(name, sizeof name, "draft_logits.%zu", p);
         if (p >= 2) {
             const golden_tensor want = get_golden(f, name);
-            check_logits(&t, &want, folder);
+            check_logits(&t, depth, &want, folder);
         }
         snprintf(name, sizeof name, "%zu", p);
         rounds = json_object_get(json_object_get(g, "rounds"), name);
         if (rounds) { /* the second round, behind as many drafts as were right */
             const int right = (int)json_integer_value(json_object_get(json_array_get(rounds, 0), "accepted"));
-            must(hunch_draft(e, ids, n, DEPTH, right, NULL, NULL, NULL, &r, err));
+            must(hunch_draft(e, ids, n, depth, right, NULL, NULL, NULL, &r, err));
             check_drafts(&r, json_array_get(rounds, 1), folder);
             hunch_free(r.node);
         }
         /* none right: as if the text had ended one token later */
-        must(hunch_draft(e, ids, n, DEPTH, 0, NULL, take, &t, &r, err));
+        must(hunch_draft(e, ids, n, depth, 0, NULL, take, &t, &r, err));
         hunch_free(r.node);
         ids[n] = (hunch_token)json_integer_value(json_object_get(q, "next"));
-        must(hunch_draft(e, ids, n + 1, DEPTH, -1, NULL, take, &again, &r, err));
+        must(hunch_draft(e, ids, n + 1, depth, -1, NULL, take, &again, &r, err));
         hunch_free(r.node);
         assert_memory_equal(t.logits, again.logits, sizeof t.logits);
     }
@@ -139,7 +149,7 @@ static void check_rounds(hunch_engine *e, hunch_model *m, const json_t *g) {
         r.max_tokens = TOKENS;
         r.ignore_eos = true;
         r.sampling = (hunch_sampling){.top_p = 1};
-        trace t = {json_object_get(json_object_get(g, "rounds"), name), 0, (int)r.n_prompt + TOKENS - DEPTH - 1};
+        trace t = {json_object_get(json_object_get(g, "rounds"), name), 0, (int)r.n_prompt + TOKENS - depth_of(g) - 1};
         r.on_round = follow;
         r.on_round_user = &t;
         answer a = {0};
@@ -157,7 +167,9 @@ static void test_goldens(void **state) {
             json_t *g = golden_of(folders[f]);
             hn_source *tensors = NULL;
             hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_F32, false);
-            hunch_engine *e = open_engine(m, "mtp,depth=4", 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+            char spec[40];
+            snprintf(spec, sizeof spec, "mtp,depth=%d", depth_of(g));
+            hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
             snprintf(name, sizeof name, "%s/golden_mtp.safetensors", folders[f]);
             must(hn_source_open_safetensors(&tensors, data_path(name), err));
             check_first(e, folders[f], g, tensors);
@@ -215,6 +227,69 @@ static void test_texts(void **state) {
     }
 }
 
+/* What a block reads is not said to be unused; beside a language model there may be vision's tensors. */
+static void test_notes(void **state) {
+    (void)state;
+    for (int f = 0; f < N_FOLDERS; f++)
+        for (int converted = 0; converted < 2; converted++) {
+            hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_NATIVE, false);
+            hunch_model_info info;
+            hunch_model_get_info(m, &info);
+            if (info.n_unused != (f == 0 && !converted ? 2 : 0)) fail_msg("%s: not used: %s", folders[f], info.unused);
+            close_form(m, converted);
+        }
+}
+
+/* The bytes of a vector in a file. */
+static unsigned char *vector_in(const bytes *file, const char *path, const char *name, size_t *size) {
+    hn_source *s = NULL;
+    must(hn_source_open(&s, path, err));
+    hn_tensor *t = hn_source_take(s, name);
+    assert_non_null(t);
+    float values[256];
+    assert_true(t->dtype == HN_F32 && t->dims[0] <= 256);
+    *size = (size_t)t->dims[0] * sizeof *values;
+    must(hn_source_read(s, t, 0, *size, values, err));
+    hn_source_close(&s);
+    unsigned char *at = memmem(file->at, file->size, values, *size);
+    assert_non_null(at);
+    return at;
+}
+
+static void draft_of(const char *path, taken *t) {
+    static const hunch_token text[] = {5, 77, 301, 9, 44, 260};
+    hunch_draft_result r;
+    hunch_model *m = open_model(path, "best", 1, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine(m, "mtp,depth=4", 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+    memset(t, 0, sizeof *t);
+    must(hunch_draft(e, text, 6, 4, -1, NULL, take, t, &r, err));
+    hunch_free(r.node);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* A block in a GGUF without a norm of its own before the output matrix uses the model's. */
+static void test_shared_norm(void **state) {
+    (void)state;
+    static taken own, same, none;
+    static const char norm[] = "blk.4.nextn.shared_head_norm.weight";
+    const char *path = test_path("norm.gguf");
+    must(hunch_convert(data_path(folders[0]), path, err));
+    draft_of(path, &own);
+    bytes file = test_file_read(path);
+    size_t size;
+    const unsigned char *model = vector_in(&file, path, "output_norm.weight", &size);
+    memcpy(vector_in(&file, path, norm, &size), model, size);
+    test_file_write(path, file.at, file.size);
+    draft_of(path, &same);
+    *(unsigned char *)memmem(file.at, file.size, norm, sizeof norm - 1) = 'X';
+    test_file_write(path, file.at, file.size);
+    draft_of(path, &none);
+    bytes_free(&file);
+    assert_memory_not_equal(own.logits, same.logits, sizeof own.logits);
+    assert_memory_equal(same.logits, none.logits, sizeof same.logits);
+}
+
 /* `auto` opens what lies in the model's file; a model without such a block says so to who asks. */
 static void test_opening(void **state) {
     (void)state;
@@ -238,6 +313,7 @@ static void test_opening(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening),
+                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
