@@ -12,6 +12,7 @@
 
 #include "fixture.h"
 #include "random_head.h"
+#include "random_steps.h"
 
 static void link_to(const char *data, const char *name) {
     (void)unlink(test_path(name));
@@ -109,8 +110,62 @@ static void test_useless(void **state) {
     hunch_model_close(&m);
 }
 
+/* ---- of random weights, under auto ------------------------------------------------------------------------------------------ */
+
+typedef struct asked {
+    int rounds, of_head; /* those of the text's second half, and those of them in which a head's pass ran */
+} asked;
+
+static void count_asked(void *user, const hunch_round_report *r) {
+    asked *k = user;
+    if (r->context < 128) return;
+    k->rounds++;
+    k->of_head += r->draft_pass_s > 0;
+}
+
+static void write_text(hunch_model *m, const char *draft, answer *a, asked *k) {
+    static const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    hunch_engine *e = open_engine(m, draft, 1, 64, HUNCH_KV_DEFAULT, 16, 256);
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = sizeof prompt / sizeof *prompt;
+    r.max_tokens = 240;
+    r.ignore_eos = true;
+    r.sampling.temperature = 0;
+    r.on_round = count_asked;
+    r.on_round_user = k;
+    run_requests(e, &r, 1, true, a);
+    hunch_engine_close(&e);
+}
+
+/* A head with weights for each position that knows nothing: the text and its logits are the plain ones, and rounds with it are given up. */
+static void test_worthless(void **state) {
+    (void)state;
+    char spec[700];
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    answer plain = {0};
+    asked none = {0};
+    write_text(m, NULL, &plain, &none);
+    assert_true(none.rounds > 100 && none.of_head == 0);
+    for (int i = 0; i < N_STEPS_KINDS; i++)
+        for (int tree = 0; tree < 2; tree++) {
+            answer got = {0};
+            asked k = {0};
+            snprintf(spec, sizeof spec, "auto+%s:%s%s", steps_kinds[i].kind, steps_write(steps_kinds[i].kind, test_path("useless")),
+                     tree ? ",tree=mc_sim_7b_63" : "");
+            write_text(m, spec, &got, &k);
+            assert_same(&plain, &got, spec);
+            if (k.of_head > k.rounds / 4) fail_msg("%s: asked in %d of %d rounds", spec, k.of_head, k.rounds);
+            answer_free(&got);
+        }
+    answer_free(&plain);
+    hunch_model_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_folder),
-                                       cmocka_unit_test(test_useless)};
+                                       cmocka_unit_test(test_useless), cmocka_unit_test(test_worthless)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

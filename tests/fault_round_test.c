@@ -12,12 +12,13 @@
 #include "engine/engine.h"
 #include "faults.h"
 #include "random_head.h"
+#include "random_steps.h"
 
 enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 60 };
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300], steps_two[1300], steps_pair[1300], steps_head[N_STEPS_KINDS][600];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -34,6 +35,11 @@ static int setup(void **state) {
     test_file_write(test_path("ids.json"), "[261, 403, 407, 9, 5, 378]", 26);
     snprintf(few_tokens[0], sizeof few_tokens[0], "eagle:%s,depth=3,vocab=100,texts=%s", test_path("one"), test_path("rows.jsonl"));
     snprintf(few_tokens[1], sizeof few_tokens[1], "eagle:%s,depth=3,vocab=9,ids=%s", test_path("one"), test_path("ids.json"));
+    for (int i = 0; i < N_STEPS_KINDS; i++)
+        snprintf(steps_head[i], sizeof steps_head[i], "%s:%s,tree=dynamic,topk=2,total=4", steps_kinds[i].kind,
+                 steps_write(steps_kinds[i].kind, test_path(steps_kinds[i].kind)));
+    snprintf(steps_two, sizeof steps_two, "medusa:%s+hydra:%s,tree=dynamic,topk=2,total=4", test_path("medusa"), test_path("hydra"));
+    snprintf(steps_pair, sizeof steps_pair, "mlp:%s,depth=2+meta-mtp:%s,vocab=9,ids=%s", test_path("mlp"), test_path("meta-mtp"), test_path("ids.json"));
     return 0;
 }
 
@@ -206,6 +212,8 @@ static void test_heads(void **state) {
     (void)state;
     check(&(scene){.name = "heads", .draft = two_heads, .parallel = 2, .sampling = greedy});
     check(&(scene){.name = "masks and a module", .draft = other_two, .parallel = 2, .sampling = warm});
+    check(&(scene){.name = "medusa and hydra", .draft = steps_two, .parallel = 2, .sampling = greedy});
+    check(&(scene){.name = "mlp and Meta's heads, few pages", .draft = steps_pair, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
     check(&(scene){.name = "head, few pages", .draft = one_head, .verify = HUNCH_VERIFY_BLOCK, .parallel = 3,
                    .pool_rows = CONTEXT + 64, .sampling = warm});
 }
@@ -257,7 +265,7 @@ static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *e
     o.drafts = &draft;
     o.n_drafts = 1;
     hunch_status st = hunch_engine_open(&e, model, &o, err);
-    if (!st) st = hunch_draft(e, ids, 8, 3, 1, NULL, NULL, NULL, &d, err);
+    if (!st) st = hunch_draft(e, ids, 8, 2, 1, NULL, NULL, NULL, &d, err);
     for (int i = 0; !st && i < d.n; i++) digest_add(digest, &d.node[i].token, sizeof d.node[i].token);
     if (st) assert_null(d.node);
     hunch_free(d.node);
@@ -276,6 +284,10 @@ static void test_look(void **state) {
     faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
     faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
     faults_break_both("look, masks", look_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    for (int i = 0; i < N_STEPS_KINDS; i++) {
+        faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
+        faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+    }
     faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     for (int i = 0; i < 2; i++) {
         faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);

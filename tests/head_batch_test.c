@@ -20,7 +20,7 @@ static const hn_drafter_ops *real;
 static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_buf, int);
 static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, float, float, hn_buf, int, int, const hn_top *);
 static int passes; /* since the last look */
-static bool by_top; /* heads that read no token have one output matrix for all positions */
+static bool by_top; /* heads that read no token, or for each of their gates: those here have one output matrix for all positions */
 
 static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy, int n_written,
                        const hn_top *top) {
@@ -87,7 +87,7 @@ static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 static void make_request(hunch_request *r, hunch_model *m, hunch_token prompt[16], int i) {
     const int n = 2 + i; /* all prompts wait together, and fit a pass */
-    for (int k = 0; k < n; k++) prompt[k] = 3 + (i * 61 + k * 97) % 470;
+    for (int k = 0; k < n; k++) prompt[k] = 3 + (i * 61 + k * 97) % (m->target.arch.vocab - 10);
     hunch_request_defaults(r, m);
     r->prompt = prompt;
     r->n_prompt = (size_t)n;
@@ -114,14 +114,14 @@ static int same_drafts(const heard *many, const heard *alone, bool few) {
     return n;
 }
 
-static void check(const char *kind, const char *folder, int depth) {
+static void check_with(const char *target, const char *kind, const char *folder, int depth) {
     static heard all[SEQS][CONTEXT], alone[1][CONTEXT];
     static hunch_token prompt[SEQS][16];
     char spec[600];
     hn_drafter_ops listening;
     hunch_request r[SEQS];
     answer a[SEQS] = {0}, b = {0};
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(target), "best", 2, HUNCH_PRECISION_NATIVE);
     real_embed = m->target.ops.embed;
     m->target.ops.embed = count_passes; /* heads take the target's operations */
     real_top = m->target.ops.linear_top;
@@ -149,6 +149,10 @@ static void check(const char *kind, const char *folder, int depth) {
     }
     for (int i = 0; i < SEQS; i++) answer_free(&a[i]);
     hunch_model_close(&m);
+}
+
+static void check(const char *kind, const char *folder, int depth) {
+    check_with(TARGET, kind, folder, depth);
 }
 
 static void test_eagle(void **state) {
@@ -185,7 +189,9 @@ static void test_steps(void **state) {
     check("hydra", "goldens-heads/hydra-prefix/head", 3);
     check("mlp", "goldens-heads/mlp-tied-5/head", DEPTH);
     by_top = true;
+    check("mlp", "goldens-heads/mlp-arctic-lstm/head", DEPTH); /* whose gates begin with the embedding each */
     check("medusa", "goldens-heads/medusa-blockwise/head", 3); /* all positions of eight texts in one pass */
+    check_with("goldens-heads/targets/meta-b", "meta-mtp", "goldens-heads/meta-3tokens/head", 2);
     by_top = false;
 }
 

@@ -21,6 +21,7 @@ static hunch_draft_result draft_with(hunch_model *m, const char *spec, double mi
     snprintf(text, sizeof text, "%s,min_p=%.9g", heads_spec(spec), min_p);
     hunch_engine *e = open_engine(m, text, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
     heads_prompt(token, N_TEXT, 0, (uint64_t)salt);
+    for (int i = 0; i < N_TEXT; i++) token[i] %= m->target.arch.vocab;
     must(hunch_draft(e, token, N_TEXT, 0, -1, NULL, NULL, NULL, &r, err));
     hunch_engine_close(&e);
     return r;
@@ -74,6 +75,16 @@ static void test_left_out(void **state) {
     check(m, "peagle:@peagle-spec-2layers,depth=5");
     check(m, "dflash:@dflashspec-d2t,depth=5");
     check(m, "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=3,total=20");
+    check(m, "medusa:@medusa-4heads,depth=4");
+    check(m, "medusa:@medusa-4heads,tree=mc_sim_7b_63");
+    check(m, "medusa:@medusa-vllm-map,depth=3,tree=best,topk=4,total=20");
+    check(m, "hydra:@hydra-prefix,depth=3");
+    check(m, "hydra:@hydra-offset,depth=2,tree=dynamic,topk=4,total=12");
+    check(m, "mlp:@mlp-tied-5,depth=5");
+    check(m, "mlp:@mlp-arctic-lstm,depth=4,tree=opt,topk=3,total=15,gain=0.05");
+    hunch_model_close(&m);
+    m = open_model(data_path(HEADS_META), "best", 1, HUNCH_PRECISION_NATIVE);
+    check(m, "meta-mtp:@meta-3tokens,depth=2");
     hunch_model_close(&m);
 }
 

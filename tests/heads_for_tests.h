@@ -12,6 +12,7 @@
 
 #define HEADS_LLAMA "goldens-heads/targets/llama-a"
 #define HEADS_QWEN "goldens-heads/targets/qwen3-a"
+#define HEADS_META "goldens-heads/targets/meta-b"
 enum { HEADS_CONTEXT = 512, HEADS_VOCAB = 512 };
 
 /* "eagle:@eagle1-bias-bin,tree=#fork.json": @NAME is that head's folder, #NAME a file of tests/data/trees, %NAME one of
@@ -35,13 +36,15 @@ FIXTURE const char *heads_spec(const char *form) {
     return out;
 }
 
+static int heads_tokens = 480; /* that prompts are made of */
+
 /* A text that repeats itself now and then: `n` tokens, the first `shared` of them the same for every salt. */
 FIXTURE void heads_prompt(hunch_token *t, size_t n, size_t shared, uint64_t salt) {
     uint64_t x = 99, y = salt * 7919 + 1;
     for (size_t i = 0; i < n; i++) {
         uint64_t *from = i < shared ? &x : &y;
         *from = *from * 6364136223846793005u + 1442695040888963407u;
-        t[i] = i == 0 ? 1 : i > 9 && (*from >> 60) < 8 ? t[i - 9] : (hunch_token)((*from >> 33) % 480);
+        t[i] = i == 0 ? 1 : i > 9 && (*from >> 60) < 8 ? t[i - 9] : (hunch_token)((*from >> 33) % (uint64_t)heads_tokens);
     }
 }
 

@@ -97,11 +97,17 @@ static void test_heads(void **state) {
                                         "eagle3:%s/goldens-heads/eagle3-official-d2t/head,tree=dynamic,depth=5",
                                         "peagle:%s/goldens-heads/peagle-norms/head,depth=20,force=0.7",
                                         "peagle:%s/goldens-heads/peagle-vllm-4layers/head,tree=dynamic,depth=5",
-                                        "mtp:%s/goldens-heads/mtp-untied-bias/head,tree=mc_sim_7b_63"};
+                                        "mtp:%s/goldens-heads/mtp-untied-bias/head,tree=mc_sim_7b_63",
+                                        "medusa:%s/goldens-heads/medusa-3blocks/head,tree=mc_sim_7b_63",
+                                        "hydra:%s/goldens-heads/hydra-prefix/head,depth=3,force=0.7",
+                                        "mlp:%s/goldens-heads/mlp-tied-5/head,tree=dynamic,topk=4,total=20",
+                                        "mlp:%s/goldens-heads/mlp-arctic-rnn/head,tree=opt,topk=3,total=15",
+                                        "meta-mtp:%s/goldens-heads/meta-3tokens/head,depth=2"};
     for (int i = 0; i < 2 * (int)(sizeof specs / sizeof *specs); i++) {
         char draft[600];
         snprintf(draft, sizeof draft, specs[i / 2], HUNCH_TEST_DATA);
-        run(&(job){.path = data_path("goldens-heads/targets/llama-a"), .draft = draft, .isa = "best",
+        const char *target = strstr(draft, "meta-") ? "goldens-heads/targets/meta-b" : "goldens-heads/targets/llama-a";
+        run(&(job){.path = data_path(target), .draft = draft, .isa = "best",
                    .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE});
     }
 }

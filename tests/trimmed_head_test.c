@@ -111,7 +111,7 @@ static void test_costs(void **state) {
 /* ---- the same bits ------------------------------------------------------------------------------------------------------ */
 
 enum { DEPTH = 4, N_TEXT = 11, N_LIST = 100 };
-static const hunch_token text[N_TEXT] = {5, 77, 301, 9, 44, 260, 133, 8, 19, 402, 350};
+static const hunch_token text[N_TEXT] = {5, 77, 201, 9, 44, 260, 133, 8, 19, 202, 150};
 
 typedef struct drafted {
     hunch_draft_result r;
@@ -125,12 +125,12 @@ static void take_logits(void *user, int level, const float *logits, int vocab) {
     memcpy(d->logits[level], logits, (size_t)vocab * sizeof *logits);
 }
 
-/* A chain. To be freed. */
-static drafted *draft_with(hunch_model *m, const char *spec) {
+/* A chain of so many. To be freed. */
+static drafted *draft_with(hunch_model *m, const char *spec, int levels) {
     drafted *d = calloc(1, sizeof *d);
     hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
-    must(hunch_draft(e, text, N_TEXT, DEPTH, -1, NULL, take_logits, d, &d->r, err));
-    assert_int_equal(d->r.n, DEPTH);
+    must(hunch_draft(e, text, N_TEXT, levels, -1, NULL, take_logits, d, &d->r, err));
+    assert_int_equal(d->r.n, levels);
     hunch_engine_close(&e);
     return d;
 }
@@ -167,22 +167,22 @@ static void check_level(const char *what, const drafted *few, const drafted *ful
     }
 }
 
-static void check_head(hunch_model *m, const char *spec, const char *what) {
+static void check_levels(hunch_model *m, const char *spec, const char *what, int levels) {
     bool in[HEADS_VOCAB];
     char trimmed[1200];
     hunch_token token[DEPTH], best = -1;
-    drafted *full = draft_with(m, spec);
-    for (int i = 0; i < DEPTH; i++) token[i] = full->r.node[i].token;
-    snprintf(trimmed, sizeof trimmed, "%s,vocab=%d,ids=%s", spec, N_LIST, write_list(full->vocab, token, DEPTH, true, in));
-    drafted *few = draft_with(m, trimmed);
-    for (int i = 0; i < DEPTH; i++) {
+    drafted *full = draft_with(m, spec, levels);
+    for (int i = 0; i < levels; i++) token[i] = full->r.node[i].token;
+    snprintf(trimmed, sizeof trimmed, "%s,vocab=%d,ids=%s", spec, N_LIST, write_list(full->vocab, token, levels, true, in));
+    drafted *few = draft_with(m, trimmed, levels);
+    for (int i = 0; i < levels; i++) {
         check_level(what, few, full, in, i);
         assert_int_equal(few->r.node[i].token, token[i]);
         assert_true(few->r.node[i].q > full->r.node[i].q); /* of fewer */
     }
     drafted_free(few);
     write_list(full->vocab, token, 1, false, in);
-    few = draft_with(m, trimmed);
+    few = draft_with(m, trimmed, levels);
     check_level(what, few, full, in, 0);
     for (int id = 0; id < full->vocab; id++)
         if (in[id] && (best < 0 || full->logits[0][id] > full->logits[0][best])) best = id;
@@ -191,12 +191,18 @@ static void check_head(hunch_model *m, const char *spec, const char *what) {
     drafted_free(full);
 }
 
+static void check_head(hunch_model *m, const char *spec, const char *what) {
+    check_levels(m, spec, what, DEPTH);
+}
+
 /* With outputs of their own and their target's, in memory and mapped. README: "`--mapped` gives the same bits as weights in memory." */
 static void test_same_bits(void **state) {
     (void)state;
-    static const char *const heads[2][5] = {
-        {"eagle:@eagle1-bias-bin", "eagle:@eagle2-nobias-gqa,weights=q4_0", "eagle3:@eagle3spec-2layers", "eagle3:@eagle3spec-v31,weights=bf16"},
-        {"hass:@hass-bias", "eagle3:@eagle3-official-fullvocab", "mtp:@mtp-spec-qwen3,weights=f32"}};
+    static const char *const heads[2][8] = {
+        {"eagle:@eagle1-bias-bin", "eagle:@eagle2-nobias-gqa,weights=q4_0", "eagle3:@eagle3spec-2layers", "eagle3:@eagle3spec-v31,weights=bf16",
+         "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0"},
+        {"hass:@hass-bias", "eagle3:@eagle3-official-fullvocab", "mtp:@mtp-spec-qwen3,weights=f32",
+         "medusa:@medusa-vllm-one-output", "hydra:@hydra-ungrounded", "mlp:@mlp-tied-scaled,weights=bf16"}};
     char peagle[600], what[700];
     head_form full = LLAMA_PEAGLE;
     full.outputs = full.vocab;
@@ -213,6 +219,19 @@ static void test_same_bits(void **state) {
     }
 }
 
+/* Meta's heads borrow the model's output, a row of biases is trimmed with Hydra's: two levels, and three. */
+static void test_fewer_levels(void **state) {
+    (void)state;
+    static const struct {
+        const char *target, *head;
+    } all[] = {{HEADS_META, "meta-mtp:@meta-3tokens"}, {HEADS_LLAMA, "hydra:@hydra-prefix"}, {HEADS_LLAMA, "medusa:@medusa-blockwise"}};
+    for (int i = 0; i < 6; i++) {
+        hunch_model *m = open_model_as(data_path(all[i / 2].target), NULL, 2, HUNCH_PRECISION_NATIVE, i & 1);
+        check_levels(m, heads_spec(all[i / 2].head), all[i / 2].head, i / 2 ? 3 : 2);
+        hunch_model_close(&m);
+    }
+}
+
 /* ---- by a tokenizer ----------------------------------------------------------------------------------------------------- */
 
 /* The special tokens are in, and what is said of the head counts what it drafts. */
@@ -221,7 +240,7 @@ static void test_special_tokens(void **state) {
     char spec[600];
     hunch_model *m = open_model(STORIES, NULL, 2, HUNCH_PRECISION_NATIVE);
     snprintf(spec, sizeof spec, "eagle:%s,vocab=300", head_write_form(&STORIES_EAGLE, test_path("head")));
-    drafted *d = draft_with(m, spec);
+    drafted *d = draft_with(m, spec, DEPTH);
     int inside = 0;
     for (int id = 0; id < 512; id++) {
         inside += isfinite(d->logits[0][id]);
@@ -240,7 +259,7 @@ static void test_special_tokens(void **state) {
 static void test_all(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), NULL, 1, HUNCH_PRECISION_NATIVE);
-    drafted *full = draft_with(m, heads_spec("eagle:@eagle1-bias-bin")), *all = draft_with(m, heads_spec("eagle:@eagle1-bias-bin,vocab=480"));
+    drafted *full = draft_with(m, heads_spec("eagle:@eagle1-bias-bin"), DEPTH), *all = draft_with(m, heads_spec("eagle:@eagle1-bias-bin,vocab=480"), DEPTH);
     assert_memory_equal(all->logits, full->logits, sizeof full->logits);
     drafted_free(all);
     drafted_free(full);
@@ -281,7 +300,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_borrowed_files), cmocka_unit_test(test_costs),
-                                       cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_special_tokens),
+                                       cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_fewer_levels), cmocka_unit_test(test_special_tokens),
                                        cmocka_unit_test(test_all),            cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -342,11 +342,14 @@ def head_tensors(eagle3, layer, outputs=0, more=()):
     return out
 
 
+IDS = ("d2t", "token_map")
+
+
 def head_safetensors(tensors):
     about, data = {}, b""
     for name, (shape, values) in tensors.items():
-        raw = struct.pack("<%d%s" % (len(values), "q" if name == "d2t" else "f"), *values)
-        about[name] = {"dtype": "I64" if name == "d2t" else "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        raw = struct.pack("<%d%s" % (len(values), "q" if name in IDS else "f"), *values)
+        about[name] = {"dtype": "I64" if name in IDS else "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     return safetensors(about, 0) + data
 
@@ -356,7 +359,7 @@ def head_archive(tensors):
     out, items = io.BytesIO(), b""
     with zipfile.ZipFile(out, "w") as z:
         for i, (name, (shape, values)) in enumerate(tensors.items()):
-            whole = name == "d2t"
+            whole = name in IDS
             strides = (shape[1], 1) if len(shape) > 1 else (1,)
             items += pickle_tensor(name, "LongStorage" if whole else "HalfStorage", str(i), len(values), shape, strides)
             z.writestr(zipfile.ZipInfo("a/data/%d" % i), struct.pack("<%d%s" % (len(values), "q" if whole else "e"), *values))
@@ -427,15 +430,16 @@ def step_heads():
     del prefix["fc.weight"]
     prefix.update({name: (8, 8) for name in prefix if "k_proj" in name or "v_proj" in name})
     prefix.update({"prefix_embeding_layer.layers.0.input_layernorm.weight": (8,), "prefix_embeding_layer.norm.weight": (8,)})
+    tied = {name: shape for name, shape in mlp.items() if ".0." in name or ".proj.1." in name}
     tree, dims = "[[0],[1],[0,0],[0,1],[1,0]]", {"n_predict": 2, "scale_input": True}
     yield "medusa", ["medusa,depth=2", "{}", "", head_safetensors(filled(medusa))]
     yield "medusa-bin", ["medusa,tree=dynamic,topk=3,total=7", "{}", "", head_archive(filled({"medusa_head." + k: v for k, v in medusa.items()}))]
-    mapped = dict(filled(vllm), d2t=((10,), list(range(3, 13))))
+    mapped = dict(filled(vllm), token_map=((10,), list(range(3, 13))))
     yield "medusa-vllm", ["medusa,weights=f32", json.dumps({"logit_scale": 0.5}), tree, head_safetensors(mapped)]
     yield "hydra", ["hydra,force=0.5", json.dumps({"hydra_head_arch": "mlp"}), tree, head_safetensors(filled(hydra))]
     yield "hydra-prefix", ["hydra,depth=2", json.dumps({"hydra_head_arch": "prefix-mlp"}), "", head_archive(filled(dict(hydra, **prefix)))]
     yield "mlp", ["mlp,weights=q4_0", json.dumps(dict(dims, tie_weights=False)), "", head_safetensors(filled(mlp))]
-    yield "mlp-tied", ["mlp,tree=dynamic,topk=2,total=6", json.dumps(dict(dims, n_predict=4, tie_weights=True)), "", head_archive(filled(mlp))]
+    yield "mlp-tied", ["mlp,tree=dynamic,topk=2,total=6", json.dumps(dict(dims, n_predict=4, tie_weights=True)), "", head_archive(filled(tied))]
     yield "mlp-lstm", ["mlp,depth=3", json.dumps(dict(dims, n_predict=3)), "", head_safetensors(filled(lstm))]
     yield "meta-mtp", ["meta-mtp", json.dumps({"n_heads": 2, "norm_eps": 1e-5}), tree, head_archive(filled(meta))]
     yield "medusa-gguf", ["medusa", "", "", gguf([("general.architecture", STRING, "hunch-head"), ("hunch.head.kind", STRING, "medusa"),
