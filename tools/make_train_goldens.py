@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle and mtp.safetensors.
+"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle, mtp and blocks.safetensors.
 
     tools/make_train_goldens.py tests/data/train [NAME...]        (needs torch, numpy and safetensors)
 
@@ -8,7 +8,7 @@ operations: of each operation its inputs, its output y for them, the gradient dy
 (d…), by autograd; weights after each step of torch.optim.AdamW, what clip_grad_norm_ makes of gradients, and the learning rates of
 LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
 ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias; mtp: of a module
-of multi-token prediction that is chained. All numbers are float32, ids too.
+of multi-token prediction that is chained; blocks: of heads of P-EAGLE, DART and DFlash, with every block that there may be. All numbers are float32, ids too.
 
 The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
 arithmetic is shared with src/train.
@@ -366,8 +366,128 @@ def mtp(out):
     print("mtp", [round(sum(s), 4) for s in seen])
 
 
+# ---- heads that draft blocks ---------------------------------------------------------------------------------------------------------
+
+DRAFTS, MASK = 4, TOKENS - 1
+LAYER_SHAPES = {"input_layernorm": (HIDDEN,), "self_attn.q_proj": (HEADS * DIM, HIDDEN), "self_attn.k_proj": (KV * DIM, HIDDEN),
+                "self_attn.v_proj": (KV * DIM, HIDDEN), "self_attn.o_proj": (HIDDEN, HEADS * DIM), "self_attn.q_norm": (DIM,),
+                "self_attn.k_norm": (DIM,), "post_attention_layernorm": (HIDDEN,), "mlp.gate_proj": (FFN, HIDDEN),
+                "mlp.up_proj": (FFN, HIDDEN), "mlp.down_proj": (HIDDEN, FFN)}
+
+
+def block_shapes(kind, layers):
+    front = {"dflash": "", "peagle": "layers.0.", "dart": "midlayer."}[kind]
+    shapes = {"fc.weight": (HIDDEN, TAPS), front + "hidden_norm.weight": (HIDDEN,), "norm.weight": (HIDDEN,), "lm_head.weight": (VOCAB, HIDDEN)}
+    if kind == "peagle":
+        shapes["mask_hidden"] = (TAPS,)
+    if kind == "dart":
+        shapes["midlayer.mask_rep"] = (2 * HIDDEN,)
+    for i in range(layers):
+        for n, s in LAYER_SHAPES.items():
+            if n in ("self_attn.q_norm", "self_attn.k_norm") and kind != "dflash":
+                continue
+            wide = i == 0 and kind != "dflash" and n in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+            shapes["%s%s.weight" % ("midlayer." if kind == "dart" else "layers.%d." % i, n)] = (s[0], 2 * HIDDEN) if wide else s
+    return shapes
+
+
+def block_layer(w, front, z, x, beside, places, sees, normed_heads):
+    """One layer: rows of z (x is what attention reads of them) see keys of beside, which stand first, and of themselves, where sees is true."""
+    q, k, v = (F.linear(x if c == "q" else torch.cat((beside, x)), w[front + "self_attn.%s_proj.weight" % c]) for c in "qkv")
+    if normed_heads:
+        q, k = heads_normed(q, w[front + "self_attn.q_norm.weight"]), heads_normed(k, w[front + "self_attn.k_norm.weight"])
+    q, k = rotate(q, DIM, THETA, places[len(beside):]), rotate(k, DIM, THETA, places)
+    q, k, v = (m.view(len(m), -1, DIM).transpose(0, 1) for m in (q, k, v))
+    k, v = (m.repeat_interleave(HEADS // KV, 0) for m in (k, v))
+    scores = (q @ k.transpose(1, 2) / math.sqrt(DIM)).masked_fill(~sees, -math.inf)
+    y = (scores.softmax(-1) @ v).transpose(0, 1).flatten(1)
+    r = z + F.linear(y, w[front + "self_attn.o_proj.weight"])
+    post = norm(r, w[front + "post_attention_layernorm.weight"], EPS)
+    return r + F.linear(F.silu(F.linear(post, w[front + "mlp.gate_proj.weight"])) * F.linear(post, w[front + "mlp.up_proj.weight"]),
+                        w[front + "mlp.down_proj.weight"])
+
+
+def block_losses(kind, layers, w, table, texts, decay):
+    """Of each draft, and of the whole. Behind every row behind which something can be learned stands a whole block."""
+    sums, counts = [0.0] * DRAFTS, [0.0] * DRAFTS
+    for text in texts:
+        n, mask = len(text["token"]), text["mask"]
+        dflash = kind == "dflash"
+        own = range(DRAFTS + 1) if dflash else range(1, DRAFTS)  # rows of a block, by how far they are from the root
+        worth = [s for s in range(n) if any(mask[s + k] > 0 for k in range(0 if kind != "peagle" else 1, DRAFTS) if s + k < n)]
+        if kind == "peagle":
+            rows = [(s, j) for s in worth for j in own if s + j < n]
+        else:
+            rows = [(s, j) for s in worth for j in own]
+        places = torch.tensor(list(range(n)) + [s + j + (1 if dflash else 0) for s, j in rows])
+        sees_text = torch.tensor([[i <= s for i in range(n)] for s, _ in rows]).bool().reshape(len(rows), n)
+        sees_own = torch.tensor([[s == t and (dflash or i <= j) for t, i in rows] for s, j in rows]).bool().reshape(len(rows), len(rows))
+        fused = F.linear(text["taps"], w["fc.weight"])
+        if dflash:
+            if not rows:
+                continue
+            beside = norm(fused, w["hidden_norm.weight"], EPS)
+            z = table[torch.tensor([text["token"][s].item() if j == 0 else MASK for s, j in rows])]
+            for i in range(layers):
+                front = "layers.%d." % i
+                z = block_layer(w, front, z, norm(z, w[front + "input_layernorm.weight"], EPS), beside, places, torch.cat((sees_text, sees_own), 1), True)
+            out, drafts = norm(z, w["norm.weight"], EPS), [(i, s + j - 1, j - 1) for i, (s, j) in enumerate(rows) if j > 0]
+        else:
+            front = "midlayer." if kind == "dart" else "layers.0."
+            causal = torch.ones(n, n).tril().bool()
+            sees = torch.cat((torch.cat((causal, torch.zeros(n, len(rows)).bool()), 1), torch.cat((sees_text, sees_own), 1)))
+            masks = len(rows)
+            if kind == "dart":
+                z = torch.cat((fused, w["midlayer.mask_rep"][:HIDDEN].expand(masks, -1)))
+                x = torch.cat((norm(table[text["token"]], w[front + "input_layernorm.weight"], EPS), norm(fused, w[front + "hidden_norm.weight"], EPS)), -1)
+                x = torch.cat((x, w["midlayer.mask_rep"].expand(masks, -1)))
+            else:
+                z = torch.cat((fused, F.linear(w["mask_hidden"], w["fc.weight"]).expand(masks, -1)))
+                token = torch.cat((text["token"], torch.full((masks,), MASK)))
+                x = torch.cat((norm(table[token], w[front + "input_layernorm.weight"], EPS), norm(z, w[front + "hidden_norm.weight"], EPS)), -1)
+            for i in range(layers):
+                front = "midlayer." if kind == "dart" else "layers.%d." % i
+                x = x if i == 0 else norm(z, w[front + "input_layernorm.weight"], EPS)
+                z = block_layer(w, front, z, x, x[:0], places, sees, False)
+            out = norm(z, w["norm.weight"], EPS)
+            out = norm(out, w["norm.weight"], EPS) if kind == "dart" else out
+            drafts = [(i, i, 0) for i in range(n)] + [(n + i, s + j, j) for i, (s, j) in enumerate(rows)]
+        logs = F.linear(out, w["lm_head.weight"]).log_softmax(-1)
+        for row, at, k in drafts:
+            if at < n and mask[at] > 0:
+                sums[k] = sums[k] - mask[at] * (text["law"][at] * logs[row]).sum()
+                counts[k] += mask[at].item()
+    return [s / c for s, c in zip(sums, counts)], sum(decay ** k * s for k, s in enumerate(sums)) / sum(decay ** k * c for k, c in enumerate(counts))
+
+
+def blocks(out):
+    table, kept = torch.randn(TOKENS, HIDDEN), torch.randperm(TOKENS)[:VOCAB].sort().values
+    out["table"], out["kept"] = table, kept.float()
+    out["shape"] = torch.tensor([HIDDEN, TAPS, HEADS, KV, DIM, FFN, VOCAB, TOKENS, DRAFTS]).float()
+    batches = [batch_of(out, "batch0", [9, 1, 14], kept), batch_of(out, "batch1", [7, 2, 11], kept)]
+    for kind, layers, decay in (("peagle", 2, 1.0), ("dart", 1, 0.6), ("dflash", 2, 0.75)):
+        w = {n: torch.nn.Parameter(1 + 0.2 * torch.randn(s) if len(s) == 1 and "mask" not in n else torch.randn(s) / math.sqrt(s[-1] if len(s) > 1 else 1))
+             for n, s in block_shapes(kind, layers).items()}
+        for n, x in w.items():
+            out["%s.w.%s" % (kind, n)] = x.detach().clone()
+        adamw = torch.optim.AdamW(w.values(), lr=0.01, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01)
+        seen = []
+        for i in range(10):
+            adamw.zero_grad()
+            drafts, loss = block_losses(kind, layers, w, table, batches[i % 2], decay)
+            loss.backward()
+            if i == 0:
+                for n, x in w.items():
+                    out["%s.d.%s" % (kind, n)] = x.grad.clone()
+            torch.nn.utils.clip_grad_norm_(w.values(), 2.0)
+            adamw.step()
+            seen.append([x.item() for x in drafts])
+        out[kind + ".losses"] = torch.tensor(seen)
+        print(kind, [round(sum(s), 4) for s in seen])
+
+
 # (name of the file, what it holds); a seed each, by its place
-FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)))
+FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)), ("blocks", (blocks,)))
 
 
 def main():

@@ -123,9 +123,9 @@ const tool_command tool_commands[] = {
       {"Of a draft head, as it is packed when it drafts.", "hunch convert head -o head-q8_0.gguf --type q8_0"}},
      tool_convert},
     {TOOL_TRAIN, "train", "trains a draft head for a model, from its own words",
-     "data MODEL -f FILE... -o DIR | eagle3|eagle|mtp MODEL -f DIR -o HEAD [--seconds T] | trie MODEL FILE... -o TRIE",
+     "data MODEL -f FILE... -o DIR | KIND MODEL -f DIR -o HEAD [--seconds T] | trie MODEL FILE... -o TRIE",
      "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets the model answer "
-     "prompts and keeps its words; the second trains a head of EAGLE-3, or of EAGLE-1 by HASS's steps, on them, measured inside the engine. Either goes on where it "
+     "prompts and keeps its words; the second trains a draft head of a KIND that --help lists on them, measured inside the engine. Either goes on where it "
      "was ended when it is said again. The third counts the n-grams of texts, for trees of heads that draft all levels at once (tree=pruned).",
      {"COMMAND"},
      {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"}},

@@ -12,10 +12,8 @@
 #include <assert.h>
 #include <tgmath.h>
 
-#include "train/exps.h"
+#include "train/attention_rows.h"
 #include "train/product.h"
-
-enum { BLOCK = 64, EXPS = 128 }; /* queries; weights that are summed at a time */
 
 /* One block of one head. */
 typedef struct block {
@@ -38,7 +36,7 @@ typedef struct attend_work {
 
 /* Weights, their gradients, and of both those of own steps. */
 size_t hn_attention_scratch(int rows) {
-    return 2 * (size_t)BLOCK * ((size_t)rows + HN_MOST_STEPS);
+    return 2 * (size_t)HN_ATTENTION_BLOCK * ((size_t)rows + HN_MOST_STEPS);
 }
 
 static hn_mat of_head(const block *b, hn_mat m, int head) {
@@ -52,16 +50,6 @@ static int key_head(const block *b) {
 static hn_mat of_keys(const block *b, hn_mat m) {
     return hn_mat_cols(hn_mat_part(m, b->first + b->rows - b->keys, b->keys), key_head(b) * b->a->head_dim,
                        b->a->head_dim);
-}
-
-static hn_real dot(const hn_real *a, const hn_real *b, int n) {
-    hn_real sum = 0;
-    for (int i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
-static void add_times(hn_real *y, hn_real factor, const hn_real *x, int n) {
-    for (int i = 0; i < n; i++) y[i] += factor * x[i];
 }
 
 static hn_real scale_of(const hn_attention *a) {
@@ -84,39 +72,26 @@ static void scores(hn_team *t, int rank, const block *b) {
         for (int c = 0; c < seen(b, i); c++) s[c] *= scale;
         for (int j = 1; j <= a->step; j++)
             b->own[i * a->step + j - 1] =
-                scale * dot(hn_mat_row(q, i), hn_mat_row(of_head(b, a->k[j], key_head(b)), i), a->head_dim);
+                scale * hn_row_dot(hn_mat_row(q, i), hn_mat_row(of_head(b, a->k[j], key_head(b)), i), a->head_dim);
     }
 }
 
 /* log of the sum of e^score of row i. */
 static hn_real log_sum(const block *b, int i) {
-    const hn_real *s = hn_mat_row(b->weights, i), *own = b->own + i * b->a->step;
-    hn_real most = s[0], sum = 0, e[EXPS];
-    for (int c = 1; c < seen(b, i); c++) most = s[c] > most ? s[c] : most;
-    for (int j = 0; j < b->a->step; j++) most = own[j] > most ? own[j] : most;
-    for (int c = 0; c < seen(b, i); c += EXPS) {
-        const int n = seen(b, i) - c < EXPS ? seen(b, i) - c : EXPS;
-        hn_exps(e, s + c, most, n);
-        for (int j = 0; j < n; j++) sum += e[j];
-    }
-    for (int j = 0; j < b->a->step; j++) sum += exp(own[j] - most);
-    return most + log(sum);
+    return hn_row_log_sum(hn_mat_row(b->weights, i), seen(b, i), b->own + i * b->a->step, b->a->step);
 }
 
 static void scores_to_weights(const block *b, int i, hn_real log_of_sum) {
-    hn_real *s = hn_mat_row(b->weights, i), *own = b->own + i * b->a->step;
-    hn_exps(s, s, log_of_sum, seen(b, i));
-    for (int c = seen(b, i); c < b->keys; c++) s[c] = 0;
-    hn_exps(own, own, log_of_sum, b->a->step);
+    hn_row_weights(hn_mat_row(b->weights, i), seen(b, i), b->keys, b->own + i * b->a->step, b->a->step, log_of_sum);
 }
 
 static block block_of(const attend_work *w, int text, int head, int first, hn_real *scratch) {
     const hn_attention *a = w->a;
     const int start = a->start[text], left = a->start[text + 1] - first;
-    block b = {.a = a, .first = first, .rows = left < BLOCK ? left : BLOCK, .head = head};
+    block b = {.a = a, .first = first, .rows = left < HN_ATTENTION_BLOCK ? left : HN_ATTENTION_BLOCK, .head = head};
     b.keys = first + b.rows - start;
     b.own = scratch;
-    b.weights = hn_mat_of(scratch + BLOCK * HN_MOST_STEPS, b.rows, b.keys);
+    b.weights = hn_mat_of(scratch + HN_ATTENTION_BLOCK * HN_MOST_STEPS, b.rows, b.keys);
     return b;
 }
 
@@ -132,15 +107,15 @@ static void forward_block(const attend_work *w, int rank, const block *b) {
     hn_product_alone(w->team, rank, HN_AB, b->weights, of_keys(b, a->v[0]), y, false);
     for (int i = 0; i < b->rows; i++)
         for (int j = 1; j <= a->step; j++)
-            add_times(hn_mat_row(y, i), b->own[i * a->step + j - 1], hn_mat_row(of_head(b, a->v[j], key_head(b)), i),
-                      a->head_dim);
+            hn_row_add(hn_mat_row(y, i), b->own[i * a->step + j - 1], hn_mat_row(of_head(b, a->v[j], key_head(b)), i),
+                       a->head_dim);
 }
 
 static void forward_pieces(void *arg, int rank, int first, int end) {
     const attend_work *w = arg;
     for (int piece = first; piece < end; piece++) {
         const int text = piece / w->a->heads, head = piece % w->a->heads;
-        for (int row = w->a->start[text]; row < w->a->start[text + 1]; row += BLOCK) {
+        for (int row = w->a->start[text]; row < w->a->start[text + 1]; row += HN_ATTENTION_BLOCK) {
             const block b = block_of(w, text, head, row, w->team->scratch[rank]);
             forward_block(w, rank, &b);
         }
@@ -154,10 +129,11 @@ static void own_back(const attend_work *w, const block *b, int i, const hn_real 
     const hn_real *q = hn_mat_row(of_head(b, a->q, b->head), i);
     for (int j = 1; j <= a->step; j++) {
         const hn_real p = b->own[i * a->step + j - 1];
-        const hn_real dp = dot(dy, hn_mat_row(of_head(b, a->v[j], at), i), n), ds = p * (dp - delta) * scale_of(a);
-        add_times(dq, ds, hn_mat_row(of_head(b, a->k[j], at), i), n);
-        add_times(hn_mat_row(of_head(b, w->d->k[j], at), i), ds, q, n);
-        add_times(hn_mat_row(of_head(b, w->d->v[j], at), i), p, dy, n);
+        const hn_real dp = hn_row_dot(dy, hn_mat_row(of_head(b, a->v[j], at), i), n),
+                      ds = p * (dp - delta) * scale_of(a);
+        hn_row_add(dq, ds, hn_mat_row(of_head(b, a->k[j], at), i), n);
+        hn_row_add(hn_mat_row(of_head(b, w->d->k[j], at), i), ds, q, n);
+        hn_row_add(hn_mat_row(of_head(b, w->d->v[j], at), i), p, dy, n);
     }
 }
 
@@ -165,7 +141,7 @@ static void backward_block(const attend_work *w, int rank, const block *b, hn_ma
     const hn_attention *a = b->a;
     const hn_mat q = of_head(b, a->q, b->head), y = of_head(b, w->y, b->head), dy = of_head(b, w->dy, b->head);
     const hn_mat dq = of_head(b, w->d->q, b->head);
-    hn_real delta[BLOCK];
+    hn_real delta[HN_ATTENTION_BLOCK];
     scores(w->team, rank, b);
     for (int i = 0; i < b->rows; i++)
         scores_to_weights(b, i, w->saved[(size_t)(b->first + i) * (size_t)a->heads + (size_t)b->head]);
@@ -174,7 +150,7 @@ static void backward_block(const attend_work *w, int rank, const block *b, hn_ma
     for (int i = 0; i < b->rows; i++) {
         const hn_real *p = hn_mat_row(b->weights, i);
         hn_real *d = hn_mat_row(ds, i);
-        delta[i] = dot(hn_mat_row(dy, i), hn_mat_row(y, i), a->head_dim);
+        delta[i] = hn_row_dot(hn_mat_row(dy, i), hn_mat_row(y, i), a->head_dim);
         for (int c = 0; c < b->keys; c++) d[c] = p[c] * (d[c] - delta[i]) * scale_of(a);
     }
     hn_product_alone(w->team, rank, HN_AB, ds, of_keys(b, a->k[0]), dq, false);
@@ -189,7 +165,7 @@ static void backward_pieces(void *arg, int rank, int first, int end) {
     for (int piece = first; piece < end; piece++) {
         const int text = piece / a->kv_heads, at = piece % a->kv_heads;
         for (int head = at * group; head < (at + 1) * group; head++) {
-            for (int row = a->start[text]; row < a->start[text + 1]; row += BLOCK) {
+            for (int row = a->start[text]; row < a->start[text + 1]; row += HN_ATTENTION_BLOCK) {
                 hn_real *scratch = w->team->scratch[rank];
                 const block b = block_of(w, text, head, row, scratch);
                 backward_block(w, rank, &b, hn_mat_of(scratch + w->team->scratch_count / 2, b.rows, b.keys));

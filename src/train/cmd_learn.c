@@ -159,6 +159,7 @@ static void choose_options(training *t) {
     set(&t->how.unroll, o->unroll);
     set(&t->how.vocab, o->vocab);
     set(&t->how.ffn, o->width);
+    set(&t->how.layers, o->layers);
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
@@ -304,6 +305,8 @@ static hunch_status learn(training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE,
                        "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, and a folder for hunch",
                        t->kind->name);
+    if (t->o->layers > 1 && !t->kind->layered)
+        return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", t->o->layers, t->kind->name);
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
     if (t->o->type && !t->gguf)
         return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",

@@ -18,6 +18,7 @@ hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target
                           .rows = rows,
                           .longest = 512,
                           .unroll = 3,
+                          .layers = 1,
                           .decay = 0.8,
                           .rate = 1e-3,
                           .clip = 0.5,
@@ -178,6 +179,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     hn_learn_batch next;
     hunch_status st = hn_learn_next_batch(l, &b, &next, err);
     if (st) return st;
+    next.seed = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->step + 1;
     const long wanted = l->o.steps / 20 + 1, warm_up = wanted < l->o.steps ? wanted : l->o.steps - 1;
     memset(l->g, 0, l->count * sizeof *l->g);
     const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
@@ -200,6 +202,7 @@ hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err) {
         double one[HN_MOST_STEPS];
         hunch_status st = hn_learn_make_batch(l, l->judged + i, NULL, l->n_judged - i, &b, &next, &taken, err);
         if (st) return st;
+        next.seed = i; /* the same at every check */
         l->o.kind->loss(l->head, l->w, &next, NULL, one);
         for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
         all += b.own;

@@ -20,6 +20,7 @@ typedef struct hn_learn_options {
     double decay;      /* weight of an unrolled step against the one before it */
     double rate, clip; /* the peak of the learning rate; the most that the gradient's norm may be */
     int vocab;         /* tokens that it drafts, at most the target's */
+    int layers;        /* of a kind that has several */
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     uint64_t seed;

@@ -21,6 +21,7 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     for (int i = 0; i < parts; i++) {
         hn_saved_part *p = &part[h.n_parts];
         p->m = kind->part(l->head, i, l->w);
+        p->ones = kind->ones ? kind->ones(l->head, i) : 0;
         kind->part_name(l->head, i, p->name);
         h.n_parts += p->m.rows > 0;
     }
@@ -53,10 +54,10 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     snprintf(
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-        "held out %d products %d hidden %d heads %d %d token share %.17g",
+        "held out %d products %d hidden %d heads %d %d token share %.17g layers %d",
         l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
         l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
-        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share);
+        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.layers);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;

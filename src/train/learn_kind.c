@@ -7,7 +7,8 @@
 
 #include "base/random.h"
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp,
+                                            &hn_learn_peagle, &hn_learn_dart, &hn_learn_dflash};
 
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

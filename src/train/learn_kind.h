@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_kind.h - what each kind of head does in its own way when it is trained: a table of functions a kind, in a file of its
- * own (learn_eagle3.c, learn_eagle.c, learn_mtp.c). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
+ * own (learn_eagle3.c, learn_eagle.c, ..). What they share is learn.c's: vocabulary, batches, steps, checkpoints. */
 #ifndef HN_LEARN_KIND_H
 #define HN_LEARN_KIND_H
 #include <jansson.h>
@@ -27,6 +27,7 @@ typedef struct hn_learn_batch {
     hn_mat law;            /* [..][o->vocab]: the target's behind the token, of the rows that have a loss */
     const hn_real *weight; /* [rows], 0: no loss there */
     const int *law_row;    /* [rows]: where in law the row's is */
+    uint64_t seed;         /* of what a kind chooses of the batch */
     const int *label;      /* [rows]: which of the chosen tokens came behind the row's token, -1: none of them, or the text ended */
 } hn_learn_batch;
 
@@ -38,6 +39,7 @@ struct hn_learn_kind {
     const char *says;   /* of it in --help */
     const char *others; /* who else reads its folder: --format hf; NULL: nobody does */
     bool reads_layers;
+    bool layered;    /* of as many layers as --layers says; else of one */
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
                         have a loss whatever token comes next */
     const char *ids_name; /* of the list of tokens that are drafted, in the folder, each by its number; NULL: d2t and t2d, of offsets */
@@ -49,6 +51,7 @@ struct hn_learn_kind {
     /* A matrix [outputs][inputs], or a vector [1][n]; no rows: it has none. */
     hn_mat (*part)(const void *head, int part, hn_real *vector);
     void (*part_name)(const void *head, int part, char out[HN_LEARN_PART_NAME]); /* in the folder */
+    int (*ones)(const void *head, int part); /* dimensions of 1 before a vector's own in the folder; NULL: none */
     size_t (*read)(const void *head);                  /* weights that a draft reads; NULL: all */
     void (*begin)(const void *head, hn_real *weights); /* the same for the same seed */
     /* As hn_eagle3_net_loss. */
@@ -56,7 +59,7 @@ struct hn_learn_kind {
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
-extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp;
+extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 

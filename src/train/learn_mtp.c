@@ -102,8 +102,8 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
 
 static json_t *layer_config(const mtp *e) {
     const hn_mtp_shape *s = &e->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:[s], s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}", "model_type",
-                     "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:[s], s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
+                     "model_type", "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
                      "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
                      "num_hidden_layers", 1, "layer_types", "full_attention", "rms_norm_eps", s->eps, "rope_theta",
                      s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
@@ -114,9 +114,8 @@ static json_t *layer_config(const mtp *e) {
 static json_t *mtp_config(const void *head) {
     const mtp *e = head;
     json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->s.o->unroll);
-    json_t *how =
-        json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "mtp", "default_proposal_method", "greedy",
-                  "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
+    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "mtp", "default_proposal_method", "greedy",
+                            "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
     return json_pack("{s:[s], s:s, s:s, s:i, s:o, s:b, s:s, s:o}", "architectures", "MTPDraftModel",
                      "speculators_model_type", "mtp", "speculators_version", "0.9.0", "num_nextn_predict_layers", 1,
                      "transformer_layer_config", layer_config(e), "tie_word_embeddings", 0, "torch_dtype", "bfloat16",

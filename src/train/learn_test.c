@@ -55,7 +55,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_mtp,
+                                            &hn_learn_peagle, &hn_learn_dart, &hn_learn_dflash};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static hn_learn_options options(const hn_learn_kind *kind) {
@@ -240,10 +241,13 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
 
 static void test_by_heart(void **state) {
     (void)state;
-    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55};
+    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
     by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
+    by_heart(&hn_learn_peagle, 512, 4e-3, masks);
+    by_heart(&hn_learn_dart, 512, 4e-3, masks);
+    by_heart(&hn_learn_dflash, 512, 4e-3, masks);
 }
 
 static void refused(hunch_status st, const hunch_error *why, const char *says) {

@@ -52,9 +52,10 @@ static void lay_out(hn_mtp_net *n, hn_room *r) {
     n->djoined = hn_room_mat(r, rows, 2 * hidden);
 }
 
-hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table, hn_mat head,
-                             int rows, hunch_error *err) {
-    assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && rows > 0 && table.cols == s->hidden && head.cols == s->hidden);
+hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
+                             hn_mat head, int rows, hunch_error *err) {
+    assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && rows > 0 && table.cols == s->hidden &&
+           head.cols == s->hidden);
     hn_mtp_net *n = hn_alloc(sizeof *n);
     if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
     *n = (hn_mtp_net){.shape = *s, .decay = decay, .table = table, .head = head};
@@ -131,7 +132,8 @@ static void forward(hn_mtp_net *n, int k) {
     const hn_real eps = (hn_real)n->shape.eps;
     const hn_mat joined = now(n, at->joined), u = now(n, at->u), embedded = now(n, n->embedded);
     hn_embed(t, n->table, n->u.at[k].token, embedded);
-    hn_rms_norm(t, embedded, weights_of(n, HN_MTP_NORM_TOKEN).p, eps, hn_mat_cols(joined, 0, hidden), at->inverse_token);
+    hn_rms_norm(t, embedded, weights_of(n, HN_MTP_NORM_TOKEN).p, eps, hn_mat_cols(joined, 0, hidden),
+                at->inverse_token);
     hn_rms_norm(t, in_of(n, k), weights_of(n, HN_MTP_NORM_HIDDEN).p, eps, hn_mat_cols(joined, hidden, hidden),
                 at->inverse_hidden);
     hn_linear(t, joined, weights_of(n, HN_MTP_FC), NULL, u);
@@ -149,8 +151,7 @@ static double output(hn_mtp_net *n, int k) {
     if (count == 0) return 0;
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     hn_linear(t, hn_mat_part(n->u.some, 0, count), n->head, NULL, logits);
-    const double loss =
-        hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
+    const double loss = hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
     if (!n->g) return loss;
     hn_product(t, HN_AB, logits, n->head, hn_mat_part(n->u.dsome, 0, count), false);
     hn_unrolled_put_back(&n->u, k, count);
@@ -166,8 +167,8 @@ static void backward_inputs(hn_mtp_net *n, int k) {
     const int hidden = n->shape.hidden;
     const hn_mat djoined = now(n, n->djoined), embedded = now(n, n->embedded);
     hn_embed(t, n->table, n->u.at[k].token, embedded);
-    hn_rms_norm_back(t, hn_mat_cols(djoined, 0, hidden), embedded, weights_of(n, HN_MTP_NORM_TOKEN).p, at->inverse_token,
-                     (hn_mat){0}, false, gradient_of(n, HN_MTP_NORM_TOKEN).p);
+    hn_rms_norm_back(t, hn_mat_cols(djoined, 0, hidden), embedded, weights_of(n, HN_MTP_NORM_TOKEN).p,
+                     at->inverse_token, (hn_mat){0}, false, gradient_of(n, HN_MTP_NORM_TOKEN).p);
     hn_rms_norm_back(t, hn_mat_cols(djoined, hidden, hidden), in_of(n, k), weights_of(n, HN_MTP_NORM_HIDDEN).p,
                      at->inverse_hidden, k > 0 ? now(n, n->u.at[k - 1].dout) : (hn_mat){0}, true,
                      gradient_of(n, HN_MTP_NORM_HIDDEN).p);
@@ -178,8 +179,8 @@ static void backward(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const step *at = &n->at[k];
     const hn_mat dout = now(n, n->u.at[k].dout), dx = now(n, n->dx);
-    hn_rms_norm_back(t, dout, now(n, n->u.at[k].out), weights_of(n, HN_MTP_NORM_OUTPUT).p, at->inverse_output, dout, false,
-                     gradient_of(n, HN_MTP_NORM_OUTPUT).p);
+    hn_rms_norm_back(t, dout, now(n, n->u.at[k].out), weights_of(n, HN_MTP_NORM_OUTPUT).p, at->inverse_output, dout,
+                     false, gradient_of(n, HN_MTP_NORM_OUTPUT).p);
     hn_unrolled_back(&n->u, k, dx);
     hn_rms_norm_back(t, dx, now(n, at->u), weights_of(n, HN_MTP_NORM_INPUT).p, at->inverse_input, dout, true,
                      gradient_of(n, HN_MTP_NORM_INPUT).p);

@@ -60,8 +60,8 @@ typedef struct hn_mtp_net hn_mtp_net;
 
 /* For batches of at most `rows` rows. table [tokens][hidden] and head [vocabulary][hidden], the target's, do not learn; they, the team,
  * and the weights outlive the network. */
-hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table, hn_mat head,
-                             int rows, hunch_error *err);
+hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
+                             hn_mat head, int rows, hunch_error *err);
 void hn_mtp_net_close(hn_mtp_net *n); /* NULL is fine */
 /* As hn_eagle3_net_loss. */
 double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_mtp_batch *b, hn_real *gradient, double *losses);

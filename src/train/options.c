@@ -32,10 +32,11 @@ static const struct flag {
     {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7, "as many steps as fit into that time here, instead"},
     {"--format", NULL, "NAME", TEXT, AT(format), 0, 0, "gguf, or hf: a folder that others read, too, where its kind has one; default by the name of HEAD"},
     {"--type", NULL, "TYPE", TEXT, AT(type), 0, 0, "of a gguf's matrices: q8_0, q4_0, bf16 or f32; default q8_0, as they are packed to draft"},
-    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts (eagle3), or by whose law it learns (eagle, mtp): the commonest, special ones always; default 8192"},
-    {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "eagle3: layers whose entering states it reads; default 2, half, all but 3"},
+    {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts, or by whose law it learns (eagle, mtp): the commonest, special ones always; default 8192"},
+    {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "of eagle3, peagle, dart, dflash: layers whose entering states it reads; default 2, half, all but 3"},
     {"--ffn", NULL, "N", NUMBER, AT(width), 16, 1e6, "width of its feed-forward layer; default the target's"},
-    {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3"},
+    {"--layers", NULL, "N", NUMBER, AT(layers), 1, 8, "of peagle and dflash; default 1, of dflash 2"},
+    {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3, of peagle and dart 5, of dflash 7"},
     {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "tokens of a step at most; default 2048"},
     {"--length", NULL, "ROWS", NUMBER, AT(length), 16, 65536, "tokens of a text that it learns in one piece; default 512"},
     {"--rate", NULL, "R", NUMBER, AT(rate), 0, 1, "peak of the learning rate; default 0.001"},
@@ -108,7 +109,7 @@ static int words_place(hn_train_options *o) {
 
 int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
     *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0, .seconds = -1,
-                            .steps = -1, .vocab = -1, .width = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1};
+                            .steps = -1, .vocab = -1, .width = -1, .layers = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1};
     for (int i = 1; i < argc; i++) {
         const struct flag *f = flag_named(argv[i]);
         if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);

@@ -30,6 +30,7 @@ static json_t *header_of(const hn_head_to_save *h) {
     for (int i = 0; i < h->n_parts; i++) {
         const hn_mat m = h->part[i].m;
         json_t *shape = m.rows == 1 ? json_pack("[i]", m.cols) : json_pack("[i, i]", m.rows, m.cols);
+        for (int k = 0; k < h->part[i].ones; k++) json_array_insert_new(shape, 0, json_integer(1));
         json_object_set_new(all, h->part[i].name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
     }
     if (h->ids && h->ids_name)

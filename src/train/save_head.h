@@ -11,6 +11,7 @@
 typedef struct hn_saved_part {
     char name[HN_LEARN_PART_NAME];
     hn_mat m; /* one row: a vector */
+    int ones; /* dimensions of 1 before a vector's own, in the file */
 } hn_saved_part;
 
 typedef struct hn_head_to_save {

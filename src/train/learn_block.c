@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_block.c - heads that draft all their tokens in one pass as kinds of heads that learn (learn_kind.h): P-EAGLE and DFlash, saved in
+ * speculators' layouts, and DART, in its release's. All draft the chosen tokens alone, through an output matrix of their own that
+ * learns, too (DFlash over the whole vocabulary has the target's, as its loaders do); masks have the embedding of the vocabulary's last token. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/block_net.h"
+#include "train/learn_kind.h"
+
+typedef struct blocks {
+    hn_learn_setting s;
+    hn_block_shape shape;
+    hn_block_net *net;
+} blocks;
+
+static void blocks_close(void *head) {
+    blocks *e = head;
+    if (e) hn_block_net_close(e->net);
+    hn_free(e);
+}
+
+static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_kind kind, hunch_error *err) {
+    const hn_arch *a = s->target;
+    *out = NULL;
+    if (s->o->unroll < 2 || s->o->unroll >= HN_MOST_BLOCK)
+        return hn_fail(err, HUNCH_USAGE, "--unroll %d: a head of kind %s drafts them in one pass: expected 2 to %d",
+                       s->o->unroll, s->o->kind->name, HN_MOST_BLOCK - 1);
+    blocks *e = hn_alloc(sizeof *e);
+    if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
+    *e = (blocks){.s = *s};
+    e->shape = (hn_block_shape){.kind = kind,
+                                .hidden = a->hidden,
+                                .taps = s->n_taps * a->hidden,
+                                .heads = a->layer[0].heads,
+                                .kv_heads = a->layer[0].kv_heads,
+                                .head_dim = a->layer[0].head_dim,
+                                .ffn = s->o->ffn,
+                                .layers = s->o->layers,
+                                .vocab = s->o->vocab,
+                                .borrowed = kind == HN_BLOCK_DFLASH && s->o->vocab == a->vocab,
+                                .drafts = s->o->unroll,
+                                .mask_token = a->vocab - 1,
+                                .eps = (double)a->norm_eps,
+                                .theta = 10000,
+                                .decay = s->o->decay,
+                                .keep = 0.7,
+                                .least = 0.2};
+    const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden);
+    const hn_mat output = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
+    hunch_status st = hn_block_net_open(&e->net, s->team, &e->shape, table, output, s->o->rows, err);
+    if (st)
+        blocks_close(e);
+    else
+        *out = e;
+    return st;
+}
+
+static hunch_status peagle_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    return blocks_open(out, s, HN_BLOCK_PEAGLE, err);
+}
+
+static hunch_status dart_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    return blocks_open(out, s, HN_BLOCK_DART, err);
+}
+
+static hunch_status dflash_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    return blocks_open(out, s, HN_BLOCK_DFLASH, err);
+}
+
+static size_t blocks_count(const void *head) {
+    return hn_block_count(&((const blocks *)head)->shape);
+}
+
+static int blocks_parts(const void *head) {
+    return hn_block_parts(&((const blocks *)head)->shape);
+}
+
+static hn_mat blocks_part(const void *head, int part, hn_real *vector) {
+    return hn_block_part_of(&((const blocks *)head)->shape, part, vector);
+}
+
+static void blocks_part_name(const void *head, int part, char out[HN_LEARN_PART_NAME]) {
+    hn_block_part_name(&((const blocks *)head)->shape, part, out);
+}
+
+/* All drafts come out of one pass. */
+static size_t blocks_read(const void *head) {
+    const blocks *e = head;
+    return blocks_count(e) / (size_t)e->shape.drafts;
+}
+
+/* mask_hidden [1][1][taps] */
+static int peagle_ones(const void *head HN_UNUSED, int part) {
+    return part == HN_BLOCK_MASK ? 2 : 0;
+}
+
+/* ---- as published -------------------------------------------------------------------------------------------------------- */
+
+static void peagle_usual(hn_learn_options *o) {
+    o->unroll = 5;
+    o->decay = 1;
+}
+
+static void dart_usual(hn_learn_options *o) {
+    o->unroll = 5;
+    o->decay = 0.6;
+}
+
+/* speculators' blocks of 8, whose weights fall to e^-1 in 4 places. */
+static void dflash_usual(hn_learn_options *o) {
+    o->unroll = 7;
+    o->decay = exp(-1.0 / 4);
+    o->layers = 2;
+}
+
+/* ---- beginning ----------------------------------------------------------------------------------------------------------- */
+
+/* The last tap goes on as it is, to the target's own norm and output, as in EAGLE-3. */
+static void pass_tap_on(const blocks *e, hn_real *w) {
+    const hn_mat fc = blocks_part(e, HN_BLOCK_FC, w);
+    for (int i = 0; i < fc.rows; i++) {
+        for (int k = 0; k < fc.cols; k++) hn_mat_row(fc, i)[k] *= (hn_real)0.1;
+        hn_mat_row(fc, i)[fc.cols - e->shape.hidden + i] += 1;
+    }
+}
+
+static bool ends_layer(int part) {
+    const int of_layer = (part - HN_BLOCK_LAYERS) % HN_BLOCK_LAYER_PARTS;
+    return part >= HN_BLOCK_LAYERS && (of_layer == HN_BLOCK_O || of_layer == HN_BLOCK_DOWN);
+}
+
+/* Matrices and the mask at random, norms 1; norm and output are the target's. What DFlash drafts comes through its attention alone: there
+ * the ends of layers begin no smaller than the rest. */
+static void blocks_begin(const void *head, hn_real *w) {
+    const blocks *e = head;
+    const double ends = e->shape.kind == HN_BLOCK_DFLASH ? 1 : 0.2;
+    uint64_t x = e->s.o->seed + 1;
+    for (int part = 0; part < blocks_parts(e); part++) {
+        const hn_mat m = blocks_part(e, part, w);
+        if (m.rows > 1) hn_learn_random(m, (ends_layer(part) ? ends : 1) / sqrt(m.cols), &x);
+        if (part == HN_BLOCK_MASK) hn_learn_random(m, 1, &x);
+        for (int k = 0; part != HN_BLOCK_MASK && m.rows == 1 && k < m.cols; k++) m.p[k] = 1;
+    }
+    if (e->shape.kind != HN_BLOCK_DFLASH) pass_tap_on(e, w);
+    const hn_mat norm = blocks_part(e, HN_BLOCK_NORM, w), output = blocks_part(e, HN_BLOCK_HEAD, w);
+    for (int i = 0; i < norm.cols; i++) norm.p[i] = e->s.rows->norm[i];
+    for (size_t i = 0; i < (size_t)output.rows * (size_t)output.cols; i++) output.p[i] = e->s.rows->output[i];
+}
+
+static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
+    const hn_block_batch batch = {.texts = b->texts,
+                                  .start = b->start,
+                                  .token = b->token,
+                                  .taps = b->states,
+                                  .law = b->law,
+                                  .weight = b->weight,
+                                  .law_row = b->law_row,
+                                  .seed = b->seed};
+    return hn_block_net_loss(((blocks *)head)->net, weights, &batch, gradient, losses);
+}
+
+/* ---- config.json --------------------------------------------------------------------------------------------------------- */
+
+static json_t *layer_config(const blocks *e, const char *type) {
+    const hn_block_shape *s = &e->shape;
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
+                     "model_type", type, "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
+                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
+                     "num_hidden_layers", s->layers, "rms_norm_eps", s->eps, "rope_theta", s->theta, "rope_parameters",
+                     "rope_type", "default", "rope_theta", s->theta, "vocab_size", e->s.target->vocab,
+                     "max_position_embeddings", e->s.target->context, "attention_bias", 0, "tie_word_embeddings", 0);
+}
+
+static json_t *taps_of(const blocks *e) {
+    json_t *taps = json_array();
+    for (int i = 0; i < e->s.n_taps; i++) json_array_append_new(taps, json_integer(e->s.taps[i]));
+    return taps;
+}
+
+static json_t *speculators_config(const blocks *e, const char *name, const char *architecture, const char *taps,
+                                  const char *type) {
+    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->shape.drafts);
+    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", name, "default_proposal_method", "greedy",
+                            "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
+    return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:b, s:s, s:o}", "architectures", architecture,
+                     "speculators_model_type", name, "speculators_version", "0.9.0", "transformer_layer_config",
+                     layer_config(e, type), "draft_vocab_size", e->shape.vocab, "target_hidden_size",
+                     e->s.target->hidden, taps, taps_of(e), "mask_token_id", e->shape.mask_token, "tie_word_embeddings",
+                     0, "torch_dtype", "bfloat16", "speculators_config", how);
+}
+
+static json_t *peagle_config(const void *head) {
+    json_t *c = speculators_config(head, "peagle", "PEagleDraftModel", "eagle_aux_hidden_state_layer_ids", "llama");
+    static const char *const off[] = {"norm_before_residual", "norm_before_fc", "norm_output", "fc_norm",
+                                      "embed_requires_grad"};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) json_object_set_new(c, off[i], json_false());
+    return c;
+}
+
+static json_t *dflash_config(const void *head) {
+    const blocks *e = head;
+    json_t *c = speculators_config(e, "dflash", "DFlashDraftModel", "aux_hidden_state_layer_ids", "qwen3");
+    json_t *layer = json_object_get(c, "transformer_layer_config"), *types = json_array();
+    for (int i = 0; i < e->shape.layers; i++) json_array_append_new(types, json_string("full_attention"));
+    json_object_set_new(layer, "layer_types", types);
+    json_object_set_new(layer, "use_sliding_window", json_false());
+    json_object_set_new(c, "block_size", json_integer(e->shape.drafts + 1));
+    json_object_set_new(c, "sample_from_anchor", json_false());
+    json_object_set_new(c, "sliding_window_non_causal", json_false());
+    return c;
+}
+
+/* The release always reads the states 2, L/2 and L - 3; a list that begins with 1 would be one of outputs, but for vLLM's key. */
+static json_t *dart_config(const void *head) {
+    const blocks *e = head;
+    json_t *c = layer_config(e, "llama");
+    json_object_set_new(c, "architectures", json_pack("[s]", "LlamaForCausalLMDart"));
+    json_object_set_new(c, "draft_vocab_size", json_integer(e->shape.vocab));
+    json_object_set_new(c, "draft_length", json_integer(e->shape.drafts - 1));
+    json_object_set_new(c, "eagle_aux_hidden_state_layer_ids", taps_of(e));
+    if (e->s.taps[0] == 1) json_object_set_new(c, "ptd_token_id", json_integer(e->shape.mask_token));
+    json_object_set_new(c, "torch_dtype", json_string("bfloat16"));
+    return c;
+}
+
+#define SHARED                                                                                                         \
+    .reads_layers = true, .own_output = true, .close = blocks_close, .count = blocks_count, .parts = blocks_parts,     \
+    .part = blocks_part, .part_name = blocks_part_name, .read = blocks_read, .begin = blocks_begin,                    \
+    .loss = blocks_loss
+
+const hn_learn_kind hn_learn_peagle = {.name = "peagle",
+                                       .says = "one of P-EAGLE: EAGLE-3 that drafts all its tokens in one pass",
+                                       .others = "vLLM's speculators",
+                                       .layered = true,
+                                       .usual = peagle_usual,
+                                       .ones = peagle_ones,
+                                       .open = peagle_open,
+                                       .config = peagle_config,
+                                       SHARED};
+const hn_learn_kind hn_learn_dart = {.name = "dart",
+                                     .says = "one of DART: a layer that drafts all its tokens in one pass, for trees",
+                                     .others = "DART's release",
+                                     .usual = dart_usual,
+                                     .open = dart_open,
+                                     .config = dart_config,
+                                     SHARED};
+const hn_learn_kind hn_learn_dflash = {.name = "dflash",
+                                       .says = "one of DFlash: a block of tokens in one pass",
+                                       .others = "vLLM's speculators",
+                                       .layered = true,
+                                       .usual = dflash_usual,
+                                       .open = dflash_open,
+                                       .config = dflash_config,
+                                       SHARED};
