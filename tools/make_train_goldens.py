@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle, mtp and blocks.safetensors.
+"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle, mtp, blocks, medusa and hydra.safetensors.
 
     tools/make_train_goldens.py tests/data/train [NAME...]        (needs torch, numpy and safetensors)
 
@@ -8,7 +8,8 @@ operations: of each operation its inputs, its output y for them, the gradient dy
 (d…), by autograd; weights after each step of torch.optim.AdamW, what clip_grad_norm_ makes of gradients, and the learning rates of
 LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
 ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias; mtp: of a module
-of multi-token prediction that is chained; blocks: of heads of P-EAGLE, DART and DFlash, with every block that there may be. All numbers are float32, ids too.
+of multi-token prediction that is chained; blocks: of heads of P-EAGLE, DART and DFlash, with every block that there may be;
+medusa, hydra: of heads that draft some positions from one state. All numbers are float32, ids too.
 
 The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
 arithmetic is shared with src/train.
@@ -486,8 +487,98 @@ def blocks(out):
         print(kind, [round(sum(s), 4) for s in seen])
 
 
+# ---- heads that draft positions 1 to K from one state -----------------------------------------------------------------------------
+
+POSITIONS = 3
+
+
+def medusa_logits(w, k, text, table):
+    h = text["state"]
+    y = h + F.silu(F.linear(h, w["blocks.%d.layers.0.weight" % k], w["blocks.%d.layers.0.bias" % k]))
+    return F.linear(y, w["lm_heads.%d.weight" % k])
+
+
+def hydra_logits(w, k, text, table):
+    """Row i reads the tokens i, i + 1, ... i + k; what stands behind the end is masked."""
+    s = torch.cat([text["state"]] + [table[shifted(text["token"], j)] for j in range(k + 1)], -1)
+    name = "hydra_mlp.%d.0." % k
+    y = F.linear(s, w[name + "res_connection.weight"], w[name + "res_connection.bias"])
+    y = y + F.silu(F.linear(s, w[name + "linear.weight"], w[name + "linear.bias"]))
+    return F.linear(y, w["hydra_lm_head.%d.weight" % k], w["hydra_lm_head.%d.bias" % k])
+
+
+def medusa_shapes():
+    for k in range(POSITIONS):
+        yield from (("blocks.%d.layers.0.weight" % k, (HIDDEN, HIDDEN)), ("blocks.%d.layers.0.bias" % k, (HIDDEN,)),
+                    ("lm_heads.%d.weight" % k, (VOCAB, HIDDEN)))
+
+
+def hydra_shapes():
+    for k in range(POSITIONS):
+        for name in ("linear", "res_connection"):
+            yield from (("hydra_mlp.%d.0.%s.weight" % (k, name), (HIDDEN, (k + 2) * HIDDEN)), ("hydra_mlp.%d.0.%s.bias" % (k, name), (HIDDEN,)))
+        yield from (("hydra_lm_head.%d.weight" % k, (VOCAB, HIDDEN)), ("hydra_lm_head.%d.bias" % k, (VOCAB,)))
+
+
+def position_losses(logits_of, w, table, texts):
+    """Of each position, as head_losses."""
+    sums, counts = [0.0] * POSITIONS, [0.0] * POSITIONS
+    for text in texts:
+        for k in range(POSITIONS):
+            mask = shifted(text["mask"], k)
+            logits = logits_of(w, k, text, table)
+            sums[k] = sums[k] - (mask * (shifted(text["law"], k) * logits.log_softmax(-1)).sum(-1)).sum()
+            counts[k] += mask.sum()
+    return [s / c for s, c in zip(sums, counts)]
+
+
+def position_batch(out, name, lengths):
+    start, texts = [0], []
+    for n in lengths:
+        start.append(start[-1] + n)
+        state, token = torch.randn(n, HIDDEN), torch.randint(TOKENS, (n,))
+        logits = 2 * state[:, :1] * torch.randn(1, VOCAB) + 2 * torch.randn(TOKENS, VOCAB)[token]
+        texts.append({"token": token, "state": state, "law": logits.softmax(-1), "mask": (torch.rand(n) < 0.8).float()})
+    for key in texts[0]:
+        out["%s.%s" % (name, key)] = torch.cat([t[key] for t in texts]).float()
+    out[name + ".start"] = torch.tensor(start).float()
+    return texts
+
+
+def positions(out, shapes, logits_of):
+    out["table"] = table = torch.randn(TOKENS, HIDDEN)
+    out["shape"] = torch.tensor([HIDDEN, POSITIONS, VOCAB]).float()
+    w = {n: torch.nn.Parameter(torch.randn(s) * 0.1 if len(s) == 1 else torch.randn(s) / math.sqrt(s[1])) for n, s in shapes}
+    for n, x in w.items():
+        out["w." + n] = x.detach().clone()
+    batches = [position_batch(out, "batch0", [9, 1, 20]), position_batch(out, "batch1", [13, 2, 11])]
+    adamw = torch.optim.AdamW(w.values(), lr=0.01, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01)
+    seen = []
+    for i in range(10):
+        adamw.zero_grad()
+        each = position_losses(logits_of, w, table, batches[i % 2])
+        sum(DECAY ** k * x for k, x in enumerate(each)).backward()
+        if i == 0:
+            for n, x in w.items():
+                out["d." + n] = x.grad.clone()
+        torch.nn.utils.clip_grad_norm_(w.values(), 2.0)
+        adamw.step()
+        seen.append([x.item() for x in each])
+    out["losses"] = torch.tensor(seen)
+    print([round(sum(s), 4) for s in seen])
+
+
+def medusa(out):
+    positions(out, medusa_shapes(), medusa_logits)
+
+
+def hydra(out):
+    positions(out, hydra_shapes(), hydra_logits)
+
+
 # (name of the file, what it holds); a seed each, by its place
-FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)), ("blocks", (blocks,)))
+FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)), ("blocks", (blocks,)),
+         ("medusa", (medusa,)), ("hydra", (hydra,)))
 
 
 def main():

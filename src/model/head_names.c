@@ -57,6 +57,7 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
                               [HN_HEAD_OWN] = "!d2t", "!d2t", "!d2t",
                               [HN_HEAD_MEDUSA_VLLM] = "token_map", [HN_HEAD_GGUF_STEPS] = "d2t",
+                              [HN_HEAD_MEDUSA] = "!d2t", [HN_HEAD_HYDRA] = "!d2t", [HN_HEAD_SPECULATOR] = "!d2t", [HN_HEAD_ARCTIC_LSTM] = "!d2t",
                               [HN_HEAD_BLOCKS] = "d2t", [HN_HEAD_GGUF_BLOCKS] = "d2t"},
 };
 

@@ -308,6 +308,9 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (t->o->layers > 1 && !t->kind->layered)
         return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", t->o->layers, t->kind->name);
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
+    if (t->o->width >= 0 && t->kind->no_ffn)
+        return hn_fail(err, HUNCH_USAGE, "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn", t->o->width,
+                       t->kind->name);
     if (t->o->type && !t->gguf)
         return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",
                        t->o->type);

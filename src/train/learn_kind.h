@@ -42,11 +42,13 @@ struct hn_learn_kind {
     bool layered;    /* of as many layers as --layers says; else of one */
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
                         have a loss whatever token comes next */
-    const char *ids_name; /* of the list of tokens that are drafted, in the folder, each by its number; NULL: d2t and t2d, of offsets */
+    const char *ids_name; /* of the list of tokens that are drafted, in the folder, each by its number;
+                             "d2t": by its offset; NULL: d2t, and t2d beside it */
     void (*usual)(hn_learn_options *o); /* what is its own of hn_learn_usual; NULL: nothing */
     hunch_status (*open)(void **head, const hn_learn_setting *s, hunch_error *err);
     void (*close)(void *head); /* NULL is fine */
     size_t (*count)(const void *head);
+    bool no_ffn; /* it has no feed-forward layer of a width that one could say */
     int (*parts)(const void *head);
     /* A matrix [outputs][inputs], or a vector [1][n]; no rows: it has none. */
     hn_mat (*part)(const void *head, int part, hn_real *vector);
@@ -59,7 +61,8 @@ struct hn_learn_kind {
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
-extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash;
+extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash,
+    hn_learn_medusa, hn_learn_hydra;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 

@@ -61,9 +61,10 @@ static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_err
 }
 
 static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    const bool offsets = !h->ids_name || !strcmp(h->ids_name, "d2t");
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < h->vocab; i++) {
-        const int64_t number = h->ids[i] - (h->ids_name ? 0 : i);
+        const int64_t number = h->ids[i] - (offsets ? i : 0);
         st = hn_out_write(out, &number, sizeof number, err);
     }
     for (int t = 0, i = 0; !st && !h->ids_name && t < h->target_vocab; t++) {

@@ -19,7 +19,7 @@ typedef struct hn_head_to_save {
     int n_parts;
     json_t *config;           /* not owned; NULL: there was no memory for it */
     const int32_t *ids;       /* [vocab] rising, the target's token of each; NULL: no reduced vocabulary */
-    const char *ids_name;     /* of ids as they are; NULL: as d2t and t2d */
+    const char *ids_name;     /* of ids as they are, or "d2t": less their places; NULL: d2t and t2d */
     const int32_t *commonest; /* [vocab] for tokens.json; NULL: none is written */
     int vocab, target_vocab;
 } hn_head_to_save;

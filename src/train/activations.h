@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* activations.h - functions of one number at a time, forwards and backwards; the rules are those of layers_back.h. */
+#ifndef HN_ACTIVATIONS_H
+#define HN_ACTIVATIONS_H
+#include "train/team.h"
+
+/* y = x + silu(z), silu(z) = z / (1 + e^-z). y may be x. */
+void hn_silu_add(hn_team *t, hn_mat z, hn_mat x, hn_mat y);
+/* dz = dy silu'(z). dz may be z. */
+void hn_silu_back(hn_team *t, hn_mat dy, hn_mat z, hn_mat dz);
+
+/* y = gelu(z + bias), gelu(z) = z (1 + erf(z / sqrt 2)) / 2. */
+void hn_gelu(hn_team *t, hn_mat z, const hn_real *bias, hn_mat y);
+/* dz = dy gelu'(z + bias), which the gradient of the bias is, too: row by row. dz may be z or dy. */
+void hn_gelu_back(hn_team *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz);
+#endif

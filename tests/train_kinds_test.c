@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_kinds_test.c - the command for every kind of head that can be trained: what --steps 0 writes is a head that drafts, as a folder
+ * and as a GGUF, the same; what a kind cannot do is refused by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "fixture.h"
+#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+
+#define STORIES "models/stories260K/stories260K.f32.gguf"
+static char model[600];
+
+/* The exit code; said [room]: standard output and error. */
+static int shell(char *said, size_t room, const char *format, ...) {
+    char command[4000];
+    va_list list;
+    va_start(list, format);
+    const int n = vsnprintf(command, sizeof command - 10, format, list);
+    va_end(list);
+    assert_true(n > 0 && n < (int)sizeof command - 10);
+    snprintf(command + n, sizeof command - (size_t)n, " 2>&1");
+    FILE *from = popen(command, "r");
+    assert_non_null(from);
+    size_t at = 0;
+    for (int c; (c = fgetc(from)) != EOF;)
+        if (at + 1 < room) said[at++] = (char)c;
+    said[at] = 0;
+    const int status = pclose(from);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int setup(void **state) {
+    (void)state;
+    static const char rows[] = "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"Lily and Ben\"}\n{\"prompt\": \"The sun\"}\n"
+                               "{\"prompt\": \"Tim had a dog\"}\n{\"prompt\": \"One day\"}\n{\"prompt\": \"Mom said\"}\n";
+    char said[2000];
+    test_file_write(test_path("rows.jsonl"), rows, sizeof rows - 1);
+    snprintf(model, sizeof model, "%s", data_path(STORIES));
+    char texts[600];
+    snprintf(texts, sizeof texts, "%s", test_path("texts"));
+    return shell(said, sizeof said, HUNCH_COMMAND "-train data %s -f %s -n 40 -q -o %s", model, test_path("rows.jsonl"), texts);
+}
+
+static int train(const char *kind, const char *head, const char *how, char *said, size_t room) {
+    char texts[600];
+    snprintf(texts, sizeof texts, "%s", test_path("texts"));
+    return shell(said, room, HUNCH_COMMAND "-train %s %s -f %s -q --vocab 300 --held-out 2 -o %s %s", kind, model, texts, head, how);
+}
+
+static void must_train(const char *kind, const char *head, const char *how) {
+    char said[4000];
+    if (train(kind, head, how, said, sizeof said) != 0) fail_msg("%s %s: %s", kind, how, said);
+}
+
+static void drafts(const char *kind, const char *head, char *said, size_t room) {
+    if (shell(said, room, HUNCH_COMMAND " draft %s --quiet --draft %s:%s,weights=bf16 -p 'Once upon a time there was' --depth 3 --json",
+              model, kind, head) != 0)
+        fail_msg("%s:%s: %s", kind, head, said);
+}
+
+static void check_kind(const char *kind) {
+    char folder[600], file[600], said[2][60000];
+    snprintf(folder, sizeof folder, "%s.%s", test_path("folder"), kind);
+    snprintf(file, sizeof file, "%s.%s.gguf", test_path("file"), kind);
+    must_train(kind, folder, "--steps 0 --unroll 3");
+    must_train(kind, file, "--steps 0 --unroll 3 --type bf16");
+    drafts(kind, folder, said[0], sizeof said[0]);
+    drafts(kind, file, said[1], sizeof said[1]);
+    if (!strstr(said[0], "\"parents\": [-1, 0, 1]")) fail_msg("%s: %s", kind, said[0]);
+    assert_string_equal(said[0], said[1]);
+}
+
+static void test_begins(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"medusa", "hydra"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i]);
+}
+
+static void refused(const char *kind, const char *how, const char *says) {
+    char said[4000];
+    assert_int_equal(train(kind, test_path("refused"), how, said, sizeof said), 2);
+    if (!strstr(said, says)) fail_msg("%s %s: %s", kind, how, said);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    must_train("medusa", test_path("medusa"), "--steps 0 --format hf");
+    refused("hydra", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of hydra");
+    refused("medusa", "--steps 0 --ffn 64", "--ffn 64: a head of medusa has no feed-forward layer");
+    refused("hydra", "--steps 0 --taps 1:2", "--taps 1:2: a head of kind hydra reads the last state alone");
+    refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5: expected a number from 0 to 1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
