@@ -139,8 +139,13 @@ static void write_text(hunch_model *m, const char *draft, answer *a, asked *k) {
     hunch_engine_close(&e);
 }
 
-/* A head with weights for each position that knows nothing: the text and its logits are the plain ones, and rounds with it are given up. */
+/* A head with weights for each position, or one that drafts several tokens a pass, that knows nothing: the text and its logits are the plain
+ * ones, and rounds with it are given up. */
 static void test_worthless(void **state) {
+    static const struct {
+        const char *kind;
+        const head_form *form;
+    } of_passes[] = {{"dflash", &STORIES_DFLASH}, {"dspark", &STORIES_DSPARK}, {"dart", &STORIES_DART}, {"falcon", &STORIES_FALCON}};
     (void)state;
     char spec[700];
     hunch_model *m =
@@ -160,6 +165,15 @@ static void test_worthless(void **state) {
             if (k.of_head > k.rounds / 4) fail_msg("%s: asked in %d of %d rounds", spec, k.of_head, k.rounds);
             answer_free(&got);
         }
+    for (size_t i = 0; i < sizeof of_passes / sizeof *of_passes; i++) {
+        answer got = {0};
+        asked k = {0};
+        snprintf(spec, sizeof spec, "auto+%s:%s", of_passes[i].kind, head_write_form(of_passes[i].form, test_path(of_passes[i].kind)));
+        write_text(m, spec, &got, &k);
+        assert_same(&plain, &got, spec);
+        if (k.of_head > k.rounds / 4) fail_msg("%s: asked in %d of %d rounds", spec, k.of_head, k.rounds);
+        answer_free(&got);
+    }
     answer_free(&plain);
     hunch_model_close(&m);
 }

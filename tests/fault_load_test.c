@@ -269,7 +269,10 @@ static void test_convert(void **state) {
                                      {"goldens-heads/medusa-vllm-map/head", NULL},
                                      {"goldens-heads/hydra-2blocks/head", "q8_0"},
                                      {"goldens-heads/mlp-arctic-rnn/head", NULL},
-                                     {"goldens-heads/meta-3tokens/head", NULL}};
+                                     {"goldens-heads/meta-3tokens/head", NULL},
+                                     {"goldens-heads/dspark-rnn/head", NULL},
+                                     {"goldens-heads/dflash-swa-sinks/head", "q8_0"},
+                                     {"goldens-heads/falcon-k2/head", NULL}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const conversion c = {data_path(all[i].path), all[i].type};
         faults_break_both(c.path, convert_life, &c, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);

@@ -18,7 +18,8 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300], steps_two[1300], steps_pair[1300], steps_head[N_STEPS_KINDS][600];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300], steps_two[1300], steps_pair[1300], steps_head[N_STEPS_KINDS][600],
+            blocks[1300], block[1300], parts[1300];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -28,6 +29,11 @@ static int setup(void **state) {
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
     snprintf(masks, sizeof masks, "peagle:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_PEAGLE, test_path("masks")));
     snprintf(other_two, sizeof other_two, "mtp:%s,depth=2+peagle:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")), test_path("masks"));
+    snprintf(blocks, sizeof blocks, "dflash:%s,depth=3+dspark:%s,depth=3", head_write_form(&STORIES_DFLASH, test_path("dflash")),
+             head_write_form(&STORIES_DSPARK, test_path("dspark")));
+    snprintf(block, sizeof block, "dspark:%s,depth=3", test_path("dspark"));
+    snprintf(parts, sizeof parts, "dart:%s,tree=pruned,total=5+falcon:%s,depth=4", head_write_form(&STORIES_DART, test_path("dart")),
+             head_write_form(&STORIES_FALCON, test_path("falcon")));
     snprintf(file_head, sizeof file_head, "%s,depth=3", test_path("three.gguf")); /* its kind is found, too */
     must(hunch_convert(test_path("three"), test_path("three.gguf"), err));
     snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
@@ -214,6 +220,10 @@ static void test_heads(void **state) {
     check(&(scene){.name = "masks and a module", .draft = other_two, .parallel = 2, .sampling = warm});
     check(&(scene){.name = "medusa and hydra", .draft = steps_two, .parallel = 2, .sampling = greedy});
     check(&(scene){.name = "mlp and Meta's heads, few pages", .draft = steps_pair, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
+    check(&(scene){.name = "blocks", .draft = blocks, .parallel = 2, .sampling = warm});
+    check(&(scene){.name = "a block, few pages", .draft = block, .verify = HUNCH_VERIFY_RATIO, .parallel = 3, .pool_rows = CONTEXT + 128,
+                   .sampling = warm});
+    check(&(scene){.name = "a pruned tree and blocks of rows", .draft = parts, .parallel = 2, .sampling = greedy});
     check(&(scene){.name = "head, few pages", .draft = one_head, .verify = HUNCH_VERIFY_BLOCK, .parallel = 3,
                    .pool_rows = CONTEXT + 64, .sampling = warm});
 }
@@ -287,6 +297,12 @@ static void test_look(void **state) {
     for (int i = 0; i < N_STEPS_KINDS; i++) {
         faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
         faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+    }
+    for (char *each = blocks; each; each = strchr(each, '+') ? strchr(each, '+') + 1 : NULL) { /* one at a time */
+        char one[600];
+        snprintf(one, sizeof one, "%.*s", (int)strcspn(each, "+"), each);
+        faults_break_both("look, block", look_life, one, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 60, 2);
+        faults_break_both("look, block: reads", look_life, one, HN_FAULT_READ, HUNCH_FAILED, 20, 2);
     }
     faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     for (int i = 0; i < 2; i++) {

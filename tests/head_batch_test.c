@@ -184,6 +184,17 @@ static void test_more_than_a_pass(void **state) {
     assert_true(full > 4);
 }
 
+/* Blocks are run whole: eight of eight rows are a pass, of sixteen two. */
+static void test_blocks(void **state) {
+    (void)state;
+    check("dflash", "goldens-heads/dflashspec-windows/head", 3);
+    check("dflash", "goldens-heads/dflash-default-ids/head", 3);
+    check("dspark", "goldens-heads/dspark-rnn/head", 3);
+    check("dspark", "goldens-heads/dspark-deepspec/head", 3);
+    check("dart", "goldens-heads/dart-d2t/head", 3);
+    check("falcon", "goldens-heads/falcon-k3/head", DEPTH);
+}
+
 static void test_steps(void **state) {
     (void)state;
     check("hydra", "goldens-heads/hydra-prefix/head", 3);
@@ -198,6 +209,6 @@ static void test_steps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3), cmocka_unit_test(test_mtp),
                                        cmocka_unit_test(test_peagle), cmocka_unit_test(test_more_than_a_pass),
-                                       cmocka_unit_test(test_steps)};
+                                       cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

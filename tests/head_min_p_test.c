@@ -74,6 +74,14 @@ static void test_left_out(void **state) {
     check(m, "eagle:@eagle2-nobias-gqa,tree=mc_sim_7b_63");
     check(m, "peagle:@peagle-spec-2layers,depth=5");
     check(m, "dflash:@dflashspec-d2t,depth=5");
+    check(m, "dflash:@dflashmask-zlab,tree=best,topk=4,total=30");
+    check(m, "dspark:@dspark-vanilla,depth=5");
+    check(m, "dspark:@dspark-rnn,tree=mc_sim_7b_63");
+    check(m, "dspark:@dspark-gated,depth=4,tree=dynamic,topk=3,total=20");
+    check(m, "dart:@dart-d2t,depth=5");
+    check(m, "dart:@dart-d2t,tree=pruned,total=30");
+    check(m, "falcon:@falcon-k2,depth=6");
+    check(m, "falcon:@falcon-k3,tree=mc_sim_7b_63");
     check(m, "peagle:@peagle-spec-2layers,depth=4,tree=dynamic,topk=3,total=20");
     check(m, "medusa:@medusa-4heads,depth=4");
     check(m, "medusa:@medusa-4heads,tree=mc_sim_7b_63");

@@ -81,6 +81,9 @@ static const kind kinds[] = {
     {&llama, "falcon:@falcon-k2,depth=5,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "falcon:@falcon-k3,depth=4", HUNCH_VERIFY_RATIO, &warm},
     {&llama, "dart:@dart-d2t,depth=3,tree=pruned,total=7,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
+    {&llama, "dspark:@dspark-deepspec,min_confidence=0.3,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "dspark:@dspark-windows,depth=4,tree=dynamic,topk=2,total=6,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
+    {&llama, "dflash:@dflash-swa-sinks,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "hydra:@hydra-prefix,depth=3,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "medusa:@medusa-4heads,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&qwen, "mlp:@mlp-tied-scaled,depth=3", HUNCH_VERIFY_RATIO, &warm},
@@ -232,7 +235,9 @@ static void test_prefixes(void **state) {
         for (int x = 0; x < N; x++) r[x] = ask(*k->model, prompt[x], length[x], 24, k->params);
         restored_of(k, NULL, r, N, plain);
         restored_of(k, heads_spec(k->form), r, N, head);
-        for (int x = 0; x < N; x++) assert_int_equal(head[x], plain[x] ? plain[x] - binds(k) : 0);
+        const bool windows = strstr(k->form, "windows") || strstr(k->form, "swa"); /* whose rows may be gone: then less of a prefix is found */
+        for (int x = 0; x < N && !windows; x++) assert_int_equal(head[x], plain[x] ? plain[x] - binds(k) : 0);
+        for (int x = 0; x < N && windows; x++) assert_true(head[x] <= plain[x] && (head[x] > 0) == (plain[x] > 0));
         assert_int_equal(plain[1], 80);
         assert_int_equal(plain[2], 112);
     }

@@ -102,7 +102,14 @@ static void test_heads(void **state) {
                                         "hydra:%s/goldens-heads/hydra-prefix/head,depth=3,force=0.7",
                                         "mlp:%s/goldens-heads/mlp-tied-5/head,tree=dynamic,topk=4,total=20",
                                         "mlp:%s/goldens-heads/mlp-arctic-rnn/head,tree=opt,topk=3,total=15",
-                                        "meta-mtp:%s/goldens-heads/meta-3tokens/head,depth=2"};
+                                        "meta-mtp:%s/goldens-heads/meta-3tokens/head,depth=2",
+                                        "dflash:%s/goldens-heads/dflash-default-ids/head,tree=best",
+                                        "dflash:%s/goldens-heads/dflashspec-windows/head,force=0.7",
+                                        "dspark:%s/goldens-heads/dspark-rnn/head,force=0.7",
+                                        "dspark:%s/goldens-heads/dspark-deepspec/head,tree=dynamic,depth=5",
+                                        "dart:%s/goldens-heads/dart-d2t/head,tree=pruned",
+                                        "falcon:%s/goldens-heads/falcon-k3/head,depth=20,force=0.7",
+                                        "falcon:%s/goldens-heads/falcon-k2/head,tree=mc_sim_7b_63"};
     for (int i = 0; i < 2 * (int)(sizeof specs / sizeof *specs); i++) {
         char draft[600];
         snprintf(draft, sizeof draft, specs[i / 2], HUNCH_TEST_DATA);

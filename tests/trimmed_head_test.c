@@ -198,9 +198,10 @@ static void check_head(hunch_model *m, const char *spec, const char *what) {
 /* With outputs of their own and their target's, in memory and mapped. README: "`--mapped` gives the same bits as weights in memory." */
 static void test_same_bits(void **state) {
     (void)state;
-    static const char *const heads[2][8] = {
+    static const char *const heads[2][12] = {
         {"eagle:@eagle1-bias-bin", "eagle:@eagle2-nobias-gqa,weights=q4_0", "eagle3:@eagle3spec-2layers", "eagle3:@eagle3spec-v31,weights=bf16",
-         "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0"},
+         "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0", "dflash:@dflashmask-zlab",
+         "dspark:@dspark-windows", "dspark:@dspark-deepspec,weights=q4_0"},
         {"hass:@hass-bias", "eagle3:@eagle3-official-fullvocab", "mtp:@mtp-spec-qwen3,weights=f32",
          "medusa:@medusa-vllm-one-output", "hydra:@hydra-ungrounded", "mlp:@mlp-tied-scaled,weights=bf16"}};
     char peagle[600], what[700];

@@ -133,7 +133,7 @@ bool hn_propose_has_room(const hn_propose *p, int row);
 enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open asks the engine for */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
-    bool has_logits;           /* estimates of candidates that were not drawn are softmax(its logits) at temperature 1 */
+    bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
     bool has_law;              /* its candidates can carry q */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_dspark.c - DSpark: DFlash's block, and behind it a bias on each place's logits from the token drafted before it.
  *
- *   dspark:PATH[,taps=LAYER:LAYER:...], options: head_drafter.h; depth: at most what a block drafts, and all of it by default
+ *   dspark:PATH[,taps=LAYER:LAYER:...][,min_confidence=C], options: head_drafter.h; depth: at most what a block drafts, and all by default
+ *
+ *   min_confidence   a path ends before the first place whose confidence, by the head itself, is less   0
  *
  * The block is one pass (drafter_dflash.c); its places are then drafted left to right, a small product each (pass_markov.c). The root's
- * row drafts too unless sample_from_anchor is false. Some heads say how likely each draft is accepted.
+ * row drafts too unless sample_from_anchor is false. Some heads say how likely the draft of a place is accepted; it is made of the place's
+ * state and the token before it, so it is known before that draft is chosen, and a path may end by it in every law. It is also the estimate
+ * of a place's likeliest token, where tokens are not drawn.
  * Files: speculators' and SpecForge's, DFlash's with markov_head.* and confidence_head.*; llama.cpp's GGUF.
  */
 #include <string.h>

@@ -137,12 +137,13 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
 /* The root and masks behind it; logits of the rows that draft the levels that are wanted. */
 static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
     const hn_head_desc *d = &h->model.arch.draft_head;
+    const int first = d->markov == HN_MARKOV_RNN ? -1 : 0; /* a recurrence begins with the root's row */
     for (int k = 0; k < d->block; k++) {
         const int at = b->n * d->block + k, level = k - !d->root_drafts;
         b->row[at] = (hn_row){.token = k ? d->mask_token : node->token,
                               .seq = (int16_t)b->n,
                               .parent = (int16_t)(k ? at - 1 : -1),
-                              .logits = d->markov || (level >= 0 && level <= node->masks) ? HN_LOGITS_ALL : HN_LOGITS_NONE,
+                              .logits = level >= first && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
                               .behind = (int16_t)(d->block - 1 - k),
                               .before = (int16_t)(d->windows_of_root ? k : 0)};
     }

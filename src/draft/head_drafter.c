@@ -46,6 +46,10 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
                        : hn_steps_at_once(&desc->steps) ? desc->steps.n
                                                         : 1;
     st->trees.block = desc->together;
+    st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
+    if (!s && o->min_confidence > 0 && !desc->confidence)
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is",
+                    spec->text);
     if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);

@@ -31,6 +31,7 @@ typedef struct hn_head_options {
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */
+    double min_confidence;   /* of a head that says how sure it is of a place */
     double force;            /* NAN: not asked for */
     hn_token_wish tokens;    /* n 0: whatever the head drafts */
 } hn_head_options;

@@ -24,6 +24,7 @@ typedef struct hn_beam_node {
     float p;      /* softmax(logits) of the token behind its path */
     float score;  /* sum of log p along the path */
     int kept, output; /* the user's: of the pass that asked for its successors */
+    float sure;       /* the user's too, of the best of them: how likely it is accepted; 0: nobody says */
 } hn_beam_node;
 
 typedef struct hn_beam {

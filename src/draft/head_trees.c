@@ -37,6 +37,7 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     t->forced = !isnan(o->force);
     t->accept = o->force;
     t->min_p = o->min_p;
+    t->min_confidence = o->min_confidence;
     t->gain = o->gain;
     t->is_tree = t->form != HN_TREE_CHAIN;
     t->likely = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT || t->form == HN_TREE_BEST || t->form == HN_TREE_PRUNED;
@@ -205,14 +206,25 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     return m;
 }
 
+bool hn_head_row_counts(hn_head_round *c, const hn_propose *p, int row) {
+    const hn_head_trees *t = c->t;
+    c->sure = t->rows->sure ? t->rows->sure(t->head, row) : NAN;
+    if (p->sure) p->sure[c->level] = (float)c->sure;
+    return !(c->sure < t->min_confidence);
+}
+
+void hn_head_trust(const hn_head_round *c, hn_tree *t) {
+    if (!isnan(c->sure)) t->candidate[t->n_candidates - 1].estimate = (float)c->sure;
+}
+
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
     int n = p->depth < levels ? p->depth : levels;
     if (n > t->depth) n = t->depth;
-    return t->at_once && n > 1 ? n - 1 : 0;
+    return (t->at_once || t->laid_out) && n > 1 ? n - 1 : 0;
 }
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_head_round c = {d, t, p, level, 0, level};
+    hn_head_round c = {d, t, p, level, 0, NAN, level};
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);

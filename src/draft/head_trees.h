@@ -18,6 +18,7 @@ typedef struct hn_head_trees {
     void *head;
     const hn_head_row_ops *rows;
     bool at_once;          /* the root gives all levels */
+    bool laid_out;         /* the root's pass has places of all levels, which later ones go on from. Set before open */
     int block;             /* levels that a root and each drafted token that is gone on from give; 0, 1: one. Set before open */
     int32_t *path;         /* [n_seqs * width][block] */
     hn_tree_form form;
@@ -26,7 +27,7 @@ typedef struct hn_head_trees {
     int depth, topk, total;
     double gain;
     int width;             /* nodes of a level whose successors may be wanted */
-    double accept, min_p;
+    double accept, min_p, min_confidence;
     hn_shape chain, shape;
     int n_seqs, vocab;
     hn_draft_laws laws;

@@ -19,9 +19,10 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     int32_t token[HN_MOST_TOPK];
     float prob[HN_MOST_TOPK];
     const int m = hn_head_choose(c, p, row, NULL, t->topk, token, prob);
-    if (t->forced && at == s->spine && m > 0)
-        s->spine = hn_head_force(c, p, s, token, m) ? s->beam.n : HN_NONE - 1;
+    const int first = s->beam.n;
+    if (t->forced && at == s->spine && m > 0) s->spine = hn_head_force(c, p, s, token, m) ? first : HN_NONE - 1;
     hn_beam_add(&s->beam, at, token, prob, m);
+    if (m > 0) s->beam.node[first].sure = isnan(c->sure) ? 0 : (float)c->sure;
 }
 
 /* A node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
@@ -31,10 +32,11 @@ static void take_beam(void *ctx, int i, int mask, int row) {
     const hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
     const int at = t->place[i];
+    const bool counts = hn_head_row_counts(c, p, row);
     if (mask > 0) {
         c->level = mask;
         advance(t, s);
-        for (int k = 0; k < s->beam.n_frontier; k++) beam_children(c, p, s->beam.frontier[k], row);
+        for (int k = 0; counts && k < s->beam.n_frontier; k++) beam_children(c, p, s->beam.frontier[k], row);
         return;
     }
     if (t->at_once) c->level = 0;
@@ -45,7 +47,7 @@ static void take_beam(void *ctx, int i, int mask, int row) {
         s->beam.node[at].kept = t->node[i].kept;
         s->beam.node[at].output = t->node[i].output;
     }
-    beam_children(c, p, at, row);
+    if (counts) beam_children(c, p, at, row);
 }
 
 static int row_of(const hn_beam *b, const int16_t *row, int i) {
@@ -63,6 +65,8 @@ static void add_best(hn_head_round *c, hn_propose *p, hn_beam *b) {
         if (exp((double)k->score) < c->t->min_p) continue; /* nor are its children probable enough */
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
         if (at < 0) break;
+        c->sure = k->sure > 0 ? (double)k->sure : NAN;
+        hn_head_trust(c, p->tree);
         row[list[i]] = (int16_t)at;
         c->added++;
     }

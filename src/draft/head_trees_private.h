@@ -39,6 +39,7 @@ typedef struct hn_head_round {
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
+    double sure; /* of the row that is being taken: how likely the head takes its draft to be accepted; NAN: it does not say */
     int base; /* the level of the nodes that are being evaluated; `level` is that of the row, of a block or with masks further down */
 } hn_head_round;
 
@@ -46,6 +47,11 @@ typedef struct hn_head_round {
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
 /* Key `force`: hn_head_oracle_force. */
 bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
+/* The row of the pass that is being taken: c->sure is known behind it. False: its head is too unsure of it for anything to be drafted
+ * there. That is known before a token is chosen, so what would have been drawn has no say. */
+bool hn_head_row_counts(hn_head_round *c, const hn_propose *p, int row);
+/* The best token's candidate, which was added last: the head's own confidence is a better estimate than its softmax. */
+void hn_head_trust(const hn_head_round *c, hn_tree *t);
 /* The levels that are wanted behind a root's own, of a tree of so many. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 

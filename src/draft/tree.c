@@ -44,7 +44,7 @@ int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float est
     int16_t c = (int16_t)t->n_candidates++;
     t->candidate[c] = (hn_candidate){.token = token, .drafter = (int16_t)drafter, .row = (int16_t)row,
                                      .child = (int16_t)child, .next = -1, .number = number,
-                                     .estimate = estimate, .q = q, .without = without};
+                                     .estimate = estimate, .p = estimate, .q = q, .without = without};
     if (t->last[row] < 0)
         t->first[row] = c;
     else

@@ -24,6 +24,7 @@ typedef struct hn_candidate {
     int16_t next;      /* next candidate of the same row in order of adding, -1 at the end */
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
+    float p;           /* what it was added with: by its drafter's logits, where the estimate says something else */
     /* The law it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Lies with the
      * drafter until its next propose of level 0 for this sequence. */
     const hn_proposal_law *q;

@@ -47,7 +47,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 /* What a drafter gave a token: see hunch_draft_node.q. */
 static double given(const hunch_engine *e, const hn_candidate *k) {
     if (k->q) return hn_proposal_probability(k->q, k->token);
-    return e->drafter[k->drafter].needs.has_logits ? (double)k->estimate : 1;
+    return e->drafter[k->drafter].needs.has_logits ? (double)k->p : 1;
 }
 
 /* Among its drafter's at the same row. */

@@ -355,18 +355,25 @@ static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) 
     return HUNCH_OK;
 }
 
-/* In the place of the output matrix the rows of ids[n] alone. Its own whole one stays in its block of memory, unread. */
-static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
+/* In the place of a matrix its rows of ids[n] alone, in *mem. A whole one of its own stays in its block of memory, unread. */
+static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, int n, hn_mem **mem, hunch_error *err) {
     hn_reduced_output r;
-    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* what was cut off cannot be read */
-    if (!st) st = hn_reduce_output(&m->ops, &m->output, ids, n, &r, err);
+    const hunch_status st = hn_reduce_output(&m->ops, w, ids, n, &r, err);
     if (st) return st;
-    m->head.table = r.mem;
+    *mem = r.mem;
     m->head.ids = r.ids;
-    m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, &m->output);
-    m->macs_per_row += (double)r.w.in * (r.w.out - m->output.out);
+    m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, w);
+    m->macs_per_row += (double)r.w.in * (r.w.out - w->out);
     m->bytes.memory += r.bytes;
-    m->output = r.w;
+    *w = r.w;
+    return HUNCH_OK;
+}
+
+static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* what was cut off cannot be read */
+    if (!st) st = trim_matrix(m, &m->output, ids, n, &m->head.table, err);
+    if (!st && m->arch.draft_head.markov) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
+    if (st) return st;
     m->arch.vocab = n;
     if (m->arch.draft_head.own_embedding) m->files = NULL;
     return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is what was written meanwhile the model */
@@ -378,8 +385,6 @@ static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const 
         hn_steps_share(m);
         return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
     }
-    if (load->trim && m->arch.draft_head.markov)
-        return hn_fail(err, HUNCH_USAGE, "vocab=%d: a head of DSpark drafts its own tokens, expected no vocab", load->trim);
     return load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
 }
 

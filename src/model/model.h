@@ -66,6 +66,7 @@ typedef struct hn_head {
     hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same */
     hn_mem *table; /* owned: ids, and the rows of an output that was trimmed */
+    hn_mem *markov_rows; /* owned: the same rows of markov_out */
     int fc_forms, lstm_forms[2];
     hn_step *step;   /* owned: [steps.n], NULL: it has none */
     hn_mem **picked; /* owned: [steps.n] rows of their outputs that were trimmed, NULL: none were */

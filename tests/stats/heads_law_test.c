@@ -105,9 +105,31 @@ static void test_points_exact(void **state) {
                 &count_law);
 }
 
+/* A head that is unsure of a place drafts nothing there: which places these are follows from the tokens before them, never from what
+ * would have been drawn. Some paths end by it, and some do not. */
+static void test_confidence_exact(void **state) {
+    (void)state;
+    static const char *const each[] = {"", ",min_confidence=0.38", ",min_confidence=1"};
+    const hn_coins coins = explorer_coins(&explored);
+    for (int i = 0; i < 3; i += light() ? 3 : 1) {
+        double accepted[3] = {0};
+        for (int k = 0; k < 3; k++) {
+            char spec[200];
+            snprintf(spec, sizeof spec, "dspark:@dspark-deepspec,depth=3%s", each[k]);
+            hunch_engine *e = open_rule(heads_spec(spec), rules[i], 1);
+            const outcome o = explore(e, &exact_law, &coins, NULL);
+            hunch_engine_close(&e);
+            if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", spec, (int)rules[i], o.off);
+            accepted[k] = o.accepted;
+        }
+        if (!(accepted[2] <= 0 && accepted[1] > .05 && accepted[0] > accepted[1] + .05))
+            fail_msg("rule %d: accepted %g, %g, %g", (int)rules[i], accepted[0], accepted[1], accepted[2]);
+    }
+}
+
 /* ---- mistakes ---------------------------------------------------------------------------------------------------------- */
 
-typedef enum mistake { NONE, WARPS, DENIES, MOVES } mistake;
+typedef enum mistake { NONE, WARPS, DENIES, MOVES, CUTS } mistake;
 
 static struct {
     mistake mistake;
@@ -129,11 +151,22 @@ static void spoil(hn_candidate *c) {
     if (wrong.mistake == DENIES) c->without = false;
 }
 
+/* A path is cut before a token because of that token: it is one of the less likely, as q has it. */
+static void cut_by_value(hn_tree *t) {
+    bool keep[HN_TREE_ROWS] = {true};
+    for (int i = 0; i < t->n_candidates; i++) {
+        const hn_candidate *c = &t->candidate[i];
+        keep[c->child] = keep[c->row] && hn_proposal_probability(c->q, c->token) * 2 > 1;
+    }
+    hn_tree_keep(t, keep, NULL);
+}
+
 static int wrong_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     const hn_proposal_law *own[HN_TREE_ROWS] = {NULL};
     const int before = p->tree->n_candidates, added = wrong.inner->propose(d, p, n, level);
     assert_int_equal(n, 1);
-    for (int i = before; i < p->tree->n_candidates; i++) {
+    if (wrong.mistake == CUTS && added > 0) cut_by_value(p->tree);
+    for (int i = before; wrong.mistake != CUTS && i < p->tree->n_candidates; i++) {
         hn_candidate *c = &p->tree->candidate[i];
         if (!own[c->row]) {
             own[c->row] = c->q;
@@ -169,10 +202,13 @@ static void test_wrong_laws_are_found(void **state) {
     } cases[] = {{"eagle3:@eagle3-official-d2t,depth=2", "q of another temperature", HUNCH_VERIFY_RATIO, WARPS},
                  {"eagle3:@eagle3-official-d2t,depth=2", "q of other tokens", HUNCH_VERIFY_BLOCK, MOVES},
                  {"eagle:@eagle1-bias-bin,tree=#wide.json", "without replacement, verified as with", HUNCH_VERIFY_RATIO, DENIES},
-                 {"eagle:@eagle1-bias-bin,tree=#wide.json", "q of another temperature", HUNCH_VERIFY_TRAVERSAL, WARPS}};
-    for (int i = 0; i < (light() ? 1 : 4); i++) {
-        const outcome right = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, NONE),
-                      o = explore_wrong(cases[i].drafts, cases[i].rule, &three_law, cases[i].m);
+                 {"eagle:@eagle1-bias-bin,tree=#wide.json", "q of another temperature", HUNCH_VERIFY_TRAVERSAL, WARPS},
+                 {"dspark:@dspark-deepspec,depth=2,min_confidence=0.38", "a cut by the drawn token", HUNCH_VERIFY_RATIO, CUTS},
+                 {"dspark:@dspark-deepspec,depth=2", "a cut by the drawn token", HUNCH_VERIFY_BLOCK, CUTS}};
+    for (size_t i = 0; i < (light() ? 1 : sizeof cases / sizeof *cases); i++) {
+        const law *l = cases[i].m == CUTS ? &exact_law : &three_law;
+        const outcome right = explore_wrong(cases[i].drafts, cases[i].rule, l, NONE),
+                      o = explore_wrong(cases[i].drafts, cases[i].rule, l, cases[i].m);
         assert_true(right.off < 1e-9);
         if (!(o.off > 1e-4)) fail_msg("%s: %s passes, off by %g", cases[i].drafts, cases[i].what, o.off);
     }
@@ -217,7 +253,7 @@ static void test_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_exact), cmocka_unit_test(test_trees_exact),
-                                       cmocka_unit_test(test_points_exact), cmocka_unit_test(test_wrong_laws_are_found),
+                                       cmocka_unit_test(test_points_exact), cmocka_unit_test(test_confidence_exact), cmocka_unit_test(test_wrong_laws_are_found),
                                        cmocka_unit_test(test_counted)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
