@@ -250,8 +250,68 @@ static void test_prefixes(void **state) {
     hunch_model_close(&m);
 }
 
+/* ---- memory for states -------------------------------------------------------------------------------------------------- */
+
+/* Texts of their own, of 200 tokens each; how many rows of text `i` come from the index. */
+static uint64_t rows_of_text(hunch_engine *e, const hunch_model *m, int i) {
+    hunch_token ids[200];
+    uint64_t rng = 1000 + (uint64_t)i;
+    answer got = {0};
+    hunch_request r;
+    for (int k = 0; k < 200; k++) ids[k] = (hunch_token)(hn_splitmix(&rng) % 512);
+    hunch_request_defaults(&r, m);
+    r.prompt = ids;
+    r.n_prompt = 200;
+    r.max_tokens = 5;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.top_p = 1};
+    finish(e, &r, &got);
+    const uint64_t restored = got.restored;
+    answer_free(&got);
+    return restored;
+}
+
+/* Under a limit the index keeps the states that were used last, and no more of them; without one all of these. */
+static void test_limit(void **state) {
+    (void)state;
+    enum { TEXTS = 6 };
+    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model_info info;
+    hunch_engine_options o;
+    hunch_error err;
+    hunch_model_get_info(m, &info);
+    hunch_engine_options_defaults(&o);
+    o.context = 512;
+    o.pool_rows = 4096;
+    o.state_bytes = info.state_bytes * 7 / 2;
+    hunch_engine *e = open_engine_with(m, NULL, o);
+    assert_int_equal(hunch_engine_states(e), 3);
+    int group = 0;
+    hn_cache_group groups[HN_MODEL_GROUPS];
+    const int n = hn_kv_groups(&m->target.arch, HN_BF16, groups, NULL);
+    while (group < n && groups[group].kind != HN_CACHE_STATE) group++;
+    for (int i = 0; i < TEXTS; i++) {
+        assert_int_equal(rows_of_text(e, m, i), 0);
+        assert_in_range(hn_cache_states_kept(e->cache, group), 1, 3);
+    }
+    assert_int_equal(rows_of_text(e, m, TEXTS - 1), 192);
+    assert_int_equal(rows_of_text(e, m, 0), 0); /* whose states have been idle longest */
+    assert_in_range(hn_cache_states_kept(e->cache, group), 1, 3);
+    hunch_engine_close(&e);
+    o.state_bytes = 0;
+    e = open_engine_with(m, NULL, o);
+    assert_int_equal(hunch_engine_states(e), 16);
+    for (int i = 0; i < TEXTS; i++) rows_of_text(e, m, i);
+    for (int i = 0; i < TEXTS; i++) assert_int_equal(rows_of_text(e, m, i), 192);
+    hunch_engine_close(&e);
+    o.state_bytes = info.state_bytes - 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "state_bytes"));
+    hunch_model_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption),
-                                       cmocka_unit_test(test_prefixes)};
+                                       cmocka_unit_test(test_prefixes), cmocka_unit_test(test_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,6 +254,8 @@ typedef struct hunch_engine_options {
                                   times the context, or parallel times where memory has no more. With fewer, sessions
                                   wait or are preempted and recomputed: their text stays the same. Fewer than
                                   hunch_engine_context mean so many: one sequence always fits */
+    uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts may go on from, beside those
+                                  of running ones; 0: 16 states, or fewer where memory is short */
     bool no_prefix_reuse;      /* false: a prompt that begins like an earlier text starts behind the shared pages */
 } hunch_engine_options;
 
@@ -262,6 +264,8 @@ void hunch_engine_options_defaults(hunch_engine_options *o);
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err);
 /* Running sessions are cancelled. Of a session of a closed engine nothing may be called but hunch_session_close. */
 void hunch_engine_close(hunch_engine **e);
+int hunch_engine_states(const hunch_engine *e);                         /* states that it may keep for later texts; 0: the
+                                                                           model has none */
 int hunch_engine_context(const hunch_engine *e);                        /* rows a sequence may hold */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */

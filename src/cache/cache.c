@@ -77,7 +77,7 @@ int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
 
 /* Pages of a group for the index: what `rows` rows fill, of a window group the windows of as many whole contexts. */
 static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
-    if (c->group[group].kind == HN_CACHE_STATE) return 0;
+    if (c->group[group].kind == HN_CACHE_STATE) return 0; /* planned apart */
     const int64_t all = (rows + c->group[group].page_rows - 1) / c->group[group].page_rows;
     const int64_t windows = (rows + c->rows - 1) / c->rows * hn_cache_pages_at_most(c, group, c->rows);
     return c->group[group].window && windows < all ? windows : all;
@@ -97,6 +97,7 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
         const bool state = c->group[g].kind == HN_CACHE_STATE;
         const int64_t dealt = state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         c->stride[g] = (int)stride;
+        if (state) pages += (int64_t)c->group[g].kept * hn_pages_of(c, g, 1);
         pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
     if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "%lld pages, expected at most %d", (long long)pages, INT32_MAX);

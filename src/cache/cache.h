@@ -31,7 +31,8 @@
  *
  * A state of a text is kept as a block of the index becomes full, by giving its pages to the block: the next pass reads them and
  * writes others, so that nothing is copied. Of one text few are kept, the older the fewer: those of the last block, of the last
- * whose number is a multiple of 2, of 4, of 8, ... They are evicted as pages of windows are.
+ * whose number is a multiple of 2, of 4, of 8, ... They are evicted as pages of windows are, and where there are as many as the group
+ * may keep, the one that has been idle longest.
  *
  * Committed rows have slot == position. Tentative rows are read by the pass that wrote them alone; commit keeps a path
  * of them in order and forgets the rest. One thread of control an engine.
@@ -63,6 +64,7 @@ typedef struct hn_cache_group {
     hn_cache_kind kind;
     int units;         /* of other kinds than K and V: parts of a row or state, unit_bytes each; none of a state lies in two pages */
     size_t unit_bytes;
+    int kept;          /* of a state group: most states in the index, each with pages planned for it; 0: as many as there are pages for */
 } hn_cache_group;
 
 enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
@@ -132,6 +134,7 @@ int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups
  * entered while they are there, and the state at the last full block. Cheap where nothing is new; without memory a block is left out. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
 void hn_cache_forget(hn_cache *c); /* empties the index */
+int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
 
 /* Debug walker: every page is free, in the index, or in tables; counts agree. */
 bool hn_cache_valid(const hn_cache *c);

@@ -43,6 +43,7 @@ struct hn_cache {
     bool windows; /* some group has one */
     bool states[HN_MAX_OWNERS]; /* owners with a state */
     int n_pages, n_free, n_idle;
+    int state_pages[HN_MAX_GROUPS]; /* of state groups: pages that the index has */
     size_t page_bytes;
     hn_mem *pool;
     hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_BLOCK], page table [largest stride] */

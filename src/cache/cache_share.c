@@ -65,6 +65,8 @@ static void leave_page(hn_cache *c, hn_block *b, int slot) {
     const int32_t page = b->page[slot];
     b->page[slot] = HN_NO_PAGE;
     if (page == HN_NO_PAGE) return;
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1]) c->state_pages[g]--;
     if (--c->use[page].blocks || c->use[page].tables) return;
     c->n_idle--;
     hn_page_free(c, page);
@@ -137,6 +139,33 @@ static void thin_out(hn_cache *c, const hn_block *b, int group) {
     }
 }
 
+int hn_cache_states_kept(const hn_cache *c, int group) {
+    return c->state_pages[group] / hn_pages_of(c, group, 1);
+}
+
+/* The block whose state has been idle longest; NULL: all are in use. */
+static hn_block *oldest_state(const hn_cache *c, int group) {
+    const int slot = c->first_slot[group];
+    hn_block *oldest = NULL;
+    for (hn_block *b = c->prefix.oldest; b; b = b->newer) {
+        if (!has_state(c, b, group) || c->use[b->page[slot]].tables > 0) continue;
+        if (!oldest || c->use[b->page[slot]].idle_since < c->use[oldest->page[slot]].idle_since) oldest = b;
+    }
+    return oldest;
+}
+
+/* Makes room for one more. False: there are as many as may be, and all of them in use. */
+static bool limit_states(hn_cache *c, int group) {
+    const int most = c->group[group].kept;
+    while (most > 0 && hn_cache_states_kept(c, group) >= most) {
+        hn_block *b = oldest_state(c, group);
+        if (!b) return false;
+        leave_state(c, b, group);
+        prune(c, b);
+    }
+    return true;
+}
+
 /* The state goes to the last full block, if it is one of rows in it that a next pass can go on from, and pages are left for another. */
 static void publish_state(hn_cache *c, hn_seq *s, int group) {
     hn_block *b = s->block;
@@ -145,6 +174,8 @@ static void publish_state(hn_cache *c, hn_seq *s, int group) {
     if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
     if (s->committed[c->group[group].owner] < end || has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
     leave_state(c, b, group); /* what is left of one */
+    if (!limit_states(c, group)) return;
+    c->state_pages[group] += pages;
     for (int i = 0; i < pages; i++) {
         b->page[c->first_slot[group] + i] = s->pages[group][i];
         c->use[s->pages[group][i]].blocks++;

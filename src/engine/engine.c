@@ -65,6 +65,23 @@ static hn_feature_set feature_set(const hunch_engine *e) {
     return f;
 }
 
+enum { USUAL_STATES = 16 }; /* kept for later texts, where memory has room for them four times */
+
+/* How many states of a model with recurrent layers the index may keep, of all groups that have one. */
+static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, hunch_error *err) {
+    const uint64_t most = bytes ? bytes : hn_memory_left() / 4;
+    for (int g = 0; g < n; g++) {
+        if (group[g].kind != HN_CACHE_STATE) continue;
+        const uint64_t each = (uint64_t)group[g].units * group[g].unit_bytes, fit = most / each;
+        if (bytes && fit < 1)
+            return hn_fail(err, HUNCH_USAGE, "state_bytes %llu: a state of this model takes %llu", (unsigned long long)bytes,
+                           (unsigned long long)each);
+        const uint64_t limit = bytes ? INT16_MAX : USUAL_STATES;
+        group[g].kept = fit > limit ? (int)limit : fit > 1 ? (int)fit : 1;
+    }
+    return HUNCH_OK;
+}
+
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
 static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
     hn_cache_group group[HN_MAX_GROUPS];
@@ -78,8 +95,9 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
             group[n] = e->drafter[i].needs.group[g];
             group[n++].owner = i + 1;
         }
-    hunch_status st =
-        hn_cache_open(&e->cache, &e->model->target.ops, group, n, e->parallel + 1, e->context, o->pool_rows, err);
+    hunch_status st = limit_states(group, n, o->state_bytes, err);
+    for (int g = 0; g < of_target; g++) e->states = group[g].kept > e->states ? group[g].kept : e->states;
+    if (!st) st = hn_cache_open(&e->cache, &e->model->target.ops, group, n, e->parallel + 1, e->context, o->pool_rows, err);
     int first = of_target;
     for (int i = 0; !st && i < e->n_drafters; i++) {
         hn_drafter *d = &e->drafter[i];
@@ -169,6 +187,10 @@ void hunch_engine_close(hunch_engine **ep) {
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err) {
     if (!e->busy) return HUNCH_OK;
     return hn_fail(err, HUNCH_USAGE, "the engine is in the middle of a call: expected its callback to return first");
+}
+
+int hunch_engine_states(const hunch_engine *e) {
+    return e->states;
 }
 
 int hunch_engine_context(const hunch_engine *e) {

@@ -47,6 +47,7 @@ struct hunch_engine {
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
     char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
     int context, parallel, chunk;
+    int states; /* of recurrent layers: most that are kept for later texts */
     hn_dtype kv;
     bool reuse; /* of prefixes */
     hunch_verify verify;

@@ -86,8 +86,8 @@ static void rollbacks_show(const bench *b) {
     if (b->n_rollbacks > 0)
         putchar('\n');
     if (b->info.state_bytes > 0)
-        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB\n", (double)b->info.state_bytes / 1e6,
-               (double)b->info.input_bytes / 1e6);
+        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB; at most %d states are kept for later texts\n",
+               (double)b->info.state_bytes / 1e6, (double)b->info.input_bytes / 1e6, b->engine ? hunch_engine_states(b->engine) : 0);
 }
 
 static void profile_show(const bench_profile *p, look l) {

@@ -181,6 +181,8 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
         eo.chunk = o->chunk;
     if (o->pool_rows != TOOL_UNSET)
         eo.pool_rows = o->pool_rows;
+    if (o->state_memory != TOOL_UNSET)
+        eo.state_bytes = (uint64_t)o->state_memory * 1000000;
     eo.no_prefix_reuse = o->no_prefix_reuse;
     hunch_error err = {0};
     if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
