@@ -245,6 +245,47 @@ def sparse(family, kind="F32", wide=8, count=4, used=2, more=()):
     return gguf(keys + list(more), tensors)
 
 
+def hybrid(family, blocks=1, wide=8, kind="F32", more=()):
+    """A gated delta net, a layer that attends, and blocks of multi-token prediction behind them."""
+    f, vocab, heads, keys, values, dim = family + ".", 15, 2, 1, 2, 4
+    channels, inner, moe = 2 * keys * dim + values * dim, values * dim, family != "qwen35"
+    meta = [("general.architecture", STRING, family), ("general.name", STRING, "seed"), (f + "block_count", U32, 2 + blocks),
+            (f + "embedding_length", U32, wide), (f + "feed_forward_length", U32, wide), (f + "attention.head_count", U32, heads),
+            (f + "attention.key_length", U32, 4), (f + "attention.value_length", U32, 4), (f + "context_length", U32, 64),
+            (f + "attention.layer_norm_rms_epsilon", F32, 1e-5), (f + "rope.dimension_count", U32, 2),
+            (f + "ssm.conv_kernel", U32, 4), (f + "ssm.state_size", U32, dim), (f + "ssm.group_count", U32, keys),
+            (f + "ssm.time_step_rank", U32, values), (f + "ssm.inner_size", U32, inner), (f + "full_attention_interval", U32, 2)]
+    if blocks:
+        meta.append((f + "nextn_predict_layers", U32, blocks))
+    if moe:
+        meta += [(f + "expert_count", U32, 4), (f + "expert_used_count", U32, 2), (f + "expert_feed_forward_length", U32, wide),
+                 (f + "expert_shared_feed_forward_length", U32, wide)]
+    tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab))]
+    for i in range(2 + blocks):
+        b = "blk.%d." % i
+        tensors += [(b + n + ".weight", "F32", (wide,)) for n in ("attn_norm", "post_attention_norm")]
+        if i == 0:
+            tensors += [(b + "attn_qkv.weight", kind, (wide, channels)), (b + "attn_gate.weight", kind, (wide, inner)),
+                        (b + "ssm_out.weight", kind, (inner, wide)), (b + "ssm_conv1d.weight", "F32", (4, channels)),
+                        (b + "ssm_a", "F32", (values,)), (b + "ssm_dt.bias", "F32", (values,)), (b + "ssm_norm.weight", "F32", (dim,))]
+            gates = [("ssm_ba", 2 * values)] if family == "qwen3next" else [("ssm_beta", values), ("ssm_alpha", values)]
+            tensors += [(b + n + ".weight", kind, (wide, rows)) for n, rows in gates]
+        else:
+            tensors += [(b + "attn_q.weight", kind, (wide, 2 * heads * 4)), (b + "attn_k.weight", kind, (wide, heads * 4)),
+                        (b + "attn_v.weight", kind, (wide, heads * 4)), (b + "attn_output.weight", kind, (heads * 4, wide)),
+                        (b + "attn_q_norm.weight", "F32", (4,)), (b + "attn_k_norm.weight", "F32", (4,))]
+        if moe:
+            tensors += [(b + "ffn_%s_exps.weight" % n, kind, (wide, wide, 4)) for n in ("gate", "up", "down")]
+            tensors += [(b + "ffn_%s_shexp.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+            tensors += [(b + "ffn_gate_inp.weight", "F32", (wide, 4)), (b + "ffn_gate_inp_shexp.weight", "F32", (wide,))]
+        else:
+            tensors += [(b + "ffn_%s.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+        if i > 1:
+            tensors += [(b + "nextn.%s.weight" % n, "F32", (wide,)) for n in ("enorm", "hnorm", "shared_head_norm")]
+            tensors.append((b + "nextn.eh_proj.weight", kind, (2 * wide, wide)))
+    return gguf(meta + list(more), tensors)
+
+
 LLAMA = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8,
          "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
          "vocab_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
@@ -546,6 +587,10 @@ def main(out):
     for family in ("llama", "qwen2moe", "qwen3moe", "glm4moe"):
         put("model", "sparse-" + family, sparse(family))
     put("model", "sparse-q4", sparse("qwen3moe", "Q4_0", 32, 6, 3))
+    for family in ("qwen35", "qwen35moe", "qwen3next"):
+        put("model", "hybrid-" + family, hybrid(family))
+    put("model", "hybrid-blocks", hybrid("qwen35", 3))
+    put("model", "hybrid-list", hybrid("qwen35", 0, more=[("qwen35.attention.recurrent_layers", ARRAY, (I32, [1, 0]))]))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
     put("model", "q4", model("qwen3", "Q4_0", 32, tied=False))
     for kind in ("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"):

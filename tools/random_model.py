@@ -22,6 +22,11 @@ HYBRIDS = {  # the same, then of gated delta nets key heads, value heads, size o
     "qwen3.6-27b-8layers": (8, 5120, 17408, 24, 4, 256, 248320, 16, 48, 128, 128),
     "qwen3.5-tiny": (4, 256, 512, 4, 2, 64, 4096, 4, 8, 32, 32),
 }
+MIXED = {  # the same, then experts, of a row, width of each and of the shared one
+    "qwen3.6-35b-a3b-4layers": (4, 2048, 0, 16, 2, 256, 248320, 16, 32, 128, 128, 256, 8, 512, 512),
+    "qwen3-next-80b-a3b-4layers": (4, 2048, 0, 16, 2, 256, 151936, 16, 32, 128, 128, 512, 10, 512, 512),
+    "qwen3next-tiny": (4, 256, 0, 4, 2, 64, 4096, 4, 8, 32, 32, 16, 4, 256, 256),
+}
 EXPERTS = {  # the same as the first, then experts, of a row, width of each, shared widths, first layers that are dense
     "qwen3-30b-a3b": (48, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
     "qwen3-30b-a3b-8layers": (8, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
@@ -104,19 +109,35 @@ def kind_of(mix, name, i, layers):
     return "Q6_K" if name in ("attn_v", "ffn_down", "ffn_down_exps") and more_bits(i, layers) else "Q4_K"
 
 
-def hybrid_parts(shape):
+def shared_expert_parts(i, hidden, count, width, shared):
+    """Of a layer of a hybrid: matrices and vectors of experts beside one that all rows share, behind a gate."""
+    rng = np.random.default_rng(i)
+    return ([("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden),
+             ("ffn_down_exps", (count, hidden), width), ("ffn_gate_shexp", shared, hidden), ("ffn_up_shexp", shared, hidden),
+             ("ffn_down_shexp", hidden, shared)],
+            [(f"blk.{i}.ffn_gate_inp.weight", rng.standard_normal((count, hidden)) / hidden ** 0.5),
+             (f"blk.{i}.ffn_gate_inp_shexp.weight", rng.standard_normal(hidden) / hidden ** 0.5)])
+
+
+def hybrid_parts(shape, family):
     """Keys, matrices (name, role, rows, columns, layer) and vectors (name, values) of a hybrid."""
-    layers, hidden, ffn, heads, kv, dim, _, keys, values, key, value = shape
+    layers, hidden, ffn, heads, kv, dim, _, keys, values, key, value = shape[:11]
     channels, inner = 2 * keys * key + values * value, values * value
     numbers = {"ssm.conv_kernel": 4, "ssm.state_size": key, "ssm.group_count": keys, "ssm.time_step_rank": values,
                "ssm.inner_size": inner, "full_attention_interval": 4, "rope.dimension_count": dim // 4, "nextn_predict_layers": 1}
+    if shape[11:]:
+        numbers.update({"expert_count": shape[11], "expert_used_count": shape[12], "expert_feed_forward_length": shape[13],
+                        "expert_shared_feed_forward_length": shape[14]})
     matrices, vectors = [], []
     for i in range(layers + 1):
         delta = i < layers and (i + 1) % 4 != 0
         parts = [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)]
+        if shape[11:]:
+            parts, more = shared_expert_parts(i, hidden, shape[11], shape[13], shape[14])
+            vectors += more
         if delta:
-            parts += [("attn_qkv", channels, hidden), ("attn_gate", inner, hidden), ("ssm_beta", values, hidden),
-                      ("ssm_alpha", values, hidden), ("ssm_out", hidden, inner)]
+            gates = [("ssm_ba", 2 * values, hidden)] if family == "qwen3next" else [("ssm_beta", values, hidden), ("ssm_alpha", values, hidden)]
+            parts += [("attn_qkv", channels, hidden), ("attn_gate", inner, hidden), *gates, ("ssm_out", hidden, inner)]
             vectors += [(f"blk.{i}.ssm_conv1d.weight", np.full((channels, 4), 0.5)), (f"blk.{i}.ssm_a", np.full(values, -0.5)),
                         (f"blk.{i}.ssm_dt.bias", np.zeros(values)), (f"blk.{i}.ssm_norm.weight", np.ones(value))]
         else:
@@ -168,14 +189,15 @@ def expert_parts(shape, family):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(EXPERTS))
+    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(MIXED) + sorted(EXPERTS))
     p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
     p.add_argument("out")
     a = p.parse_args()
-    hybrid, experts = HYBRIDS.get(a.shape), EXPERTS.get(a.shape)
+    hybrid, experts = HYBRIDS.get(a.shape) or MIXED.get(a.shape), EXPERTS.get(a.shape)
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or (hybrid or experts)[:7]
     made = Blocks()
-    family = "qwen35" if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "llama"
+    hybrids = "qwen3next" if "next" in a.shape else "qwen35moe" if a.shape in MIXED else "qwen35"
+    family = hybrids if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "llama"
     if experts and family == "qwen3":
         family = "qwen3moe"
     w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
@@ -183,11 +205,12 @@ def main():
     for key, value in (("block_count", layers + (1 if hybrid else 0)), ("context_length", 40960), ("embedding_length", hidden),
                        ("feed_forward_length", ffn), ("attention.head_count", heads), ("attention.head_count_kv", kv),
                        ("attention.key_length", dim), ("attention.value_length", dim)):
-        w.add_uint32(f"{family}.{key}", value)
+        if value:
+            w.add_uint32(f"{family}.{key}", value)
     w.add_float32(f"{family}.attention.layer_norm_rms_epsilon", 1e-6)
-    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen3": 1e6, "qwen3moe": 1e6, "glm4moe": 1e6}.get(family, 5e5))
+    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen35moe": 1e7, "qwen3next": 1e7, "qwen3": 1e6, "qwen3moe": 1e6, "glm4moe": 1e6}.get(family, 5e5))
     todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
-    if family in ("llama", "glm4moe", "qwen3moe"):
+    if family in ("llama", "glm4moe", "qwen3moe", "qwen35moe", "qwen3next"):
         todo.append(("output.weight", "output", vocab, hidden, -1))
     for i in range(0 if hybrid or experts else layers):
         for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
@@ -202,7 +225,7 @@ def main():
     if experts:
         w.add_bool(f"{family}.expert_weights_norm", True)
     if hybrid or experts:
-        numbers, more, others = hybrid_parts(hybrid) if hybrid else expert_parts(experts, family)
+        numbers, more, others = hybrid_parts(hybrid, family) if hybrid else expert_parts(experts, family)
         todo += more
         vectors += others
         for key, value in numbers.items():

@@ -78,7 +78,8 @@ static const char *of_gguf(hn_source *src) {
     if (!strcmp(architecture, "dflash")) return hn_source_look(src, "markov_w1.weight") ? "dspark" : "dflash";
     if (!strcmp(architecture, "eagle3"))
         return hn_source_look(src, "mask_hidden") ? "peagle" : hn_source_look(src, "blk.0.mask_rep") ? "dart" : "eagle3";
-    return hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight") ? "model" : NULL;
+    if (hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight")) return "model";
+    return has_part(src, ".nextn.eh_proj.weight") ? "mtp" : NULL; /* a model's block of multi-token prediction alone */
 }
 
 const char *hn_head_kind(hn_source *src) {

@@ -2,6 +2,8 @@
 /* head_loading.c - see head_loading.h. */
 #include "draft/head_loading.h"
 
+#include <string.h>
+
 #include "draft/head_reading.h"
 #include "model/head_steps.h"
 
@@ -59,8 +61,12 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
                          .missing = target->report ? &target->report->missing : NULL};
     hn_arch a = {0};
     hunch_status s = spec->path ? hn_head_check_form(src, &names, spec->kind, err) : HUNCH_OK;
+    bool side = false;
+    if (!s && spec->path && !strcmp(spec->kind, "mtp")) s = hn_head_find_side(src, model, &names, &side, err);
     if (s) return s;
-    if (spec->path)
+    if (side)
+        s = hn_head_read_own(&a, src, &names, model, err);
+    else if (spec->path)
         s = hn_head_read(&a, src, &names, model, err);
     else if (hn_head_find_own(src, model, &names))
         s = hn_head_read_own(&a, src, &names, model, err);

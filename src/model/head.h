@@ -142,6 +142,9 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
 
 /* Has the model's own file blocks that draft? names: theirs. */
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names);
+/* The same of a GGUF beside the model's, of its architecture, that holds such blocks under the same names (llama.cpp's side files). HUNCH_REFUSED:
+ * it is of that architecture, and holds none behind so many layers; *found: it is one. */
+hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_head_names *names, bool *found, hunch_error *err);
 /* Is it a tensor of theirs, and no copy of the model's own matrices? */
 bool hn_head_own_tensor(const hn_head_names *names, const char *name);
 /* Marks their tensors as used. */

@@ -52,7 +52,7 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
                               [HN_HEAD_OWN] = "!embed_tokens.weight", "!embed_tokens.weight", "!embed_tokens.weight",
                               [HN_HEAD_BLOCKS] = "embed_tokens.weight", [HN_HEAD_GGUF_BLOCKS] = "token_embd.weight"},
     [HN_HEAD_OUTPUT] =       {"!lm_head.weight",         "!lm_head.weight",          "output.weight",           "output.weight",
-                              [HN_HEAD_OWN] = "!lm_head.weight", "!lm_head.weight", "!lm_head.weight",
+                              [HN_HEAD_OWN] = "!lm_head.weight", "!lm_head.weight", "!output.weight",
                               [HN_HEAD_BLOCKS] = "!lm_head.weight", [HN_HEAD_GGUF_BLOCKS] = "output.weight"},
     [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
                               [HN_HEAD_OWN] = "!d2t", "!d2t", "!d2t",

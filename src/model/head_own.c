@@ -4,7 +4,7 @@
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
  *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N is behind the last layer
- *   GGUF     blk.N.nextn.*, and a layer's                                       all of them
+ *   GGUF     blk.N.nextn.*, and a layer's                                       all of them; also in a file of its own beside the model's
  *
  * Embedding and output are the model's; copies of them in the block are not read. */
 #include <stdio.h>
@@ -43,6 +43,22 @@ bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names
     *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, block, 0};
     if (target->body) names->blocks = count_blocks(src, target->body, "layers.%d.eh_proj.weight", block);
     return names->blocks > 0;
+}
+
+hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_head_names *names, bool *found, hunch_error *err) {
+    const char *architecture = NULL;
+    bool said = false;
+    *found = false;
+    if (hn_source_get_kind(src) != HN_SOURCE_GGUF || !target->dense) return HUNCH_OK;
+    const hunch_status st = hn_source_str(src, "general.architecture", &architecture, NULL, &said, err);
+    if (st || !said || strcmp(architecture, target->dense->prefix) != 0) return st;
+    const int n = count_blocks(src, "", "blk.%d.nextn.eh_proj.weight", target->layers);
+    if (n == 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction behind the %d "
+                       "layers of this target", hn_source_path(src), target->layers, target->layers);
+    *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", target->layers, n};
+    *found = true;
+    return HUNCH_OK;
 }
 
 bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
@@ -100,6 +116,22 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     return HUNCH_OK;
 }
 
+/* As the block's own file has them: the target may be of another form. A side file may have an output for a part of the vocabulary. */
+static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    a->form = hn_source_get_kind(src);
+    if (a->form == HN_SOURCE_HF) return HUNCH_OK;
+    a->norms_less_one = false;
+    for (int i = 0; i < a->layers; i++) a->layer[i].experts.stacked = false;
+    const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
+    if (!hn_source_look(src, "d2t") || !output) return HUNCH_OK;
+    if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: an output of %llu tokens, expected 1 to the %d of the target", hn_source_path(src),
+                       output->name, (unsigned long long)(output->n_dims == 2 ? output->dims[1] : 0), a->vocab);
+    a->vocab = (int)output->dims[1];
+    a->draft_head.own_output = true;
+    return HUNCH_OK;
+}
+
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                               hunch_error *err) {
     hunch_status st = refuse_more(src, names, err);
@@ -116,5 +148,6 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .blocks = names->blocks};
     snprintf(a->architecture, sizeof a->architecture, "head");
     st = copy_layers(a, src, target, err);
+    if (!st) st = read_form(a, src, names, err);
     return st ? st : copy_rotation(a, target, err);
 }

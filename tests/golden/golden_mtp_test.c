@@ -290,6 +290,90 @@ static void test_shared_norm(void **state) {
     assert_memory_equal(same.logits, none.logits, sizeof same.logits);
 }
 
+/* The bytes of a file's block that drafts, in a file of its own: without the model's layers, as llama.cpp's converter writes it. */
+static void write_side(const char *from, const char *to, int layers) {
+    bytes file = test_file_read(from);
+    for (int i = 0; i < layers; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "blk.%d.", i);
+        for (unsigned char *at; (at = memmem(file.at, file.size, name, strlen(name)));) *at = 'X';
+    }
+    test_file_write(to, file.at, file.size);
+    bytes_free(&file);
+}
+
+/* Chains of four, by a model of a folder or of a GGUF. */
+static void draft_by(hunch_model *m, const char *spec, taken *t) {
+    static const hunch_token text[] = {5, 77, 301, 9, 44, 260};
+    hunch_draft_result r;
+    hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
+    memset(t, 0, sizeof *t);
+    must(hunch_draft(e, text, 6, 4, -1, NULL, take, t, &r, err));
+    assert_int_equal(r.n, 4);
+    hunch_free(r.node);
+    hunch_engine_close(&e);
+}
+
+/* A block in a file of its own drafts as in the model's, whatever form that has; one that lies behind another number of layers
+ * is of another model. */
+static void test_side_files(void **state) {
+    (void)state;
+    static taken own, side;
+    char path[300], spec[400];
+    hunch_error why;
+    hunch_engine_options o;
+    hunch_engine *e;
+    const char *list = spec;
+    snprintf(path, sizeof path, "%s", test_path("side.gguf"));
+    for (int f = 0; f < N_FOLDERS; f++)
+        for (int converted = 0; converted < 2; converted++) {
+            hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_F32, false);
+            must(hunch_convert(data_path(folders[f]), test_path("whole.gguf"), err));
+            write_side(test_path("whole.gguf"), path, m->target.arch.layers);
+            draft_by(m, "mtp", &own);
+            snprintf(spec, sizeof spec, "mtp:%s", path);
+            draft_by(m, spec, &side);
+            assert_memory_equal(own.logits, side.logits, sizeof own.logits);
+            draft_by(m, path, &side); /* the kind is found */
+            assert_memory_equal(own.logits, side.logits, sizeof own.logits);
+            close_form(m, converted);
+        }
+    must(hunch_convert(data_path("goldens/glm4_moe-qknorm"), test_path("whole.gguf"), err)); /* of four layers, not two */
+    write_side(test_path("whole.gguf"), path, 4);
+    hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 1, HUNCH_PRECISION_F32);
+    hunch_engine_options_defaults(&o);
+    o.drafts = &list;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &why), HUNCH_REFUSED);
+    assert_non_null(strstr(why.message, "no tensor blk.2.nextn.eh_proj.weight"));
+    hunch_model_close(&m);
+}
+
+/* vocab=N drafts the likeliest tokens alone: what is said of those are the whole block's numbers, bit for bit. */
+static void test_trimmed(void **state) {
+    (void)state;
+    static taken whole, few;
+    for (int f = 0; f < N_FOLDERS; f += 3) {
+        hunch_model *m = open_form(folders[f], false, HUNCH_PRECISION_F32, false);
+        FILE *ids = fopen(test_path("ids.txt"), "w");
+        bool in[1024] = {false};
+        char spec[400];
+        int same = 0;
+        assert_non_null(ids);
+        for (int i = 0; i < 300; i++) in[7 * i % 512] = true, fprintf(ids, "%d\n", 7 * i % 512);
+        fclose(ids);
+        draft_by(m, "mtp", &whole);
+        snprintf(spec, sizeof spec, "mtp,vocab=300,ids=%s", test_path("ids.txt"));
+        draft_by(m, spec, &few);
+        for (int t = 0; t < few.vocab; t++) {
+            if (in[t] ? few.logits[0][t] != whole.logits[0][t] : few.logits[0][t] != -INFINITY) fail_msg("token %d", t);
+            same += in[t];
+        }
+        assert_int_equal(same, 300);
+        close_form(m, false);
+    }
+}
+
 /* `auto` opens what lies in the model's file; a model without such a block says so to who asks. */
 static void test_opening(void **state) {
     (void)state;
@@ -314,6 +398,7 @@ static void test_opening(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening),
-                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm)};
+                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm), cmocka_unit_test(test_side_files),
+                                       cmocka_unit_test(test_trimmed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
