@@ -160,6 +160,8 @@ static void choose_options(training *t) {
     set(&t->how.vocab, o->vocab);
     set(&t->how.ffn, o->width);
     set(&t->how.layers, o->layers);
+    if (o->init) snprintf(t->how.init, sizeof t->how.init, "%s", o->init);
+    if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it was looked at before */
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
@@ -297,6 +299,27 @@ static hunch_status run_steps(training *t, hunch_error *err) {
     return st || is_checked(t) ? st : check(t, true, err);
 }
 
+/* Flags that are of some kinds alone. */
+static hunch_status check_kind(const training *t, hunch_error *err) {
+    const hn_train_options *o = t->o;
+    const hn_learn_kind *kind = t->kind;
+    hn_divergence d;
+    if (o->layers > 1 && !kind->layered)
+        return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", o->layers, kind->name);
+    if (o->divergence && !hn_divergence_named(o->divergence, &d))
+        return hn_fail(err, HUNCH_USAGE, "--divergence %s: expected forward, reverse, jsd or tvd", o->divergence);
+    if ((o->init || o->divergence) && !kind->whole_model)
+        return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s begins by itself: expected it with model alone",
+                       o->init ? "--init" : "--divergence", kind->name);
+    if (o->init && strlen(o->init) >= sizeof t->how.init)
+        return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
+    if (kind->whole_model && o->width >= 0)
+        return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model is as wide as what it begins as: expected no --ffn");
+    if (kind->whole_model && ((o->format && !strcmp(o->format, "gguf")) || (!o->format && hn_ends_with(o->output, ".gguf"))))
+        return hn_fail(err, HUNCH_USAGE, "%s: a draft model is written as a folder: expected a name without .gguf, and hunch convert behind it", o->output);
+    return HUNCH_OK;
+}
+
 static hunch_status learn(training *t, hunch_error *err) {
     const char *format = t->o->format;
     if (format && strcmp(format, "gguf") != 0 && strcmp(format, "hf") != 0)
@@ -305,8 +328,8 @@ static hunch_status learn(training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE,
                        "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, and a folder for hunch",
                        t->kind->name);
-    if (t->o->layers > 1 && !t->kind->layered)
-        return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", t->o->layers, t->kind->name);
+    hunch_status st = check_kind(t, err);
+    if (st) return st;
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
     if (t->o->width >= 0 && t->kind->no_ffn)
         return hn_fail(err, HUNCH_USAGE, "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn", t->o->width,
@@ -319,7 +342,7 @@ static hunch_status learn(training *t, hunch_error *err) {
     snprintf(t->last, sizeof t->last, "%s/last", t->folder);
     hn_dtype type;
     int planned = 0;
-    hunch_status st = hn_convert_type(t->o->type, &type, err);
+    st = hn_convert_type(t->o->type, &type, err);
     if (!st) st = read_taps(t, err);
     if (!st) st = make_folder(t->folder, err);
     if (!st) st = hn_learner_planned(t->checkpoint, t->kind, t->model, &planned, err);

@@ -42,6 +42,7 @@ static void lay_out(hn_learner *l, hn_room *r) {
     l->wanted = hn_room_take(r, rows, sizeof *l->wanted);
     l->token = hn_room_take(r, rows, sizeof *l->token);
     l->start = hn_room_take(r, rows + 1, sizeof *l->start);
+    l->before = hn_room_take(r, rows, sizeof *l->before);
     l->law_row = hn_room_take(r, rows, sizeof *l->law_row);
     l->label = hn_room_take(r, rows, sizeof *l->label);
     l->states = hn_room_take(r, rows * l->reads, real);
@@ -90,12 +91,14 @@ static hunch_status team_open(hn_learner *l, hunch_error *err) {
                : st;
 }
 
-static hunch_status head_open(hn_learner *l, hunch_error *err) {
+static hunch_status head_open(hn_learner *l, const char *path, hunch_error *err) {
     const int layers = l->o.kind->reads_layers ? (int)l->f->header.n_states - 1 : 0;
     const hn_learn_setting s = {.target = &l->model->target.arch,
                                 .rows = &l->target,
                                 .o = &l->o,
                                 .team = &l->team,
+                                .path = path,
+                                .ids = l->tokens.ids,
                                 .taps = l->f->header.boundary,
                                 .n_taps = layers};
     l->reads = (size_t)(layers ? layers : 1) * l->f->header.width;
@@ -117,7 +120,7 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (!st) st = hn_learn_share_texts(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->tokens.ids, l->o.vocab, err);
     if (!st) st = team_open(l, err);
-    if (!st) st = head_open(l, err);
+    if (!st) st = head_open(l, path, err);
     if (!st) hn_learn_shuffle(l);
     return st;
 }

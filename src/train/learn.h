@@ -6,6 +6,7 @@
 #define HN_LEARN_H
 #include "engine/engine.h"
 #include "train/attention_back.h"
+#include "train/divergence.h"
 #include "train/features.h"
 #include "train/picture.h"
 
@@ -20,7 +21,9 @@ typedef struct hn_learn_options {
     double decay;      /* weight of an unrolled step against the one before it */
     double rate, clip; /* the peak of the learning rate; the most that the gradient's norm may be */
     int vocab;         /* tokens that it drafts, at most the target's */
-    int layers;        /* of a kind that has several */
+    int layers;        /* of a kind that has several; of a draft model 0: by itself */
+    char init[256];    /* of a draft model: another one's file that it begins as; empty: the target's */
+    hn_divergence divergence; /* of a draft model: what it makes small */
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     uint64_t seed;

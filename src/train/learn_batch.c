@@ -75,6 +75,7 @@ static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) 
     const hn_feature_text *t = &l->f->text[p->text];
     const size_t width = l->f->header.width, row = l->f->header.n_states * width, last = row - width;
     const size_t from = l->o.kind->reads_layers ? 0 : last;
+    l->before[b->texts] = t->ids[p->from];
     l->start[b->texts++] = b->rows;
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
@@ -125,6 +126,7 @@ static hn_learn_batch batch_end(hn_learner *l, const hn_learn_made *b) {
     return (hn_learn_batch){.texts = b->texts,
                             .start = l->start,
                             .token = l->token,
+                            .before = l->before,
                             .states = hn_mat_of(l->states, b->rows, (int)l->reads),
                             .next = last,
                             .law = law,

@@ -14,6 +14,8 @@ typedef struct hn_learn_setting {
     const hn_target_rows *rows; /* output: those of the tokens that are drafted */
     const hn_learn_options *o;
     hn_team *team;
+    const char *path;   /* of the target's file */
+    const int32_t *ids; /* [o->vocab] of the chosen tokens, rising */
     const int *taps; /* layers whose entering states it reads; n_taps 0: it reads the last state, behind the norm */
     int n_taps;
 } hn_learn_setting;
@@ -22,6 +24,7 @@ typedef struct hn_learn_batch {
     int texts;
     const int *start;      /* [texts + 1], as in attention_back.h */
     const int *token;      /* [rows]: behind the place of the states */
+    const int *before;     /* [texts]: the token at the place of the first row's states */
     hn_mat states;         /* [rows]: what the head reads of the target at the row's place */
     hn_mat next;           /* [rows][hidden]: the last state behind the norm, one place on */
     hn_mat law;            /* [..][o->vocab]: the target's behind the token, of the rows that have a loss */
@@ -39,6 +42,7 @@ struct hn_learn_kind {
     const char *says;   /* of it in --help */
     const char *others; /* who else reads its folder: --format hf; NULL: nobody does */
     bool reads_layers;
+    bool whole_model; /* a model, not a head: a folder alone, and as wide as it is */
     bool layered;    /* of as many layers as --layers says; else of one */
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
                         have a loss whatever token comes next */
@@ -62,7 +66,7 @@ struct hn_learn_kind {
 };
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash,
-    hn_learn_medusa, hn_learn_hydra;
+    hn_learn_medusa, hn_learn_hydra, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 

@@ -38,7 +38,7 @@ struct hn_learner {
     hn_adamw adam;
     /* a batch */
     hn_features_wanted *wanted; /* [rows] */
-    int *token, *start;
+    int *token, *start, *before;
     size_t reads; /* numbers of the states that a row reads */
     int *law_row, *label;
     hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: last, of the rows that have a loss */

@@ -218,7 +218,7 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
-    snprintf(spec, sizeof spec, "%s:%s,depth=3,weights=f32", kind->name, test_path("heart"));
+    snprintf(spec, sizeof spec, "%s:%s,depth=3%s", kind->name, test_path("heart"), kind->whole_model ? "" : ",weights=f32");
     must(hn_learner_save_head(l, test_path("heart"), err));
     must(hn_train_measure(model, spec, texts.item, 8, 50, &before,
                           err)); /* the first 8 texts are those of temperature 0 */
@@ -247,6 +247,26 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);
     by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
+    by_heart(&hn_learn_student, 512, 2e-3, masks);
+}
+
+/* All of the target's layers, as they are: its law is the target's by the trainer's network, and it drafts what the target says. */
+static void test_student_of_all_layers(void **state) {
+    (void)state;
+    hn_learn_options o = options(&hn_learn_student);
+    hn_train_acceptance a;
+    double losses[HN_MOST_STEPS];
+    char spec[700];
+    o.layers = model->target.arch.layers;
+    hn_learner *l = open_learner(model, &o);
+    must(hn_learner_judge(l, losses, err));
+    must(hn_learner_save_head(l, test_path("student"), err));
+    hn_learner_close(&l);
+    if (!(losses[0] < 0.002)) fail_msg("as it begins the target is %g from itself", losses[0]);
+    snprintf(spec, sizeof spec, "model:%s,depth=3,precision=f32", test_path("student"));
+    must(hn_train_measure(model, spec, texts.item, 8, 50, &a, err));
+    print_message("all layers: accepted %.2f %.2f %.2f\n", a.position[0], a.position[1], a.position[2]);
+    assert_true(a.position[2] > 0.9); /* all but the ends of texts, as far as its matrices in bf16 are the target's in f32 */
 }
 
 static void refused(hunch_status st, const hunch_error *why, const char *says) {
@@ -334,7 +354,7 @@ static void test_runs_away(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
-        cmocka_unit_test(test_by_heart),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
+        cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
         cmocka_unit_test(test_runs_away)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,7 +13,7 @@
 #include "train/block_attention.h"
 #include "train/unrolled.h"
 
-enum { HN_STACK_MOST_LAYERS = 8 };
+enum { HN_STACK_MOST_LAYERS = 64 };
 
 /* A layer's weights, or their gradients. */
 typedef struct hn_stack_layer {
