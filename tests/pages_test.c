@@ -96,7 +96,7 @@ static void check(uint64_t number) {
     hunch_engine_options_defaults(&o);
     o.context = between(&seed, 1, 4) == 1 ? between(&seed, 2, 40) : between(&seed, 41, 200);
     o.page_rows = 16 << between(&seed, 0, 2);
-    o.chunk = between(&seed, 1, 64);
+    o.chunk = between(&seed, 1, 4) == 1 ? between(&seed, 65, 200) : between(&seed, 1, 64);
     o.no_prefix_reuse = between(&seed, 0, 3) == 0;
     o.parallel = between(&seed, 1, 8);
     const char *draft = drafts[between(&seed, 0, 5)];

@@ -247,7 +247,8 @@ typedef struct hunch_engine_options {
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
-    int chunk;                 /* rows of prefill a pass, 1 or more; 64. A pass holds 64: larger ones mean the same */
+    int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more where experts are many, as memory allows. With draft
+                                  heads and in recurrent models larger ones than 64 mean 64; nothing that is computed depends on it */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int draft_depth;           /* levels that drafters with a depth draft where their spec does not say; 0: their own choice */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
@@ -267,6 +268,7 @@ void hunch_engine_close(hunch_engine **e);
 int hunch_engine_states(const hunch_engine *e);                         /* states that it may keep for later texts; 0: the
                                                                            model has none */
 int hunch_engine_context(const hunch_engine *e);                        /* rows a sequence may hold */
+int hunch_engine_chunk(const hunch_engine *e);                          /* rows of prefill a pass */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
 /* One line: what a draft head's files hold and what it reads of the model; NULL: a drafter with nothing to say. The engine's. */

@@ -418,7 +418,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     assert(s->live && tentative >= 0);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        assert(tentative <= c->group[g].tentative);
+        assert(tentative <= c->group[g].tentative || !c->group[g].window); /* rows of a prompt: its table must hold them, as it does the text */
         drop_unseen(c, s, g);
         want[g] = hn_pages_of(c, g, committed + tentative);
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
@@ -445,7 +445,7 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
     hn_seq *s = &c->seq[seq];
     int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
     int m = 0;
-    assert(s->live && n >= 0 && n <= HN_MAX_ROWS);
+    assert(s->live && n >= 0 && (!index || n <= HN_MAX_ROWS));
     for (int i = 0; index && i < n; i++) { /* rows that already lie right stay */
         assert(index[i] >= i && (i == 0 || index[i] > index[i - 1]));
         if (index[i] == i) continue;

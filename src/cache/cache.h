@@ -57,7 +57,8 @@ typedef struct hn_cache_group {
     int window; /* 0: all rows are kept, else those that a row of its layers sees, itself included. A full group of the
                    target stands before its window groups */
     int back;   /* of a window group: rows behind the window, so that a rewind by as many loses nothing */
-    int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass */
+    int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass. Of a group without a window more may be, where
+                      the sequence has room for them as committed ones: rows of a prompt */
     int binds;  /* of a drafter that reads the target's features: so many rows of its end, each of which needs that of the row before, it
                    wants to compute itself, so the target is restored to so many rows less than it, and computes those features again */
     size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers; of a state group the whole */

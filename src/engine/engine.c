@@ -11,7 +11,6 @@ enum { DEFAULT_CONTEXT = 8192 };
 void hunch_engine_options_defaults(hunch_engine_options *o) {
     memset(o, 0, sizeof *o);
     o->parallel = 1;
-    o->chunk = HN_MAX_ROWS;
     o->page_rows = 64;
 }
 
@@ -22,7 +21,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
     if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "draft_depth %d: expected 0 (as drafters choose) to %d", o->draft_depth, HUNCH_MAX_DEPTH);
-    if (o->chunk < 1) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more", o->chunk);
+    if (o->chunk < 0) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more, or 0 (as the model asks)", o->chunk);
     /* a caller in another language may send any number */
     if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
     if ((unsigned)o->verify > HUNCH_VERIFY_TRAVERSAL)
@@ -82,6 +81,42 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
     return HUNCH_OK;
 }
 
+/* ---- prefill -------------------------------------------------------------------------------------------------------------- */
+
+/* Rows of a prompt, so many that an expert is used by ROWS_OF_EXPERT of them on average: reading it takes a small part of the time
+ * of their products then, and more rows bring nothing (bench/results). */
+static int rows_of_experts(const hn_arch *a) {
+    enum { ROWS_OF_EXPERT = 16 };
+    int rows = HN_MAX_ROWS;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_expert_desc *d = &a->layer[i].experts;
+        while (a->layer[i].ffn == HN_FFN_EXPERTS && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
+    }
+    return rows;
+}
+
+/* What pairs of rows and experts are computed in takes about so much memory. */
+static size_t bytes_of_pairs(const hn_arch *a, int rows) {
+    size_t most = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_expert_desc *d = &a->layer[i].experts;
+        const size_t of_pair = 2 * sizeof(float) * (size_t)(a->hidden + d->width);
+        if (a->layer[i].ffn == HN_FFN_EXPERTS && of_pair * (size_t)d->used > most) most = of_pair * (size_t)d->used;
+    }
+    return most * (size_t)rows;
+}
+
+/* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or where they are asked for: a dense model reads its
+ * weights fast enough with these. States of recurrent layers and what is told to drafters come in passes of HN_MAX_ROWS. */
+static void choose_chunk(hunch_engine *e, int asked) {
+    const hn_arch *a = &e->model->target.arch;
+    int rows = asked ? asked : rows_of_experts(a);
+    while (!asked && rows > HN_MAX_ROWS && (rows > e->context || bytes_of_pairs(a, rows) > hn_memory_left() / 8)) rows /= 2;
+    const int most = e->feeds || hn_model_is_recurrent(a) ? HN_MAX_ROWS : HN_PASS_ROWS;
+    e->chunk = rows < most ? rows : most;
+    e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
+}
+
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
 static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
     hn_cache_group group[HN_MAX_GROUPS];
@@ -89,6 +124,7 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
     int n = of_target;
     if (n == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     group[0].page_rows = o->page_rows;
+    for (int g = 0; g < of_target; g++) group[g].tentative = group[g].window ? e->pass_rows : 0;
     for (int i = 0; i < e->n_drafters; i++)
         for (int g = 0; g < e->drafter[i].needs.n_groups; g++) {
             if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - of_target);
@@ -122,9 +158,12 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     if (!e->session) return hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
     hunch_status st = hn_engine_open_drafters(e, o, &controlled, err);
     if (!st) st = check_rule(e, err);
+    choose_chunk(e, o->chunk);
+    e->row = hn_zalloc((size_t)e->pass_rows, sizeof *e->row);
+    if (!st && !e->row) st = hn_fail_memory(err, "rows of a pass", (size_t)e->pass_rows * sizeof *e->row);
     if (!st) st = open_pool(e, o, err);
     const hn_feature_set features = feature_set(e);
-    if (!st) st = hn_runner_open(&e->runner, &e->model->target, e->cache, 0, e->context, &features, err);
+    if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, e->pass_rows, &features, err);
     if (!st) st = hn_verifier_open(&e->verifier, e->model->target.arch.vocab, err);
     if (!st && controlled) st = open_controller(e, err);
     return st;
@@ -150,7 +189,6 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->model = m;
     e->context = o->context ? o->context : usual_context(a);
     e->parallel = o->parallel;
-    e->chunk = o->chunk < HN_MAX_ROWS ? o->chunk : HN_MAX_ROWS;
     e->verify = o->verify;
     e->lossy = o->lossy;
     e->kv = kv_type(m, o->kv);
@@ -181,6 +219,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_name_list_fini(&e->notes);
     hn_free(e->drafter);
     hn_free(e->session);
+    hn_free(e->row);
     hn_free(e);
 }
 
@@ -195,6 +234,10 @@ int hunch_engine_states(const hunch_engine *e) {
 
 int hunch_engine_context(const hunch_engine *e) {
     return e->context;
+}
+
+int hunch_engine_chunk(const hunch_engine *e) {
+    return e->chunk;
 }
 
 int hunch_engine_drafters(const hunch_engine *e) {

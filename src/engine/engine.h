@@ -46,8 +46,10 @@ struct hunch_engine {
     bool needs_oracle, feeds;   /* what its drafters asked for */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
     char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
-    int context, parallel, chunk;
     int states; /* of recurrent layers: most that are kept for later texts */
+    int context, parallel;
+    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in all: HN_MAX_ROWS, or as many as chunk */
+    hn_row *row;          /* [pass_rows] of the pass that is being put together */
     hn_dtype kv;
     bool reuse; /* of prefixes */
     hunch_verify verify;

@@ -21,13 +21,12 @@ void hn_look_end_measure(hunch_engine *e) {
 /* Reads on to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
 static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logits, hunch_error *err) {
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
-    hn_row rows[HN_MAX_ROWS];
-    hunch_token t[HN_MAX_ROWS];
+    hn_row *rows = e->row;
     uint64_t seed = 1;
     for (int at; (at = hn_cache_committed(e->cache, id, 0)) < upto;) {
         const int m = upto - at < chunk ? upto - at : chunk;
-        for (int i = 0; i < m; i++) t[i] = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab);
-        hn_chain_rows(rows, t, m, HN_LOGITS_NONE);
+        for (int i = 0; i < m; i++)
+            rows[i] = (hn_row){.token = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab), .parent = (int16_t)(i - 1)};
         if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
         hunch_status st = hn_pass_run_more(e->runner, rows, m, &id, 1, &(hn_pass_more){.sure = &m}, err);
         if (st) return st;

@@ -4,7 +4,8 @@
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
  *                         had lost its place, of what was said so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most HN_MAX_ROWS rows; by contract C2 the packing changes no bit. */
+ * Sessions are packed into passes of at most pass_rows rows, HN_MAX_ROWS of which want logits; by contract C2 the packing changes no
+ * bit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +19,20 @@ static bool prefilling(const hunch_session *s) {
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
 
 typedef struct batch {
-    hn_row row[HN_MAX_ROWS];
+    hn_row *row; /* the engine's */
     hunch_session *session[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS];
     int sure[HN_MAX_ROWS]; /* rows of each session that will be committed, whatever the verifier says */
-    int n_rows, n_sessions;
+    int n_rows, n_logits, n_sessions;
     bool prompts; /* some rows are of prompts */
 } batch;
 
-static int rows_wanted(const hunch_session *s) {
+/* others_wait: texts that are being answered are in the round too; a prompt does not keep them longer than a usual pass takes. */
+static int rows_wanted(const hunch_session *s, bool others_wait) {
     if (!prefilling(s)) return s->tree.n_rows;
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
+    if (others_wait && chunk > HN_MAX_ROWS) chunk = HN_MAX_ROWS;
     if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* that end where the index keeps states */
     return left < chunk ? left : chunk;
 }
@@ -53,12 +56,18 @@ static void add_rows(batch *b, hunch_session *s) {
         /* of a text that resumes no prompt row decides */
         r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text ? logits_wanted(s) : HN_LOGITS_NONE;
         r->feature = s->engine->feeds && !s->plain;
+        b->n_logits += r->logits != HN_LOGITS_NONE;
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
     b->sure[seq] = prompt ? s->n_rows : 1;
     b->n_sessions++;
     b->prompts |= prompt;
+}
+
+/* Rows of a session in the next pass that may want logits. */
+static int most_logits(const hunch_session *s) {
+    return prefilling(s) ? 1 : s->n_rows;
 }
 
 typedef struct tree_logits {
@@ -277,13 +286,13 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
         hunch_session_state *t = &b->session[i]->stats;
         *(first_tokens[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->n_rows;
     }
-    *b = (batch){.n_rows = 0};
+    *b = (batch){.row = e->row};
     return HUNCH_OK;
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
     hunch_session *decoding[HN_MAX_ROWS];
-    batch b = {.n_rows = 0};
+    batch b = {.row = e->row};
     int n_decoding = 0;
     assert(n <= HN_MAX_ROWS);
     for (int i = 0; i < n; i++) {
@@ -295,9 +304,9 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0) continue; /* an older one needed its pages */
-        s->n_rows = rows_wanted(s);
+        s->n_rows = rows_wanted(s, n_decoding > 0);
         if (!hn_make_room(s)) continue;
-        if (b.n_rows + s->n_rows > HN_MAX_ROWS) {
+        if (b.n_rows + s->n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_MAX_ROWS) {
             hunch_status st = flush(e, &b, err);
             if (st) return st;
         }

@@ -17,37 +17,38 @@ typedef struct hn_head_input {
 } hn_head_input;
 
 /* The buffers of a pass; widths are leading dimensions in floats. */
+/* rows: of a pass at most, as the runner was opened for. */
 typedef struct hn_pass_buffers {
     const hn_rows *rows; /* their page tables are one group's: attention takes its own */
-    hn_buf x;        /* f32 [HN_MAX_ROWS][ldx] residual stream */
+    hn_buf x;        /* f32 [rows][ldx] residual stream */
     hn_act in;       /* input of a layer half, [hidden]; of HN_INPUT_PAIR [2 * hidden] */
     hn_act mixed;    /* attention output as the input of o, [heads * head_dim] */
     hn_act gated;    /* input of down, [ffn] */
-    hn_buf qkv;      /* f32 [HN_MAX_ROWS][ldqkv]: q | k | v, also of a delta net */
-    hn_buf attended; /* f32 [HN_MAX_ROWS][ldattended] */
-    hn_buf gate, up; /* f32 [HN_MAX_ROWS][ldhidden] where the product of gate and up is an operation of its own */
-    hn_buf branch;   /* f32 [HN_MAX_ROWS][ldx] what a branch adds, where it is normed first */
+    hn_buf qkv;      /* f32 [rows][ldqkv]: q | k | v, also of a delta net */
+    hn_buf attended; /* f32 [rows][ldattended] */
+    hn_buf gate, up; /* f32 [rows][ldhidden] where the product of gate and up is an operation of its own */
+    hn_buf branch;   /* f32 [rows][ldx] what a branch adds, where it is normed first */
     hn_buf rotation, rotation_local; /* rope tables of the rows */
     hn_buf scratch;  /* of attention */
     /* of layers of experts */
-    hn_buf scores;       /* f32 [HN_MAX_ROWS][ldscores] */
-    hn_buf shared_gate;  /* f32 [HN_MAX_ROWS][HN_STRIP] */
-    hn_act gathered;     /* [hidden], of HN_MAX_ROWS times the experts that a row uses */
+    hn_buf scores;       /* f32 [rows][ldscores] */
+    hn_buf shared_gate;  /* f32 [rows][HN_STRIP] */
+    hn_act gathered;     /* [hidden], of rows times the experts that a row uses */
     hn_act expert_gated; /* [width] of an expert, of as many */
     hn_buf expert_out;   /* f32 [as many][ldx] */
     hn_routing routing;  /* woken: [layers] of them */
     /* of a draft head */
-    hn_buf pair;     /* f32 [HN_MAX_ROWS][ldpair] norm(embedding) | norm(stream) */
-    hn_buf joint;    /* f32 [HN_MAX_ROWS][ldjoint] input of fc */
+    hn_buf pair;     /* f32 [rows][ldpair] norm(embedding) | norm(stream) */
+    hn_buf joint;    /* f32 [rows][ldjoint] input of fc */
     hn_act joint_in; /* the same, in the forms that fc reads */
-    hn_buf states;   /* f32 [HN_MAX_ROWS][ldjoint] the feature, where each state of it is normed before fc */
-    hn_buf lstm;     /* f32 [HN_MAX_ROWS][4 * ldx] gates of an LSTM */
-    hn_buf token;    /* f32 [HN_MAX_ROWS][ldx] embedding of the rows' tokens */
-    hn_buf each;     /* int32 [HN_MAX_ROWS] 0, 1, 2, ... */
+    hn_buf states;   /* f32 [rows][ldjoint] the feature, where each state of it is normed before fc */
+    hn_buf lstm;     /* f32 [rows][4 * ldx] gates of an LSTM */
+    hn_buf token;    /* f32 [rows][ldx] embedding of the rows' tokens */
+    hn_buf each;     /* int32 [rows] 0, 1, 2, ... */
     /* of gated delta nets, and of attention with gates */
-    hn_buf fused; /* f32 [HN_MAX_ROWS][ldfused] products whose parts lie among each other */
-    hn_buf z;     /* f32 [HN_MAX_ROWS][ldz] gates of results; of a delta net then its results */
-    hn_buf gates; /* f32 [HN_MAX_ROWS][ldgates] b | a */
+    hn_buf fused; /* f32 [rows][ldfused] products whose parts lie among each other */
+    hn_buf z;     /* f32 [rows][ldz] gates of results; of a delta net then its results */
+    hn_buf gates; /* f32 [rows][ldgates] b | a */
     hn_buf delta_scratch; /* [ranks] of delta_bytes */
     size_t delta_bytes;
     int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint, ldfused, ldz, ldgates, ldscores;
@@ -62,10 +63,10 @@ typedef struct hn_delta_at {
 
 /* What the steps of a draft head work in (layer_steps.c): rows whose outputs are wanted, widths in floats. */
 typedef struct hn_step_buffers {
-    hn_buf state;  /* f32 [HN_MAX_ROWS][ldstate] what a step begins from, and leaves for the next one */
+    hn_buf state;  /* f32 [rows][ldstate] what a step begins from, and leaves for the next one */
     hn_buf result; /* the same: of kinds whose output reads something else */
-    hn_buf mid;    /* f32 [HN_MAX_ROWS][ldmid] */
-    hn_buf token;  /* f32 [HN_MAX_ROWS][ldtoken] embedding of the pass's tokens */
+    hn_buf mid;    /* f32 [rows][ldmid] */
+    hn_buf token;  /* f32 [rows][ldtoken] embedding of the pass's tokens */
     hn_act in;     /* what its matrices read */
     int ldstate, ldmid, ldtoken;
 } hn_step_buffers;

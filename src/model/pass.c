@@ -23,12 +23,17 @@ static hn_buf take(size_t *total, size_t bytes) {
     return b;
 }
 
-static hn_buf take_floats(size_t *total, int cols) {
-    return take(total, sizeof(float) * HN_MAX_ROWS * (size_t)cols);
+static hn_buf take_floats(const hn_runner *r, size_t *total, int cols) {
+    return take(total, sizeof(float) * (size_t)r->max_rows * (size_t)cols);
 }
 
-static hn_act take_act(size_t *total, const hn_ops *o, int in) {
-    return (hn_act){take(total, o->act_bytes(in, HN_MAX_ROWS)), in, HN_MAX_ROWS};
+static hn_act take_act(const hn_runner *r, size_t *total, int in) {
+    return (hn_act){take(total, r->m->ops.act_bytes(in, r->max_rows)), in, r->max_rows};
+}
+
+/* Of rows behind the layers. */
+static hn_buf take_out(const hn_runner *r, size_t *total, int cols) {
+    return take(total, sizeof(float) * (size_t)r->out_rows * (size_t)cols);
 }
 
 /* The most that any layer asks for. */
@@ -55,7 +60,8 @@ static void widen_delta(widths *w, const hn_layer_desc *l) {
     if (scratch > w->delta) w->delta = scratch;
 }
 
-static widths widest(const hn_model *m, int max_context) {
+static widths widest(const hn_runner *r, int max_context) {
+    const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
     widths w = {0};
     for (int i = 0; i < a->layers; i++) {
@@ -70,7 +76,7 @@ static widths widest(const hn_model *m, int max_context) {
             widen_delta(&w, d);
             continue;
         }
-        const size_t s = m->ops.attention_scratch(&m->ops, HN_MAX_ROWS, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
+        const size_t s = m->ops.attention_scratch(&m->ops, r->max_rows, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
         w.q = larger(w.q, d->heads * d->head_dim);
         w.kv = larger(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
@@ -79,7 +85,7 @@ static widths widest(const hn_model *m, int max_context) {
     }
     w.qkv = larger(w.qkv, w.q + 2 * w.kv);
     w.mixed = larger(w.mixed, w.q);
-    w.pairs = HN_MAX_ROWS * w.used;
+    w.pairs = r->max_rows * w.used;
     return w;
 }
 
@@ -96,12 +102,12 @@ static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
     const size_t ids = sizeof(int32_t) * (size_t)w->pairs;
     if (w->experts == 0) return;
     l->ldscores = pad16(w->experts);
-    l->scores = take_floats(total, l->ldscores);
-    l->shared_gate = take_floats(total, HN_STRIP);
+    l->scores = take_floats(r, total, l->ldscores);
+    l->shared_gate = take_floats(r, total, HN_STRIP);
     l->gathered = (hn_act){take(total, o->act_bytes(r->m->arch.hidden, w->pairs)), r->m->arch.hidden, w->pairs};
     l->expert_gated = (hn_act){take(total, o->act_bytes(w->expert, w->pairs)), w->expert, w->pairs};
     l->expert_out = take(total, sizeof(float) * (size_t)w->pairs * (size_t)l->ldx);
-    l->routing = (hn_routing){.experts = w->experts, .used = w->used, .max_rows = HN_MAX_ROWS};
+    l->routing = (hn_routing){.experts = w->experts, .used = w->used, .max_rows = r->max_rows};
     hn_buf *const lists[] = {&l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row};
     for (int i = 0; i < 4; i++) *lists[i] = take(total, ids);
     l->routing.first = take(total, sizeof(int32_t) * (size_t)(w->experts + 1));
@@ -119,12 +125,12 @@ static void lay_out_head(hn_runner *r, size_t *total) {
     l->ldpair = pad16(2 * a->hidden);
     r->ld_store = pad16(feature);
     r->ld_outputs = pad16(hn_pass_output_width(a));
-    l->joint = take_floats(total, l->ldjoint);
-    l->joint_in = take_act(total, &r->m->ops, read);
-    l->states = take_floats(total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
-    l->pair = take_floats(total, l->ldpair);
-    l->token = take_floats(total, l->ldx);
-    l->lstm = take_floats(total, d->lstm ? 4 * l->ldx : 0);
+    l->joint = take_floats(r, total, l->ldjoint);
+    l->joint_in = take_act(r, total, read);
+    l->states = take_floats(r, total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
+    l->pair = take_floats(r, total, l->ldpair);
+    l->token = take_floats(r, total, l->ldx);
+    l->lstm = take_floats(r, total, d->lstm ? 4 * l->ldx : 0);
     r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);
     r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)r->ld_outputs);
 }
@@ -136,18 +142,23 @@ static void lay_out_steps(hn_runner *r, size_t *total) {
     s->ldstate = pad16(w.state);
     s->ldmid = pad16(w.mid);
     s->ldtoken = pad16(w.token);
-    s->state = take_floats(total, s->ldstate);
-    s->result = take_floats(total, w.result ? s->ldstate : 0);
-    s->mid = take_floats(total, s->ldmid);
-    s->token = take_floats(total, s->ldtoken);
-    s->in = take_act(total, &r->m->ops, w.in);
+    s->state = take_floats(r, total, s->ldstate);
+    s->result = take_floats(r, total, w.result ? s->ldstate : 0);
+    s->mid = take_floats(r, total, s->ldmid);
+    s->token = take_floats(r, total, s->ldtoken);
+    s->in = take_act(r, total, w.in);
+}
+
+/* Row descriptions with so many entries of paths. */
+static size_t image_bytes(const hn_runner *r, int paths) {
+    return offsetof(hn_row_image, path_slots) + sizeof *r->image->path_slots * (size_t)paths;
 }
 
 /* Sizes every buffer; offsets only, the memory comes after. */
 static size_t lay_out(hn_runner *r, int max_context) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
-    const widths w = widest(m, max_context);
+    const widths w = widest(r, max_context);
     const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
     size_t total = 0;
     hn_pass_buffers *l = &r->lanes;
@@ -161,22 +172,22 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->ldgates = pad16(w.gates);
     l->delta_bytes = (w.delta + 63) & ~(size_t)63;
     r->ld_logits = pad16(a->vocab);
-    l->x = take_floats(&total, l->ldx);
-    l->in = take_act(&total, &m->ops, pair ? 2 * a->hidden : a->hidden);
-    l->mixed = take_act(&total, &m->ops, w.mixed);
-    l->gated = take_act(&total, &m->ops, w.ffn);
-    l->qkv = take_floats(&total, l->ldqkv);
-    l->attended = take_floats(&total, l->ldattended);
-    l->gate = take_floats(&total, w.in_steps ? l->ldhidden : 0);
-    l->up = take_floats(&total, w.in_steps ? l->ldhidden : 0);
-    l->branch = take_floats(&total, w.branch ? l->ldx : 0);
-    l->rotation = take_floats(&total, pad16(a->rope_dims));
-    l->rotation_local = take_floats(&total, a->rope_local ? pad16(a->rope_dims) : 0);
+    l->x = take_floats(r, &total, l->ldx);
+    l->in = take_act(r, &total, pair ? 2 * a->hidden : a->hidden);
+    l->mixed = take_act(r, &total, w.mixed);
+    l->gated = take_act(r, &total, w.ffn);
+    l->qkv = take_floats(r, &total, l->ldqkv);
+    l->attended = take_floats(r, &total, l->ldattended);
+    l->gate = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
+    l->up = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
+    l->branch = take_floats(r, &total, w.branch ? l->ldx : 0);
+    l->rotation = take_floats(r, &total, pad16(a->rope_dims));
+    l->rotation_local = take_floats(r, &total, a->rope_local ? pad16(a->rope_dims) : 0);
     l->scratch = take(&total, w.scratch);
     lay_out_experts(r, &w, &total);
-    l->fused = take_floats(&total, l->ldfused);
-    l->z = take_floats(&total, l->ldz);
-    l->gates = take_floats(&total, l->ldgates);
+    l->fused = take_floats(r, &total, l->ldfused);
+    l->z = take_floats(r, &total, l->ldz);
+    l->gates = take_floats(r, &total, l->ldgates);
     l->delta_scratch = take(&total, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
     if (r->step) {
         r->walk.step = take(&total, most_steps(r) * sizeof *r->step);
@@ -186,18 +197,18 @@ static size_t lay_out(hn_runner *r, int max_context) {
     }
     lay_out_head(r, &total);
     lay_out_steps(r, &total);
-    r->out_x = take_floats(&total, l->ldx);
-    r->out_norm = take_floats(&total, l->ldx);
-    r->out_act = take_act(&total, &m->ops, a->hidden);
-    r->logits = take_floats(&total, r->ld_logits);
+    r->out_x = take_out(r, &total, l->ldx);
+    r->out_norm = take_out(r, &total, l->ldx);
+    r->out_act = (hn_act){take(&total, m->ops.act_bytes(a->hidden, r->out_rows)), a->hidden, r->out_rows};
+    r->logits = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)r->ld_logits);
     r->best = (hn_top){.k = r->best.k,
                        .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
-                       .value = take_floats(&total, r->best.k),
+                       .value = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)r->best.k),
                        .map = m->head.ids,
                        .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, r->best.k))};
     r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(a->vocab) : 0);
-    r->features = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)l->ldx * (size_t)(r->n_boundaries + 1));
-    r->image_buf = take(&total, sizeof(hn_row_image));
+    r->features = take_floats(r, &total, l->ldx * (r->n_boundaries + 1));
+    r->image_buf = take(&total, image_bytes(r, r->path_room));
     for (int g = 0; g < r->n_groups; g++)
         r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[g].page_stride);
     return total;
@@ -240,7 +251,7 @@ static void bind(hn_runner *r) {
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) *part[i].b = hn_at(r->image_buf, part[i].off);
     l->rows = rows;
     l->each = hn_at(r->image_buf, offsetof(hn_row_image, each));
-    for (int i = 0; i < HN_MAX_ROWS; i++) r->image->each[i] = i;
+    for (int i = 0; i < HN_PASS_ROWS; i++) r->image->each[i] = i;
     r->turned = *rows;
     r->turned.position = hn_at(r->image_buf, offsetof(hn_row_image, turned));
     for (int g = 0; g < r->n_groups; g++) {
@@ -256,8 +267,8 @@ static void bind(hn_runner *r) {
 static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
     hn_cache_group group[HN_MODEL_GROUPS];
     r->place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->place); /* a head may have none */
-    r->image = hn_zalloc(1, sizeof *r->image);
-    if (!r->place || !r->image) return hn_fail_memory(err, "row tables", sizeof *r->image);
+    r->image = hn_zalloc(1, image_bytes(r, r->path_room));
+    if (!r->place || !r->image) return hn_fail_memory(err, "row tables", image_bytes(r, r->path_room));
     r->first_group = first_group;
     r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
     assert(r->n_groups > 0 || r->m->arch.layers == 0);
@@ -282,7 +293,13 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     return HUNCH_OK;
 }
 
-static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+/* Paths of a tree of HN_MAX_ROWS rows, kept rows included; or of a chain of max_rows, or several in its place. */
+static int most_paths(int max_rows) {
+    const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
+    return larger(tree, chain);
+}
+
+static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
                                 const hn_feature_set *set, const hn_head_stores *stores, hunch_error *err) {
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
@@ -290,6 +307,9 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->m = m;
     r->ops = &m->ops;
     r->cache = cache;
+    r->max_rows = max_rows;
+    r->out_rows = set && set->post_norm ? max_rows : HN_MAX_ROWS;
+    r->path_room = most_paths(max_rows);
     r->rope = hn_model_rope(m, max_context);
     r->store_rows = stores->features;
     r->output_rows = stores->outputs;
@@ -310,15 +330,21 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
 
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err) {
-    assert(m->arch.draft_head.features == 0);
+    return hn_runner_open_for(out, m, cache, first_group, max_context, HN_MAX_ROWS, features, err);
+}
+
+hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
+                                const hn_feature_set *features, hunch_error *err) {
     const hn_head_stores none = {0, 0, 1};
-    return runner_open(out, m, cache, first_group, max_context, features, &none, err);
+    assert(m->arch.draft_head.features == 0 && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
+    assert(max_rows == HN_MAX_ROWS || !hn_model_is_recurrent(&m->arch));
+    return runner_open(out, m, cache, first_group, max_context, max_rows, features, &none, err);
 }
 
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err) {
     assert(m->arch.draft_head.features > 0 && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
-    hunch_status st = runner_open(out, m, cache, first_group, max_context, NULL, stores, err);
+    hunch_status st = runner_open(out, m, cache, first_group, max_context, HN_MAX_ROWS, NULL, stores, err);
     if (!st && m->arch.draft_head.markov) st = hn_markov_open(*out, stores->outputs, err);
     if (st && *out) hn_runner_close(out);
     return st;
@@ -345,7 +371,7 @@ void hn_runner_close(hn_runner **rp) {
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
 static hn_buf feature_block(const hn_runner *r, int place) {
-    return hn_at(r->features, sizeof(float) * HN_MAX_ROWS * (size_t)r->lanes.ldx * (size_t)place);
+    return hn_at(r->features, sizeof(float) * (size_t)r->max_rows * (size_t)r->lanes.ldx * (size_t)place);
 }
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
@@ -560,7 +586,7 @@ double hn_pass_sum(const hn_runner *r, int row) {
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
     assert(r->feature_of_row[row] >= 0 && place >= 0);
-    return r->host_features + ((size_t)place * HN_MAX_ROWS + (size_t)r->feature_of_row[row]) * (size_t)r->lanes.ldx;
+    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->lanes.ldx;
 }
 
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {

@@ -38,10 +38,15 @@ typedef struct hn_runner hn_runner;
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
+/* The same for passes of up to max_rows rows (HN_MAX_ROWS..HN_PASS_ROWS; models without recurrent layers): what is beyond HN_MAX_ROWS
+ * are rows of prompts, without logits. */
+hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
+                                const hn_feature_set *features, hunch_error *err);
 /* From here on passes call the operations of this table, one that hands on to the model's (ops/profile.h); NULL: the model's. */
 void hn_runner_call(hn_runner *r, const hn_ops *o);
 
-/* Runs n rows (1..HN_MAX_ROWS) of n_seqs sequences; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
+/* Runs n rows (1..HN_MAX_ROWS, or what the runner was opened for) of n_seqs sequences (at most HN_MAX_ROWS), of which HN_MAX_ROWS at
+ * most want logits; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
  * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.
  * Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);

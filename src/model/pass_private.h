@@ -6,20 +6,20 @@
 #include "model/layers.h"
 #include "model/pass.h"
 
-/* Row descriptions as they are built on the host; one block, written to the device in one piece. Paths: a row's path is at
- * most HN_MAX_ROWS long. */
+/* Row descriptions as they are built on the host; one block, written to the device in one piece. */
 typedef struct hn_row_image {
-    int32_t token[HN_MAX_ROWS], position[HN_MAX_ROWS], slot[HN_MAX_ROWS], seq[HN_MAX_ROWS], path_start[HN_MAX_ROWS];
-    int32_t turned[HN_MAX_ROWS]; /* the position that a row is rotated by */
-    int32_t last[HN_MAX_ROWS], seen_from[HN_MAX_ROWS]; /* hn_rows.last, from */
-    int32_t path_slots[HN_MAX_ROWS * HN_MAX_ROWS];
+    int32_t token[HN_PASS_ROWS], position[HN_PASS_ROWS], slot[HN_PASS_ROWS], seq[HN_PASS_ROWS], path_start[HN_PASS_ROWS];
+    int32_t turned[HN_PASS_ROWS]; /* the position that a row is rotated by */
+    int32_t last[HN_PASS_ROWS], seen_from[HN_PASS_ROWS]; /* hn_rows.last, from */
     int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
-    int32_t out[HN_MAX_ROWS], feature[HN_MAX_ROWS]; /* rows to gather */
-    int32_t normed[HN_MAX_ROWS];                    /* of the feature rows, among the gathered ones */
-    /* of a draft head: places of the rows' features; rows whose output is kept, and its place; 0, 1, 2, ... */
+    int32_t out[HN_PASS_ROWS], feature[HN_PASS_ROWS]; /* rows to gather */
+    int32_t normed[HN_PASS_ROWS];                     /* of the feature rows, among the gathered ones */
+    int32_t each[HN_PASS_ROWS];                       /* 0, 1, 2, ... */
+    /* of a draft head: places of the rows' features; rows whose output is kept, and its place */
     int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows that are masks of their own (mask_pair, mask_row) */
-    int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS], each[HN_MAX_ROWS];
+    int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS];
     int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
+    int32_t path_slots[]; /* [path_room of the runner]; of a pass as much is written as it has */
 } hn_row_image;
 
 struct hn_runner {
@@ -27,6 +27,9 @@ struct hn_runner {
     const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
     hn_cache *cache;
     int first_group, n_groups, owner; /* of the cache */
+    int max_rows;                     /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
+    int out_rows;                     /* that may be gathered behind the layers */
+    int path_room, n_path;            /* entries of path_slots; of this pass */
     hn_layer_place *place;            /* [layers] among these groups */
     hn_mem *buffers;
     hn_pass_buffers lanes;
@@ -67,7 +70,7 @@ struct hn_runner {
     int32_t step_first[HN_MAX_ROWS + 1], step_fresh[HN_MAX_ROWS];
     int fold_to[HN_MAX_ROWS]; /* rows of the states behind this pass */
     double seconds; /* of all passes */
-    int16_t out_of_row[2 * HN_MAX_ROWS], feature_of_row[HN_MAX_ROWS]; /* -1: none; further outputs behind the rows */
+    int16_t out_of_row[HN_PASS_ROWS + HN_MAX_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs behind the rows */
     int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best;

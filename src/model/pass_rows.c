@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass_rows.c - describes the rows of a pass: where each lies in the cache, what it sees, what is wanted of it. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "model/pass_private.h"
@@ -42,7 +43,7 @@ static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int3
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
                              const hn_kept *kept, int path) {
     hn_row_image *im = r->image;
-    int depth[HN_MAX_ROWS], *max_position = &r->rows[0].max_position;
+    int depth[HN_PASS_ROWS], *max_position = &r->rows[0].max_position;
     im->committed[seq] = committed;
     im->direct[seq] = kept_chain(kept);
     for (int i = first; i < last; i++) {
@@ -64,7 +65,7 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
         path += see_ahead(im, rows, i, last, im->path_slots + path);
-        assert(path - im->path_start[i] <= HN_MAX_ROWS);
+        assert(path - im->path_start[i] <= r->max_rows && path <= r->path_room);
         if (im->position[i] > *max_position) *max_position = im->position[i];
     }
     return path;
@@ -88,6 +89,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
     r->n_full = r->n_out;
     gather_wanting(r, rows, n, HN_LOGITS_BEST);
     r->n_logits = r->n_out;
+    assert(r->n_logits <= HN_MAX_ROWS);
     for (int i = 0; i < n; i++) {
         if (!rows[i].feature) continue;
         r->feature_of_row[i] = (int16_t)r->n_features;
@@ -174,7 +176,7 @@ static void describe_tables(hn_runner *r, int seq, int cache_seq) {
 static void write_description(hn_runner *r) {
     const hn_ops *o = &r->m->ops;
     const hn_rows *rows = &r->rows[0];
-    o->write(o, r->image_buf, r->image, sizeof *r->image);
+    o->write(o, r->image_buf, r->image, offsetof(hn_row_image, path_slots) + sizeof *r->image->path_slots * (size_t)r->n_path);
     r->turned.n = rows->n;
     for (int g = 0; g < r->n_groups; g++) {
         r->rows[g].n = rows->n;
@@ -198,7 +200,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     const hn_kept none = {0, NULL};
     const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
     int first = 0, path = 0;
-    assert(n >= 1 && n <= HN_MAX_ROWS && n_seqs >= 1 && n_seqs <= n);
+    assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_ROWS);
     r->rows[0].n = n;
     r->rows[0].n_seqs = n_seqs;
     r->rows[0].max_position = 0;
@@ -223,6 +225,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     }
     assert(first == n);
     r->image->seq_first[n_seqs] = n;
+    r->n_path = path;
     if (steps)
         describe_steps(r, rows, n, more);
     else

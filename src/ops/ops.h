@@ -40,7 +40,8 @@ static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.of
 enum {
     HN_STRIP = 16,       /* outputs a weight strip */
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
-    HN_MAX_ROWS = 64,    /* rows of a pass (so at most 64 rows of logits exist) */
+    HN_MAX_ROWS = 64,    /* rows of logits of a pass, so also rows of a tree and texts that draft together; rows of a usual pass */
+    HN_PASS_ROWS = 512,  /* rows of a pass at most, of prompts (contract C2: no bit depends on it) */
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 4,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
@@ -113,7 +114,7 @@ enum { HN_NO_PAGE = -1 };
  * The logical position of a row's k-th own-path entry is committed + k: entry 0 is the root of the sequence's rows,
  * the last one the row itself; path_slots holds the cache slot of each (slot == position for chains and prefill). */
 typedef struct hn_rows {
-    int n;             /* 1..HN_MAX_ROWS */
+    int n;             /* 1..HN_PASS_ROWS */
     int n_seqs;
     int max_position;  /* the largest position of any row */
     hn_buf token;      /* [n] */

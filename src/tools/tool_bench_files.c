@@ -187,7 +187,7 @@ static void csv_model(const bench *b, FILE *f) {
                                      p->prefill_fraction};
     const double decode[FIGURES] = {d.median, d.low, d.high, NAN, p->of_bandwidth, NAN, d.mad, p->decode_limit_tok_s,
                                     p->decode_fraction};
-    csv_line(b, f, "prefill_tok_s", b->o.chunk == TOOL_UNSET ? BENCH_MOST_ROWS : b->o.chunk, p->prompt, prefill);
+    csv_line(b, f, "prefill_tok_s", hunch_engine_chunk(b->engine), p->prompt, prefill);
     csv_line(b, f, "decode_tok_s", b->parallel, p->context, decode);
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *q = &b->passes[i];

@@ -187,7 +187,7 @@ static int plain_turn(bench *b, hunch_session **s, const hunch_request *r, int t
 
 /* Chunk by chunk: each reads the weights anew. */
 static double prefill_limit(const bench *b, double read_gb_s) {
-    const int chunk = b->o.chunk == TOOL_UNSET ? BENCH_MOST_ROWS : b->o.chunk, n = b->plain.prompt;
+    const int chunk = hunch_engine_chunk(b->engine), n = b->plain.prompt;
     double seconds = 0;
     for (int at = 0; at < n; at += chunk) {
         hunch_work w;

@@ -115,7 +115,7 @@ const tool_flag tool_flags[] = {
     {"--mapped-experts", NULL, TOOL_SWITCH, AT(mapped_experts), ENGINED, ENGINE, 0, 0, NULL, NULL, "leave experts alone in the file, the rest in memory"},
     {"--kv", NULL, TOOL_CHOICE, AT(kv), ENGINED & ~TOOL_CHECK, ENGINE, 0, 0, tool_kv_names, "TYPE", "type of keys and values in the cache: bf16, f16, f32 or q8_0; default bf16, with --precision f32 f32"},
     {"--context", NULL, TOOL_INT, AT(context), ENGINED & ~TOOL_CHECK, ENGINE | TOOL_BASIC, 1, INT_MAX, NULL, "ROWS", "rows a sequence may hold; default: the model's, at most 8192; of a window of score 2048; compare, bench, logits: what they need"},
-    {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED & ~TOOL_CHECK, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, default 64, as many as one holds"},
+    {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED & ~TOOL_CHECK, ENGINE, 1, INT_MAX, NULL, "N", "rows of prefill a pass, to 512; default 64, more where experts are many"},
     {"--state-memory", NULL, TOOL_INT, AT(state_memory), GENERATES, ENGINE, 1, INT_MAX, NULL, "MB", "of models with recurrent layers: memory for states that later texts may go on from; default: 16 states"},
     {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N", "cache rows of all sequences together, at least a context; default: a context for each that may run at once and one more, as far as there is memory"},
     {"--no-prefix-reuse", NULL, TOOL_SWITCH, AT(no_prefix_reuse), GENERATES, ENGINE, 0, 0, NULL, NULL, "read every prompt from its first token on"},
