@@ -230,6 +230,9 @@ def main():
         vectors += others
         for key, value in numbers.items():
             w.add_uint32(f"{family}.{key}", value)
+        if family in ("qwen35", "qwen35moe"):  # by which of three positions parts of a head turn: of a text they are one
+            half = dim // 8
+            w.add_array(f"{family}.rope.dimension_sections", [(half + 2) // 3, (half + 1) // 3, half // 3, 0])
     for name, values in vectors:
         w.add_tensor(name, values.astype(np.float32))
     for full, name, rows, cols, i in todo:
