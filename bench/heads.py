@@ -18,6 +18,15 @@ Each turn runs every head in every way once, and measures how fast memory is rea
   plain     tok/s without drafts
   8 texts   ms of a level of eight texts' chains together, in one pass
 
+Heads that draft all levels in one pass, or several (dflash, dspark, dart, falcon in blocks of two, peagle, medusa, meta-mtp), have a line in a table of their own:
+
+  pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
+  limit     ms to read what they read: the matrices of all layers and the output once, those of the text's rows twice (fc once);
+            pass / limit
+  draft     ms of drafting, choosing tokens included
+  pays      the acceptance a of each token from which such a chain is faster than plain decoding: 1 + a + a^2 + ... of its depth, against
+            a round's time over that of plain decoding. Of the other heads too
+
 All of the chain's figures come from one run with force=A, so the machine's moods are in both sides of each comparison.
 Heads and targets of true shape: tools/random_head.py, tools/random_model.py. Standard library only."""
 import argparse
@@ -53,6 +62,23 @@ def shapes(folder):
             header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
         out.update({k: v["shape"] for k, v in header.items() if k != "__metadata__"})
     return out
+
+
+AT_ONCE = ("dflash", "dspark", "dart", "falcon", "peagle", "medusa", "meta-mtp")
+
+
+def bytes_of_blocks(spec, target, depth):
+    """Of a round of a head that drafts all levels in one pass, or two a pass."""
+    kind, folder = spec.split(":", 1)
+    head = {k: s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items()
+            if len(s) == 2 and "embed_tokens" not in k and "markov_w" not in k}
+    out = sum(head.values())
+    if kind in ("dflash", "dspark"):
+        out += sum(v for k, v in head.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
+    if not any(k.endswith("lm_head.weight") for k in head):
+        sizes = {t["name"]: t["bytes"] for t in target["tensors"]}
+        out += sizes.get("output.weight", sizes["token_embd.weight"]) * (4 if kind == "medusa" else 1)
+    return out * -(-depth // 2) if kind == "falcon" else out
 
 
 def bytes_read(spec, target):
@@ -135,7 +161,33 @@ def measure(o, spec, memory, reads):
             "feed": (chain.draft_behind(k) - steps) / chain.whole, "own_8": chain.own / chain.whole,
             "own_tree": tree.own / tree.whole, "tree_rows": tree.mid[0]["rows"], "own_dynamic": dynamic.own / dynamic.whole,
             "dynamic_rows": dynamic.mid[0]["rows"], "tau": chain.tau, "tok_s": chain.tau / chain.whole * 1e3,
-            "predicted_tok_s": chain.tau / (chain.target + steps) * 1e3, "eight_ms": eight.draft * 8 / k}
+            "predicted_tok_s": chain.tau / (chain.target + steps) * 1e3, "round_ms": chain.whole, "eight_ms": eight.draft * 8 / k}
+
+
+def measure_blocks(o, spec, memory, reads):
+    """A turn of a head that drafts all levels in one pass."""
+    chain = run(o, "%s,depth=%d,force=%g" % (spec, o.depth, o.accept), o.n)
+    eight = run_eight(o, "%s,depth=%d,force=1" % (spec, o.depth), 8 * (o.depth + 1))
+    passes = statistics.median(r["draft_pass_ms"] for r in chain.mid)
+    limit = memory.ms(reads)
+    return {"pass_ms": passes, "limit_ms": limit, "of_limit": passes / limit, "draft_ms": chain.draft, "round_ms": chain.whole, "tau": chain.tau,
+            "tok_s": chain.tau / chain.whole * 1e3, "eight_ms": eight.draft * 8}
+
+
+def pays_from(round_ms, plain_ms, depth):
+    """The acceptance at which a chain's tokens are worth its round; above 1: none is."""
+    low, high = 0.0, 1.0
+    if depth + 1 < round_ms / plain_ms:
+        return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(middle ** i for i in range(depth + 1)) < round_ms / plain_ms else (low, middle)
+    return high
+
+
+def block_row(name, m, plain, pays):
+    return "%-28s %8.3f %8.3f  %5.2f | %8.3f %8.3f | %5.2f %8.2f | %8.2f | %5.2f | %8.3f" % (
+        name, m["pass_ms"], m["limit_ms"], m["of_limit"], m["draft_ms"], m["round_ms"], m["tau"], m["tok_s"], plain, pays, m["eight_ms"])
 
 
 def row(name, m, plain):
@@ -173,7 +225,8 @@ def write_prompts(o, folder, vocab):
 def main():
     o = options()
     target = json.loads(hunch(o, "inspect", o.model, "--json"))
-    reads = {spec: bytes_read(spec, target) for spec in o.head}
+    at_once = [spec for spec in o.head if spec.split(":")[0] in AT_ONCE]
+    reads = {spec: bytes_of_blocks(spec, target, o.depth) if spec in at_once else bytes_read(spec, target) for spec in o.head}
     turns, plain = {spec: [] for spec in o.head}, []
     with tempfile.TemporaryDirectory() as folder:
         write_prompts(o, folder, target["model"]["vocab"])
@@ -181,11 +234,13 @@ def main():
             memory = Memory(o)
             plain.append(1e3 / run(o, "none", 40).whole)
             for spec in o.head:
-                turns[spec].append(measure(o, spec, memory, reads[spec]))
+                turns[spec].append((measure_blocks if spec in at_once else measure)(o, spec, memory, reads[spec]))
     middle = {}
     for spec, all_turns in turns.items():
-        for t in all_turns:
-            t["of_predicted"] = t["tok_s"] / t["predicted_tok_s"]
+        for t, one in zip(all_turns, plain):
+            t["pays"] = pays_from(t["round_ms"], 1e3 / one, o.depth)
+            if "predicted_tok_s" in t:
+                t["of_predicted"] = t["tok_s"] / t["predicted_tok_s"]
         middle[spec] = {key: statistics.median(t[key] for t in all_turns) for key in all_turns[0]}
     speed = statistics.median(plain)
     if o.json:
@@ -193,10 +248,19 @@ def main():
                           "read_bytes": reads, "turns": turns, "median": middle}))
         return
     print("%s\n%s, depth %d, force=%g, %d turns" % (memory.cpu, os.path.basename(o.model), o.depth, o.accept, o.turns))
-    print("head                         step ms   limit of it | feed%  own8% | own tree% dynamic%    |   tau    tok/s predicted"
-          "  ratio |    plain | 8 texts")
-    for spec in o.head:
-        print(row(spec.split(":")[0] + " " + os.path.basename(spec.split(":", 1)[1].rstrip("/")), middle[spec], speed))
+    steps = [spec for spec in o.head if spec not in at_once]
+
+    def name(spec):
+        return spec.split(":")[0] + " " + os.path.basename(spec.split(":", 1)[1].split(",")[0].rstrip("/"))
+    if steps:
+        print("head                         step ms   limit of it | feed%  own8% | own tree% dynamic%    |   tau    tok/s predicted"
+              "  ratio |    plain | 8 texts | pays")
+    for spec in steps:
+        print(row(name(spec), middle[spec], speed), "| %5.2f" % middle[spec]["pays"])
+    if at_once:
+        print("head                         pass ms     limit  ratio |    draft    round |   tau    tok/s |    plain |  pays |  8 texts")
+    for spec in at_once:
+        print(block_row(name(spec), middle[spec], speed, middle[spec]["pays"]))
 
 
 if __name__ == "__main__":

@@ -533,6 +533,64 @@ def heads():
     yield "mtp-bin", ["mtp,tree=dynamic,topk=2,total=6,depth=3", json.dumps(mtp), "", head_archive(module)]
 
 
+def block_heads():
+    """Heads that draft several tokens a pass, for the same model."""
+    def plain(shapes):
+        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(s[0] * (s[1] if len(s) > 1 else 1))])
+                for i, (k, s) in enumerate(shapes.items())}
+    layer = {k: s for k, (s, _) in head_tensors(False, "layers.0.").items() if k.startswith("layers.0.")}
+    layer.update({"layers.0.input_layernorm.weight": (8,)})
+    block = dict(layer, **{"fc.weight": (8, 16), "hidden_norm.weight": (8,), "norm.weight": (8,)})
+    zlab = dict(HEAD, block_size=4, dflash_config={"mask_token_id": 3, "target_layer_ids": [-1, 0]})
+    swa = dict(zlab, dflash_config=dict(zlab["dflash_config"], use_swa=True, swa_window_size=5, attention_sink_bias=True, causal=False))
+    spec = {"speculators_model_type": "dflash", "aux_hidden_state_layer_ids": [0, 1], "draft_vocab_size": 10, "mask_token_id": 3, "block_size": 4,
+            "sample_from_anchor": True, "sliding_window_non_causal": True, "transformer_layer_config":
+            dict(HEAD, model_type="qwen3", layer_types=["sliding_attention"], sliding_window=4, use_sliding_window=True)}
+    reduced = dict(plain(dict(block, **{"lm_head.weight": (10, 8)})), d2t=((10,), [i // 2 for i in range(10)]))
+    markov = {"markov_head.markov_w1.weight": (15, 4), "markov_head.markov_w2.weight": (15, 4), "confidence_head.proj.weight": (1, 12),
+              "confidence_head.proj.bias": (1,)}
+    gate = {"markov_head.gate_proj.weight": (4, 12), "markov_head.gate_proj.bias": (4,)}
+    joint = {"markov_head.joint_proj.weight": (12, 16), "markov_head.joint_proj.bias": (12,)}
+    fused = {k: s for k, s in block.items() if not k.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))}
+    fused.update({"layers.0.self_attn.qkv_proj.weight": (16, 8), "layers.0.self_attn.attention_sink_bias": (2,)})
+    lstm = {"lstm.weight_ih_l0": (32, 16), "lstm.weight_ih_l1": (32, 8)}
+    lstm.update({"lstm.bias_%s_l%d" % (c, k): (32,) for c in ("ih", "hh") for k in (0, 1)})
+    dart = dict(HEAD, eagle_aux_hidden_state_layer_ids=[0, 1], draft_vocab_size=10, draft_length=3)
+    masks = head_tensors(True, "midlayer.", 10, {"midlayer.mask_rep": (16,)})
+    tree = "[[0],[1],[0,0],[0,1],[0,0,0]]"
+    yield "dflash", ["dflash,force=0.5", json.dumps(zlab), "", head_safetensors(plain(block))]
+    yield "dflash-swa", ["dflash,tree=best,topk=3,total=9", json.dumps(swa), "", head_safetensors(plain(fused))]
+    yield "dflash-spec", ["dflash,depth=4,weights=f32", json.dumps(spec), tree, head_safetensors(reduced)]
+    yield "dflash-mask", ["dflash,tree=dynamic,topk=3,total=7", json.dumps(dict(zlab, dflash_config={"target_layer_ids": [-1, 0]})), "",
+                          head_archive(plain(dict(block, mask_embedding=(8,))))]
+    yield "dspark", ["dspark,min_confidence=0.3", json.dumps(zlab), "", head_safetensors(plain(dict(block, **markov)))]
+    yield "dspark-gated", ["dspark,tree=dynamic,topk=3,total=7", json.dumps(dict(zlab, markov_head_type="gated")), "",
+                           head_safetensors(plain(dict(block, **markov, **gate)))]
+    yield "dspark-rnn", ["dspark,depth=3,force=0.5", json.dumps(dict(zlab, dspark_bonus_anchor=True)), tree,
+                         head_archive(plain(dict(block, **markov, **joint)))]
+    yield "dart", ["dart,depth=4", json.dumps(dart), "", head_safetensors(masks)]
+    yield "dart-pruned", ["dart,tree=pruned,total=9,norm=once", json.dumps(dart), "", head_safetensors(masks)]
+    yield "falcon", ["falcon,depth=5", json.dumps(dict(HEAD, k_mask=2)), "", head_safetensors(plain(dict(
+        {k: s for k, s in layer.items() if "input_layernorm" not in k}, **lstm)))]
+    yield "falcon-tree", ["falcon,force=0.5", json.dumps(dict(HEAD, k_mask=3)), tree, head_safetensors(plain(dict(
+        {k: s for k, s in layer.items() if "input_layernorm" not in k}, **lstm)))]
+    norms = [("blk.0.attn_norm.weight", "F32", (8,)), ("fc.weight", "F32", (16, 8)), ("enc.output_norm.weight", "F32", (8,)),
+             ("output_norm.weight", "F32", (8,)), ("markov_w1.weight", "F32", (4, 15)), ("markov_w2.weight", "F32", (4, 15))]
+    keys = [("dflash.block_size", U32, 4), ("dflash.target_layers", ARRAY, (I32, [0, 1])), ("tokenizer.ggml.mask_token_id", U32, 3)]
+    yield "dflash-gguf", ["dflash", "", "", head_gguf("dflash", keys, norms[:4])]
+    yield "dspark-gguf", ["dspark,depth=2", "", "", head_gguf("dflash", keys + [("dflash.sample_from_anchor", BOOL, True)], norms)]
+    names = {"weight_ih_l%d": "weight", "bias_ih_l%d": "bias", "bias_hh_l%d": "state_bias"}
+    gates = [("lstm.%d.%s" % (k, to), "F32", lstm["lstm." + of % k][::-1]) for of, to in names.items() for k in (0, 1)]
+    yield "falcon-gguf", ["falcon", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "falcon"), ("hunch-head.k_mask", U32, 2)], gates)]
+
+
+def trie_parts():
+    """Tokens, pairs, triples, then the parts: behind each token one pair, behind each pair one triple."""
+    singles = b"".join(struct.pack("<II", 2, min(i, 4)) for i in range(16))
+    pairs = b"".join(struct.pack("<III", (i + 1) % 15, 2, min(i, 3)) for i in range(5))
+    return bytes((15, 4, 3)) + singles + pairs + b"".join(struct.pack("<II", i + 2, 1) for i in range(3))
+
+
 TEMPLATES = {
     "chatml": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m.content + '<|im_end|>' + '\\n' }}"
               "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
@@ -576,8 +634,10 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, data in checkpoints():
         put("pickle", name, data)
-    for name, parts in itertools.chain(heads(), gguf_heads(), step_heads()):
+    for name, parts in itertools.chain(heads(), gguf_heads(), step_heads(), block_heads()):
         put("head", name, *parts)
+    put("trie", "parts", trie_parts())
+    put("trie", "file", b"HUNCHTRI" + struct.pack("<II", 1, 3) + bytes(48))
     for name, parts in folders():
         put("folder", name, *parts)
     for name, doc in tokenizer_jsons().items():

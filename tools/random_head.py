@@ -6,14 +6,19 @@ is worth nothing (`force=A` puts other tokens in their place), what it costs is 
     tools/random_head.py eagle TARGET.gguf OUT                      needs numpy and the gguf package
     tools/random_head.py eagle3 TARGET.gguf OUT [--vocabulary 32000] [--dtype bf16|f16]
 
-The head has one layer of the target's widths, as published ones have. eagle: fc of embedding and last state, the target's
-output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all)."""
+Heads have layers of the target's widths, as many as published ones have. eagle: fc of embedding and last state, the target's
+output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all); dart: the same
+with 7 masks; falcon: an LSTM in the place of fc, blocks of two; dflash: z-lab's, 5 layers, five states, blocks of 16, the target's
+output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each, the target's output."""
 import argparse
 import json
 import os
 
 import gguf
 import numpy as np
+
+
+LAYERS = 5  # of dflash and dspark, and states that they read
 
 
 class Target:
@@ -94,19 +99,60 @@ def add_eagle3(w, t, vocabulary):
     w.add("t2d", "BOOL", [t.vocab], np.isin(np.arange(t.vocab), ids).astype(np.uint8).tobytes())
 
 
+def add_falcon(w, t):
+    for k, inputs in enumerate((2 * t.hidden, t.hidden)):
+        w.matrix(f"lstm.weight_ih_l{k}", 4 * t.hidden, inputs)
+        for name in ("bias_ih", "bias_hh"):
+            w.norm(f"lstm.{name}_l{k}", 4 * t.hidden)
+    add_layer(w, t, "layers.0.", t.hidden)
+
+
+def add_blocks(w, t, rank):
+    w.matrix("fc.weight", t.hidden, LAYERS * t.hidden)
+    w.norm("hidden_norm.weight", t.hidden)
+    w.norm("norm.weight", t.hidden)
+    for i in range(LAYERS):
+        add_layer(w, t, f"layers.{i}.", t.hidden)
+        w.norm(f"layers.{i}.input_layernorm.weight", t.hidden)
+        for name in ("q_norm", "k_norm"):
+            w.norm(f"layers.{i}.self_attn.{name}.weight", t.head_dim)
+    if not rank:
+        return
+    w.matrix("markov_head.markov_w1.weight", t.vocab, rank)
+    w.matrix("markov_head.markov_w2.weight", t.vocab, rank)
+    w.matrix("confidence_head.proj.weight", 1, t.hidden + rank)
+    w.norm("confidence_head.proj.bias", 1)
+
+
+def block_config(t, kind):
+    """Which states are read: z-lab's rule."""
+    c = {"block_size": 16 if kind == "dflash" else 7, "num_hidden_layers": LAYERS, "model_type": "qwen3",
+         "dflash_config": {"mask_token_id": t.vocab - 1, "target_layer_ids": [round(1 + i * (t.layers - 4) / (LAYERS - 1)) for i in range(LAYERS)]}}
+    if kind == "dspark":
+        c.update(markov_rank=256, markov_head_type="vanilla", enable_confidence_head=True, confidence_head_with_markov=True)
+    return c
+
+
 def config(t, kind, vocabulary):
-    c = {"architectures": ["LlamaForCausalLMEagle3" if kind == "eagle3" else "LlamaForCausalLM"], "model_type": "llama",
+    own = kind in ("eagle3", "dart")
+    c = {"architectures": ["LlamaForCausalLMEagle3" if own else "LlamaForCausalLM"], "model_type": "llama",
          "hidden_act": "silu", "hidden_size": t.hidden, "intermediate_size": t.ffn, "num_attention_heads": t.heads,
          "num_key_value_heads": t.kv_heads, "head_dim": t.head_dim, "num_hidden_layers": 1, "rms_norm_eps": 1e-5,
          "rope_theta": float(t.theta), "vocab_size": t.vocab, "max_position_embeddings": 40960, "tie_word_embeddings": False}
-    if kind == "eagle3":
+    if own:
         c["draft_vocab_size"] = vocabulary
+    if kind == "dart":
+        c["draft_length"] = 7
+    if kind == "falcon":
+        c["k_mask"] = 2
+    if kind in ("dflash", "dspark"):
+        c.update(block_config(t, kind))
     return c
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("kind", choices=["eagle", "eagle3"])
+    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "falcon", "dflash", "dspark", "medusa"])
     p.add_argument("target")
     p.add_argument("out")
     p.add_argument("--vocabulary", type=int, default=32000)
@@ -116,8 +162,18 @@ def main():
     vocabulary = min(a.vocabulary, t.vocab)
     if a.kind == "eagle":
         add_eagle(w, t)
+    elif a.kind == "falcon":
+        add_falcon(w, t)
+    elif a.kind in ("dflash", "dspark"):
+        add_blocks(w, t, 256 if a.kind == "dspark" else 0)
+    elif a.kind == "medusa":
+        for k in range(4):
+            w.matrix(f"{k}.0.linear.weight", t.hidden, t.hidden)
+            w.norm(f"{k}.0.linear.bias", t.hidden)
     else:
         add_eagle3(w, t, vocabulary)
+    if a.kind == "dart":
+        w.norm("midlayer.mask_rep", 2 * t.hidden)
     os.makedirs(a.out, exist_ok=True)
     w.write(os.path.join(a.out, "model.safetensors"))
     with open(os.path.join(a.out, "config.json"), "w", encoding="utf-8") as f:
