@@ -13,6 +13,8 @@
 #include "base/file.h"
 #include "base/file_out.h"
 #include "base/mem.h"
+#include "draft/vocabulary_fit.h"
+#include "engine/engine.h"
 #include "train/identity.h"
 #include "train/make_texts.h"
 
@@ -48,13 +50,16 @@ static hunch_status read_temperatures(const hn_train_options *o, double *t, int 
 /* ---- what it was made of ------------------------------------------------------------------------------------------------ */
 
 /* {"model": number, ...}: what must be the same for a run to go on. */
-static json_t *describe(uint64_t model, const hn_train_rows *rows, const hn_train_make *how) {
+static json_t *describe(uint64_t model, uint64_t speaker, const hn_train_rows *rows, const hn_train_make *how) {
     json_t *t = json_array();
     char number[20];
     snprintf(number, sizeof number, "%016" PRIx64, model);
     for (int i = 0; i < how->n_temperatures; i++) json_array_append_new(t, json_real(how->temperature[i]));
-    return json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t,
-                     "tokens", how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
+    json_t *made = json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t,
+                             "tokens", how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
+    snprintf(number, sizeof number, "%016" PRIx64, speaker);
+    if (how->speaker) json_object_set_new(made, "speaker", json_string(number));
+    return made;
 }
 
 static hunch_status write_json(const json_t *j, const char *path, hunch_error *err) {
@@ -84,10 +89,31 @@ static hunch_status check_made(const char *path, json_t *now, hunch_error *err) 
     json_object_foreach(now, key, value) if (!st && then && !json_equal(value, json_object_get(then, key))) st =
         hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same again, or another folder", path,
                 strcmp(key, "rows") ? key : "number of rows");
+    if (!st && then && json_object_get(then, "speaker") && !json_object_get(now, "speaker"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: made with a --speaker: expected the same again, or another folder", path);
     if (!st && !then) st = write_json(now, path, err);
     json_decref(now);
     json_decref(then);
     return st;
+}
+
+/* Who answers instead of m, in its tokens. */
+static hunch_status open_speaker(const hunch_model *m, const hn_train_options *o, hn_train_make *how, uint64_t *identity,
+                                 hunch_error *err) {
+    hunch_model_options mo;
+    hunch_model_info info;
+    if (!o->speaker) return HUNCH_OK;
+    hunch_model_options_defaults(&mo);
+    mo.threads = o->threads > 0 ? (int)o->threads : 0;
+    mo.isa = o->isa;
+    hunch_status st = hunch_model_open(&how->speaker, o->speaker, &mo, err);
+    if (!st) st = hn_train_identity(o->speaker, identity, err);
+    if (st) return st;
+    hunch_model_get_info(how->speaker, &info);
+    if (how->context > info.context) how->context = info.context;
+    const hn_vocabulary ours = {o->model, m->target.arch.vocab, m->tokenizer};
+    const hn_vocabulary its = {o->speaker, how->speaker->target.arch.vocab, how->speaker->tokenizer};
+    return hn_vocabulary_fit(&ours, &its, err);
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------------------- */
@@ -118,7 +144,7 @@ hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char
                          .stop = stop};
     hn_train_rows rows = {0};
     hunch_model_info info;
-    uint64_t model = 0;
+    uint64_t model = 0, speaker = 0;
     hunch_model_get_info(m, &info);
     if (!info.has_tokenizer)
         return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with",
@@ -130,11 +156,13 @@ hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char
     char *texts = hn_path_join(folder, "texts.jsonl"), *made = hn_path_join(folder, "made.json");
     hunch_status st =
         texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
+    if (!st) st = open_speaker(m, o, &how, &speaker, err);
     if (!st) st = read_rows(m, o, &rows, &how, err);
     if (!st) st = hn_train_identity(o->model, &model, err);
-    if (!st) st = check_made(made, describe(model, &rows, &how), err);
+    if (!st) st = check_made(made, describe(model, speaker, &rows, &how), err);
     if (!st) st = hn_train_texts_make(m, &rows, &how, texts, err);
     hn_train_rows_fini(&rows);
+    hunch_model_close(&how.speaker);
     hn_free(texts);
     hn_free(made);
     return st;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "engine/engine.h"
 #include "train/texts.h"
 
 /* ---- many sessions at once, taken in order ------------------------------------------------------------------------------ */
@@ -23,7 +24,8 @@ typedef struct spoken {
 
 /* Jobs are asked for in order, many at once, and taken in the same order. */
 typedef struct line {
-    hunch_model *model;
+    hunch_model *model;   /* whose tokens they are */
+    hunch_model *speaker; /* who answers */
     hunch_engine *engine;
     const hn_train_make *how;
     void *user;
@@ -72,16 +74,38 @@ static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
     return hunch_session_open(&p->session, l->engine, &r, err);
 }
 
+/* Of a speaker's answer what the model would have let it say; *text is the caller's. It may know neither the model's ends nor its text. */
+static hunch_status cut_answer(const line *l, const hunch_session_state *s, size_t *n, char **text, hunch_error *err) {
+    const hn_tokenizer *t = l->model->tokenizer;
+    char *made = NULL;
+    size_t len = s->text_len;
+    hunch_status st = HUNCH_OK;
+    *n = s->n_tokens;
+    if (l->speaker != l->model) {
+        for (size_t i = 0; t && i < *n; i++)
+            if (hn_tokenizer_is_end(t, s->tokens[i])) *n = i + 1;
+        st = hunch_detokenize(l->model, s->tokens, *n, &made, &len, err);
+        if (st) return st;
+    }
+    *text = hn_strndup(made ? made : s->text ? s->text : "", made || s->text ? len : 0);
+    hunch_free(made);
+    return *text ? HUNCH_OK : hn_fail_memory(err, "an answer", len);
+}
+
 static hunch_status place_hear(const line *l, place *p, const hunch_session_state *s, hunch_error *err) {
     spoken *said = &p->said[p->turns];
-    *said = (spoken){.ids = hn_alloc((p->n_prompt + s->n_tokens) * sizeof *said->ids),
-                     .n = p->n_prompt + s->n_tokens,
+    size_t n;
+    char *text = NULL;
+    hunch_status st = cut_answer(l, s, &n, &text, err);
+    *said = (spoken){.ids = st ? NULL : hn_alloc((p->n_prompt + n) * sizeof *said->ids),
+                     .n = p->n_prompt + n,
                      .own = p->n_prompt,
-                     .text = hn_strndup(s->text ? s->text : "", s->text ? s->text_len : 0)};
+                     .text = text};
     p->turns++;
-    if (!said->ids || !said->text) return hn_fail_memory(err, "an answer", said->n * sizeof *said->ids);
+    if (st) return st;
+    if (!said->ids) return hn_fail_memory(err, "an answer", said->n * sizeof *said->ids);
     memcpy(said->ids, p->prompt, p->n_prompt * sizeof *said->ids);
-    memcpy(said->ids + p->n_prompt, s->tokens, s->n_tokens * sizeof *said->ids);
+    memcpy(said->ids + p->n_prompt, s->tokens, n * sizeof *said->ids);
     hn_free(p->prompt);
     p->prompt = NULL;
     hunch_session_close(&p->session);
@@ -139,7 +163,7 @@ static hunch_status engine_open(line *l, hunch_error *err) {
     o.n_drafts = 1;
     o.context = l->how->context;
     o.parallel = l->how->parallel;
-    return hunch_engine_open(&l->engine, l->model, &o, err);
+    return hunch_engine_open(&l->engine, l->speaker, &o, err);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */
@@ -242,6 +266,7 @@ hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, cons
                                  hunch_error *err) {
     answering a = {.model = m, .rows = rows, .how = how, .path = path};
     line l = {.model = m, .how = how, .user = &a, .ask = ask_row, .take = take_row};
+    l.speaker = how->speaker ? how->speaker : m;
     const size_t jobs = rows->n * (size_t)how->n_temperatures;
     size_t done = 0;
     hunch_model_get_info(m, &a.info);
@@ -315,7 +340,7 @@ static hunch_status take_prompt(void *user, size_t job HN_UNUSED, const spoken *
 hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how,
                                     hunch_error *err) {
     asking a = {.model = m, .rows = rows, .how = how};
-    line l = {.model = m, .how = how, .user = &a, .ask = ask_prompt, .take = take_prompt};
+    line l = {.model = m, .speaker = m, .how = how, .user = &a, .ask = ask_prompt, .take = take_prompt};
     hunch_model_get_info(m, &a.info);
     hunch_status st = find_front(&a, err);
     if (!st) st = engine_open(&l, err);

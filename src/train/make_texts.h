@@ -16,10 +16,11 @@ typedef struct hn_train_make {
     /* rows done of all, tokens of all texts so far, seconds of this run; NULL: nobody looks */
     void (*progress)(void *user, size_t done, size_t of, uint64_t tokens, double seconds);
     void *user;
+    hunch_model *speaker;     /* who answers in the target's tokens: a draft model, for texts of its own; NULL: the target */
     const volatile int *stop; /* other than 0: end soon; NULL: never */
 } hn_train_make;
 
-/* Appends to `path` what is not there yet. HUNCH_CANCELLED: stopped; what is there is whole. */
+/* A speaker's answers end where the target's would: at its end tokens. Appends to `path` what is not there yet. HUNCH_CANCELLED: stopped; what is there is whole. */
 hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path,
                                  hunch_error *err);
 

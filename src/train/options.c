@@ -26,6 +26,7 @@ static const struct flag {
     {"--leave-out", NULL, "FILE", LIST, AT(leave_out), 0, 0, "data: rows that share every fifth run of eight words with FILE are left out"},
     {"--temperature", NULL, "T", LIST, AT(temperatures), 0, 0, "data: of the answers; repeatable; default 0 and 0.7"},
     {"--tokens", "-n", "N", NUMBER, AT(tokens), 1, 1e6, "data: of an answer at most; default 320"},
+    {"--speaker", NULL, "STUDENT", TEXT, AT(speaker), 0, 0, "data: who answers instead of the model, in its tokens: a draft model, to learn from what it says itself"},
     {"--parallel", NULL, "N", NUMBER, AT(parallel), 1, 64, "data: answers at once; default 24"},
     {"--context", NULL, "ROWS", NUMBER, AT(context), 64, 1e6, "data: of a text; default 2048, or the model's"},
     {"--steps", NULL, "N", NUMBER, AT(steps), 0, 1e7, "of the optimiser; 0 writes the head that training begins with"},

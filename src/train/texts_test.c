@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "fixture.h"
 #include "format/bytes_for_tests.h"
 #include "train/make_texts.h"
@@ -179,6 +180,54 @@ static void test_resume(void **state) {
     hunch_model_close(&m);
 }
 
+/* A speaker that is the model itself says what the model says: its answers end where the model's do, in the same words. */
+static void test_speaker(void **state) {
+    (void)state;
+    hunch_model *m = stories(), *same = stories();
+    hn_train_rows r = {0};
+    hn_train_make how = {
+        .temperature = temperatures, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 3, .seed = 5};
+    rows_some(&r);
+    must(hn_train_texts_make(m, &r, &how, test_path("its.jsonl"), err));
+    how.speaker = same;
+    must(hn_train_texts_make(m, &r, &how, test_path("speaker.jsonl"), err));
+    bytes its = test_file_read(test_path("its.jsonl")), spoken = test_file_read(test_path("speaker.jsonl"));
+    assert_int_equal(its.size, spoken.size);
+    assert_memory_equal(its.at, spoken.at, its.size);
+    bytes_free(&its);
+    bytes_free(&spoken);
+    hn_train_rows_fini(&r);
+    hunch_model_close(&same);
+    hunch_model_close(&m);
+}
+
+/* One without a tokenizer, whose words are at random: what it says ends where the model would end. */
+static void test_speaker_without_tokenizer(void **state) {
+    (void)state;
+    static const double hot[] = {3, 5, 7, 9};
+    hunch_model *m = stories(),
+                *random = open_model(data_path("goldens/qwen3-dense"), "best", 1, HUNCH_PRECISION_NATIVE);
+    hn_train_rows r = {0};
+    hn_train_make how = {.temperature = hot, .n_temperatures = 4, .max_tokens = 110, .context = 128, .parallel = 3, .seed = 5};
+    hn_train_texts t = {0};
+    int ended = 0;
+    assert_null(random->tokenizer);
+    rows_some(&r);
+    how.speaker = random;
+    must(hn_train_texts_make(m, &r, &how, test_path("random.jsonl"), err));
+    must(hn_train_texts_read(&t, test_path("random.jsonl"), 512, err));
+    for (size_t i = 0; i < t.n; i++) {
+        for (int k = t.item[i].own; k + 1 < t.item[i].n; k++)
+            assert_false(hn_tokenizer_is_end(m->tokenizer, t.item[i].ids[k]));
+        ended += t.item[i].own > 1 && hn_tokenizer_is_end(m->tokenizer, t.item[i].ids[t.item[i].n - 1]);
+    }
+    assert_true(ended > 0);
+    hn_train_texts_fini(&t);
+    hn_train_rows_fini(&r);
+    hunch_model_close(&random);
+    hunch_model_close(&m);
+}
+
 static void test_own_prompts(void **state) {
     (void)state;
     hunch_model *m = stories();
@@ -249,7 +298,7 @@ static void test_full_disk(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),       cmocka_unit_test(test_left_out),
                                        cmocka_unit_test(test_bad_rows),    cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_own_prompts), cmocka_unit_test(test_bad_texts),
+                                       cmocka_unit_test(test_speaker), cmocka_unit_test(test_speaker_without_tokenizer), cmocka_unit_test(test_own_prompts), cmocka_unit_test(test_bad_texts),
                                        cmocka_unit_test(test_full_disk)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
