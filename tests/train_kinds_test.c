@@ -81,7 +81,7 @@ static void check_kind(const char *kind) {
 
 static void test_begins(void **state) {
     (void)state;
-    static const char *const kinds[] = {"medusa", "hydra"};
+    static const char *const kinds[] = {"medusa", "hydra", "mlp"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i]);
 }
 
@@ -95,6 +95,7 @@ static void test_refusals(void **state) {
     (void)state;
     must_train("medusa", test_path("medusa"), "--steps 0 --format hf");
     refused("hydra", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of hydra");
+    refused("mlp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of mlp");
     refused("medusa", "--steps 0 --ffn 64", "--ffn 64: a head of medusa has no feed-forward layer");
     refused("hydra", "--steps 0 --taps 1:2", "--taps 1:2: a head of kind hydra reads the last state alone");
     refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5: expected a number from 0 to 1");

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle, mtp, blocks, medusa and hydra.safetensors.
+"""What PyTorch computes of everything the trainer is made of: writes operations, eagle3, eagle, mtp, blocks, medusa, hydra and mlp.safetensors.
 
     tools/make_train_goldens.py tests/data/train [NAME...]        (needs torch, numpy and safetensors)
 
@@ -9,11 +9,12 @@ operations: of each operation its inputs, its output y for them, the gradient dy
 LinearLR followed by CosineAnnealingLR. eagle3: weights and data of a small head, gradients of its first batch, and the losses of
 ten steps of training, for both residuals. eagle: the same of EAGLE-1 with HASS's steps, with and without a bias; mtp: of a module
 of multi-token prediction that is chained; blocks: of heads of P-EAGLE, DART and DFlash, with every block that there may be;
-medusa, hydra: of heads that draft some positions from one state. All numbers are float32, ids too.
+medusa, hydra, mlp: of heads that draft some positions from one state. All numbers are float32, ids too.
 
 The network is written here as the texts describe it, one text after another and with masks that are spelt out: nothing but the
 arithmetic is shared with src/train.
 """
+import functools
 import math
 import os
 import sys
@@ -545,7 +546,7 @@ def position_batch(out, name, lengths):
     return texts
 
 
-def positions(out, shapes, logits_of):
+def positions(out, shapes, losses_of):
     out["table"] = table = torch.randn(TOKENS, HIDDEN)
     out["shape"] = torch.tensor([HIDDEN, POSITIONS, VOCAB]).float()
     w = {n: torch.nn.Parameter(torch.randn(s) * 0.1 if len(s) == 1 else torch.randn(s) / math.sqrt(s[1])) for n, s in shapes}
@@ -556,7 +557,7 @@ def positions(out, shapes, logits_of):
     seen = []
     for i in range(10):
         adamw.zero_grad()
-        each = position_losses(logits_of, w, table, batches[i % 2])
+        each = losses_of(w, table, batches[i % 2])
         sum(DECAY ** k * x for k, x in enumerate(each)).backward()
         if i == 0:
             for n, x in w.items():
@@ -568,17 +569,40 @@ def positions(out, shapes, logits_of):
     print([round(sum(s), 4) for s in seen])
 
 
+def mlp_losses(w, table, texts):
+    """IBM's, tied: as position_losses; the head's own embedding takes the table's place."""
+    sums, counts = [0.0] * POSITIONS, [0.0] * POSITIONS
+    w_s = 0.5 ** (0.5 / POSITIONS)
+    w_e = math.sqrt((1 - w_s ** 2) * HIDDEN / 2)
+    for text in texts:
+        s = norm(text["state"], 1.0, 1e-6) / math.sqrt(2)
+        for k in range(POSITIONS):
+            token = w["speculator.emb.0.weight"][shifted(text["token"], k)]
+            s = F.linear(s, w["speculator.proj.%d.weight" % min(k, 1)]) + w_e / w_s * token
+            s = F.gelu(norm(s, w["speculator.ln.0.weight"], 1e-6) + w["speculator.ln.0.bias"])
+            mask, logits = shifted(text["mask"], k), F.linear(s, w["speculator.head.0.weight"])
+            sums[k] = sums[k] - (mask * (shifted(text["law"], k) * logits.log_softmax(-1)).sum(-1)).sum()
+            counts[k] += mask.sum()
+    return [s / c for s, c in zip(sums, counts)]
+
+
+def mlp(out):
+    shapes = [("speculator.emb.0.weight", (TOKENS, HIDDEN)), ("speculator.proj.0.weight", (HIDDEN, HIDDEN)), ("speculator.proj.1.weight", (HIDDEN, HIDDEN)),
+              ("speculator.ln.0.weight", (HIDDEN,)), ("speculator.ln.0.bias", (HIDDEN,)), ("speculator.head.0.weight", (VOCAB, HIDDEN))]
+    positions(out, shapes, mlp_losses)
+
+
 def medusa(out):
-    positions(out, medusa_shapes(), medusa_logits)
+    positions(out, medusa_shapes(), functools.partial(position_losses, medusa_logits))
 
 
 def hydra(out):
-    positions(out, hydra_shapes(), hydra_logits)
+    positions(out, hydra_shapes(), functools.partial(position_losses, hydra_logits))
 
 
 # (name of the file, what it holds); a seed each, by its place
 FILES = (("operations", (layers, attention, losses, optimiser)), ("eagle3", (eagle3,)), ("eagle", (eagle,)), ("mtp", (mtp,)), ("blocks", (blocks,)),
-         ("medusa", (medusa,)), ("hydra", (hydra,)))
+         ("medusa", (medusa,)), ("hydra", (hydra,)), ("mlp", (mlp,)))
 
 
 def main():

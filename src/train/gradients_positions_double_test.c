@@ -14,6 +14,7 @@
 #include "train/gradients_for_tests.h"
 #include "train/loss.h"
 #include "train/medusa_net.h"
+#include "train/mlp_net.h"
 
 /* ---- activations --------------------------------------------------------------------------------------------------------- */
 
@@ -136,6 +137,41 @@ static void test_hydra(void **state) {
     check_blocks(true, false, 2);
 }
 
+typedef struct mlp_case {
+    hn_mlp_net *net;
+    data d;
+    hn_real *w;
+} mlp_case;
+
+static double mlp_value(void *of) {
+    mlp_case *o = of;
+    double losses[POSITIONS];
+    return hn_mlp_net_loss(o->net, o->w, &o->d.batch, NULL, losses);
+}
+
+/* Through the states of all positions; a token that is nowhere in the batch has no gradient. */
+static void test_mlp(void **state) {
+    (void)state;
+    const hn_mlp_shape s = {HIDDEN, 5, POSITIONS, TOKENS, VOCAB};
+    const size_t n = hn_mlp_count(&s);
+    uint64_t seed = 33;
+    hunch_error err;
+    mlp_case o = {.d = data_of(&seed), .w = numbers(n, &seed)};
+    assert_int_equal(hn_mlp_net_open(&o.net, &team, &s, decay, 20, &err), HUNCH_OK);
+    hn_real *g = hn_zalloc(n, sizeof *g);
+    double losses[POSITIONS];
+    check_whole(hn_mlp_net_loss(o.net, o.w, &o.d.batch, g, losses), mlp_value(&o), losses);
+    for (int part = 0; part < HN_MLP_PARTS; part++) {
+        const hn_mat x = hn_mlp_part_of(&s, (hn_mlp_part)part, o.w);
+        check_gradient(hn_mlp_part_name((hn_mlp_part)part), mlp_value, &o, x.p, hn_mlp_part_of(&s, (hn_mlp_part)part, g).p,
+                       (size_t)x.rows * (size_t)x.cols);
+    }
+    hn_mlp_net_close(o.net);
+    data_free(&o.d);
+    hn_free(g);
+    hn_free(o.w);
+}
+
 /* A text that ends before a position has no loss there, nor has a batch of such texts, and nothing of it learns. */
 static void test_short_texts(void **state) {
     (void)state;
@@ -172,6 +208,7 @@ int main(void) {
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_medusa),
         cmocka_unit_test(test_hydra),
+        cmocka_unit_test(test_mlp),
         cmocka_unit_test(test_short_texts),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);

@@ -177,13 +177,29 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
+/* How many steps of two stages are those of the first: as IBM's 15,000 of 21,000. */
+static int first_stage(const hn_learner *l) {
+    return l->o.kind->two_stages ? (int)((long)l->o.steps * 5 / 7) : 0;
+}
+
+/* Of two stages the first goes down to a tenth, the second from there to a hundredth. */
+static double rate_of(const hn_learner *l, int step) {
+    const int first = first_stage(l), end = first ? first : l->o.steps;
+    const long wanted = l->o.steps / 20 + 1, warm_up = wanted < end ? wanted : end - 1;
+    const double peak = l->o.rate;
+    if (step < first) return hn_learning_rate(step, warm_up, first, peak, peak / 10);
+    return first ? hn_learning_rate(step - first, 0, l->o.steps - first, peak / 10, peak / 100)
+                 : hn_learning_rate(step, warm_up, l->o.steps, peak, peak / 50);
+}
+
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err) {
     hn_learn_made b;
     hn_learn_batch next;
+    l->all_words = l->step < first_stage(l);
     hunch_status st = hn_learn_next_batch(l, &b, &next, err);
+    l->all_words = false;
     if (st) return st;
     next.seed = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->step + 1;
-    const long wanted = l->o.steps / 20 + 1, warm_up = wanted < l->o.steps ? wanted : l->o.steps - 1;
     memset(l->g, 0, l->count * sizeof *l->g);
     const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
     *tokens = b.rows;
@@ -192,7 +208,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
         return hn_fail(err, HUNCH_FAILED,
                        "step %d: the loss is %g and its gradient's norm %g: the weights stay what they were before it",
                        l->step, loss, norm);
-    const double rate = hn_learning_rate(l->step - 1, warm_up, l->o.steps, l->o.rate, l->o.rate / 50);
+    const double rate = rate_of(l, l->step - 1);
     hn_adamw_step(&l->team, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);
     return HUNCH_OK;
 }

@@ -81,7 +81,7 @@ static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) 
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
         l->token[b->rows] = t->ids[i + 1];
         l->label[b->rows] = next >= 0 ? l->tokens.output[next] : -1;
-        l->weight[b->rows] = next >= 0 && i + 2 >= t->own && (!l->o.kind->own_output || l->label[b->rows] >= 0);
+        l->weight[b->rows] = next >= 0 && (i + 2 >= t->own || l->all_words) && (!l->o.kind->own_output || l->label[b->rows] >= 0);
         b->own += (double)l->weight[b->rows];
         hn_dequantise(HN_BF16, t->states + (size_t)i * row + from, l->reads, l->states + (size_t)b->rows * l->reads);
         hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + last, width, l->last + (size_t)b->rows * width);

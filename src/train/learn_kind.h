@@ -52,6 +52,7 @@ struct hn_learn_kind {
     hunch_status (*open)(void **head, const hn_learn_setting *s, hunch_error *err);
     void (*close)(void *head); /* NULL is fine */
     size_t (*count)(const void *head);
+    bool two_stages; /* it learns from all words of the texts first, and from the target's own alone in the last two sevenths of the steps */
     bool no_ffn; /* it has no feed-forward layer of a width that one could say */
     int (*parts)(const void *head);
     /* A matrix [outputs][inputs], or a vector [1][n]; no rows: it has none. */
@@ -66,7 +67,7 @@ struct hn_learn_kind {
 };
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash,
-    hn_learn_medusa, hn_learn_hydra, hn_learn_student;
+    hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 

@@ -30,6 +30,7 @@ struct hn_learner {
     hn_train_text *held;
     size_t n_held;
     int step, epoch;
+    bool all_words; /* batches are held against what others say in the texts, too */
     hn_learn_note note;
     size_t count; /* of weights */
     void *memory; /* [bytes] all that follows */

@@ -238,7 +238,7 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
 static void test_by_heart(void **state) {
     (void)state;
     static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
-    static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85};
+    static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7};
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
     by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
@@ -247,6 +247,7 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);
     by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
+    by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
     by_heart(&hn_learn_student, 512, 2e-3, masks);
 }
 
@@ -333,6 +334,25 @@ static void test_other_kind_or_level(void **state) {
     hunch_model_close(&plain);
 }
 
+/* The first of two stages learns from what others say in the texts, too; what is judged never is. */
+static void test_two_stages(void **state) {
+    (void)state;
+    hn_learn_kind once = hn_learn_mlp;
+    once.two_stages = false;
+    const hn_learn_kind *const both[] = {&hn_learn_mlp, &once};
+    double judged[2][HN_MOST_STEPS], losses[2][HN_MOST_STEPS];
+    for (int i = 0; i < 2; i++) {
+        const hn_learn_options o = options(both[i]);
+        int tokens;
+        hn_learner *l = open_learner(model, &o);
+        must(hn_learner_judge(l, judged[i], err));
+        must(hn_learner_step(l, losses[i], &tokens, err));
+        hn_learner_close(&l);
+    }
+    assert_memory_equal(judged[0], judged[1], 3 * sizeof(double));
+    assert_true(losses[0][0] != losses[1][0]);
+}
+
 /* A rate at which weights run away ends with a message, and with weights that are numbers. */
 static void test_runs_away(void **state) {
     (void)state;
@@ -355,6 +375,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
         cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
-        cmocka_unit_test(test_runs_away)};
+        cmocka_unit_test(test_runs_away), cmocka_unit_test(test_two_stages)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -148,9 +148,14 @@ static void test_hydra(void **state) {
     check_levels("hydra");
 }
 
+static void test_mlp(void **state) {
+    (void)state;
+    check_levels("mlp");
+}
+
 static void test_bits_do_not_depend_on_workers(void **state) {
     (void)state;
-    static const char *const kinds[] = {"medusa", "hydra"};
+    static const char *const kinds[] = {"medusa", "hydra", "mlp"};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         double losses[3][10 * HN_MOST_STEPS];
         hn_real *first = NULL;
@@ -173,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_medusa),
         cmocka_unit_test(test_hydra),
+        cmocka_unit_test(test_mlp),
         cmocka_unit_test(test_bits_do_not_depend_on_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mlp_net.c - see mlp_net.h. States are computed of all rows of a batch, outputs of those that have a loss. */
+#include "train/mlp_net.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/activations.h"
+#include "train/layers_back.h"
+#include "train/loss.h"
+
+static const hn_real eps = (hn_real)1e-6;
+
+/* Of one position, of all rows. */
+typedef struct position {
+    hn_mat sum, normed, state; /* [inner]: before the norm, behind it, behind gelu */
+    hn_mat dstate;             /* of its loss, and of later positions */
+    hn_real *inverse;
+    int *token;
+} position;
+
+struct hn_mlp_net {
+    hn_team *team;
+    hn_mlp_shape shape;
+    double decay;
+    hn_real token_weight;
+    int most_rows;
+    void *memory;
+    size_t bytes;
+    hn_ahead ahead;
+    hn_mat root;       /* [hidden]: what the first position reads */
+    hn_real *half;     /* [hidden]: 1 / sqrt 2, a gain */
+    hn_real *root_inverse;
+    position at[HN_MOST_STEPS];
+    hn_mat embedded;                /* [inner], of one position */
+    hn_mat some, dsome, logits;     /* of those rows that have a loss */
+    hn_real *w, *g;
+    const hn_positions_batch *b;
+};
+
+/* ---- parts --------------------------------------------------------------------------------------------------------------- */
+
+static hn_mat shape_of(const hn_mlp_shape *s, hn_mlp_part part) {
+    switch (part) {
+    case HN_MLP_EMBEDDING: return hn_mat_of(NULL, s->tokens, s->inner);
+    case HN_MLP_FIRST: return hn_mat_of(NULL, s->inner, s->hidden);
+    case HN_MLP_LATER: return hn_mat_of(NULL, s->positions > 1 ? s->inner : 0, s->inner);
+    case HN_MLP_OUTPUT: return hn_mat_of(NULL, s->vocab, s->inner);
+    default: return hn_mat_of(NULL, 1, s->inner);
+    }
+}
+
+static size_t offset_of(const hn_mlp_shape *s, hn_mlp_part part) {
+    size_t n = 0;
+    for (int i = 0; i < (int)part; i++) {
+        const hn_mat m = shape_of(s, (hn_mlp_part)i);
+        n += (size_t)m.rows * (size_t)m.cols;
+    }
+    return n;
+}
+
+size_t hn_mlp_count(const hn_mlp_shape *s) {
+    return offset_of(s, HN_MLP_PARTS);
+}
+
+hn_mat hn_mlp_part_of(const hn_mlp_shape *s, hn_mlp_part part, hn_real *vector) {
+    hn_mat m = shape_of(s, part);
+    m.p = vector + offset_of(s, part);
+    return m;
+}
+
+const char *hn_mlp_part_name(hn_mlp_part part) {
+    static const char *const names[HN_MLP_PARTS] = {[HN_MLP_EMBEDDING] = "speculator.emb.0.weight",
+                                                    [HN_MLP_FIRST] = "speculator.proj.0.weight",
+                                                    [HN_MLP_LATER] = "speculator.proj.1.weight",
+                                                    [HN_MLP_NORM] = "speculator.ln.0.weight",
+                                                    [HN_MLP_BIAS] = "speculator.ln.0.bias",
+                                                    [HN_MLP_OUTPUT] = "speculator.head.0.weight"};
+    return names[part];
+}
+
+static hn_mat weight(const hn_mlp_net *n, hn_mlp_part part) {
+    return hn_mlp_part_of(&n->shape, part, n->w);
+}
+static hn_mat gradient_of(const hn_mlp_net *n, hn_mlp_part part) {
+    return hn_mlp_part_of(&n->shape, part, n->g);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+
+static void lay_out(hn_mlp_net *n, hn_room *r) {
+    const int rows = n->most_rows, inner = n->shape.inner;
+    hn_ahead_lay_out(&n->ahead, rows, r);
+    n->root = hn_room_mat(r, rows, n->shape.hidden);
+    n->half = hn_room_mat(r, 1, n->shape.hidden).p;
+    n->root_inverse = hn_room_mat(r, rows, 1).p;
+    for (int k = 0; k < n->shape.positions; k++) {
+        position *at = &n->at[k];
+        at->sum = hn_room_mat(r, rows, inner);
+        at->normed = hn_room_mat(r, rows, inner);
+        at->state = hn_room_mat(r, rows, inner);
+        at->dstate = hn_room_mat(r, rows, inner);
+        at->inverse = hn_room_mat(r, rows, 1).p;
+        at->token = hn_room_take(r, (size_t)rows, sizeof *at->token);
+    }
+    n->embedded = hn_room_mat(r, rows, inner);
+    n->some = hn_room_mat(r, rows, inner);
+    n->dsome = hn_room_mat(r, rows, inner);
+    n->logits = hn_room_mat(r, rows, n->shape.vocab);
+}
+
+hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err) {
+    assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0);
+    hn_mlp_net *n = hn_alloc(sizeof *n);
+    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
+    *n = (hn_mlp_net){.team = t, .shape = *s, .decay = decay, .most_rows = rows};
+    const double state = pow(0.5, 0.5 / s->positions);
+    n->token_weight = (hn_real)(sqrt((1 - state * state) * s->inner / 2) / state);
+    hn_room r = {0};
+    lay_out(n, &r);
+    n->bytes = r.used;
+    n->memory = hn_pages_alloc(n->bytes);
+    if (!n->memory) {
+        hn_free(n);
+        return hn_fail_memory(err, "a head in training", r.used);
+    }
+    r = (hn_room){.p = n->memory};
+    lay_out(n, &r);
+    for (int i = 0; i < s->hidden; i++) n->half[i] = (hn_real)0.70710678118654752440;
+    *out = n;
+    return HUNCH_OK;
+}
+
+void hn_mlp_net_close(hn_mlp_net *n) {
+    if (!n) return;
+    hn_pages_free(n->memory, n->bytes);
+    hn_free(n);
+}
+
+/* ---- forwards ------------------------------------------------------------------------------------------------------------ */
+
+static hn_mat now(const hn_mlp_net *n, hn_mat m) {
+    return hn_mat_part(m, 0, n->b->start[n->b->texts]);
+}
+
+/* What position k reads. */
+static hn_mat read_by(const hn_mlp_net *n, int k) {
+    return now(n, k ? n->at[k - 1].state : n->root);
+}
+
+static hn_mlp_part product_of(int k) {
+    return k ? HN_MLP_LATER : HN_MLP_FIRST;
+}
+
+/* A row whose text ends before that reads some token: it has no loss from there on. */
+static void look_ahead(hn_mlp_net *n, int k) {
+    const hn_positions_batch *b = n->b;
+    for (int text = 0; text < b->texts; text++)
+        for (int i = b->start[text], end = b->start[text + 1]; i < end; i++)
+            n->at[k].token[i] = b->token[i + k < end ? i + k : end - 1];
+}
+
+static void scale(hn_mat m, hn_real by) {
+    for (int r = 0; r < m.rows; r++)
+        for (int c = 0; c < m.cols; c++) hn_mat_row(m, r)[c] *= by;
+}
+
+static void forward(hn_mlp_net *n, int k) {
+    hn_team *t = n->team;
+    position *at = &n->at[k];
+    const hn_mat sum = now(n, at->sum), normed = now(n, at->normed), embedded = now(n, n->embedded);
+    look_ahead(n, k);
+    hn_embed(t, weight(n, HN_MLP_EMBEDDING), at->token, embedded);
+    scale(embedded, n->token_weight);
+    hn_linear(t, read_by(n, k), weight(n, product_of(k)), NULL, sum);
+    hn_sum(t, sum, embedded, sum);
+    hn_rms_norm(t, sum, weight(n, HN_MLP_NORM).p, eps, normed, at->inverse);
+    hn_gelu(t, normed, weight(n, HN_MLP_BIAS).p, now(n, at->state));
+}
+
+/* The loss of position k, times its share; and dstate, zero where there is none. */
+static double output(hn_mlp_net *n, int k, double share) {
+    hn_team *t = n->team;
+    hn_ahead *a = &n->ahead;
+    memset(n->at[k].dstate.p, 0, (size_t)now(n, n->root).rows * n->at[k].dstate.ld * sizeof(hn_real));
+    hn_ahead_pick(a, n->b, k, share);
+    if (a->n == 0) return 0;
+    const hn_mat some = hn_mat_part(n->some, 0, a->n), dsome = hn_mat_part(n->dsome, 0, a->n), logits = hn_mat_part(n->logits, 0, a->n);
+    const hn_mat u = weight(n, HN_MLP_OUTPUT);
+    hn_ahead_copy(a, n->at[k].state, some);
+    hn_linear(t, some, u, NULL, logits);
+    const double loss = hn_loss_soft(t, logits, n->b->law, a->law_row, false, a->weight, logits, a->losses);
+    if (!n->g) return loss;
+    hn_linear_back(t, logits, some, u, dsome, false, gradient_of(n, HN_MLP_OUTPUT), NULL);
+    for (int i = 0; i < a->n; i++)
+        memcpy(hn_mat_row(n->at[k].dstate, a->row[i]), hn_mat_row(dsome, i), (size_t)dsome.cols * sizeof(hn_real));
+    return loss;
+}
+
+/* ---- backwards ----------------------------------------------------------------------------------------------------------- */
+
+static void backward(hn_mlp_net *n, int k) {
+    hn_team *t = n->team;
+    position *at = &n->at[k];
+    const hn_mat d = now(n, at->dstate), none = {0};
+    hn_gelu_back(t, d, now(n, at->normed), weight(n, HN_MLP_BIAS).p, d);
+    hn_linear_back(t, d, none, none, none, false, none, gradient_of(n, HN_MLP_BIAS).p);
+    hn_rms_norm_back(t, d, now(n, at->sum), weight(n, HN_MLP_NORM).p, at->inverse, d, false, gradient_of(n, HN_MLP_NORM).p);
+    hn_linear_back(t, d, read_by(n, k), weight(n, product_of(k)), k ? now(n, n->at[k - 1].dstate) : none, true,
+                   gradient_of(n, product_of(k)), NULL);
+    scale(d, n->token_weight);
+    hn_embed_back(t, d, at->token, gradient_of(n, HN_MLP_EMBEDDING));
+}
+
+double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->law.cols == n->shape.vocab);
+    double sum = 0, share = 1;
+    n->w = weights;
+    n->g = gradient;
+    n->b = b;
+    hn_rms_norm(n->team, hn_mat_part(b->state, 0, b->start[b->texts]), n->half, eps, now(n, n->root), n->root_inverse);
+    for (int k = 0; k < n->shape.positions; k++, share *= n->decay) {
+        forward(n, k);
+        const double loss = output(n, k, share);
+        losses[k] = loss / share;
+        sum += loss;
+    }
+    for (int k = n->shape.positions - 1; gradient && k >= 0; k--) backward(n, k);
+    return sum;
+}
