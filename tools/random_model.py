@@ -48,6 +48,9 @@ BLOCKS = {
 }
 
 
+# Of types whose blocks have a scale of minima as their second one: the mean code, for minima have the mean of scales.
+MINS = {"Q2_K": 1.5, "Q4_K": 7.5, "Q5_K": 15.5}
+
 # Blocks of a pool: prime, so that no row of a matrix repeats another one's run of blocks before the pool's length in rows.
 POOL = 262147
 
@@ -69,6 +72,9 @@ def pool(rng, kind, spread):
     raw = np.frombuffer(rng.bytes(POOL * size), dtype=np.uint8).reshape(POOL, size).copy()
     for place in at:
         scales(rng, raw, place, mean, spread)
+    if kind in MINS:  # what is taken off, so that weights are as often below zero: else all rows' streams are nearly one
+        d = raw[:, place - 2:place].copy().view(np.float16).reshape(-1).astype(np.float32)
+        raw[:, place:place + 2] = (d * MINS[kind]).astype(np.float16).view(np.uint8).reshape(-1, 2)
     if kind in ("Q4_1", "Q5_1"):
         m = -raw[:, :2].copy().view(np.float16).reshape(-1).astype(np.float32) * (7.5 if kind == "Q4_1" else 15.5)
         raw[:, 2:4] = m.astype(np.float16).view(np.uint8).reshape(-1, 2)

@@ -84,7 +84,7 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
 /* ---- prefill -------------------------------------------------------------------------------------------------------------- */
 
 /* Rows of a prompt, so many that an expert is used by ROWS_OF_EXPERT of them on average: reading it takes a small part of the time
- * of their products then, and more rows bring nothing (bench/results). */
+ * of their products then. */
 static int rows_of_experts(const hn_arch *a) {
     enum { ROWS_OF_EXPERT = 16 };
     int rows = HN_MAX_ROWS;
