@@ -89,6 +89,8 @@ static const char *const of_qwen[] = {
     "hydra:@hydra-2blocks,depth=3,tree=dynamic,topk=3,total=9,force=0.6",
     "mlp:@mlp-tied-scaled,depth=4,force=0.7,weights=f32",
     "hydra:@hydra-ungrounded,tree=mc_sim_7b_63,force=0.6",
+    "medusa:@medusa-vllm-one-output,depth=3,pick=best",
+    "mlp:@mlp-tied-scaled,tree=mc_sim_7b_63,pick=best",
 };
 static const char *const of_meta[] = {
     "meta-mtp:@meta-3tokens,force=0.8",

@@ -345,9 +345,51 @@ static void test_rules(void **state) {
     hunch_model_close(&m);
 }
 
+/* ---- which tokens, under sampling --------------------------------------------------------------------------------------------- */
+
+/* How many of a sampled chain's tokens are the likeliest of their level. */
+static int count_best(hunch_model *m, const char *options, const hunch_sampling *params, hunch_token *first) {
+    drafted d = {0};
+    int best = 0;
+    hunch_engine *e = open_with(m, options);
+    must(hunch_draft(e, text, N_TEXT, DEPTH, -1, params, take_logits, &d, &d.r, err));
+    assert_int_equal(d.r.n, DEPTH);
+    for (int i = 0; i < DEPTH; i++) {
+        int at = 0;
+        for (int id = 0; id < VOCAB; id++)
+            if (d.logits[i][id] > d.logits[i][at]) at = id;
+        best += d.r.node[i].token == at;
+        if (i == 0) *first = at;
+    }
+    hunch_free(d.r.node);
+    hunch_engine_close(&e);
+    return best;
+}
+
+/* The likeliest, behind the request's processors too; drawn where nothing is said. */
+static void test_pick(void **state) {
+    (void)state;
+    enum { SEEDS = 8 };
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_token first = 0;
+    int drawn = 0, unsaid = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        hunch_sampling s = {.temperature = 2, .top_p = 1, .seed = seed};
+        assert_int_equal(count_best(m, "depth=5,pick=best", &s, &first), DEPTH);
+        drawn += count_best(m, "depth=5,pick=drawn", &s, &first);
+        unsaid += count_best(m, "depth=5", &s, &first);
+    }
+    assert_int_equal(drawn, unsaid);
+    assert_true(drawn < SEEDS * DEPTH / 2);
+    const hunch_bias less = {first, -100};
+    const hunch_sampling s = {.temperature = 1, .top_p = 1, .bias = &less, .n_bias = 1};
+    assert_true(count_best(m, "depth=5,pick=best", &s, &first) < DEPTH); /* another is, with the bias */
+    hunch_model_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_cache_types),
                                        cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_best), cmocka_unit_test(test_opt), cmocka_unit_test(test_fitted),
-                                       cmocka_unit_test(test_shape), cmocka_unit_test(test_rules)};
+                                       cmocka_unit_test(test_shape), cmocka_unit_test(test_rules), cmocka_unit_test(test_pick)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * (P-EAGLE, DART). A kind has a file of its own that says what its head is.
  *
  *   KIND:PATH[,depth=K][,tree=chain|dynamic|opt|best|pruned|fitted|sequoia|NAME|FILE][,trie=FILE][,topk=W][,total=N][,gain=G][,ranks=FILE]
- *             [,min_p=P][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
+ *             [,min_p=P][,pick=drawn|best][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
  *
  *   PATH      the head's folder or file
  *   depth     levels a round                                                                        5
@@ -18,6 +18,8 @@
  *   ranks     of fitted, sequoia: what hunch compare --json measured
  *   min_p     no token whose path is less probable by the head's own law; where tokens are drawn from it, none behind a place whose
  *             likeliest token is, whichever was drawn                                               0
+ *   pick      under sampling, of chains and fixed shapes where the rule wants no law (match): tokens drawn with the request's own noise,
+ *             or the likeliest                                                                      drawn
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
  *   kv        type of the head's cache rows                                                         as the target's
  *   vocab     of a head without d2t: drafts that many tokens, the likeliest (token_ranks.h)         all

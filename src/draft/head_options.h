@@ -32,6 +32,7 @@ typedef struct hn_head_options {
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */
     double min_confidence;   /* of a head that says how sure it is of a place */
+    bool picks_best;         /* under sampling, where the rule asks for no law */
     double force;            /* NAN: not asked for */
     hn_token_wish tokens;    /* n 0: whatever the head drafts */
 } hn_head_options;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sample/processors.h"
 #include "draft/head_passes.h"
 #include "draft/head_trees_private.h"
 #include "draft/tree_pruned.h"
@@ -38,6 +39,7 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     t->accept = o->force;
     t->min_p = o->min_p;
     t->min_confidence = o->min_confidence;
+    t->picks_best = o->picks_best;
     t->gain = o->gain;
     t->is_tree = t->form != HN_TREE_CHAIN;
     t->likely = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT || t->form == HN_TREE_BEST || t->form == HN_TREE_PRUNED;
@@ -198,7 +200,8 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     const float *logits = t->rows->logits(t->head, row);
     if (n > 1) logits = memcpy(t->drawn, logits, (size_t)t->vocab * sizeof *logits);
     for (; m < n; m++) {
-        token[m] = hn_sampler_draw(p->sampler, logits, h, m ? HN_NONE : best[0]);
+        const int32_t hint = m ? HN_NONE : best[0];
+        token[m] = t->picks_best ? hn_processors_best(p->sampler, logits, h, hint) : hn_sampler_draw(p->sampler, logits, h, hint);
         if (token[m] < 0) break;
         prob[m] = (float)(exp((double)logits[token[m]] - (double)value[0]) / sum);
         if (n > 1) t->drawn[token[m]] = -INFINITY;

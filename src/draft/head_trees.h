@@ -28,6 +28,7 @@ typedef struct hn_head_trees {
     double gain;
     int width;             /* nodes of a level whose successors may be wanted */
     double accept, min_p, min_confidence;
+    bool picks_best;       /* under sampling, where the rule asks for no law: the likeliest tokens, else drawn with the request's noise */
     hn_shape chain, shape;
     int n_seqs, vocab;
     hn_draft_laws laws;

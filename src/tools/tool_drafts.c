@@ -22,6 +22,7 @@ const char tool_drafts_text[] =
     {"gain", "0..64", "of opt: a level is the last that brings no more tokens than that, default 0.2"},                \
     {"ranks", "FILE", "of fitted, sequoia: how often each rank was right, from compare --json"},                       \
     {"min_p", "0..1", "no token whose path is less probable by the head's own law, default 0"},                        \
+    {"pick", "drawn|best", "under sampling: drawn with the request's own noise, or the likeliest; default drawn"},      \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
     {"vocab", "1..", "of heads without a reduced vocabulary: draft that many tokens, the likeliest"},                  \
