@@ -324,7 +324,8 @@ typedef enum hunch_finish {
     HUNCH_FINISH_STOP,      /* end-of-sequence token or stop string */
     HUNCH_FINISH_LENGTH,    /* max_tokens or context */
     HUNCH_FINISH_CANCELLED,
-    HUNCH_FINISH_FAILED     /* see hunch_session_state */
+    HUNCH_FINISH_FAILED,    /* see hunch_session_state */
+    HUNCH_FINISH_LOOP       /* loop_tokens of hunch_request */
 } hunch_finish;
 
 /* What a session has said since the last call of its on_output. */
@@ -343,7 +344,7 @@ typedef struct hunch_logprob {
     hunch_token token;
     float logprob;
 } hunch_logprob;
-enum { HUNCH_MOST_TOP_LOGPROBS = 100 };
+enum { HUNCH_MOST_TOP_LOGPROBS = 100, HUNCH_LOOP_TOKENS = 64 };
 
 struct hunch_round_report;
 typedef struct hunch_request {
@@ -351,6 +352,8 @@ typedef struct hunch_request {
     size_t n_prompt;
     int max_tokens;            /* <= 0: as many as the context holds */
     bool ignore_eos;
+    int loop_tokens;           /* an answer whose last tokens, so many of them, stand in it for the fourth time (not overlapping,
+                                  anywhere in it) ends there; 0: off. HUNCH_LOOP_TOKENS is a good number for people who read along */
     hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
     const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears */
     int n_stop;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), drafting.c (the trees
- * of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
+ * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), repeats.c (an answer that goes round in
+ * circles), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
  * check_api.c and its parts (head_check.h: does a draft head fit, and is it worth anything), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
@@ -73,6 +73,7 @@ struct hunch_session {
     hn_sampler sampler;
     hn_rule rule;
     bool ignore_eos;
+    size_t loop_tokens; /* 0: loops go on */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
     void (*on_round)(void *user, const hunch_round_report *report);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "engine/repeats.h"
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
     memset(r, 0, sizeof *r);
@@ -27,6 +28,7 @@ static hunch_status check_request(const hunch_engine *e, const hunch_request *r,
     if (!r->prompt || r->n_prompt == 0)
         return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
     if (r->n_prompt > (size_t)e->context) return hn_fail_context(e, "prompt", r->n_prompt, err);
+    if (r->loop_tokens < 0) return hn_fail(err, HUNCH_USAGE, "loop_tokens is %d, expected 0 or more", r->loop_tokens);
     if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
         return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
     if (r->n_prediction > MOST_PREDICTED)
@@ -90,6 +92,7 @@ static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, c
 static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch_error *err) {
     hunch_engine *e = s->engine;
     s->ignore_eos = r->ignore_eos;
+    s->loop_tokens = (size_t)r->loop_tokens;
     s->logprobs = r->logprobs || r->top_logprobs > 0;
     s->n_top = r->top_logprobs < e->model->target.arch.vocab ? r->top_logprobs : e->model->target.arch.vocab;
     s->on_logits = r->on_logits;
@@ -236,6 +239,8 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
     }
     if (stopped)
         hn_session_finish(s, HUNCH_FINISH_STOP);
+    else if (s->loop_tokens && hn_repeats(s->text + s->n_prompt, n + 1, s->loop_tokens, HN_LOOP_TIMES))
+        hn_session_finish(s, HUNCH_FINISH_LOOP);
     else if (n + 1 >= s->max_new)
         hn_session_finish(s, HUNCH_FINISH_LENGTH);
     *ended = !hn_session_running(s);

@@ -120,6 +120,44 @@ static void test_limits(void **state) {
     }
 }
 
+/* A bias makes the model say one token for ever. The answer ends with the token that makes it the fourth time, in the middle of
+ * what a round accepted too; one that says the same less often goes on to its limit. */
+static void test_loops(void **state) {
+    (void)state;
+    const hunch_bias bias = {.token = 300, .bias = 1000};
+    for (int tokens = 1; tokens <= 9; tokens += 2) {
+        hunch_request r = ask(60);
+        r.sampling.bias = &bias;
+        r.sampling.n_bias = 1;
+        r.loop_tokens = tokens;
+        answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
+        assert_int_equal(plain.n, 4 * tokens);
+        assert_int_equal(plain.finish, HUNCH_FINISH_LOOP);
+        assert_int_equal(drafted.finish, HUNCH_FINISH_LOOP);
+        assert_same(&plain, &drafted, "loop");
+        assert_string_equal(plain.text, drafted.text);
+        answer_free(&plain);
+        answer_free(&drafted);
+        r.max_tokens = 4 * tokens - 1;
+        answer shorter = run_one(perfect, &r);
+        assert_int_equal(shorter.finish, HUNCH_FINISH_LENGTH);
+        answer_free(&shorter);
+        r.max_tokens = 60;
+        r.loop_tokens = 0;
+        answer on = run_one(perfect, &r);
+        assert_int_equal(on.n, 60);
+        answer_free(&on);
+    }
+    hunch_request r = ask(1);
+    r.loop_tokens = -1;
+    hunch_engine *e = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 64);
+    hunch_session *s = NULL;
+    hunch_error err = {0};
+    assert_int_equal(hunch_session_open(&s, e, &r, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "loop_tokens is -1"));
+    hunch_engine_close(&e);
+}
+
 static void test_context_end(void **state) {
     (void)state;
     hunch_request r = ask(0);
@@ -380,7 +418,7 @@ static void test_text_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads), cmocka_unit_test(test_context_for),
                                        cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
-                                       cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits), cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
                                        cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -67,7 +67,12 @@ int tool_rounds_step(tool_rounds *r) {
 /* ---- figures and names --------------------------------------------------------------------------------------- */
 
 const char *tool_finish_name(hunch_finish f) {
-    return f == HUNCH_FINISH_STOP ? "stop" : f == HUNCH_FINISH_LENGTH ? "length" : "cancelled";
+    static const char *const names[] = {[HUNCH_FINISH_STOP] = "stop",
+                                        [HUNCH_FINISH_LENGTH] = "length",
+                                        [HUNCH_FINISH_CANCELLED] = "cancelled",
+                                        [HUNCH_FINISH_FAILED] = "failed",
+                                        [HUNCH_FINISH_LOOP] = "loop"};
+    return names[f];
 }
 
 static const char *lossy_name(hunch_lossy_rule r) {

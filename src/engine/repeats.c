@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* repeats.c - see repeats.h. Places are taken from the end on, each as late as it can be: no other choice finds more of them. */
+#include "engine/repeats.h"
+
+#include <string.h>
+
+bool hn_repeats(const int32_t *tokens, size_t n, size_t piece, int times) {
+    const size_t bytes = piece * sizeof *tokens;
+    if (n / piece < (size_t)times) return false;
+    const int32_t *last = tokens + n - piece;
+    const int32_t newest = tokens[n - 1];
+    size_t end = n - piece; /* of a place, at most */
+    for (times--; times > 0 && end >= piece; end--) {
+        if (tokens[end - 1] != newest || memcmp(tokens + end - piece, last, bytes) != 0) continue;
+        times--;
+        end -= piece - 1;
+    }
+    return times == 0;
+}
