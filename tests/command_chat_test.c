@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_chat_test.c - `hunch chat` over a pipe: turns, commands, templates, the full context, Ctrl-C. */
+/* command_chat_test.c - `hunch chat` over a pipe: turns, commands, templates, the full context, Ctrl-C. At a terminal:
+ * command_editing_test.c. */
 #include "command.h"
 
 static int count(const char *text, const char *word) {
@@ -96,7 +97,7 @@ static void test_chat_text(void **state) {
     result r = command_input("Once upon a time\n/stats\n/wrong\n/help\n", "chat", "-m", STORIES, "-n", "20");
     char wanted[1000];
     snprintf(wanted, sizeof wanted, "%s\n", text_of(alone, "text"));
-    assert_int_equal(r.code, 0);
+    assert_int_equal(r.code, 1); /* for /wrong */
     assert_string_equal(r.out, wanted);
     assert_non_null(strstr(r.err, "20 tokens"));
     assert_non_null(strstr(r.err, "rows restored"));
@@ -107,6 +108,15 @@ static void test_chat_text(void **state) {
     json_decref(alone);
 }
 
+/* The objects of a conversation, errors too, as a list. */
+static json_t *objects_of(const char *text) {
+    json_t *list = json_array();
+    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+        assert_int_equal(json_array_append_new(list, json_loadb(line, (size_t)(end - line), 0, NULL)), 0);
+    return list;
+}
+
+/* One object for every message, also for those that cannot be answered: too long, not UTF-8. */
 static void test_chat_context(void **state) {
     (void)state;
     char input[4000] = "Once upon a time\n";
@@ -114,28 +124,199 @@ static void test_chat_context(void **state) {
         strcat(input, "there was a big ");
     strcat(input, "\ncaf\xc3\n/reset\nThe dog\n");
     result r = command_input(input, "chat", "-m", STORIES, "--context", "64", "--ignore-eos", "--json-lines");
-    assert_int_equal(r.code, 0);
-    assert_int_equal(count(r.out, "\n"), 2);
-    char *end = strchr(r.out, '\n');
-    *end = 0;
-    json_t *first = json_loads(r.out, 0, NULL), *second = json_loads(end + 1, 0, NULL);
-    assert_string_equal(text_of(first, "finish"), "length");
-    assert_true(int_of(second, "prompt_tokens") < 10);
-    assert_int_equal(count(r.err, "context of 64 rows is full"), 2);
-    assert_int_equal(count(r.err, "rows of the context are used"), 2); /* once before /reset, once behind it */
+    assert_int_equal(r.code, 1);
+    json_t *all = objects_of(r.out);
+    assert_int_equal(json_array_size(all), 4);
+    assert_string_equal(text_of(json_array_get(all, 0), "finish"), "length");
+    const char *too_long = text_of(json_array_get(all, 1), "error");
+    assert_non_null(strstr(too_long, "not sent: with this message the conversation has "));
+    if (!strstr(too_long, "the context holds 64; /reset begins anew, --context 512 makes room"))
+        fail_msg("%s", too_long);
+    assert_string_equal(text_of(json_array_get(all, 2), "error"), "the message is not valid UTF-8 at byte 3: not sent");
+    assert_true(int_of(json_array_get(all, 3), "prompt_tokens") < 10);
+    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; --context 256 makes room"), 2); /* a cure that works, below */
     assert_int_equal(count(r.err, "not sent"), 2);
-    assert_non_null(strstr(r.err, "the context holds 64"));
-    assert_non_null(strstr(r.err, "full; /reset begins anew, --context 256 makes room")); /* a cure that works, below */
-    assert_non_null(strstr(r.err, "UTF-8 at byte 3"));
-    json_decref(first);
-    json_decref(second);
+    json_decref(all);
     result_free(&r);
-    r = command_input("Once upon a time\n", "chat", "-m", STORIES, "--context", "512", "--ignore-eos", "--json-lines");
-    assert_non_null(strstr(r.err, "full; /reset begins anew, the model takes 512 at most"));
+    r = command_input("Once upon a time\n", "chat", "-m", STORIES, "--context", "512", "--ignore-eos", "--json-lines", "--no-loop-guard");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "is full; the model takes 512 at most"));
     result_free(&r);
     refused(2, "tokenizer", "chat", "-m", NO_TOKENIZER);
     refused(2, "token 600", "chat", "-m", STORIES, "--logit-bias", "600=1");
     refused(2, "unknown flag --json", "chat", "-m", STORIES, "--json");
+}
+
+/* Which turns the model reads when there is no room for all: the system message, the first of --keep, the newest. Each is one token
+ * here (a bias makes every answer one, too), so that the prompt is known by its ids. */
+static void test_chat_oldest_turns_go(void **state) {
+    (void)state;
+    static const char source[] = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
+    const char *template = text_write("bare.jinja", source);
+    for (int keep = 0; keep <= 2; keep++) {
+        char input[2000] = "", count_text[20];
+        for (int i = 0; i < 12; i++)
+            sprintf(input + strlen(input), " dog number %c\n", 'a' + i);
+        snprintf(count_text, sizeof count_text, "%d", keep);
+        result r = command_input(input, "chat", "-m", STORIES, "--context", "64", "--ignore-eos", "--json-lines", "-n", "4", "--keep",
+                                 count_text, "--system", "Once", "--chat-template-file", template);
+        assert_int_equal(r.code, 0);
+        json_t *all = objects_of(r.out);
+        assert_int_equal(json_array_size(all), 12);
+        /* what each prompt must have been: the turns that fit, said again from the beginning */
+        int first = keep, drops = 0;
+        for (int i = 0; i < 12; i++) {
+            const json_t *now = json_array_get(all, (size_t)i);
+            bool found = false;
+            for (int from = first < i ? first : i; from <= i && !found; from++) {
+                char text[4000] = "Once";
+                for (int k = 0; k <= i; k++)
+                    if (k < keep || k >= from)
+                        sprintf(text + strlen(text), " dog number %c%s", 'a' + k, k < i ? text_of(json_array_get(all, (size_t)k), "text") : "");
+                json_t *same = json_of("run", "-m", STORIES, "-p", text, "-n", "4", "--ignore-eos");
+                found = json_equal(get(same, "tokens"), get(now, "tokens")) && int_of(same, "prompt_tokens") == int_of(now, "prompt_tokens");
+                json_decref(same);
+                if (found && from > first) {
+                    drops++;
+                    first = from;
+                }
+            }
+            if (!found)
+                fail_msg("--keep %d: message %d was answered to something else", keep, i);
+            assert_true(int_of(now, "prompt_tokens") <= 60);
+        }
+        assert_true(drops >= 2);
+        assert_int_equal(count(r.err, "the context of 64 rows is full: the "), drops);
+        json_decref(all);
+        result_free(&r);
+    }
+    /* where nothing may go, the message is refused */
+    result r = command_input("Once upon a time there was a dog\nThe dog ran and ran and ran to the big park\n", "chat", "-m", STORIES, "--context", "32",
+                             "--ignore-eos", "--json-lines", "-n", "8", "--keep", "1");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "\"error\": \"not sent: with this message and the turns of --keep the conversation has "));
+    result_free(&r);
+}
+
+/* What changes in a conversation is what the flag changes in `run`. A change that cannot be leaves all as it was. */
+static void test_chat_settings(void **state) {
+    (void)state;
+    result r = command_input("/set top_k=40\n/set --temperature .9\n/set seed 5\nOnce\n/reset\n/set draft ngram\n/set stop the\nOnce\n/reset\n"
+                             "/set logit 3\n/set temperature 1e9\n/set draft nothing\n/set dry_range 3\n/set ignore_eos maybe\n/set context 0\nOnce\n"
+                             "/reset\n/set stop default\n/set temperature default\n/set n 3\n/set context 64\nOnce\n/set\n",
+                             "chat", "-m", STORIES, "--json-lines", "-n", "20");
+    assert_int_equal(r.code, 1);
+    json_t *all = objects_of(r.out);
+    assert_int_equal(json_array_size(all), 4);
+#define LAW "--top-k", "40", "--temperature", "0.9", "--seed", "5"
+    json_t *want[] = {json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW),
+                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW, "--stop", "the"),
+                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW, "--stop", "the"),
+                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "3")};
+    for (size_t i = 0; i < 4; i++) {
+        tokens_equal(want[i], json_array_get(all, i));
+        assert_string_equal(text_of(want[i], "finish"), text_of(json_array_get(all, i), "finish"));
+        json_decref(want[i]);
+    }
+    assert_string_equal(json_string_value(json_array_get(get(json_array_get(all, 2), "drafters"), 0)), "ngram");
+    static const char *const said[] = {"there is no setting logit: /set lists them", "temperature 1e9 is not a number from 0 to 1000",
+                                       "unknown kind 'nothing'", "--dry-range does nothing without --dry-multiplier",
+                                       "ignore_eos maybe is unknown: expected on, off or default", "context 0 is not a whole number",
+                                       "\nseed                 5\n", "\ncontext              64\n", "\nmax_tokens           3\n",
+                                       "\nloop_guard           on\n", "\nstop                 none\n"};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (!strstr(r.err, said[i]))
+            fail_msg("no \"%s\" in %s", said[i], r.err);
+    json_decref(all);
+    result_free(&r);
+}
+
+/* /save, /load and /again, and what they refuse. */
+static void test_chat_files(void **state) {
+    (void)state;
+    char input[4000];
+    const char *talk = path_of("talk.json"), *precious = text_write("precious", "the only copy"), *bad[5];
+    bad[0] = text_write("bad0", "{\"messages\": [{\"role\": \"user\", \"content\": 3}]}");
+    bad[1] = text_write("bad1", "{\"messages\": []}");
+    bad[2] = text_write("bad2", "[{\"content\": \"a\"}]");
+    bad[3] = text_write("bad3", "{\"messages\": [");
+    bad[4] = text_write("bad4", "7");
+    snprintf(input, sizeof input, "/again\nOnce\n/save %s\n/save %s\n/save\n/load\n/save -\n The dog\n", talk, precious);
+    result r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8", "--system", "A tale.");
+    assert_int_equal(r.code, 1);
+    json_t *all = objects_of(r.out);
+    assert_int_equal(json_array_size(all), 2);
+    assert_non_null(strstr(r.err, "nothing was said that could be answered again"));
+    assert_non_null(strstr(r.err, "precious is there and holds no conversation"));
+    assert_non_null(strstr(r.err, "/save needs the name of a file"));
+    assert_non_null(strstr(r.err, "/load needs the name of a file"));
+    assert_non_null(strstr(r.err, "expected its name, not -"));
+    char *text = file_read(precious, NULL);
+    assert_string_equal(text, "the only copy");
+    free(text);
+    result_free(&r);
+    /* it goes on as if it had never ended; files that are none leave it */
+    snprintf(input, sizeof input, "/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n The dog\n/save %s\n", talk, bad[0], bad[1], bad[2],
+             bad[3], bad[4], talk);
+    r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8");
+    assert_int_equal(r.code, 1);
+    json_t *on = objects_of(r.out);
+    assert_int_equal(json_array_size(on), 1);
+    tokens_equal(json_array_get(all, 1), json_array_get(on, 0));
+    assert_int_equal(int_of(json_array_get(all, 1), "prompt_tokens"), int_of(json_array_get(on, 0), "prompt_tokens"));
+    assert_int_equal(count(r.err, folder), 7); /* each names its file */
+    assert_non_null(strstr(r.err, "bad0: \"content\" of message 0 is not a text"));
+    assert_non_null(strstr(r.err, "bad2: message 0 has no \"role\""));
+    result_free(&r);
+    json_decref(on);
+    json_decref(all);
+    /* `run` reads it, and a message without an answer gets one */
+    json_t *row = json_load_file(talk, 0, NULL), *messages = get(row, "messages");
+    assert_int_equal(json_array_size(messages), 5);
+    assert_string_equal(text_of(json_array_get(messages, 0), "role"), "system");
+    json_array_remove(messages, 4);
+    json_write("talk.json", row);
+    json_t *same = json_of("run", "-m", STORIES, "-f", talk, "-n", "8");
+    snprintf(input, sizeof input, "/load %s\n/again\n", talk);
+    r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "the last has no answer: /again answers it"));
+    on = objects_of(r.out);
+    tokens_equal(same, json_array_get(on, 0));
+    json_decref(on);
+    json_decref(same);
+    json_decref(row);
+    result_free(&r);
+}
+
+/* A template that refuses a conversation: an object that says so. */
+static void test_chat_errors_are_objects(void **state) {
+    (void)state;
+    const char *template = text_write(
+        "refuses.jinja", "{% for m in messages %}{% if 'rude' in m['content'] %}{{ raise_exception('be polite') }}{% endif %}{{ m['content'] }}{% endfor %}");
+    result r = command_input("Once\nrude words\n dog\n", "chat", "-m", STORIES, "--json-lines", "-n", "4", "--chat-template-file", template);
+    assert_int_equal(r.code, 1);
+    json_t *all = objects_of(r.out);
+    assert_int_equal(json_array_size(all), 3);
+    assert_non_null(strstr(text_of(json_array_get(all, 1), "error"), "be polite"));
+    assert_int_equal(json_object_size(json_array_get(all, 1)), 1);
+    assert_true(int_of(json_array_get(all, 2), "prompt_tokens") > int_of(json_array_get(all, 0), "prompt_tokens"));
+    json_decref(all);
+    result_free(&r);
+}
+
+static void test_chat_blocks(void **state) {
+    (void)state;
+    json_t *turns = chat("\"\"\"\n/save the\ndog\n\"\"\"\n/reset\n\"\"\"The \\\ndog\"\"\"\n/reset\n\"\"\"The dog\"\"\"  \n/reset\n\"\"\"The\ndog", "-n", "4");
+    static const char *const said[] = {"/save the\ndog", "The \\\ndog", "The dog", "The\ndog"};
+    assert_int_equal(json_array_size(turns), 4);
+    for (size_t i = 0; i < 4; i++) {
+        json_t *same = json_of("run", "-m", STORIES, "-p", said[i], "-n", "4");
+        tokens_equal(same, json_array_get(turns, i));
+        assert_int_equal(int_of(same, "prompt_tokens"), int_of(json_array_get(turns, i), "prompt_tokens"));
+        json_decref(same);
+    }
+    json_decref(turns);
 }
 
 static void wait_for_output(const char *path, off_t size) {
@@ -195,6 +376,8 @@ int main(void) {
         cmocka_unit_test(test_chat),         cmocka_unit_test(test_chat_template),    cmocka_unit_test(test_chat_text),
         cmocka_unit_test(test_chat_carriage_returns),
         cmocka_unit_test(test_chat_context), cmocka_unit_test(test_chat_interrupted),
+        cmocka_unit_test(test_chat_oldest_turns_go), cmocka_unit_test(test_chat_settings), cmocka_unit_test(test_chat_files),
+        cmocka_unit_test(test_chat_errors_are_objects), cmocka_unit_test(test_chat_blocks),
     };
     unsetenv("NO_COLOR");
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

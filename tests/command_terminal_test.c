@@ -1,74 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_terminal_test.c - the `hunch` command on a terminal: bars of progress that fit it and are wiped, colours, and
  * what is said to somebody who sits there. The terminal is a pseudo-terminal; what is written to it is read as it comes. */
-#include "command.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <pty.h>
-#include <sys/ioctl.h>
-
-typedef struct terminal {
-    int master;
-    pid_t child;
-    char *text; /* so far */
-    size_t len, cap;
-} terminal;
-
-/* out: a file for standard output, NULL: the terminal too. */
-static terminal terminal_start(int columns, const char *out, const char *const *args) {
-    const char *argv[64] = {HUNCH_COMMAND};
-    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
-    terminal t = {0};
-    for (int n = 1; args[n - 1] && n < 63; n++)
-        argv[n] = args[n - 1];
-    t.child = forkpty(&t.master, NULL, NULL, &size);
-    if (t.child < 0) {
-        print_message("skipped: no pseudo-terminal here (%s)\n", strerror(errno));
-        skip();
-    }
-    if (t.child == 0) {
-        int o = out ? open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600) : 1;
-        if (o < 0 || (out && dup2(o, 1) < 0))
-            _exit(99);
-        execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(98);
-    }
-    t.text = calloc(1, t.cap = 1 << 20);
-    assert_non_null(t.text);
-    return t;
-}
-
-/* False: it has ended. */
-static bool terminal_read(terminal *t, int ms) {
-    struct pollfd p = {.fd = t->master, .events = POLLIN};
-    if (poll(&p, 1, ms) <= 0)
-        return true;
-    ssize_t n = read(t->master, t->text + t->len, t->cap - t->len - 1);
-    if (n <= 0)
-        return false;
-    t->len += (size_t)n;
-    t->text[t->len] = 0;
-    return true;
-}
-
-/* Reads until it has written this, for a minute at most. */
-static void terminal_await(terminal *t, size_t from, const char *text) {
-    for (int i = 0; i < 600 && !strstr(t->text + from, text); i++)
-        if (!terminal_read(t, 100))
-            break;
-    if (!strstr(t->text + from, text))
-        fail_msg("no \"%s\" in \"%s\"", text, t->text);
-}
-
-static int terminal_end(terminal *t) {
-    while (terminal_read(t, 60000))
-        continue;
-    close(t->master);
-    return child_wait(t->child);
-}
-
-#define terminal_of(columns, out, ...) terminal_start(columns, out, (const char *const[]){__VA_ARGS__, NULL})
+#include "terminal_for_tests.h"
 
 /* ---- bars ------------------------------------------------------------------------------------------------------ */
 

@@ -31,13 +31,22 @@ const tool_command tool_commands[] = {
        "hunch run model.gguf -f prompts.jsonl --json-lines --parallel 4 -o answers.jsonl --resume"},
       {"See what the controller weighed in every round.", "hunch run model.gguf \"Count to twenty.\" --why"}},
      tool_run},
-    {TOOL_CHAT, "chat", "a conversation, line by line; Ctrl-C stops an answer",
+    {TOOL_CHAT, "chat", "a conversation, with line editing and history; Ctrl-C stops an answer",
      "MODEL [--system TEXT] [--draft SPEC]... [FLAG...]",
-     "Reads standard input: a terminal, or a pipe with one message a line. A line that ends in a backslash goes on in the next; "
-     "/help lists what else a line can say. With --json-lines each answer is one object of the shape that run has.",
+     "Reads standard input: a terminal, or a pipe with one message a line. A line that ends in a backslash goes on in the next, and "
+     "so does what begins with \"\"\", up to the next \"\"\"; what is pasted into a terminal is one message. Lines that begin with / "
+     "are commands: /help lists them, /set NAME VALUE changes temperature, seed, drafts and more, /save FILE and /load FILE keep a "
+     "conversation, /again answers once more.\n\n"
+     "Ctrl-C stops an answer, which is kept as far as it was said, and clears a line; twice at an empty line it leaves. What was typed "
+     "is behind the arrow keys, the next time too.\n\n"
+     "When the context is full the oldest turns are left out of what the model reads, and a line says so; the system message and the "
+     "first turns (--keep) stay. An answer that says the same 64 tokens a fourth time ends there.\n\n"
+     "With --json-lines each message has one object: an answer of the shape that run has, or {\"error\"}. Where input is no terminal "
+     "the exit code is 1 if a message had no answer, or a command could not be done.",
      {"MODEL"},
      {{"Talk.", "hunch chat model.gguf"},
       {"Talk to somebody.", "hunch chat model.gguf --system \"You are a laconic pirate.\" --temperature 0.7"},
+      {"Begin with another law, and forget nothing of the first turn.", "hunch chat model.gguf --temperature 0.8 --seed 7 --keep 1"},
       {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
      tool_chat},
     {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
@@ -177,9 +186,11 @@ const tool_topic tool_topics[] = {
       {"OLLAMA_MODELS", "where Ollama's lie; default ~/.ollama/models and its service's"},
       {"LLAMA_CACHE", "where llama.cpp's lie; default ~/.cache/llama.cpp"},
       {"XDG_CACHE_HOME", "a folder that takes the place of ~/.cache"},
+      {"XDG_STATE_HOME", "a folder that takes the place of ~/.local/state, where hunch/chat_history has what was typed in chat"},
+      {"EDITRC", "keys of chat's lines, as editrc(5) has them; default ~/.editrc"},
       {"NO_COLOR", "no colours, unless --color=always"},
       {"CLICOLOR_FORCE", "colours also where output is no terminal, unless it is 0"},
-      {"TERM, COLORTERM", "which colours there are; TERM=dumb: none, and no progress bars"},
+      {"TERM, COLORTERM", "which colours there are; TERM=dumb: none, no progress bars, and no line editing"},
       {"COLUMNS", "width of what is shown side by side where output is no terminal"}}},
     {"exit", "what a command's exit code says", "",
      {{"0", "done"},

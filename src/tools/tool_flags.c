@@ -59,6 +59,8 @@ const tool_flag tool_flags[] = {
     {"--force", NULL, TOOL_SWITCH, AT(force), TOOL_CONVERT, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "replace a file that is there"},
     {"-n", NULL, TOOL_LIMIT, AT(n), TOOL_RUN | TOOL_CHAT, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens; -1: what the context holds (default: run 512, chat -1)"},
     {"-n", NULL, TOOL_INT, AT(n), TOOL_COMPARE, ANSWER | TOOL_BASIC, 1, INT_MAX, NULL, "N", "at most N new tokens, default 200"},
+    {"--keep", NULL, TOOL_INT, AT(keep), TOOL_CHAT, ANSWER, 0, INT_MAX, NULL, "N", "the first N turns stay when the context is full and the oldest are left out; default 0"},
+    {"--no-loop-guard", NULL, TOOL_SWITCH, AT(no_loop_guard), TOOL_CHAT, ANSWER, 0, 0, NULL, NULL, "let an answer go on that says the same 64 tokens a fourth time"},
     {"--ignore-eos", NULL, TOOL_SWITCH, AT(ignore_eos), GENERATES, ANSWER, 0, 0, NULL, NULL, "do not stop at the end-of-sequence token"},
     {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT", "end the text before TEXT (repeatable)"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC", "what drafts, such as none, ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default auto"},
@@ -126,6 +128,7 @@ const tool_flag tool_flags[] = {
     {"--svg", NULL, TOOL_TEXT, AT(svg), TOOL_BENCH, OUTPUT, 0, 0, NULL, "FILE", "a plot of pass times by rows, and their limits"},
     {"--color", NULL, TOOL_CHOICE, AT(color), ALL | TOOL_HELP, OUTPUT, 0, 0, color_names, "WHEN", "auto, always or never; default auto, which honours NO_COLOR"},
     {"--quiet", "-q", TOOL_SWITCH, AT(quiet), ENGINED, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "only the answer and errors: no summary, no notes, no progress"},
+    {"--no-history", NULL, TOOL_SWITCH, AT(no_history), TOOL_CHAT, OUTPUT, 0, 0, NULL, NULL, "keep nothing of what is typed for the next time (hunch help environment)"},
     {"--list", NULL, TOOL_SWITCH, AT(list), TOOL_MANUAL, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "the names of all pages"},
     {"--help", "-h", TOOL_SWITCH, AT(help), EVERY, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL, "what can be done, at length; -h: the most used flags"},
 };

@@ -253,6 +253,7 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     hunch_request_defaults(r, m);
     r->max_tokens = o->n == TOOL_UNSET ? default_n : o->n;
     r->ignore_eos = o->ignore_eos;
+    r->loop_tokens = o->command == TOOL_CHAT && !o->no_loop_guard ? HUNCH_LOOP_TOKENS : 0;
     r->stop = o->stops.items;
     r->n_stop = o->stops.n;
     r->logprobs = o->logprobs != TOOL_UNSET;

@@ -126,32 +126,62 @@ static int set_value(const tool_command *c, const tool_flag *o, const char *name
 
 /* ---- the parser ---------------------------------------------------------------------------------------------- */
 
-/* Whatever the table says is a number or a choice begins as not given. */
+void tool_option_unset(tool_options *o, const tool_flag *f) {
+    void *at = (char *)o + f->at;
+    switch (f->kind) {
+    case TOOL_SWITCH:
+        *(bool *)at = false;
+        break;
+    case TOOL_TEXT:
+    case TOOL_PLACE:
+        *(const char **)at = NULL;
+        break;
+    case TOOL_COUNT:
+    case TOOL_INT:
+    case TOOL_LIMIT:
+    case TOOL_CHOICE:
+        *(int *)at = TOOL_UNSET;
+        break;
+    case TOOL_INT64:
+        *(int64_t *)at = TOOL_UNSET;
+        break;
+    case TOOL_PAIR:
+        ((double *)at)[1] = NAN;
+        __attribute__((fallthrough));
+    case TOOL_REAL:
+    case TOOL_ABOVE:
+        *(double *)at = NAN;
+        break;
+    case TOOL_TEXTS:
+        *(tool_texts *)at = (tool_texts){0};
+        break;
+    case TOOL_INTS:
+        *(tool_ints *)at = (tool_ints){0};
+        break;
+    case TOOL_BIASES:
+        *(tool_biases *)at = (tool_biases){0};
+        break;
+    }
+}
+
+void tool_option_free(tool_options *o, const tool_flag *f) {
+    void *at = (char *)o + f->at;
+    if (f->kind == TOOL_TEXTS)
+        free(((tool_texts *)at)->items);
+    else if (f->kind == TOOL_INTS)
+        free(((tool_ints *)at)->items);
+    else if (f->kind == TOOL_BIASES)
+        free(((tool_biases *)at)->items);
+}
+
+int tool_option_set(tool_options *o, const tool_flag *f, const char *name, const char *value) {
+    return set_value(tool_command_find(o->command), f, name, value, o);
+}
+
 static void options_clear(tool_options *o) {
     *o = (tool_options){0};
-    for (int i = 0; i < tool_n_flags; i++) {
-        void *at = (char *)o + tool_flags[i].at;
-        switch (tool_flags[i].kind) {
-        case TOOL_COUNT:
-        case TOOL_INT:
-        case TOOL_LIMIT:
-        case TOOL_CHOICE:
-            *(int *)at = TOOL_UNSET;
-            break;
-        case TOOL_INT64:
-            *(int64_t *)at = TOOL_UNSET;
-            break;
-        case TOOL_PAIR:
-            ((double *)at)[1] = NAN;
-            __attribute__((fallthrough));
-        case TOOL_REAL:
-        case TOOL_ABOVE:
-            *(double *)at = NAN;
-            break;
-        default:
-            break;
-        }
-    }
+    for (int i = 0; i < tool_n_flags; i++)
+        tool_option_unset(o, &tool_flags[i]);
     o->color = TOOL_COLOR_AUTO;
 }
 
@@ -258,6 +288,10 @@ static int contradictions(const tool_options *o, const tool_command *c) {
     if (code < 0 && o->output && tool_is_standard(o->output) && o->json)
         code = tool_usage("%s: -o - and --json would both write to standard output: give one", c->name);
     return code;
+}
+
+int tool_options_check(const tool_options *o) {
+    return contradictions(o, tool_command_find(o->command));
 }
 
 static int arguments_parse(tool_options *o, const tool_command *c, int argc, char **argv) {

@@ -10,6 +10,8 @@
 #include "tool_output.h"
 #include "tool_values.h"
 
+struct tool_flag;
+
 /* A repeatable flag's values, in order. */
 typedef struct tool_texts {
     const char **items; /* point into argv */
@@ -35,9 +37,9 @@ typedef struct tool_options {
     tool_ints rows, contexts;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees, no_prefix_reuse, machine, profile,
-        requests, quick, quiet, list, force, no_smoke;
+        requests, quick, quiet, list, force, no_smoke, no_loop_guard, no_history;
     int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, parallel, samples, color, pool_rows, state_memory, repeat, depth,
-        accept, dry_allowed_length, dry_range, lossy_top_m;
+        accept, dry_allowed_length, dry_range, lossy_top_m, keep;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
@@ -49,5 +51,13 @@ typedef struct tool_options {
  * command ends: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);
 void tool_options_fini(tool_options *o);
+
+/* For who changes them later. Sets one flag of o->command as if `name VALUE` had been said; a list is added to. -1 to go on, else
+ * HUNCH_USAGE after a message. The value must stay. */
+int tool_option_set(tool_options *o, const struct tool_flag *f, const char *name, const char *value);
+void tool_option_unset(tool_options *o, const struct tool_flag *f); /* as if it had not been said; a list is not freed */
+void tool_option_free(tool_options *o, const struct tool_flag *f);  /* its list, if it is one */
+/* Whether flags contradict each other, or do nothing alone. -1: they do not. */
+int tool_options_check(const tool_options *o);
 
 #endif

@@ -201,16 +201,11 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
     return code;
 }
 
-static int messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
-                           hunch_error *err) {
+int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages, hunch_error *err) {
     *out = (tool_rendered){0};
     return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL, err) : contents_join(out, m, messages, err);
 }
 
-int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages) {
-    hunch_error err = {0};
-    return messages_render(out, t, m, messages, &err) ? tool_failed(&err) : 0;
-}
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 

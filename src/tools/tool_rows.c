@@ -47,8 +47,7 @@ static int parts_join(json_t *message, size_t number, const char *where) {
     return code;
 }
 
-/* What else a message holds is the template's to judge. */
-static int messages_take(tool_prompt *to, json_t *messages, const char *where) {
+int tool_messages_check(json_t *messages, const char *where) {
     size_t i;
     json_t *message;
     if (json_array_size(messages) == 0)
@@ -60,8 +59,14 @@ static int messages_take(tool_prompt *to, json_t *messages, const char *where) {
         if (code)
             return code;
     }
-    to->messages = json_incref(messages);
     return 0;
+}
+
+static int messages_take(tool_prompt *to, json_t *messages, const char *where) {
+    const int code = tool_messages_check(messages, where);
+    if (!code)
+        to->messages = json_incref(messages);
+    return code;
 }
 
 static bool names_function(const json_t *tool) {

@@ -10,6 +10,8 @@
 int tool_rows_read(tool_prompts *p, const char *text, size_t len, const char *path);
 /* Does a file of this name that begins so hold rows? */
 bool tool_rows_begin(const char *path, const char *text);
+/* A conversation that can be answered: a list of objects, not empty. Contents that are lists of parts become texts, in place. */
+int tool_messages_check(json_t *messages, const char *where);
 /* Whether it is a list of tools as OpenAI has them: HUNCH_USAGE after a message that begins with `where`. */
 int tool_tools_check(const json_t *tools, const char *where);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tool_output.h"
+#include "tool_tty.h"
 
 enum { GRACE_US = 700000 }; /* for a report: no one waits much longer */
 
@@ -22,6 +23,7 @@ static volatile sig_atomic_t manner = AT_ONCE, held, late; /* late: the time for
 static const char *volatile to_remove;
 static bool reset_colour;
 static int interrupt_fd = -1;
+static volatile sig_atomic_t patience, presses; /* of Ctrl-C that are not heard; those that came since the one that was */
 
 static void write_all(int fd, const char *text, size_t n) {
     while (n > 0) {
@@ -33,8 +35,15 @@ static void write_all(int fd, const char *text, size_t n) {
     }
 }
 
+/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
+static bool wake(void) {
+    const uint64_t one = 1;
+    return interrupt_fd < 0 || write(interrupt_fd, &one, sizeof one) >= 0;
+}
+
 void tool_end(int code) {
     static const char colour[] = "\033[0m";
+    tool_tty_end();
     if (to_remove)
         unlink(to_remove);
     tool_progress_wipe();
@@ -56,6 +65,7 @@ static void on_end(int number) {
     tool_interrupted = number;
     if (manner == REPORT)
         time_begin();
+    wake();
     errno = saved;
 }
 
@@ -66,14 +76,12 @@ static void on_time(int number) {
         tool_end(128 + tool_interrupted);
 }
 
-/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
 static void on_each_interrupt(int number) {
     const int saved = errno;
-    const uint64_t one = 1;
-    if (tool_interrupted)
+    if (tool_interrupted && ++presses > patience)
         tool_end(128 + number);
     tool_interrupted = number;
-    if (write(interrupt_fd, &one, sizeof one) < 0)
+    if (!wake())
         tool_end(128 + number);
     errno = saved;
 }
@@ -116,7 +124,7 @@ void tool_interrupts_catch(void) {
     manner = REPORT;
 }
 
-bool tool_interrupts_repeat(void) {
+bool tool_interrupts_repeat(int most) {
     if (interrupt_fd < 0)
         interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (interrupt_fd < 0) {
@@ -124,6 +132,7 @@ bool tool_interrupts_repeat(void) {
         return false;
     }
     manner = AGAIN;
+    patience = most;
     end_by(SIGINT, on_each_interrupt);
     return true;
 }
@@ -137,6 +146,7 @@ void tool_interrupts_clear(void) {
     while (read(interrupt_fd, &count, sizeof count) > 0)
         continue;
     tool_interrupted = 0;
+    presses = 0;
 }
 
 void tool_interrupts_hold(void) {

@@ -23,11 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!model) model = fuzz_tiny_model(1);
     char *chat[] = {"chat", "-m", (char *)(uintptr_t)model, "--draft", "ngram", "-n", "6", "--threads", "1"};
     char *bench[] = {"bench", "-m", (char *)(uintptr_t)model, "--requests", "--threads", "1"};
+    if (memmem(data, size, "/save", 5)) return 0; /* any file may be named there */
     const bool measures = size > 0 && strchr("ipdq", *data); /* as requests begin */
     input_give((fuzz_bytes){data, size < MOST_BYTES ? size : MOST_BYTES});
     if (measures)
         FUZZ_MUST(tool_bench(sizeof bench / sizeof *bench, bench) == HUNCH_OK);
-    else
-        FUZZ_MUST(tool_chat(sizeof chat / sizeof *chat, chat) == HUNCH_OK);
+    else {
+        const int code = tool_chat(sizeof chat / sizeof *chat, chat);
+        FUZZ_MUST(code == HUNCH_OK || code == HUNCH_FAILED); /* a message or a command that cannot be */
+    }
     return 0;
 }

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_chat_set.c - /set of `hunch chat`: the flags of tool_flags.c that an answer depends on, changed while the conversation goes
+ * on. What a value may be is what the flag's may. A change that cannot be leaves all as it was. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_chat.h"
+#include "tool_flags.h"
+#include "tool_guard.h"
+
+/* What a change needs: another request, another engine. SWITCH_OFF: on is the flag not given. */
+enum { REQUEST, ENGINE, SWITCH, SWITCH_OFF };
+/* How a value of the request is shown; SAID: as it was given. */
+enum { SAID, REAL, INT, SEED, FLAG };
+
+#define AT(field) offsetof(hunch_request, field)
+static const struct setting {
+    const char *name, *flag;
+    int kind, show;
+    size_t at;
+} settings[] = {
+    {"temperature", "--temperature", REQUEST, REAL, AT(sampling.temperature)},
+    {"top_k", "--top-k", REQUEST, INT, AT(sampling.top_k)},
+    {"top_p", "--top-p", REQUEST, REAL, AT(sampling.top_p)},
+    {"min_p", "--min-p", REQUEST, REAL, AT(sampling.min_p)},
+    {"top_n_sigma", "--top-n-sigma", REQUEST, REAL, AT(sampling.top_n_sigma)},
+    {"typical", "--typical", REQUEST, REAL, AT(sampling.typical_p)},
+    {"xtc_probability", "--xtc-probability", REQUEST, REAL, AT(sampling.xtc_probability)},
+    {"xtc_threshold", "--xtc-threshold", REQUEST, REAL, AT(sampling.xtc_threshold)},
+    {"repetition_penalty", "--repetition-penalty", REQUEST, REAL, AT(sampling.repetition_penalty)},
+    {"presence_penalty", "--presence-penalty", REQUEST, REAL, AT(sampling.presence_penalty)},
+    {"frequency_penalty", "--frequency-penalty", REQUEST, REAL, AT(sampling.frequency_penalty)},
+    {"dry_multiplier", "--dry-multiplier", REQUEST, REAL, AT(sampling.dry_multiplier)},
+    {"dry_base", "--dry-base", REQUEST, REAL, AT(sampling.dry_base)},
+    {"dry_allowed_length", "--dry-allowed-length", REQUEST, INT, AT(sampling.dry_allowed_length)},
+    {"dry_range", "--dry-range", REQUEST, INT, AT(sampling.dry_range)},
+    {"seed", "--seed", REQUEST, SEED, AT(sampling.seed)},
+    {"max_tokens", "-n", REQUEST, INT, AT(max_tokens)},
+    {"stop", "--stop", REQUEST, SAID, 0},
+    {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0},
+    {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0},
+    {"keep", "--keep", REQUEST, SAID, 0},
+    {"context", "--context", ENGINE, SAID, 0},
+    {"draft", "--draft", ENGINE, SAID, 0},
+    {"verify", "--verify", ENGINE, SAID, 0},
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static const tool_flag *flag_of(const struct setting *s) {
+    return tool_flag_find(s->flag, strlen(s->flag), TOOL_CHAT);
+}
+
+/* ---- showing --------------------------------------------------------------------------------------------------- */
+
+static void texts_show(const tool_texts *t) {
+    for (int i = 0; i < t->n; i++)
+        fprintf(stderr, "%s%s", i ? "+" : "", t->items[i]);
+}
+
+/* What the options say, or what not saying it means. */
+static void said_show(const tool_talk *c, const tool_flag *f) {
+    const void *at = (const char *)&c->o + f->at;
+    const tool_texts *texts = at;
+    if (f->kind == TOOL_TEXTS && texts->n)
+        texts_show(texts);
+    else if (f->kind == TOOL_TEXTS)
+        fputs(strcmp(f->name, "--draft") == 0 ? "auto" : "none", stderr);
+    else if (f->kind == TOOL_CHOICE)
+        fputs(*(const int *)at == TOOL_UNSET ? "default" : f->choices[*(const int *)at], stderr);
+    else
+        fprintf(stderr, "%d", *(const int *)at != TOOL_UNSET ? *(const int *)at : strcmp(f->name, "--context") == 0 ? c->context : 0);
+}
+
+static void setting_show(const tool_talk *c, const struct setting *s) {
+    const void *at = (const char *)&c->request + s->at;
+    const tool_flag *f = flag_of(s);
+    fprintf(stderr, "%-20s ", s->name);
+    if (s->show == REAL)
+        fprintf(stderr, "%g", *(const double *)at);
+    else if (s->show == INT)
+        fprintf(stderr, "%d", f->kind == TOOL_LIMIT && *(const int *)at == 0 ? -1 : *(const int *)at);
+    else if (s->show == SEED)
+        fprintf(stderr, "%" PRIu64, *(const uint64_t *)at);
+    else if (s->show == FLAG)
+        fputs(*(const bool *)((const char *)&c->o + f->at) == (s->kind == SWITCH) ? "on" : "off", stderr);
+    else
+        said_show(c, f);
+    fputc('\n', stderr);
+}
+
+/* ---- changing -------------------------------------------------------------------------------------------------- */
+
+/* -1, or an exit code after a message. */
+static int value_set(tool_talk *c, tool_options *o, const struct setting *s, const char *value) {
+    const tool_flag *f = flag_of(s);
+    const bool on = strcmp(value, "on") == 0;
+    tool_option_unset(o, f);
+    if (strcmp(value, "default") == 0)
+        return -1;
+    if (s->kind != SWITCH && s->kind != SWITCH_OFF) {
+        json_t *word = json_string(value); /* options point to their values */
+        if (!word)
+            return tool_usage("chat: the value of %s is not valid UTF-8", s->name);
+        json_array_append_new(c->words, word);
+        return tool_option_set(o, f, s->name, json_string_value(word));
+    }
+    if (!on && strcmp(value, "off") != 0)
+        return tool_usage("chat: %s %s is unknown: expected on, off or default", s->name, value);
+    *(bool *)((char *)o + f->at) = on == (s->kind == SWITCH);
+    return -1;
+}
+
+/* The request that these options make; the seed stays unless it is what changes. */
+static int request_change(tool_talk *c, const tool_options *o, bool seed) {
+    hunch_request r;
+    tool_request_init(&r, c->model, o, 0);
+    if (!seed)
+        r.sampling.seed = c->request.sampling.seed;
+    const int code = tool_request_try(c->engine, &r);
+    if (!code)
+        c->request = r;
+    return code;
+}
+
+/* The one engine is closed before the next opens: memory need not hold two. */
+static int engine_change(tool_talk *c, const tool_options *o) {
+    const tool_options before = c->o;
+    const uint64_t seed = c->request.sampling.seed;
+    int code = tool_guard(o, tool_command_find(TOOL_CHAT));
+    if (code >= 0)
+        return code;
+    hunch_engine_close(&c->engine);
+    c->o = *o;
+    code = tool_chat_engine_open(c);
+    if (code) {
+        c->o = before;
+        const int again = tool_chat_engine_open(c);
+        code = again ? again : code;
+    }
+    c->request.sampling.seed = seed;
+    return code;
+}
+
+static int change(tool_talk *c, const struct setting *s, const char *value) {
+    const tool_flag *f = flag_of(s);
+    tool_options before = c->o, next = c->o;
+    int code = value_set(c, &next, s, value);
+    if (code < 0)
+        code = tool_options_check(&next);
+    if (code < 0)
+        code = s->kind == ENGINE ? engine_change(c, &next) : request_change(c, &next, s->show == SEED);
+    if (code) {
+        tool_option_free(&next, f);
+        return code;
+    }
+    c->o = next;
+    tool_option_free(&before, f);
+    tool_conversation_take_back(&c->talk); /* it may fit now */
+    return 0;
+}
+
+static const struct setting *setting_find(const char *name) {
+    const char *names[SETTINGS];
+    for (int i = 0; i < SETTINGS; i++) {
+        names[i] = settings[i].name;
+        if (strcmp(name, settings[i].name) == 0)
+            return &settings[i];
+    }
+    const char *near = hunch_nearest(name, names, SETTINGS);
+    if (near)
+        tool_message("there is no setting %s, did you mean %s?", name, near);
+    else
+        tool_message("there is no setting %s: /set lists them", name);
+    return NULL;
+}
+
+int tool_chat_set(tool_talk *c, const char *words) {
+    char name[64];
+    size_t len = strcspn(words, " \t\n="), n = 0;
+    for (size_t i = 0; i < len && n + 1 < sizeof name; i++)
+        if (words[i] != '-' || n) /* as the flag is called, too */
+            name[n++] = words[i] == '-' ? '_' : words[i];
+    name[n] = 0;
+    const char *value = words + len + strspn(words + len, " \t\n=");
+    if (!*words) {
+        for (int i = 0; i < SETTINGS; i++)
+            setting_show(c, &settings[i]);
+        return 0;
+    }
+    const struct setting *s = setting_find(strcmp(name, "n") == 0 ? "max_tokens" : name);
+    if (!s)
+        return HUNCH_USAGE;
+    const int code = *value ? change(c, s, value) : 0;
+    if (!code && !tool_quiet)
+        setting_show(c, s);
+    return code;
+}

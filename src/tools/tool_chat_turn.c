@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_chat_turn.c - one answer of `hunch chat`.
+ *
+ * Every turn renders the conversation through the chat template and opens a session on the one engine; the shared prefix makes
+ * that cheap. Where the context has no room for it the oldest turns are left out first. A message that cannot be answered (too
+ * long, not UTF-8, refused by the template) is taken back and the conversation goes on. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_chat.h"
+#include "tool_result.h"
+
+/* ---- what was wrong ------------------------------------------------------------------------------------------ */
+
+/* With --json-lines every message has an object, this one too. */
+static int message_failed(tool_talk *c, const hunch_error *err) {
+    c->failed = true;
+    tool_failed(err);
+    return c->o.json_lines && tool_print_json(json_pack("{s:o}", "error", tool_json_text(err->message, strlen(err->message))))
+               ? HUNCH_FAILED
+               : TOOL_GO_ON;
+}
+
+TOOL_PRINTF(2, 3) static int fail(hunch_error *err, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    va_end(args);
+    return (int)(err->status = HUNCH_USAGE);
+}
+
+/* ---- what the model reads -------------------------------------------------------------------------------------- */
+
+static int conversation_render(tool_talk *c, tool_rendered *out, hunch_error *err) {
+    json_t *messages = tool_conversation_read(&c->talk);
+    const int code = tool_messages_render(out, &c->template, c->model, messages, err);
+    json_decref(messages);
+    return code;
+}
+
+/* Rows that the answer shall find. */
+static size_t room_wanted(const tool_talk *c) {
+    const size_t quarter = (size_t)c->context / 4, most = (size_t)c->request.max_tokens;
+    return most > 0 && most < quarter ? most : quarter;
+}
+
+static size_t keep_of(const tool_talk *c) {
+    return c->o.keep == TOOL_UNSET ? 0 : (size_t)c->o.keep;
+}
+
+/* The oldest turns go until there is room for this answer and the next, so that not every message from here on begins anew what
+ * the model has read. */
+static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
+    const size_t room = room_wanted(c), context = (size_t)c->context, wanted = r->n + room;
+    size_t left_out = 0;
+    char cure[80];
+    int code = 0;
+    if (wanted <= context)
+        return 0;
+    while (!code && r->n + 2 * room > context && tool_conversation_leave_out(&c->talk, keep_of(c))) {
+        left_out++;
+        free(r->ids);
+        code = conversation_render(c, r, err);
+    }
+    tool_context_cure(c->model, wanted, cure);
+    if (left_out)
+        tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context, left_out,
+                     keep_of(c) ? " behind those of --keep" : "", cure);
+    if (!code && r->n > context)
+        code = fail(err, "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset begins anew, %s",
+                    keep_of(c) ? " and the turns of --keep" : "", r->n, c->context, tool_context_cure(c->model, r->n, cure));
+    return code;
+}
+
+/* ---- what came of it --------------------------------------------------------------------------------------------- */
+
+static void totals_add(tool_talk *c, const hunch_session_state *st) {
+    c->turns++;
+    c->tokens += st->n_tokens;
+    c->rows += st->n_prompt;
+    c->restored += (size_t)st->n_restored;
+    c->rounds += st->rounds;
+    c->drafted += st->drafted;
+    c->accepted += st->accepted;
+    c->decoded += st->rounds ? (double)st->n_tokens - 1 : 0;
+    c->decode_s += st->decode_s;
+}
+
+static void turn_line(const tool_talk *c, const hunch_session_state *st) {
+    char note[200];
+    fprintf(stderr, "%s[%zu tokens, %.1f tokens/s", tool_style(c->styled, 'd'), st->n_tokens, tool_decode_speed(st));
+    if (st->rounds)
+        fprintf(stderr, " · acceptance length %.2f", tool_tau(st));
+    fprintf(stderr, " · %llu of %zu prompt rows restored · finish %s]%s\n", (unsigned long long)st->n_restored,
+            st->n_prompt, tool_finish_name(st->finish), tool_style(c->styled, '0'));
+    if (c->color && c->styled && hunch_engine_drafters(c->engine) > 0)
+        tool_sources_print(c->engine, st, true);
+    if (*tool_law_note(st->verify, &st->lossy, note))
+        fprintf(stderr, "%s%s%s\n", tool_style(c->styled, 'y'), note, tool_style(c->styled, '0'));
+}
+
+/* An answer that ended where it should not have. */
+static void end_note(const tool_talk *c, const hunch_session_state *st) {
+    char cure[80];
+    if (st->finish == HUNCH_FINISH_LOOP)
+        tool_message("the answer ends here: it said the same %d tokens a fourth time; %s lets it go on", c->request.loop_tokens,
+                     c->terminal ? "/set loop_guard off" : "--no-loop-guard");
+    else if (st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)c->context)
+        tool_message("the answer ends here: the context of %d rows is full; %s", c->context,
+                     tool_context_cure(c->model, (size_t)c->context + 1, cure));
+}
+
+static int turn_report(tool_talk *c, const hunch_session_state *st) {
+    int code;
+    totals_add(c, st);
+    tool_conversation_add(&c->talk, "assistant", st->text, st->text_len);
+    if (c->o.json_lines) {
+        tool_result result = {
+            .engine = c->engine, .load_s = c->load_s, .seed = c->request.sampling.seed, .model = c->model,
+            .logprobs = c->o.logprobs};
+        code = tool_print_json(tool_result_json(&result, st));
+    } else {
+        printf("%s\n", tool_style(c->color, '0'));
+        code = tool_done(HUNCH_OK);
+        if (!tool_quiet)
+            turn_line(c, st);
+    }
+    end_note(c, st);
+    return code ? code : TOOL_GO_ON;
+}
+
+/* ---- the answer, as it comes ------------------------------------------------------------------------------------- */
+
+/* *answered: there is one, if only its beginning. */
+static int turn_generate(tool_talk *c, hunch_session **s, bool thinks, bool *answered) {
+    tool_stream stream = {.model = c->model, .color = c->color, .thinks = thinks};
+    tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
+    hunch_session_state st = {.finish = HUNCH_RUNNING};
+    int code = 0;
+    tool_rounds_begin(&rounds, "reading the conversation");
+    while (!code && st.finish == HUNCH_RUNNING) {
+        code = tool_rounds_step(&rounds);
+        hunch_session_get(*s, &st);
+    }
+    tool_rounds_end(&rounds);
+    tool_ends_fini(&stream.ends);
+    if (tool_interrupted == SIGINT)
+        tool_interrupts_clear();
+    if (code)
+        return code;
+    tool_drafters_note(c->engine);
+    if (st.finish == HUNCH_FINISH_FAILED)
+        return message_failed(c, &st.error);
+    *answered = true;
+    code = turn_report(c, &st);
+    return tool_interrupted && tool_interrupted != SIGINT ? HUNCH_CANCELLED : code;
+}
+
+/* Answers the conversation, whose newest message has none. */
+static int turn_answer(tool_talk *c, bool *answered) {
+    hunch_error err = {0};
+    tool_rendered r = {0};
+    hunch_session *s = NULL;
+    int code = conversation_render(c, &r, &err);
+    if (!code)
+        code = oldest_leave_out(c, &r, &err);
+    c->request.prompt = r.ids;
+    c->request.n_prompt = r.n;
+    if (!code)
+        code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
+    code = code ? message_failed(c, &err) : turn_generate(c, &s, r.thinks, answered);
+    hunch_session_close(&s);
+    free(r.ids);
+    return code;
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+int tool_chat_say(tool_talk *c, const char *text, size_t len) {
+    const size_t valid = tool_utf8_valid(text, len);
+    hunch_error err = {0};
+    bool answered = false;
+    if (valid < len) {
+        fail(&err, "the message is not valid UTF-8 at byte %zu: not sent", valid);
+        return message_failed(c, &err);
+    }
+    tool_conversation_add(&c->talk, "user", text, len);
+    const int code = turn_answer(c, &answered);
+    if (!answered)
+        tool_conversation_drop(&c->talk);
+    return code;
+}
+
+int tool_chat_again(tool_talk *c) {
+    json_t *before = NULL;
+    bool answered = false;
+    if (tool_conversation_last_is(&c->talk, "assistant")) {
+        before = json_incref((json_t *)(uintptr_t)tool_conversation_last(&c->talk));
+        tool_conversation_drop(&c->talk);
+        c->request.sampling.seed = (c->request.sampling.seed + 1) & (((uint64_t)1 << 53) - 1);
+        if (c->request.sampling.temperature == 0 && !tool_quiet)
+            tool_message("at temperature 0 the same is said again: /set temperature .8");
+    }
+    int code = TOOL_GO_ON;
+    if (tool_conversation_last_is(&c->talk, "user")) {
+        code = turn_answer(c, &answered);
+    } else {
+        tool_message("/again: nothing was said that could be answered again");
+        c->failed = true;
+    }
+    if (!answered && before)
+        json_array_append(c->talk.messages, before);
+    json_decref(before);
+    return code;
+}

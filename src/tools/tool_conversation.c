@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_conversation.c - see tool_conversation.h. */
+#include "tool_conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tool_file.h"
+#include "tool_prompts.h"
+#include "tool_rows.h"
+
+void tool_conversation_init(tool_conversation *c) {
+    *c = (tool_conversation){.messages = json_array()};
+}
+
+void tool_conversation_fini(tool_conversation *c) {
+    json_decref(c->messages);
+    free(c->system);
+    *c = (tool_conversation){0};
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------ */
+
+void tool_conversation_clear(tool_conversation *c) {
+    json_array_clear(c->messages);
+    tool_conversation_take_back(c);
+}
+
+void tool_conversation_system(tool_conversation *c, const char *text) {
+    free(c->system);
+    c->system = *text ? strcpy(tool_alloc(strlen(text) + 1, 1), text) : NULL;
+}
+
+static json_t *message_of(const char *role, const char *text, size_t len) {
+    return json_pack("{s:s,s:o}", "role", role, "content", tool_json_text(text, len));
+}
+
+void tool_conversation_add(tool_conversation *c, const char *role, const char *text, size_t len) {
+    json_t *message = message_of(role, text, len);
+    if (!message || json_array_append_new(c->messages, message) != 0) {
+        tool_message("out of memory for the conversation");
+        tool_end(HUNCH_NO_MEMORY);
+    }
+}
+
+const json_t *tool_conversation_last(const tool_conversation *c) {
+    const size_t n = json_array_size(c->messages);
+    return n ? json_array_get(c->messages, n - 1) : NULL;
+}
+
+static bool is_of(const json_t *message, const char *role) {
+    const json_t *said = json_object_get(message, "role");
+    return json_is_string(said) && strcmp(json_string_value(said), role) == 0;
+}
+
+bool tool_conversation_last_is(const tool_conversation *c, const char *role) {
+    return is_of(tool_conversation_last(c), role);
+}
+
+void tool_conversation_drop(tool_conversation *c) {
+    json_array_remove(c->messages, json_array_size(c->messages) - 1);
+}
+
+/* With the system message, messages [0, begin) and those from `end` on. */
+static json_t *messages_list(const tool_conversation *c, size_t begin, size_t end) {
+    json_t *list = json_array();
+    if (c->system)
+        json_array_append_new(list, message_of("system", c->system, strlen(c->system)));
+    for (size_t i = 0; i < json_array_size(c->messages); i++)
+        if (i < begin || i >= end)
+            json_array_append(list, json_array_get(c->messages, i));
+    return list;
+}
+
+json_t *tool_conversation_read(const tool_conversation *c) {
+    return messages_list(c, c->out_begin, c->out_end);
+}
+
+/* ---- turns --------------------------------------------------------------------------------------------------- */
+
+/* Where the first turn behind message `from` begins, or the number of messages. */
+static size_t turn_next(const tool_conversation *c, size_t from) {
+    const size_t n = json_array_size(c->messages);
+    size_t i = from + 1;
+    while (i < n && !is_of(json_array_get(c->messages, i), "user"))
+        i++;
+    return i < n ? i : n;
+}
+
+size_t tool_conversation_turns(const tool_conversation *c) {
+    size_t turns = 0;
+    for (size_t i = 0; i < json_array_size(c->messages); i = turn_next(c, i))
+        turns++;
+    return turns;
+}
+
+bool tool_conversation_leave_out(tool_conversation *c, size_t keep) {
+    const size_t n = json_array_size(c->messages);
+    size_t begin = c->out_begin, end = c->out_end;
+    if (begin == end) {
+        begin = 0;
+        for (size_t kept = 0; kept < keep && begin < n; kept++)
+            begin = turn_next(c, begin);
+        end = begin;
+    }
+    const size_t next = end < n ? turn_next(c, end) : n;
+    if (next == n)
+        return false;
+    c->out_begin = begin;
+    c->out_end = next;
+    return true;
+}
+
+void tool_conversation_take_back(tool_conversation *c) {
+    c->out_begin = c->out_end = 0;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------ */
+
+/* Whether what is there may be lost: nothing, or a conversation. What is no regular file loses nothing. */
+static bool may_replace(const char *path) {
+    static const char blank[] = " \t\r\n", key[] = "\"messages\"";
+    char begin[200];
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return true;
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(begin, 1, sizeof begin - 1, f) : 0;
+    if (f)
+        fclose(f);
+    begin[n] = 0;
+    const char *at = begin + strspn(begin, blank);
+    if (*at == '{' || *at == '[')
+        at += 1 + strspn(at + 1, blank);
+    return at > begin && (strncmp(at, key, sizeof key - 1) == 0 || strncmp(at, "{\"role\"", 7) == 0);
+}
+
+static int piece_write(const char *text, size_t len, void *file) {
+    tool_file_write(file, text, len);
+    return 0;
+}
+
+int tool_conversation_save(const tool_conversation *c, const char *path) {
+    tool_file f;
+    if (tool_is_standard(path))
+        return tool_usage("a conversation is kept in a file: expected its name, not -");
+    if (!may_replace(path))
+        return tool_usage("%s is there and holds no conversation: expected another name", path);
+    int code = tool_file_begin(&f, path);
+    if (!code) {
+        json_t *all = json_pack("{s:o}", "messages", messages_list(c, 0, 0));
+        json_dump_callback(all, piece_write, &f, JSON_INDENT(2));
+        tool_file_write(&f, "\n", 1);
+        json_decref(all);
+    }
+    return tool_file_end(&f, code);
+}
+
+/* A role, and a text or nothing: what else a message holds is the template's to judge. */
+static int shapes_check(const json_t *messages, const char *path) {
+    size_t i;
+    const json_t *message;
+    json_array_foreach(messages, i, message) {
+        const json_t *content = json_object_get(message, "content");
+        if (!json_is_string(json_object_get(message, "role")))
+            return tool_usage("%s: message %zu has no \"role\"", path, i);
+        if (content && !json_is_string(content) && !json_is_null(content))
+            return tool_usage("%s: \"content\" of message %zu is not a text", path, i);
+    }
+    return 0;
+}
+
+int tool_conversation_load(tool_conversation *c, const char *path) {
+    json_t *file;
+    int code = tool_json_read(path, 0, "not the JSON of a conversation", &file);
+    if (code)
+        return code;
+    json_t *messages = json_is_array(file) ? file : json_object_get(file, "messages");
+    if (!json_is_array(messages))
+        code = tool_usage("%s: expected an object with \"messages\", or a list of them", path);
+    if (!code && (code = tool_messages_check(messages, path)) == 0 && (code = shapes_check(messages, path)) == 0) {
+        json_incref(messages);
+        json_decref(c->messages);
+        c->messages = messages;
+        tool_conversation_take_back(c);
+        const json_t *first = json_array_get(messages, 0), *text = json_object_get(first, "content");
+        const bool system = is_of(first, "system") && json_is_string(text);
+        tool_conversation_system(c, system ? json_string_value(text) : "");
+        if (system)
+            json_array_remove(messages, 0);
+    }
+    json_decref(file);
+    return code;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_editor.c - see tool_editor.h: libedit, and what it does not do itself: it waits for Ctrl-C as well as for keys, decodes UTF-8
+ * in any locale, and takes a bracketed paste as one piece of text (libedit has no word for it).
+ *
+ * Between lines the terminal stays without echo and without its own line editing, which cuts lines at 4,095 bytes: what is typed or
+ * pasted while an answer is written waits, whole, for the next prompt. */
+#include "tool_editor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "tool_recall.h"
+#include "tool_tty.h"
+
+enum { BYTE = 0xDC00 }; /* + a byte that is no UTF-8: shown as a code, and given back as it came */
+
+struct tool_editor {
+    EditLine *line;
+    HistoryW *history;
+    FILE *out;
+    const char *const *names;
+    tool_recall recall;
+    bool keeps;      /* what is typed */
+    bool ended;      /* input */
+    bool cancelled;  /* Ctrl-C came: the line ends here */
+    wchar_t prompt[32];
+    unsigned char keys[4096]; /* read and not yet given: [begin, end) */
+    size_t begin, end;
+    char *text; /* of the line */
+    size_t cap;
+    wchar_t *pasted;
+    size_t pasted_cap;
+};
+
+static tool_editor *editor_of(EditLine *line) {
+    void *e = NULL;
+    el_wget(line, EL_CLIENTDATA, &e);
+    return e;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+/* Waits for keys, for Ctrl-C or for another size of the terminal. */
+static void keys_read(tool_editor *e) {
+    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {tool_interrupt_fd(), POLLIN, 0}, {tool_tty_fd(), POLLIN, 0}};
+    if (poll(fds, 3, -1) < 0 && errno != EINTR)
+        e->ended = true;
+    if (fds[2].revents) {
+        tool_tty_seen();
+        el_resize(e->line);
+        el_wset(e->line, EL_REFRESH);
+    }
+    if (!fds[0].revents || tool_interrupted)
+        return;
+    memmove(e->keys, e->keys + e->begin, e->end - e->begin);
+    e->end -= e->begin;
+    e->begin = 0;
+    const ssize_t n = read(STDIN_FILENO, e->keys + e->end, sizeof e->keys - e->end);
+    if (n > 0)
+        e->end += (size_t)n;
+    else
+        e->ended = n == 0 || (errno != EINTR && errno != EAGAIN);
+}
+
+/* Bytes of the character that begins so, 1 for what begins none. */
+static size_t length_of(unsigned char first) {
+    return first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 1;
+}
+
+/* n bytes, of UTF-8 or one that is not. */
+static wchar_t character_of(const unsigned char *at, size_t n) {
+    wchar_t c = n == 1 ? at[0] : at[0] & (0xFF >> (n + 1));
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (at[i] & 0x3F);
+    return n == 1 && c >= 0x80 ? BYTE + c : c;
+}
+
+/* Bytes of the character at the beginning; 0: its last ones may still come. */
+static size_t character_length(const unsigned char *at, size_t have, bool ended) {
+    const size_t n = have ? length_of(*at) : 0;
+    size_t good = 1;
+    while (good < n && good < have && (at[good] & 0xC0) == 0x80)
+        good++;
+    if (have == 0 || (good == have && have < n && !ended))
+        return 0;
+    return n <= have && tool_utf8_valid((const char *)at, n) == n ? n : 1;
+}
+
+/* As long as Ctrl-C is not heard by who asked for the line, every key is Enter: it ends whatever has begun. */
+static int key_read(EditLine *line, wchar_t *key) {
+    tool_editor *e = editor_of(line);
+    for (;;) {
+        const unsigned char *at = e->keys + e->begin;
+        const size_t n = tool_interrupted ? 0 : character_length(at, e->end - e->begin, e->ended);
+        if (tool_interrupted) {
+            fputs(e->cancelled ? "" : "^C", e->out);
+            e->cancelled = true;
+            e->begin = e->end = 0; /* typed before it, as what the terminal still had and has thrown away */
+            *key = L'\n';
+            return 1;
+        }
+        if (n) {
+            *key = character_of(at, n);
+            e->begin += n;
+            return 1;
+        }
+        if (e->ended)
+            return 0;
+        keys_read(e);
+    }
+}
+
+/* ---- functions of keys ------------------------------------------------------------------------------------------- */
+
+/* Any break of lines as one line feed, zeros left out; returns how many characters stay. */
+static size_t breaks_join(wchar_t *text, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const wchar_t c = text[i];
+        const bool is_break = c == L'\r' || c == L'\n';
+        if (c)
+            text[kept++] = is_break ? L'\n' : c;
+        if (is_break && i + 1 < n && c + text[i + 1] == L'\r' + L'\n')
+            i++; /* one break as two characters */
+    }
+    return kept;
+}
+
+/* Behind \e[200~: everything up to \e[201~, as text. */
+static unsigned char paste_take(EditLine *line, wint_t key) {
+    static const wchar_t end[] = L"\033[201~";
+    enum { END = sizeof end / sizeof *end - 1 };
+    tool_editor *e = editor_of(line);
+    size_t n = 0;
+    wchar_t c;
+    (void)key;
+    while (el_wgetc(line, &c) == 1 && !e->cancelled) {
+        e->pasted = tool_grow(e->pasted, &e->pasted_cap, n + 2, sizeof *e->pasted);
+        e->pasted[n++] = c;
+        if (n >= END && wmemcmp(e->pasted + n - END, end, END) == 0) {
+            n -= END;
+            break;
+        }
+    }
+    if (n == 0)
+        return CC_REFRESH;
+    e->pasted[breaks_join(e->pasted, n)] = 0;
+    return *e->pasted && el_winsertstr(line, e->pasted) != 0 ? CC_ERROR : CC_REFRESH;
+}
+
+static size_t common(const char *a, const char *b) {
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* Completes a line that is the beginning of a name; anywhere else a tab is a tab. */
+static unsigned char name_complete(EditLine *line, wint_t key) {
+    const tool_editor *e = editor_of(line);
+    const LineInfoW *at = el_wline(line);
+    const size_t typed = (size_t)(at->cursor - at->buffer);
+    char word[64];
+    const char *found = NULL;
+    size_t n = 0;
+    (void)key;
+    if (typed == 0 || *at->buffer != L'/' || at->cursor != at->lastchar || typed >= sizeof word || wmemchr(at->buffer, L' ', typed))
+        return el_winsertstr(line, L"\t") == 0 ? CC_REFRESH : CC_ERROR;
+    for (size_t i = 0; i < typed; i++)
+        word[i] = at->buffer[i] < 0x80 ? (char)at->buffer[i] : '?';
+    for (const char *const *name = e->names; *name; name++) {
+        if (strncmp(*name, word, typed) != 0)
+            continue;
+        n = found ? common(found, *name) < n ? common(found, *name) : n : strlen(*name);
+        found = *name;
+    }
+    wchar_t rest[64] = {0};
+    for (size_t i = typed; found && i < n; i++)
+        rest[i - typed] = (wchar_t)found[i];
+    return *rest && el_winsertstr(line, rest) == 0 ? CC_REFRESH : CC_REFRESH_BEEP;
+}
+
+static void keys_bind(EditLine *line) {
+    static const wchar_t *const usual[][2] = {
+        {L"^R", L"em-inc-search-prev"}, {L"\\e[1~", L"ed-move-to-beg"},      {L"\\e[7~", L"ed-move-to-beg"},
+        {L"\\e[4~", L"ed-move-to-end"}, {L"\\e[8~", L"ed-move-to-end"},      {L"\\e[3~", L"ed-delete-next-char"},
+        {L"\\e[1;5C", L"em-next-word"}, {L"\\e[1;5D", L"ed-prev-word"},      {L"^I", L"hunch-complete"},
+        {L"\\e[H", L"ed-move-to-beg"},  {L"\\e[F", L"ed-move-to-end"},
+    };
+    el_wset(line, EL_EDITOR, L"emacs");
+    el_wset(line, EL_ADDFN, L"hunch-paste", L"takes what is pasted", paste_take);
+    el_wset(line, EL_ADDFN, L"hunch-complete", L"completes a command", name_complete);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        el_wset(line, EL_BIND, usual[i][0], usual[i][1], NULL);
+    el_source(line, NULL); /* ~/.editrc */
+    el_wset(line, EL_BIND, L"\\e[200~", L"hunch-paste", NULL);
+}
+
+/* ---- earlier texts ----------------------------------------------------------------------------------------------- */
+
+static void history_enter(void *editor, const char *text) {
+    const tool_editor *e = editor;
+    const unsigned char *at = (const unsigned char *)text;
+    const size_t len = strlen(text);
+    wchar_t *wide = tool_alloc(len + 1, sizeof *wide);
+    HistEventW event;
+    for (size_t i = 0, n = 0; i < len; n++) {
+        const size_t bytes = character_length(at + i, len - i, true);
+        wide[n] = character_of(at + i, bytes);
+        i += bytes;
+    }
+    history_w(e->history, &event, H_ENTER, wide);
+    free(wide);
+}
+
+void tool_editor_remember(tool_editor *e, const char *text, size_t len) {
+    history_enter(e, text);
+    if (e->keeps && tool_utf8_valid(text, len) == len)
+        tool_recall_add(&e->recall, text, len);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static wchar_t *prompt_of(EditLine *line) {
+    return editor_of(line)->prompt;
+}
+
+static size_t character_put(char *to, wchar_t c) {
+    if (c < 0x80 || (c >= BYTE + 0x80 && c < BYTE + 0x100)) {
+        *to = (char)(c & 0xFF);
+        return 1;
+    }
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    *to++ = (char)((0xFF00 >> (more + 1) & 0xFF) | c >> 6 * more);
+    for (int i = more - 1; i >= 0; i--)
+        *to++ = (char)(0x80 | (c >> 6 * i & 0x3F));
+    return (size_t)more + 1;
+}
+
+tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len) {
+    int n = 0;
+    e->prompt[wcscspn(e->prompt, L">.")] = mark;
+    e->cancelled = false;
+    const wchar_t *typed = el_wgets(e->line, &n);
+    size_t end = 0;
+    if (!typed)
+        n = 0;
+    e->text = tool_grow(e->text, &e->cap, (size_t)n * 4 + 1, 1);
+    for (int i = 0; i < n; i++)
+        end += character_put(e->text + end, typed[i]);
+    while (end > 0 && e->text[end - 1] == '\n')
+        end--;
+    e->text[end] = 0;
+    *line = e->text;
+    *len = end;
+    return e->cancelled ? TOOL_LINE_INTERRUPTED : typed ? TOOL_LINE : TOOL_LINE_END;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Characters are UTF-8 whatever the locale says; without one that does too libedit would show none beyond ASCII. */
+static void locale_choose(void) {
+    static const char *const names[] = {"", "C.UTF-8", "en_US.UTF-8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (setlocale(LC_CTYPE, names[i]) && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
+            return;
+}
+
+/* Where the line is shown, NULL: nowhere. */
+static FILE *out_open(void) {
+    const char *term = getenv("TERM");
+    FILE *to = tool_is_terminal(stderr) ? stderr : tool_is_terminal(stdout) ? stdout : NULL;
+    if (!tool_is_terminal(stdin) || !to || !term || !*term || strcmp(term, "dumb") == 0)
+        return NULL;
+    const int fd = fcntl(fileno(to), F_DUPFD_CLOEXEC, 3);
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && !out)
+        close(fd);
+    return out;
+}
+
+static bool line_open(tool_editor *e, bool styled) {
+    HistEventW event;
+    e->line = el_init("hunch", stdin, e->out, e->out);
+    e->history = history_winit();
+    if (!e->line || !e->history)
+        return false;
+    wcscpy(e->prompt, styled ? L"\1\033[1m\1>\1\033[0m\1 " : L"> ");
+    el_wset(e->line, EL_CLIENTDATA, e);
+    el_wset(e->line, EL_GETCFN, key_read);
+    el_wset(e->line, EL_PROMPT_ESC, prompt_of, L'\1');
+    el_wset(e->line, EL_SIGNAL, 0);
+    history_w(e->history, &event, H_SETSIZE, TOOL_MOST_RECALLED);
+    history_w(e->history, &event, H_SETUNIQUE, 1);
+    el_wset(e->line, EL_HIST, history_w, e->history);
+    keys_bind(e->line);
+    /* Line breaks come as they were pasted; between lines (-x) the terminal goes on collecting. */
+    el_wset(e->line, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", NULL);
+    el_wset(e->line, EL_SETTY, L"-x", L"-icrnl", L"-inlcr", L"-icanon", L"-echo", NULL);
+    return true;
+}
+
+tool_editor *tool_editor_open(bool styled, const char *const *names, bool history) {
+    FILE *out = out_open();
+    if (!out)
+        return NULL;
+    tool_editor *e = tool_alloc(1, sizeof *e);
+    *e = (tool_editor){.out = out, .names = names, .keeps = history};
+    locale_choose();
+    if (!tool_tty_begin() || !line_open(e, styled)) {
+        tool_editor_close(&e);
+        return NULL;
+    }
+    tool_tty_mark_pastes(fileno(out));
+    if (history)
+        tool_recall_open(&e->recall, history_enter, e);
+    return e;
+}
+
+void tool_editor_close(tool_editor **editor) {
+    tool_editor *e = *editor;
+    if (!e)
+        return;
+    el_end(e->line);
+    tool_tty_end();
+    if (e->history)
+        history_wend(e->history);
+    tool_recall_close(&e->recall);
+    fclose(e->out);
+    free(e->text);
+    free(e->pasted);
+    free(e);
+    *editor = NULL;
+}

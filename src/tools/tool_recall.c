@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_recall.c - see tool_recall.h. A text is appended by one write as soon as it was typed, so that several conversations share the
+ * file and none is lost with its process. */
+#include "tool_recall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool_file.h"
+
+enum { MOST_BYTES = 8 << 20 }; /* of the file's end are read */
+
+/* ---- where ----------------------------------------------------------------------------------------------------- */
+
+static char *joined(const char *a, const char *b) {
+    char *path = tool_alloc(strlen(a) + strlen(b) + 1, 1);
+    return strcat(strcpy(path, a), b);
+}
+
+/* NULL: no folder is known. The specification ignores names that are not absolute. */
+static char *path_find(void) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && *state == '/')
+        return joined(state, "/hunch/chat_history");
+    return home && *home == '/' ? joined(home, "/.local/state/hunch/chat_history") : NULL;
+}
+
+/* The folders above a file. What cannot be made is seen when the file is opened. */
+static void folders_make(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+/* -1: no regular file can be opened so; errno says why. A pipe must not keep anybody waiting. */
+static int file_open(const char *path, int flags) {
+    struct stat st;
+    const int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        close(fd);
+        errno = EINVAL;
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* The end of the file, zero-terminated, to be freed with free; NULL: there is nothing to read. */
+static char *end_read(const char *path) {
+    const int fd = file_open(path, O_RDONLY);
+    const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    const off_t begin = size > MOST_BYTES ? size - MOST_BYTES : 0;
+    char *text = NULL;
+    if (size > 0) {
+        text = tool_alloc((size_t)(size - begin) + 1, 1);
+        const ssize_t n = pread(fd, text, (size_t)(size - begin), begin);
+        text[n > 0 ? n : 0] = 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+static json_t *texts_of(char *text) {
+    json_t *texts = json_array();
+    char *next = text;
+    for (char *line; (line = strsep(&next, "\n"));) {
+        json_t *one = json_loads(line, JSON_DECODE_ANY, NULL);
+        if (json_string_length(one))
+            json_array_append(texts, one);
+        json_decref(one);
+    }
+    return texts;
+}
+
+/* In the place of the file, which has grown. Where that fails it grows on. */
+static void texts_write(const char *path, const json_t *texts) {
+    char *name = joined(path, ".new");
+    const int fd = file_open(name, O_WRONLY | O_CREAT | O_TRUNC);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    size_t i;
+    const json_t *one;
+    json_array_foreach(texts, i, one) {
+        if (!f)
+            break;
+        json_dumpf(one, f, JSON_ENCODE_ANY);
+        putc('\n', f);
+    }
+    const bool whole = f && !ferror(f);
+    if ((f ? fclose(f) : -1) != 0 || !whole || rename(name, path) != 0)
+        unlink(name);
+    if (fd >= 0 && !f)
+        close(fd);
+    free(name);
+}
+
+void tool_recall_open(tool_recall *r, void (*take)(void *user, const char *text), void *user) {
+    *r = (tool_recall){.path = path_find()};
+    char *text = r->path ? end_read(r->path) : NULL;
+    if (!text)
+        return;
+    json_t *texts = texts_of(text);
+    const bool grown = json_array_size(texts) > 2 * TOOL_MOST_RECALLED;
+    while (json_array_size(texts) > TOOL_MOST_RECALLED)
+        json_array_remove(texts, 0);
+    size_t i;
+    const json_t *one;
+    json_array_foreach(texts, i, one) take(user, json_string_value(one));
+    if (grown)
+        texts_write(r->path, texts);
+    json_decref(texts);
+    free(text);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
+
+void tool_recall_add(tool_recall *r, const char *text, size_t len) {
+    json_t *one = r->path ? json_stringn(text, len) : NULL;
+    char *dump = one ? json_dumps(one, JSON_ENCODE_ANY) : NULL;
+    json_decref(one);
+    if (!dump)
+        return;
+    char *line = joined(dump, "\n");
+    const size_t n = strlen(line);
+    folders_make(r->path);
+    const int fd = file_open(r->path, O_WRONLY | O_CREAT | O_APPEND);
+    const bool written = fd >= 0 && write(fd, line, n) == (ssize_t)n;
+    if (!written) {
+        if (!tool_quiet)
+            tool_message("what is typed is not kept for the next time: %s: %s", r->path, strerror(errno));
+        tool_recall_close(r);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(line);
+    free(dump);
+}
+
+void tool_recall_close(tool_recall *r) {
+    free(r->path);
+    *r = (tool_recall){0};
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_tty.c - see tool_tty.h. Handlers call only what POSIX lets them. */
+#include "tool_tty.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+static struct termios original;
+static volatile sig_atomic_t begun;
+static int changes = -1, marks_to = -1;
+
+/* Asks the terminal to put what is pasted between \e[200~ and \e[201~, or not to. */
+static void marks_ask(bool on) {
+    if (marks_to >= 0 && write(marks_to, on ? "\033[?2004h" : "\033[?2004l", 8) < 0)
+        return; /* nobody looks */
+}
+
+/* In the background the terminal is somebody else's, and who touches it is stopped. */
+static bool is_ours(void) {
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static void change_note(void) {
+    const uint64_t one = 1;
+    if (write(changes, &one, sizeof one) < 0)
+        return; /* there is a note already */
+}
+
+static void on_size(int number) {
+    const int saved = errno;
+    (void)number;
+    change_note();
+    errno = saved;
+}
+
+static void by_default(int number) {
+    sigset_t set;
+    signal(number, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    raise(number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void on_stop(int number) {
+    const int saved = errno;
+    const bool ours = is_ours();
+    struct termios now;
+    struct sigaction a;
+    sigaction(number, NULL, &a);
+    if (ours) {
+        tcgetattr(STDIN_FILENO, &now);
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
+        marks_ask(false);
+    }
+    by_default(number); /* returns when the process goes on */
+    sigaction(number, &a, NULL);
+    if (ours) {
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
+        marks_ask(true);
+    }
+    change_note();
+    errno = saved;
+}
+
+static void on_quit(int number) {
+    tool_tty_end();
+    by_default(number);
+}
+
+/* Not what was ignored when the process began. */
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &a, NULL);
+}
+
+bool tool_tty_begin(void) {
+    if (tcgetattr(STDIN_FILENO, &original) != 0)
+        return false;
+    if (changes < 0 && (changes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return false;
+    begun = 1;
+    handle(SIGWINCH, on_size);
+    handle(SIGTSTP, on_stop);
+    handle(SIGQUIT, on_quit);
+    return true;
+}
+
+void tool_tty_mark_pastes(int out) {
+    marks_to = out;
+    marks_ask(true);
+}
+
+void tool_tty_end(void) {
+    if (!begun)
+        return;
+    begun = 0;
+    if (is_ours()) {
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
+        marks_ask(false);
+    }
+}
+
+int tool_tty_fd(void) {
+    return changes;
+}
+
+void tool_tty_seen(void) {
+    uint64_t count;
+    while (read(changes, &count, sizeof count) > 0)
+        continue;
+}
