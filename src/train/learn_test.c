@@ -15,6 +15,7 @@
 
 #include "base/fault.h"
 #include "fixture.h"
+#include "train/every_kind_for_tests.h"
 #include "train/learn_kind.h"
 #include "train/make_texts.h"
 #include "train/measure.h"
@@ -210,7 +211,7 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
     hn_train_acceptance before, behind;
     char spec[700];
     size_t n;
-    o.steps = light() ? 30 : 300;
+    o.steps = brief(kind) ? 30 : 300;
     o.rows = 2048;
     o.rate = rate;
     o.held_out = 0;
@@ -231,7 +232,7 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
                   before.position[1], before.position[2], behind.position[0], behind.position[1], behind.position[2]);
     assert_true(before.position[0] < 0.5);
     assert_true(behind.position[0] > before.position[0]);
-    if (!light()) assert_true(behind.position[0] > least[0] && behind.position[2] > least[1]);
+    if (!brief(kind)) assert_true(behind.position[0] > least[0] && behind.position[2] > least[1]);
     hn_learner_close(&l);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/dtype.h"
 #include "fixture.h"
+#include "train/every_kind_for_tests.h"
 #include "train/learn_kind.h"
 #include "train/target_rows.h"
 
@@ -100,7 +101,7 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     int tokens;
     make_features(period, ahead);
     hn_learn_options o = hn_learn_usual(kind, &model->target.arch, f.tokens);
-    o.steps = light() ? 4 : 150;
+    o.steps = brief(kind) ? 4 : 150;
     o.rows = 512;
     o.rate = 4e-3;
     o.vocab = VOCAB;
@@ -133,7 +134,7 @@ static void test_tap_of_own_row(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
         if (!kinds[kind]->reads_layers) continue;
         learn(kinds[kind], 0, 2, losses);
-        if (!light() && !(losses[0] < 0.1 && losses[1] > log(WORDS) - 0.02 && losses[2] > log(WORDS) - 0.02))
+        if (!brief(kinds[kind]) && !(losses[0] < 0.1 && losses[1] > log(WORDS) - 0.02 && losses[2] > log(WORDS) - 0.02))
             fail_msg("%s: losses of %g %g %g", kinds[kind]->name, losses[0], losses[1], losses[2]);
     }
     if (light()) skip();
@@ -144,7 +145,7 @@ static void test_period(void **state) {
     double losses[HN_MOST_STEPS];
     for (int kind = 0; kind < KINDS; kind++) {
         learn(kinds[kind], 5, 1, losses);
-        for (int k = 0; !light() && k < UNROLL; k++)
+        for (int k = 0; !brief(kinds[kind]) && k < UNROLL; k++)
             if (!(losses[k] < 0.1)) fail_msg("%s: step %d has a loss of %g", kinds[kind]->name, k, losses[k]);
     }
     if (light()) skip();
