@@ -282,7 +282,7 @@ static char *saved(terminal *t, size_t number) {
     char line[500];
     const char *path = path_of("talk.json");
     const size_t from = t->len;
-    snprintf(line, sizeof line, "/save %s\r", path);
+    if (!path || snprintf(line, sizeof line, "/save %s\r", path) >= (int)sizeof line) fail_msg("no path");
     type(t, line);
     terminal_await(t, from, " turns are in ");
     char *text = file_read(path, NULL);

@@ -44,13 +44,22 @@ static heard (*hears)[CONTEXT]; /* [sequence][tokens] */
 static int together; /* levels at which all texts drafted */
 static int full;     /* passes beyond the first of a level */
 
-/* Passes of a level: one; with masks the rows of all texts, those of a text's masks behind its root in one pass. */
-static void check_passes(const hn_head_passes *h, int rows, int most_masks, int added) {
-    if (!h->model.arch.draft_head.mask || rows <= HN_MAX_ROWS) {
-        assert_int_equal(passes, added > 0);
+/* Passes of a call: one; of blocks, which are run whole, as many as they fill; where a pass drafts k tokens one for each k of them; with
+ * masks the rows of all texts, those of a text's masks behind its root in one pass. */
+static void check_passes(const hn_head_passes *h, int texts, int rows, int depth, int added) {
+    const int block = h->model.arch.draft_head.block;
+    const int k = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : depth;
+    if (block > 0) {
+        const int each = HN_MAX_ROWS / block;
+        const int tokens_read = h->model.arch.draft_head.markov ? depth + 1 : 0; /* by its Markov head, of each place */
+        assert_true(passes >= (added > 0) && passes <= (texts + each - 1) / each + tokens_read);
         return;
     }
-    const int least = (rows + HN_MAX_ROWS - 1) / HN_MAX_ROWS, room = HN_MAX_ROWS - most_masks;
+    if (!h->model.arch.draft_head.mask || rows <= HN_MAX_ROWS) {
+        assert_true(passes >= (added > 0) && passes <= (added > 0 ? (depth + k - 1) / k : 0)); /* fewer where a text ends */
+        return;
+    }
+    const int least = (rows + HN_MAX_ROWS - 1) / HN_MAX_ROWS, room = HN_MAX_ROWS - depth;
     assert_true(passes >= least && passes <= (rows + room - 1) / room);
     full += passes - 1;
 }
@@ -66,11 +75,12 @@ static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int before[HN_MAX_ROWS];
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
     const hn_head_passes *head = d->state; /* which the state of every head begins with */
-    const bool masks = head->model.arch.draft_head.mask, at_once = masks || hn_steps_at_once(&head->model.arch.draft_head.steps);
+    const hn_head_desc *is = &head->model.arch.draft_head;
+    const bool masks = is->mask, at_once = masks || hn_steps_at_once(&is->steps) || is->block > 0 || is->together > 1;
     const int depth = d->needs.max_depth, rows = masks && level == 0 ? rows_to_run(head, p, n, depth) : 0;
     passes = 0;
     const int added = real->propose(d, p, n, level);
-    check_passes(head, rows, depth, added);
+    check_passes(head, n, rows, depth, added);
     const int each = !at_once ? 1 : depth < MOST_VERIFIED ? depth : MOST_VERIFIED;
     together += n == SEQS && added == SEQS * each ? each : 0;
     for (int i = 0; i < n; i++) {
