@@ -219,11 +219,11 @@ typedef struct hn_steps_desc {
 /* Does it draft all positions in the pass of the root, whatever the tokens before them are? */
 static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_BLOCKS || s->kind == HN_STEP_LAYERS; }
 
-/* What stands in front of a draft head's layers and behind them; zeroed for targets. A row of a head is a token and the
- * feature of the token before it: states of the target side by side, or where that is a draft too, the head's own output. */
 /* How the token before a draft changes its logits (pass_markov.c). */
 typedef enum hn_markov_kind { HN_MARKOV_NONE, HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
 
+/* What stands in front of a draft head's layers and behind them; zeroed for targets. A row of a head is a token and the
+ * feature of the token before it: states of the target side by side, or where that is a draft too, the head's own output. */
 typedef struct hn_head_desc {
     int features, feature_width; /* states of the target that make a feature, and the width of each; 0: not a head */
     bool joint;          /* the stream begins as fc(embedding | feature), drafts' rows too; else as fc(feature), of drafts' rows

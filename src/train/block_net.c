@@ -21,8 +21,7 @@ struct hn_block_net {
     hn_block_shape shape;
     hn_block_plan plan;
     hn_mat table, head;
-    void *memory;
-    size_t bytes;
+    hn_room room;
     int *token, *position;  /* of all rows */
     hn_mat fused, embedded; /* fc of the taps, of DFLASH; embeddings, of the others */
     hn_real *inverse_token, *inverse_state;
@@ -53,7 +52,8 @@ static void lay_out_plan(hn_block_plan *p, hn_room *r) {
     p->depth = hn_room_take(r, rows, sizeof *p->depth);
 }
 
-static void lay_out(hn_block_net *n, hn_room *r) {
+static void lay_out(void *net, hn_room *r) {
+    hn_block_net *n = net;
     const int texts = n->s.most_texts_rows, rows = texts + n->s.most_blocks_rows, hidden = n->shape.hidden;
     hn_stack_lay_out(&n->s, r);
     lay_out_plan(&n->plan, r);
@@ -113,23 +113,18 @@ hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_sh
     n->plan = (hn_block_plan){
         .most_rows = rows, .drafts = s->drafts, .block = block_of(s), .keep = s->keep, .least = s->least};
     n->s = stack_of(s, t, rows, &n->plan);
-    hn_room r = {0};
-    lay_out(n, &r);
-    n->bytes = r.used;
-    n->memory = hn_pages_alloc(n->bytes);
-    if (!n->memory) {
+    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
+    if (st) {
         hn_free(n);
-        return hn_fail_memory(err, "a head in training", r.used);
+        return st;
     }
-    r = (hn_room){.p = n->memory};
-    lay_out(n, &r);
     *out = n;
     return HUNCH_OK;
 }
 
 void hn_block_net_close(hn_block_net *n) {
     if (!n) return;
-    hn_pages_free(n->memory, n->bytes);
+    hn_room_close(&n->room);
     hn_free(n);
 }
 

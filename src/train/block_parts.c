@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "train/block_net.h"
+#include "train/parts.h"
 
 int hn_block_parts(const hn_block_shape *s) {
     return hn_block_layer_part(s->layers, HN_BLOCK_INPUT);
@@ -36,29 +37,19 @@ static hn_mat layer_shape(const hn_block_shape *s, int layer, hn_block_part part
     }
 }
 
-static hn_mat shape_of(const hn_block_shape *s, int part) {
+static hn_mat shape_of(const void *shape, int part) {
+    const hn_block_shape *s = shape;
     const int behind = part - HN_BLOCK_LAYERS;
     return behind < 0 ? front_shape(s, part)
                       : layer_shape(s, behind / HN_BLOCK_LAYER_PARTS, (hn_block_part)(behind % HN_BLOCK_LAYER_PARTS));
 }
 
-static size_t offset_of(const hn_block_shape *s, int part) {
-    size_t n = 0;
-    for (int i = 0; i < part; i++) {
-        const hn_mat m = shape_of(s, i);
-        n += (size_t)m.rows * (size_t)m.cols;
-    }
-    return n;
-}
-
 size_t hn_block_count(const hn_block_shape *s) {
-    return offset_of(s, hn_block_parts(s));
+    return hn_parts_before(shape_of, s, hn_block_parts(s));
 }
 
 hn_mat hn_block_part_of(const hn_block_shape *s, int part, hn_real *vector) {
-    hn_mat m = shape_of(s, part);
-    m.p = vector + offset_of(s, part);
-    return m;
+    return hn_part_in(shape_of, s, part, vector);
 }
 
 void hn_block_part_name(const hn_block_shape *s, int part, char *out) {

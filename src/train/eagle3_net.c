@@ -16,8 +16,7 @@ struct hn_eagle3_net {
     hn_eagle3_shape shape;
     double decay;
     hn_mat table, fused; /* fused: what step 0 reads in place of an output */
-    void *memory;
-    size_t bytes;
+    hn_room room;
     hn_real *inverse_input[HN_MOST_STEPS], *inverse_hidden[HN_MOST_STEPS];
     /* of one step at a time */
     hn_mat embedded, normed, dnormed, logits, dx;
@@ -27,7 +26,8 @@ struct hn_eagle3_net {
     const hn_eagle3_batch *b;
 };
 
-static void lay_out(hn_eagle3_net *n, hn_room *r) {
+static void lay_out(void *net, hn_room *r) {
+    hn_eagle3_net *n = net;
     const int rows = n->u.most_rows, hidden = n->shape.hidden;
     hn_unrolled_lay_out(&n->u, r);
     for (int k = 0; k < n->u.steps; k++) {
@@ -60,23 +60,18 @@ hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3
                          .theta = s->theta,
                          .steps = steps,
                          .most_rows = rows};
-    hn_room r = {0};
-    lay_out(n, &r);
-    n->bytes = r.used;
-    n->memory = hn_pages_alloc(n->bytes);
-    if (!n->memory) {
+    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
+    if (st) {
         hn_free(n);
-        return hn_fail_memory(err, "a head in training", r.used);
+        return st;
     }
-    r = (hn_room){.p = n->memory};
-    lay_out(n, &r);
     *out = n;
     return HUNCH_OK;
 }
 
 void hn_eagle3_net_close(hn_eagle3_net *n) {
     if (!n) return;
-    hn_pages_free(n->memory, n->bytes);
+    hn_room_close(&n->room);
     hn_free(n);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eagle3_parts.c - which weights an EAGLE-3 head has, of which shape, and where they lie in the vector of all. */
 #include "train/eagle3_net.h"
+#include "train/parts.h"
 
-static hn_mat shape_of(const hn_eagle3_shape *s, hn_eagle3_part part) {
+static hn_mat shape_of(const void *shape, int part) {
+    const hn_eagle3_shape *s = shape;
     const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     switch (part) {
     case HN_EAGLE3_FC: return hn_mat_of(NULL, s->hidden, s->taps);
@@ -18,23 +20,12 @@ static hn_mat shape_of(const hn_eagle3_shape *s, hn_eagle3_part part) {
     }
 }
 
-static size_t offset_of(const hn_eagle3_shape *s, hn_eagle3_part part) {
-    size_t n = 0;
-    for (int i = 0; i < (int)part; i++) {
-        const hn_mat m = shape_of(s, (hn_eagle3_part)i);
-        n += (size_t)m.rows * (size_t)m.cols;
-    }
-    return n;
-}
-
 size_t hn_eagle3_count(const hn_eagle3_shape *s) {
-    return offset_of(s, HN_EAGLE3_PARTS);
+    return hn_parts_before(shape_of, s, HN_EAGLE3_PARTS);
 }
 
 hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real *vector) {
-    hn_mat m = shape_of(s, part);
-    m.p = vector + offset_of(s, part);
-    return m;
+    return hn_part_in(shape_of, s, part, vector);
 }
 
 const char *hn_eagle3_part_name(hn_eagle3_part part) {

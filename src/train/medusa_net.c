@@ -10,6 +10,7 @@
 #include "train/activations.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
+#include "train/parts.h"
 #include "train/product.h"
 
 enum { MOST_BLOCKS = 16 };
@@ -20,8 +21,7 @@ struct hn_medusa_net {
     double decay;
     hn_mat table;
     int most_rows;
-    void *memory;
-    size_t bytes;
+    hn_room room;
     hn_ahead ahead;
     /* of one position at a time */
     hn_mat joined;             /* [(positions + 1) hidden], where it is grounded */
@@ -52,7 +52,8 @@ hn_medusa_place hn_medusa_place_of(const hn_medusa_shape *s, int part) {
     return p;
 }
 
-static hn_mat shape_of(const hn_medusa_shape *s, int part) {
+static hn_mat shape_of(const void *shape, int part) {
+    const hn_medusa_shape *s = shape;
     const hn_medusa_place p = hn_medusa_place_of(s, part);
     const int wide = s->grounded ? (p.position + 2) * s->hidden : s->hidden;
     switch (p.kind) {
@@ -64,23 +65,12 @@ static hn_mat shape_of(const hn_medusa_shape *s, int part) {
     }
 }
 
-static size_t offset_of(const hn_medusa_shape *s, int part) {
-    size_t n = 0;
-    for (int i = 0; i < part; i++) {
-        const hn_mat m = shape_of(s, i);
-        n += (size_t)m.rows * (size_t)m.cols;
-    }
-    return n;
-}
-
 size_t hn_medusa_count(const hn_medusa_shape *s) {
-    return offset_of(s, hn_medusa_parts(s));
+    return hn_parts_before(shape_of, s, hn_medusa_parts(s));
 }
 
 hn_mat hn_medusa_part_of(const hn_medusa_shape *s, int part, hn_real *vector) {
-    hn_mat m = shape_of(s, part);
-    m.p = vector + offset_of(s, part);
-    return m;
+    return hn_part_in(shape_of, s, part, vector);
 }
 
 /* No matrix where there is no vector, or no such part. */
@@ -97,7 +87,8 @@ static hn_mat get(const hn_medusa_net *n, hn_real *vector, int position, hn_medu
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
-static void lay_out(hn_medusa_net *n, hn_room *r) {
+static void lay_out(void *net, hn_room *r) {
+    hn_medusa_net *n = net;
     const hn_medusa_shape *s = &n->shape;
     const int rows = n->most_rows;
     hn_ahead_lay_out(&n->ahead, rows, r);
@@ -115,23 +106,18 @@ hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa
     hn_medusa_net *n = hn_alloc(sizeof *n);
     if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
     *n = (hn_medusa_net){.team = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
-    hn_room r = {0};
-    lay_out(n, &r);
-    n->bytes = r.used;
-    n->memory = hn_pages_alloc(n->bytes);
-    if (!n->memory) {
+    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
+    if (st) {
         hn_free(n);
-        return hn_fail_memory(err, "a head in training", r.used);
+        return st;
     }
-    r = (hn_room){.p = n->memory};
-    lay_out(n, &r);
     *out = n;
     return HUNCH_OK;
 }
 
 void hn_medusa_net_close(hn_medusa_net *n) {
     if (!n) return;
-    hn_pages_free(n->memory, n->bytes);
+    hn_room_close(&n->room);
     hn_free(n);
 }
 

@@ -12,6 +12,7 @@
 #ifndef HN_MEDUSA_NET_H
 #define HN_MEDUSA_NET_H
 #include "train/positions.h"
+#include "train/team.h"
 
 typedef struct hn_medusa_shape {
     int hidden, positions, blocks, vocab;

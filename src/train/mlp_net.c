@@ -8,8 +8,10 @@
 
 #include "base/mem.h"
 #include "train/activations.h"
+#include "train/attention_back.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
+#include "train/parts.h"
 
 static const hn_real eps = (hn_real)1e-6;
 
@@ -27,8 +29,7 @@ struct hn_mlp_net {
     double decay;
     hn_real token_weight;
     int most_rows;
-    void *memory;
-    size_t bytes;
+    hn_room room;
     hn_ahead ahead;
     hn_mat root;       /* [hidden]: what the first position reads */
     hn_real *half;     /* [hidden]: 1 / sqrt 2, a gain */
@@ -42,7 +43,8 @@ struct hn_mlp_net {
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
-static hn_mat shape_of(const hn_mlp_shape *s, hn_mlp_part part) {
+static hn_mat shape_of(const void *shape, int part) {
+    const hn_mlp_shape *s = shape;
     switch (part) {
     case HN_MLP_EMBEDDING: return hn_mat_of(NULL, s->tokens, s->inner);
     case HN_MLP_FIRST: return hn_mat_of(NULL, s->inner, s->hidden);
@@ -52,23 +54,12 @@ static hn_mat shape_of(const hn_mlp_shape *s, hn_mlp_part part) {
     }
 }
 
-static size_t offset_of(const hn_mlp_shape *s, hn_mlp_part part) {
-    size_t n = 0;
-    for (int i = 0; i < (int)part; i++) {
-        const hn_mat m = shape_of(s, (hn_mlp_part)i);
-        n += (size_t)m.rows * (size_t)m.cols;
-    }
-    return n;
-}
-
 size_t hn_mlp_count(const hn_mlp_shape *s) {
-    return offset_of(s, HN_MLP_PARTS);
+    return hn_parts_before(shape_of, s, HN_MLP_PARTS);
 }
 
 hn_mat hn_mlp_part_of(const hn_mlp_shape *s, hn_mlp_part part, hn_real *vector) {
-    hn_mat m = shape_of(s, part);
-    m.p = vector + offset_of(s, part);
-    return m;
+    return hn_part_in(shape_of, s, part, vector);
 }
 
 const char *hn_mlp_part_name(hn_mlp_part part) {
@@ -90,7 +81,8 @@ static hn_mat gradient_of(const hn_mlp_net *n, hn_mlp_part part) {
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
-static void lay_out(hn_mlp_net *n, hn_room *r) {
+static void lay_out(void *net, hn_room *r) {
+    hn_mlp_net *n = net;
     const int rows = n->most_rows, inner = n->shape.inner;
     hn_ahead_lay_out(&n->ahead, rows, r);
     n->root = hn_room_mat(r, rows, n->shape.hidden);
@@ -118,16 +110,11 @@ hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s
     *n = (hn_mlp_net){.team = t, .shape = *s, .decay = decay, .most_rows = rows};
     const double state = pow(0.5, 0.5 / s->positions);
     n->token_weight = (hn_real)(sqrt((1 - state * state) * s->inner / 2) / state);
-    hn_room r = {0};
-    lay_out(n, &r);
-    n->bytes = r.used;
-    n->memory = hn_pages_alloc(n->bytes);
-    if (!n->memory) {
+    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
+    if (st) {
         hn_free(n);
-        return hn_fail_memory(err, "a head in training", r.used);
+        return st;
     }
-    r = (hn_room){.p = n->memory};
-    lay_out(n, &r);
     for (int i = 0; i < s->hidden; i++) n->half[i] = (hn_real)0.70710678118654752440;
     *out = n;
     return HUNCH_OK;
@@ -135,7 +122,7 @@ hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s
 
 void hn_mlp_net_close(hn_mlp_net *n) {
     if (!n) return;
-    hn_pages_free(n->memory, n->bytes);
+    hn_room_close(&n->room);
     hn_free(n);
 }
 

@@ -11,6 +11,7 @@
 #ifndef HN_MLP_NET_H
 #define HN_MLP_NET_H
 #include "train/positions.h"
+#include "train/team.h"
 
 typedef struct hn_mlp_shape {
     int hidden, inner, positions, tokens, vocab; /* tokens: of E */

@@ -6,7 +6,7 @@
  * places behind that one, and is held against the law of row i + k. Tokens between are those of the text: teacher forcing. */
 #ifndef HN_POSITIONS_H
 #define HN_POSITIONS_H
-#include "train/unrolled.h"
+#include "train/room.h"
 
 typedef struct hn_positions_batch {
     int texts;

@@ -11,7 +11,7 @@
 #ifndef HN_STACK_H
 #define HN_STACK_H
 #include "train/block_attention.h"
-#include "train/unrolled.h"
+#include "train/room.h"
 
 enum { HN_STACK_MOST_LAYERS = 64 };
 

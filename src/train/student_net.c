@@ -9,13 +9,15 @@
 
 #include "base/mem.h"
 #include "train/layers_back.h"
+#include "train/parts.h"
 #include "train/product.h"
 
 /* ---- parts --------------------------------------------------------------------------------------------------------- */
 
 enum { INPUT, Q, K, V, Q_NORM, K_NORM, O, POST, GATE, UP, DOWN };
 
-static hn_mat shape_of(const hn_student_shape *s, int part) {
+static hn_mat shape_of(const void *shape, int part) {
+    const hn_student_shape *s = shape;
     const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     if (part == s->layers * HN_STUDENT_LAYER_PARTS) return hn_mat_of(NULL, 1, s->hidden);
     switch (part % HN_STUDENT_LAYER_PARTS) {
@@ -32,23 +34,12 @@ static hn_mat shape_of(const hn_student_shape *s, int part) {
     }
 }
 
-static size_t offset_of(const hn_student_shape *s, int part) {
-    size_t n = 0;
-    for (int i = 0; i < part; i++) {
-        const hn_mat m = shape_of(s, i);
-        n += (size_t)m.rows * (size_t)m.cols;
-    }
-    return n;
-}
-
 size_t hn_student_count(const hn_student_shape *s) {
-    return offset_of(s, hn_student_parts(s));
+    return hn_parts_before(shape_of, s, hn_student_parts(s));
 }
 
 hn_mat hn_student_part_of(const hn_student_shape *s, int part, hn_real *vector) {
-    hn_mat m = shape_of(s, part);
-    m.p = vector + offset_of(s, part);
-    return m;
+    return hn_part_in(shape_of, s, part, vector);
 }
 
 void hn_student_part_name(const hn_student_shape *s, int part, char *out) {
@@ -87,8 +78,7 @@ struct hn_student_net {
     hn_student_shape shape;
     hn_divergence divergence;
     hn_mat table, head;
-    void *memory;
-    size_t bytes;
+    hn_room room;
     int *token, *position; /* of the stack's rows, of which each text has one more than of the batch's */
     int *start, *none;     /* [texts + 1]; none: no blocks */
     int *row, *law_row;    /* [rows] of those that have a loss: the stack's, the law's */
@@ -99,7 +89,8 @@ struct hn_student_net {
 };
 
 /* A text of one row has two of the stack's. */
-static void lay_out(hn_student_net *n, hn_room *r) {
+static void lay_out(void *net, hn_room *r) {
+    hn_student_net *n = net;
     const int stack = n->s.most_texts_rows, rows = stack / 2, hidden = n->shape.hidden;
     hn_stack_lay_out(&n->s, r);
     n->token = hn_room_take(r, (size_t)stack, sizeof *n->token);
@@ -137,23 +128,18 @@ hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_stud
                       .head_norms = s->head_norms,
                       .pass = true,
                       .most_texts_rows = 2 * rows};
-    hn_room r = {0};
-    lay_out(n, &r);
-    n->bytes = r.used;
-    n->memory = hn_pages_alloc(n->bytes);
-    if (!n->memory) {
+    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a draft model in training", err);
+    if (st) {
         hn_free(n);
-        return hn_fail_memory(err, "a draft model in training", r.used);
+        return st;
     }
-    r = (hn_room){.p = n->memory};
-    lay_out(n, &r);
     *out = n;
     return HUNCH_OK;
 }
 
 void hn_student_net_close(hn_student_net *n) {
     if (!n) return;
-    hn_pages_free(n->memory, n->bytes);
+    hn_room_close(&n->room);
     hn_free(n);
 }
 

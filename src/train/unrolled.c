@@ -8,16 +8,6 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-void *hn_room_take(hn_room *r, size_t count, size_t size) {
-    void *p = r->p ? r->p + r->used : NULL;
-    r->used += (count * size + 63) / 64 * 64;
-    return p;
-}
-
-hn_mat hn_room_mat(hn_room *r, int rows, int cols) {
-    return hn_mat_of(hn_room_take(r, (size_t)rows * (size_t)cols, sizeof(hn_real)), rows, cols);
-}
-
 static void lay_out_step(hn_unrolled *u, hn_unrolled_step *at, hn_room *r) {
     const int rows = u->most_rows, q = u->heads * u->head_dim, kv = u->kv_heads * u->head_dim;
     at->x = hn_room_mat(r, rows, u->inputs);

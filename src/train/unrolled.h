@@ -10,6 +10,7 @@
 #ifndef HN_UNROLLED_H
 #define HN_UNROLLED_H
 #include "train/attention_back.h"
+#include "train/room.h"
 
 /* The layer's weights, or their gradients. */
 typedef struct hn_unrolled_layer {
@@ -55,13 +56,6 @@ typedef struct hn_unrolled {
     hn_unrolled_layer w, g;
 } hn_unrolled;
 
-/* Room: where p is NULL it is only counted, else handed out, in whole lines of 64 bytes. */
-typedef struct hn_room {
-    char *p;
-    size_t used;
-} hn_room;
-void *hn_room_take(hn_room *r, size_t count, size_t size);
-hn_mat hn_room_mat(hn_room *r, int rows, int cols);
 /* Takes what u needs, whose sizes are set. */
 void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r);
 
