@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_chat_test.c - `hunch chat` over a pipe: turns, commands, templates, the full context, Ctrl-C. At a terminal:
- * command_editing_long_test.c. */
+ * command_editing_test.c. */
 #include "command.h"
 
 static int count(const char *text, const char *word) {

@@ -3,10 +3,12 @@
  *
  * At a terminal Ctrl-C stops an answer, which is kept as far as it was said, and clears the line that is being typed; twice at an
  * empty line it ends the command, as it does at once where input is no terminal. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool_chat.h"
+#include "tool_tty.h"
 
 /* ---- messages ------------------------------------------------------------------------------------------------ */
 
@@ -20,10 +22,13 @@ static int message_take(tool_talk *c, const tool_chat_message *m) {
 static int interrupt_take(const tool_talk *c, const tool_chat_message *m, int *presses) {
     if (!c->terminal || tool_interrupted != SIGINT)
         return HUNCH_CANCELLED;
-    *presses = m->begun ? 0 : *presses + 1;
-    if (*presses == 2)
+    if (!c->editor)
+        tool_tty_drop_typed();
+    *presses = tool_interrupts_clear() + (m->begun ? -1 : *presses); /* the first clears a line that had begun */
+    if (*presses >= 2) {
+        tool_interrupted = SIGINT;
         return HUNCH_CANCELLED;
-    tool_interrupts_clear();
+    }
     if (*presses == 1)
         fputs(c->editor ? "Ctrl-C again leaves\n" : "\nCtrl-C again leaves\n", stderr);
     return TOOL_GO_ON;
@@ -107,10 +112,11 @@ static int chat_command(tool_talk *c) {
             "without a chat template the conversation is one text: each message goes on where the answer ended");
     if (c->terminal && !tool_quiet)
         fputs("/help lists what can be done here\n", stderr);
-    if (c->terminal)
+    if (c->terminal && tool_tty_begin())
         c->editor = tool_editor_open(c->styled, tool_chat_names, !c->o.no_history);
     code = conversation(c);
     tool_editor_close(&c->editor);
+    tool_tty_end();
     return code;
 }
 

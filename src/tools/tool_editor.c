@@ -94,6 +94,14 @@ static size_t character_length(const unsigned char *at, size_t have, bool ended)
     return n <= have && tool_utf8_valid((const char *)at, n) == n ? n : 1;
 }
 
+/* What was typed before Ctrl-C goes. */
+static void line_cancel(tool_editor *e) {
+    tool_tty_drop_typed();
+    e->begin = e->end = 0;
+    e->cancelled = true;
+    fputs("^C", e->out);
+}
+
 /* As long as Ctrl-C is not heard by who asked for the line, every key is Enter: it ends whatever has begun. */
 static int key_read(EditLine *line, wchar_t *key) {
     tool_editor *e = editor_of(line);
@@ -101,9 +109,8 @@ static int key_read(EditLine *line, wchar_t *key) {
         const unsigned char *at = e->keys + e->begin;
         const size_t n = tool_interrupted ? 0 : character_length(at, e->end - e->begin, e->ended);
         if (tool_interrupted) {
-            fputs(e->cancelled ? "" : "^C", e->out);
-            e->cancelled = true;
-            e->begin = e->end = 0; /* typed before it, as what the terminal still had and has thrown away */
+            if (!e->cancelled)
+                line_cancel(e);
             *key = L'\n';
             return 1;
         }
@@ -303,8 +310,8 @@ static bool line_open(tool_editor *e, bool styled) {
     el_wset(e->line, EL_HIST, history_w, e->history);
     keys_bind(e->line);
     /* Line breaks come as they were pasted; between lines (-x) the terminal goes on collecting. */
-    el_wset(e->line, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", NULL);
-    el_wset(e->line, EL_SETTY, L"-x", L"-icrnl", L"-inlcr", L"-icanon", L"-echo", NULL);
+    el_wset(e->line, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh", NULL);
+    el_wset(e->line, EL_SETTY, L"-x", L"-icrnl", L"-inlcr", L"-icanon", L"-echo", L"+noflsh", NULL);
     return true;
 }
 
@@ -315,7 +322,7 @@ tool_editor *tool_editor_open(bool styled, const char *const *names, bool histor
     tool_editor *e = tool_alloc(1, sizeof *e);
     *e = (tool_editor){.out = out, .names = names, .keeps = history};
     locale_choose();
-    if (!tool_tty_begin() || !line_open(e, styled)) {
+    if (!line_open(e, styled)) {
         tool_editor_close(&e);
         return NULL;
     }
@@ -330,7 +337,7 @@ void tool_editor_close(tool_editor **editor) {
     if (!e)
         return;
     el_end(e->line);
-    tool_tty_end();
+    tool_tty_mark_pastes(-1);
     if (e->history)
         history_wend(e->history);
     tool_recall_close(&e->recall);

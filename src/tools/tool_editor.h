@@ -8,7 +8,7 @@
 
 typedef struct tool_editor tool_editor;
 
-/* names: words that Tab completes where a line begins with them, to a NULL; they must stay. history: what is typed is kept for the
+/* Behind tool_tty_begin. names: words that Tab completes where a line begins with them, to a NULL; they must stay. history: what is typed is kept for the
  * next time (tool_recall.h). NULL: lines cannot be edited here, tool_lines reads them. */
 tool_editor *tool_editor_open(bool styled, const char *const *names, bool history);
 void tool_editor_close(tool_editor **e); /* takes NULL; the terminal is as it was before */

@@ -4,6 +4,7 @@
 #include "tool_signals.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,7 +24,8 @@ static volatile sig_atomic_t manner = AT_ONCE, held, late; /* late: the time for
 static const char *volatile to_remove;
 static bool reset_colour;
 static int interrupt_fd = -1;
-static volatile sig_atomic_t patience, presses; /* of Ctrl-C that are not heard; those that came since the one that was */
+static volatile sig_atomic_t patience;
+static atomic_int presses; /* of Ctrl-C, not yet heard */
 
 static void write_all(int fd, const char *text, size_t n) {
     while (n > 0) {
@@ -78,7 +80,7 @@ static void on_time(int number) {
 
 static void on_each_interrupt(int number) {
     const int saved = errno;
-    if (tool_interrupted && ++presses > patience)
+    if (atomic_fetch_add(&presses, 1) > patience)
         tool_end(128 + number);
     tool_interrupted = number;
     if (!wake())
@@ -141,12 +143,18 @@ int tool_interrupt_fd(void) {
     return interrupt_fd;
 }
 
-void tool_interrupts_clear(void) {
+int tool_interrupts_clear(void) {
     uint64_t count;
     while (read(interrupt_fd, &count, sizeof count) > 0)
         continue;
-    tool_interrupted = 0;
-    presses = 0;
+    const int heard = atomic_exchange(&presses, 0);
+    if (tool_interrupted == SIGINT)
+        tool_interrupted = 0;
+    if (atomic_load(&presses)) { /* another one has come since, in any thread */
+        tool_interrupted = SIGINT;
+        wake();
+    }
+    return heard;
 }
 
 void tool_interrupts_hold(void) {

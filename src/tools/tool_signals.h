@@ -17,11 +17,11 @@ extern volatile sig_atomic_t tool_interrupted;
 /* From here on the first signal sets tool_interrupted; the second, or the end of the time that there is, ends the process. */
 void tool_interrupts_catch(void);
 /* From here on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; those that
- * come before that end the process, but for the first `patience`. SIGTERM and SIGHUP make it readable, too. False: the system gave
+ * come between end the process, but for the first `patience`. SIGTERM and SIGHUP make it readable, too. False: the system gave
  * no such descriptor. */
 bool tool_interrupts_repeat(int patience);
 int tool_interrupt_fd(void);
-void tool_interrupts_clear(void);
+int tool_interrupts_clear(void); /* how many came since it was called before */
 /* Between them nothing but a second signal ends the process: what is written in pieces is whole. They do not nest. */
 void tool_interrupts_hold(void);
 void tool_interrupts_resume(void);

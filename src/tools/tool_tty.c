@@ -87,13 +87,24 @@ bool tool_tty_begin(void) {
     if (changes < 0 && (changes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return false;
     begun = 1;
+    struct termios now = original;
+    now.c_lflag |= NOFLSH;
+    if (is_ours())
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
     handle(SIGWINCH, on_size);
     handle(SIGTSTP, on_stop);
     handle(SIGQUIT, on_quit);
     return true;
 }
 
+void tool_tty_drop_typed(void) {
+    if (begun && is_ours())
+        tcflush(STDIN_FILENO, TCIFLUSH);
+}
+
 void tool_tty_mark_pastes(int out) {
+    if (out < 0 && is_ours())
+        marks_ask(false);
     marks_to = out;
     marks_ask(true);
 }
