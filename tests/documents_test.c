@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* documents_test.c - what the documents and the comments name is there: links lead somewhere, files that are named exist, flags
- * are those of --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a model of a megabyte in
- * the place of the one that is meant.
+/* documents_test.c - what the documents and the comments name exists: links have a target, files are in the checkout, functions
+ * and keys in the sources, flags in --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a
+ * model of a megabyte in place of the one that is named.
  *
- * Documents are all *.md but those that tests/data has from others. Whether their prose is true, no test can tell;
- * README's promises are a matter of promises_test.c.
+ * Documents are all *.md except those that tests/data has from others. Their prose is not checked; README's promises are
+ * checked by promises_test.c.
  */
 #include "command.h"
+#include "document_names.h"
 #include "random_head.h"
-#include "text_for_tests.h"
-
-#include <ctype.h>
-
-enum { NAME = 300 };
 
 static int setup(void **state) {
     text_files_find();
@@ -26,12 +22,6 @@ static int teardown(void **state) {
 
 static bool is_document(const char *path) {
     return text_ends(path, ".md") && !text_starts(path, "tests/data/");
-}
-
-static int line_of(const char *text, const char *at) {
-    int n = 1;
-    for (; text < at; text++) n += *text == '\n';
-    return n;
 }
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
@@ -65,95 +55,7 @@ static void test_links(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* ---- names of files ------------------------------------------------------------------------------------------------ */
-
-/* Files of others, headers of the system and of libraries, and the program that docs/library.md writes. */
-static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",  "answer.c",
-                                        "utf8proc.h", "immintrin.h", "arm_neon.h", "llama.h", "ggml.h"};
-
-static bool in_name(char c) {
-    return isalnum((unsigned char)c) || (c && strchr("_./-", c));
-}
-
-/* Length of the name of a source file or document that begins here, or 0. Names with a variable part are none: x_test.c,
- * arch_NAME.c, *.md. */
-static size_t name_read(const char *text, const char *at, char name[NAME]) {
-    static const char *const ends[] = {".c", ".h", ".md", ".py", ".sh", ".cmake"};
-    size_t n = 0, capitals = 0;
-    while (in_name(at[n])) n++;
-    const size_t all = n;
-    while (n > 0 && (at[n - 1] == '.' || at[n - 1] == '-')) n--;
-    if (n == 0 || n >= NAME) return 0;
-    if (at[all] && strchr("*{}<>$~@%=", at[all])) return 0;
-    if (at > text && strchr("*{}<>$~@%=\\", at[-1])) return 0;
-    memcpy(name, at, n);
-    name[n] = 0;
-    bool fits = false;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || (text_ends(name, ends[i]) && n > strlen(ends[i]));
-    const char *base = text_base_name(name);
-    for (const char *p = base; p < name + n && *p != '.'; p++) {
-        capitals = isupper((unsigned char)*p) ? capitals + 1 : 0;
-        const bool real = text_starts(base, "README") || text_starts(base, "CONTRIB") || text_starts(base, "CHANGE");
-        if (capitals >= 3 && !real) return 0;
-    }
-    const bool example = base[0] == 'x' && (base[1] == '.' || base[1] == '_');
-    return fits && !example && name[0] != '/' && name[0] != '_' ? all : 0;
-}
-
-/* A name is that of a file, or the end of a path: "model/pass.c", "round.c". */
-static bool name_is_known(const char *name) {
-    while (text_starts(name, "../")) name += 3;
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (strcmp(name, elsewhere[i]) == 0) return true;
-    for (int i = 0; i < n_text_files; i++) {
-        if (!text_ends(text_file[i], name)) continue;
-        const char *before = text_file[i] + strlen(text_file[i]) - strlen(name);
-        if (before == text_file[i] || before[-1] == '/') return true;
-    }
-    return false;
-}
-
-/* Of a C source all but its comments becomes spaces. */
-static void comments_only(char *text) {
-    char in = 0; /* '"' or '\'' in a literal, '*' in a comment */
-    for (char *p = text; *p; p++) {
-        if (in == '*') {
-            if (p[0] == '*' && p[1] == '/') in = 0;
-            continue;
-        }
-        if (in) {
-            if (*p == '\\' && p[1]) *p++ = ' ';
-            else if (*p == in) in = 0;
-        } else if (p[0] == '/' && p[1] == '*') {
-            in = '*';
-        } else if (*p == '"' || *p == '\'') {
-            in = *p;
-        }
-        if (in != '*' && *p != '\n') *p = ' ';
-    }
-}
-
-static int names_check(const char *file, const char *text, int *seen) {
-    int wrong = 0;
-    char name[NAME];
-    for (const char *at = text; *at;) {
-        size_t n = 0;
-        if (!in_name(*at)) {
-            at++;
-            continue;
-        }
-        while (in_name(at[n])) n++;
-        if (name_read(text, at, name)) {
-            ++*seen;
-            if (!name_is_known(name)) {
-                print_error("%s:%d: there is no %s\n", file, line_of(text, at), name);
-                wrong++;
-            }
-        }
-        at += n;
-    }
-    return wrong;
-}
+/* ---- names ------------------------------------------------------------------------------------------------------------ */
 
 static void test_names(void **state) {
     (void)state;
@@ -163,7 +65,7 @@ static void test_names(void **state) {
         const bool source = (text_ends(file, ".c") || text_ends(file, ".h")) && !text_starts(file, "tests/data/");
         if (!is_document(file) && !source) continue;
         char *text = text_read(file);
-        if (source) comments_only(text);
+        if (source) source_keep(text, true);
         wrong += names_check(file, text, &seen);
         free(text);
     }
@@ -179,10 +81,32 @@ static void test_the_names_check(void **state) {
     print_message("two that are not there:\n");
     assert_int_equal(names_check("a", "see model/nothing.c and ops/pass.c", &seen), 2);
     char source[] = "int a = '\"'; /* one.c */ f(\"/* two.c */\\\"\"); /* three.c */";
-    comments_only(source);
+    source_keep(source, true);
     assert_non_null(strstr(source, "one.c"));
     assert_null(strstr(source, "two.c"));
     assert_non_null(strstr(source, "three.c"));
+}
+
+static void test_identifiers(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    identifiers_read();
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        wrong += identifiers_check(text_file[i], text, &seen);
+        free(text);
+    }
+    assert_true(seen > 300);
+    seen = 0;
+    static const char right[] = "hn_cache_commit; `hn_cache_*`, hunch_model_open(), `file_read()` and `scheduler_test`";
+    static const char not_there[] = "hn_cache_comit, `hn_cashe_*`, `plan_no_layer` or `file_read_no()`, not `x.y_z`";
+    assert_int_equal(identifiers_check("a", right, &seen), 0);
+    assert_int_equal(seen, 5);
+    print_message("four that are not there:\n");
+    assert_int_equal(identifiers_check("a", not_there, &seen), 4);
+    identifiers_free();
+    assert_int_equal(wrong, 0);
 }
 
 /* ---- flags --------------------------------------------------------------------------------------------------------- */
@@ -509,8 +433,9 @@ static void test_json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links), cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_flags), cmocka_unit_test(test_commands), cmocka_unit_test(test_drafts_of_help), cmocka_unit_test(test_c),     cmocka_unit_test(test_json),
+        cmocka_unit_test(test_links),       cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_identifiers), cmocka_unit_test(test_flags),           cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_c),           cmocka_unit_test(test_drafts_of_help),  cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

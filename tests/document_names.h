@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* document_names.h - for documents_test.c: finds the names of files, functions, types, keys and tests that a text has, and
+ * looks them up in the checkout. Calls of the including test: names_check for files, identifiers_read, then
+ * identifiers_check; each prints what is missing and counts it. */
+#ifndef HN_TESTS_DOCUMENT_NAMES_H
+#define HN_TESTS_DOCUMENT_NAMES_H
+
+#include "text_for_tests.h"
+
+#include <ctype.h>
+
+enum { NAME = 300 };
+
+static int line_of(const char *text, const char *at) {
+    int n = 1;
+    for (; text < at; text++) n += *text == '\n';
+    return n;
+}
+
+/* ---- names of files ------------------------------------------------------------------------------------------------ */
+
+/* Files of others, headers of the system and of libraries, and the program that docs/library.md writes. */
+static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",  "answer.c",
+                                        "utf8proc.h", "immintrin.h", "arm_neon.h", "llama.h", "ggml.h"};
+
+static bool in_name(char c) {
+    return isalnum((unsigned char)c) || (c && strchr("_./-", c));
+}
+
+/* Length of the name of a source file or document that begins here, or 0. Names with a variable part are none: x_test.c,
+ * arch_NAME.c, *.md. */
+static size_t name_read(const char *text, const char *at, char name[NAME]) {
+    static const char *const ends[] = {".c", ".h", ".md", ".py", ".sh", ".cmake"};
+    size_t n = 0, capitals = 0;
+    while (in_name(at[n])) n++;
+    const size_t all = n;
+    while (n > 0 && (at[n - 1] == '.' || at[n - 1] == '-')) n--;
+    if (n == 0 || n >= NAME) return 0;
+    if (at[all] && strchr("*{}<>$~@%=", at[all])) return 0;
+    if (at > text && strchr("*{}<>$~@%=\\", at[-1])) return 0;
+    memcpy(name, at, n);
+    name[n] = 0;
+    bool fits = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || (text_ends(name, ends[i]) && n > strlen(ends[i]));
+    const char *base = text_base_name(name);
+    for (const char *p = base; p < name + n && *p != '.'; p++) {
+        capitals = isupper((unsigned char)*p) ? capitals + 1 : 0;
+        const bool real = text_starts(base, "README") || text_starts(base, "CONTRIB") || text_starts(base, "CHANGE");
+        if (capitals >= 3 && !real) return 0;
+    }
+    const bool example = base[0] == 'x' && (base[1] == '.' || base[1] == '_');
+    return fits && !example && name[0] != '/' && name[0] != '_' ? all : 0;
+}
+
+/* A name is that of a file, or the end of a path: "model/pass.c", "round.c". */
+static bool name_is_known(const char *name) {
+    while (text_starts(name, "../")) name += 3;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (strcmp(name, elsewhere[i]) == 0) return true;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!text_ends(text_file[i], name)) continue;
+        const char *before = text_file[i] + strlen(text_file[i]) - strlen(name);
+        if (before == text_file[i] || before[-1] == '/') return true;
+    }
+    return false;
+}
+
+/* In a C source everything but its comments becomes spaces (comments true), or only its comments do. */
+static void source_keep(char *text, bool comments) {
+    char in = 0; /* '"' or '\'' in a literal, '*' in a comment */
+    for (char *p = text; *p;) {
+        int n = 1;
+        bool comment = in == '*';
+        if (comment) {
+            if (p[0] == '*' && p[1] == '/') in = 0, n = 2;
+        } else if (in) {
+            if (*p == '\\' && p[1]) n = 2;
+            else if (*p == in) in = 0;
+        } else if (p[0] == '/' && p[1] == '*') {
+            in = '*', comment = true, n = 2;
+        } else if (*p == '"' || *p == '\'') {
+            in = *p;
+        }
+        for (; n > 0; n--, p++)
+            if (comment != comments && *p != '\n') *p = ' ';
+    }
+}
+
+static int names_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    char name[NAME];
+    for (const char *at = text; *at;) {
+        size_t n = 0;
+        if (!in_name(*at)) {
+            at++;
+            continue;
+        }
+        while (in_name(at[n])) n++;
+        if (name_read(text, at, name)) {
+            ++*seen;
+            if (!name_is_known(name)) {
+                print_error("%s:%d: there is no %s\n", file, line_of(text, at), name);
+                wrong++;
+            }
+        }
+        at += n;
+    }
+    return wrong;
+}
+
+/* ---- identifiers ---------------------------------------------------------------------------------------------------- */
+
+/* Names of transformers, of a chat template, of the kernel's statistics and of an option of gcc. */
+static const char *const others_names[] = {"clean_up_tokenization_spaces", "reasoning_content", "thp_fault_fallback",
+                                           "sapphire_rapids"};
+
+static char **identifier; /* of the sources, each once, in order of strcmp */
+static size_t n_identifiers;
+
+static bool in_identifier(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Files whose code and strings (keys of JSON, variables of the environment) documents may name; not the test of the documents. */
+static bool has_identifiers(const char *file) {
+    static const char *const ends[] = {".c", ".h", ".py", ".sh", ".cmake", "CMakeLists.txt"};
+    const char *base = text_base_name(file);
+    bool fits = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || text_ends(file, ends[i]);
+    return fits && !text_starts(file, "tests/data/") && strcmp(base, "documents_test.c") != 0 &&
+           strcmp(base, "document_names.h") != 0;
+}
+
+/* Appends the identifiers of `text` with an underscore in them, and those that a parenthesis follows. */
+static void identifiers_add(const char *text, size_t *room) {
+    for (const char *at = text; *at;) {
+        size_t n = 0;
+        bool scored = false;
+        for (; in_identifier(at[n]); n++) scored = scored || at[n] == '_';
+        if (n > 0 && n < NAME && (scored || at[n] == '(')) {
+            if (n_identifiers == *room) {
+                *room = *room ? 2 * *room : 4096;
+                identifier = realloc(identifier, *room * sizeof *identifier);
+                assert_non_null(identifier);
+            }
+            identifier[n_identifiers] = strndup(at, n);
+            assert_non_null(identifier[n_identifiers++]);
+        }
+        at += n + (n == 0);
+    }
+}
+
+/* Reads all sources of the checkout, once. */
+static void identifiers_read(void) {
+    size_t room = 0, unique = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!has_identifiers(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        if (text_ends(text_file[i], ".c") || text_ends(text_file[i], ".h")) source_keep(text, false);
+        identifiers_add(text, &room);
+        free(text);
+    }
+    qsort(identifier, n_identifiers, sizeof *identifier, by_name);
+    for (size_t i = 0; i < n_identifiers; i++) {
+        if (unique > 0 && strcmp(identifier[unique - 1], identifier[i]) == 0) free(identifier[i]);
+        else identifier[unique++] = identifier[i];
+    }
+    n_identifiers = unique;
+}
+
+static void identifiers_free(void) {
+    while (n_identifiers > 0) free(identifier[--n_identifiers]);
+    free(identifier);
+    identifier = NULL;
+}
+
+/* `name`, or as a prefix ("hunch_measure_*") one that begins with it. */
+static bool identifier_is_known(const char *name, bool prefix) {
+    size_t low = 0, high = n_identifiers;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (strcmp(identifier[middle], name) < 0) low = middle + 1;
+        else high = middle;
+    }
+    if (low < n_identifiers && (prefix ? text_starts(identifier[low], name) : strcmp(identifier[low], name) == 0)) return true;
+    for (size_t i = 0; i < sizeof others_names / sizeof *others_names; i++)
+        if (strcmp(others_names[i], name) == 0) return true;
+    for (int i = 0; i < n_text_files; i++) { /* a program by the name of its file: `scheduler_test` */
+        const char *base = text_base_name(text_file[i]);
+        if (text_starts(base, name) && base[strlen(name)] == '.') return true;
+    }
+    return false;
+}
+
+/* Is the identifier of n bytes at `at` one that the sources must have: it begins as hunch's names do, or is alone between two
+ * backticks, in lower case with an underscore, or is called in backticks, `f()`. */
+static bool is_looked_up(const char *text, const char *at, size_t n) {
+    static const char *const starts[] = {"hn_", "hunch_", "tool_", "test_", "HN_", "HUNCH_"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (text_starts(at, starts[i])) return true;
+    if (at == text || isdigit((unsigned char)*at)) return false;
+    const bool call = at[n] == '(' && at[n + 1] == ')' && at[n + 2] == '`';
+    const bool alone = at[-1] == '`' && at[n] == '`' && islower((unsigned char)*at);
+    return (call && strchr("`.>", at[-1])) || (alone && n > 4 && memchr(at, '_', n));
+}
+
+static int identifiers_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    char name[NAME];
+    for (const char *at = text; *at;) {
+        size_t n = 0;
+        while (in_identifier(at[n])) n++;
+        if (n > 0 && n < NAME && is_looked_up(text, at, n)) {
+            snprintf(name, sizeof name, "%.*s", (int)n, at);
+            ++*seen;
+            if (!identifier_is_known(name, name[n - 1] == '_')) {
+                print_error("%s:%d: no source has %s\n", file, line_of(text, at), name);
+                wrong++;
+            }
+        }
+        at += n + (n == 0);
+    }
+    return wrong;
+}
+
+#endif
