@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_bench.c - `hunch bench`: what the machine allows, and what passes and plain generation make of it.
+/* cmd_bench.c - `hunch bench`: measures the machine's limits, and how close passes and plain generation come to them.
  *
- * Every figure stands beside the limit of the same seconds: max(bytes / read bandwidth, MACs / the peak of their
- * arithmetic), where bytes are the weights and the K/V that a pass must read, once. The parts: tool_bench.h. */
+ * Every figure is reported with the limit measured at the same time: max(bytes / read bandwidth, MACs / the peak of
+ * their arithmetic), where bytes are the weights and the K/V that a pass must read, once. The parts: tool_bench.h. */
 #include <stdlib.h>
 
 #include "tool_bench.h"
@@ -29,7 +29,7 @@ static int wrong_flags(const bench *b) {
     return 0;
 }
 
-/* Rows that a sequence must hold for all that is measured. */
+/* Rows that a sequence must hold for everything that is measured. */
 static int context_needed(const bench *b) {
     const int most = b->o.context != TOOL_UNSET ? b->o.context : b->info.context;
     int context = BENCH_PREFILL + BENCH_DECODE;
@@ -82,7 +82,8 @@ static int measure_machine(bench *b) {
     return code ? code : bench_machine_reads(b);
 }
 
-/* The machine's peaks are measured before and after: somebody else's load during one of them shall not flatter. */
+/* The machine's peaks are measured before and after: load of other processes during one of them must not lower the
+ * limits. */
 static int measure_model(bench *b) {
     int code = meter_open(b);
     if (!code)

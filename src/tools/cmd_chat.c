@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_chat.c - `hunch chat`: a conversation, line by line from standard input. tool_chat.h lists its parts.
  *
- * At a terminal Ctrl-C stops an answer, which is kept as far as it was said, and clears the line that is being typed; twice at an
- * empty line it ends the command, as it does at once where input is no terminal. */
+ * At a terminal Ctrl-C stops an answer, whose tokens so far are kept, and clears the line being typed; pressed twice at an empty line it
+ * ends the command. Without a terminal as input it ends the command at once. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,11 @@
 
 static int message_take(tool_talk *c, const tool_chat_message *m) {
     if (strspn(m->text, " \t\r\n") == m->len)
-        return TOOL_GO_ON; /* nothing was said */
+        return TOOL_GO_ON; /* an empty message */
     return *m->text == '/' && !m->block ? tool_chat_command(c, m->text) : tool_chat_say(c, m->text, m->len);
 }
 
-/* *presses: of Ctrl-C at empty lines, one behind the other. */
+/* *presses: consecutive presses of Ctrl-C at an empty line. */
 static int interrupt_take(const tool_talk *c, const tool_chat_message *m, int *presses) {
     if (!c->terminal || tool_interrupted != SIGINT)
         return HUNCH_CANCELLED;
@@ -54,9 +54,9 @@ static int conversation(tool_talk *c) {
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
-enum { PATIENCE = 3 }; /* presses of Ctrl-C behind the one that stops an answer, before they end the process */
+enum { PATIENCE = 3 }; /* presses of Ctrl-C after the one that stops an answer, before the process ends */
 
-/* What the engine would choose by itself, said aloud so that the messages can name it. */
+/* The engine's default, computed here so that messages can name it. */
 static int context_of(const tool_options *o, int model_context) {
     enum { LARGEST = 8192 };
     return o->context != TOOL_UNSET ? o->context : model_context < LARGEST ? model_context : LARGEST;

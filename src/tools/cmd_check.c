@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_check.c - `hunch check`: does a draft head fit a model, and is it worth anything; the library's report, in words. */
+/* cmd_check.c - `hunch check`: whether a draft head fits a model and drafts better than a constant guess; prints the library's report as
+ * text. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void line(const char *name, bool color) {
     printf("  %s%-12s%s ", tool_style(color, 'd'), name, tool_style(color, '0'));
 }
 
-/* What a file says cannot move a terminal's cursor. */
+/* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void text_print(const json_t *text) {
     const char *s = json_string_value(text);
     char *shown = tool_mask(strcpy(tool_alloc(strlen(s) + 1, 1), s));

@@ -8,8 +8,8 @@
  * takes the share of that round that lies before it (tool_trace_at), so that both sides are timed over the same tokens,
  * and nothing is lost: the rest of the round belongs to the next slice.
  *
- * With --repeat or --until-width a prompt is answered several times in a row and its slices are pooled. Every time begins
- * with emptied stores, so that no method has seen the answer before. */
+ * With --repeat or --until-width a prompt is answered several times in a row and its slices are pooled. Each repetition begins with empty
+ * stores, so that no method has seen the answer before. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ static int prompts_open(tool_comparison *c) {
     return code;
 }
 
-/* Tokens of a prompt's answer at most. A row may say that there is no limit; here there is. */
+/* Maximum tokens of a prompt's answer. For a row without a limit it is max_tokens. */
 static int tokens_of(const tool_prompt *p, int max_tokens) {
     hunch_request r = {.max_tokens = max_tokens};
     tool_row_request(&r, p);
@@ -91,7 +91,7 @@ static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
 
 /* ---- generating ---------------------------------------------------------------------------------------------- */
 
-/* Brings all lanes to `tokens` tokens; turn rotates who goes first. */
+/* Brings all lanes to `tokens` tokens; turn rotates the lane that goes first. */
 static int slice_run(tool_comparison *c, size_t tokens, size_t turn) {
     int code = 0;
     for (int i = 0; i < c->n_lanes && !code; i++)
@@ -171,7 +171,7 @@ static int batch_once(tool_comparison *c, const batch *b) {
     return code;
 }
 
-/* Is every interval of the batch narrow enough, or one more repetition of no use? */
+/* Whether every interval of the batch is narrow enough, or all repetitions are done. */
 static bool batch_settled(const tool_comparison *c, const batch *b) {
     if (b->repeat >= c->repeats)
         return true;
@@ -186,7 +186,7 @@ static bool batch_settled(const tool_comparison *c, const batch *b) {
     return true;
 }
 
-/* An interrupt between repetitions leaves what was measured. */
+/* An interrupt between repetitions keeps those that are complete. */
 static int batch_run(tool_comparison *c, const hunch_request *base, size_t first, int n, tool_progress *bar) {
     batch b = {.requests = tool_alloc((size_t)n, sizeof *b.requests), .first = first, .n = n, .bar = bar};
     int code = 0;
@@ -204,7 +204,7 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
     return code;
 }
 
-/* Answers all prompts. An interrupt leaves the batches that were complete. */
+/* Answers all prompts. An interrupt keeps the batches that are complete. */
 static int prompts_run(tool_comparison *c, int parallel, const hunch_request *base) {
     tool_progress bar;
     size_t all = (size_t)c->n_lanes * c->prompts.n;

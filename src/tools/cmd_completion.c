@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_completion.c - `hunch completion`: the scripts that shells load, and the question that they ask.
+/* cmd_completion.c - `hunch completion`: the scripts that shells load, and the query that they run.
  *
- * A script only asks `hunch completion --query WORD...` with the words of the line behind the command, the one that is being
- * written last, and shows the answers, so that what fits is known in one place. An answer is a line: a word, and behind a
- * tab perhaps what it is; or ":files", ":models", ":folders" for the shell's own completion of paths behind what of the
- * word is no path (a flag and its =, a drafter and its colon). */
+ * A script only runs `hunch completion --query WORD...` with the words of the line after the command, the last of them the one being
+ * completed, and shows the output, so that all candidates are found in one place. A line of output is a word, with or without a tab and a
+ * description; or ":files", ":models", ":folders" for the shell's own completion of the part of the word that is a path (after a flag and
+ * its =, a drafter and its colon). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
 
-/* bash cuts words at = and : as well, and completes only what is behind the last one. */
+/* bash also splits words at = and :, and completes only the part after the last one. */
 static const char bash_script[] =
     "# bash completion of hunch; load it with: source <(hunch completion bash)\n"
     "_hunch() {\n"
@@ -103,7 +103,7 @@ enum { SHELLS = sizeof scripts / sizeof *scripts };
 
 typedef struct query {
     const char *word; /* being written */
-    int kept;         /* bytes of it that stand before what is completed */
+    int kept;         /* bytes of it before the part to complete */
 } query;
 
 static void answer(const query *q, const char *text, const char *end, const char *what) {
@@ -127,7 +127,7 @@ static void heads_answer(query *q) {
     hunch_downloads(download_answer, q, NULL);
 }
 
-/* Words with `apart` between them: those of a choice, levels. */
+/* Words separated by `apart`: the choices of a flag, or levels. */
 static void words_answer(const query *q, const char *words, char apart, const char *what) {
     char word[64];
     while (*words) {
@@ -139,7 +139,7 @@ static void words_answer(const query *q, const char *words, char apart, const ch
     }
 }
 
-/* Words of a drafter's key; those in capitals stand for any. */
+/* Values of a drafter's key; those in capitals are placeholders. */
 static void key_words_answer(const query *q, const tool_draft_key *k) {
     char words[64] = "";
     for (const char *at = k->value; *at;) {
@@ -172,7 +172,7 @@ static void key_values_answer(const query *q, const tool_draft_kind *kind, const
     }
 }
 
-/* What fits behind the last + of a SPEC: a kind, its path, a key, the value of one. */
+/* Completes after the last + of a SPEC: a kind, its path, a key or a key's value. */
 static void spec_answer(query *q) {
     const char *spec = q->word + q->kept, *plus = strrchr(spec, '+');
     spec = plus ? plus + 1 : spec;
@@ -238,7 +238,7 @@ static void commands_answer(const query *q, bool topics) {
         answer(q, t->name, "", t->summary);
 }
 
-/* The at-th word of a command that no flag has; the text is whoever's. */
+/* The at-th positional argument of a command; free text has no completions. */
 static void argument_answer(query *q, const tool_command *c, int at) {
     const char *what = at < TOOL_MOST_ARGUMENTS ? c->arguments[at] : NULL;
     if (!what)
@@ -257,7 +257,7 @@ static bool takes_next(const tool_flag *f) {
     return f && tool_flag_needs_value(f);
 }
 
-/* words[0] is the command, words[n - 1] what is being written. */
+/* words[0] is the command, words[n - 1] the word being completed. */
 static void command_answer(query *q, const tool_command *c, char **words, int n) {
     const tool_flag *f = NULL;
     int arguments = 0;

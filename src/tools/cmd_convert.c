@@ -8,7 +8,7 @@
 #include "tool_flags.h"
 #include "tool_options.h"
 
-/* Takes what nobody can say is wanted no more only by --force. */
+/* An existing file is replaced only with --force. */
 static int replace_check(const tool_options *o, const char *place) {
     if (!place || o->force || access(place, F_OK) != 0)
         return 0;
@@ -25,7 +25,7 @@ static int convert_to(const tool_options *o, const char *path) {
     return status == HUNCH_OK ? 0 : tool_failed(&err);
 }
 
-/* Of the file that was written, as `hunch inspect` lists them: [{"type", "tensors", ...}]. NULL: it cannot be read again. */
+/* The types of the written file, as `hunch inspect` lists them: [{"type", "tensors", ...}]. NULL: it cannot be read back. */
 static json_t *types_written(const char *path) {
     char *text = NULL;
     hunch_error err = {0};
@@ -37,7 +37,7 @@ static json_t *types_written(const char *path) {
     return types;
 }
 
-/* What was written where types were chosen: some matrices may have another. */
+/* Lists the types written if --type was given: some matrices may have another. */
 static void types_say(const tool_options *o, const json_t *types) {
     const json_t *t;
     size_t i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_draft.c - `hunch draft`: one round of a drafter behind a text, as a picture, as JSON, and its logits as safetensors.
+/* cmd_draft.c - `hunch draft`: one round of a drafter after a text, drawn as a tree or as JSON, and its logits as safetensors.
  *
- * For looking inside. The target reads the text and gives the root; for the picture it then goes on alone, which shows what of
- * the tree it would accept. */
+ * For inspection. The target reads the text and gives the root; for the drawing it then generates without drafts, which shows the part of
+ * the tree that it would accept. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ typedef struct look {
     int depth;
     float *logits; /* [depth][vocab] with -o, else NULL */
     hunch_draft_result result;
-    char *spec; /* the drafter's with the tree of --tree; NULL: as given */
-    bool *agreed; /* [result.n]: the model says that node too; NULL: it was not asked */
+    char *spec; /* the drafter's spec with the tree of --tree; NULL: the spec as given */
+    bool *agreed; /* [result.n]: the model generates that node too; NULL: not computed */
 } look;
 
 /* ---- logits -------------------------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static int depth_of(const hunch_draft_result *r, int node) {
     return depth;
 }
 
-/* ---- what the model says ------------------------------------------------------------------------------------- */
+/* ---- the model's own text ------------------------------------------------------------------------------------ */
 
 /* The path of the tree that is the model's own text: tokens[0] is the root. */
 static void path_mark(look *l, const hunch_token *tokens, size_t n) {
@@ -147,8 +147,8 @@ static void path_mark(look *l, const hunch_token *tokens, size_t n) {
     }
 }
 
-/* Lets the model go on behind the text as far as the tree is deep. With --accept the tree stands behind tokens that it did
- * not say: then nobody knows. */
+/* Generates with the model alone to the depth of the tree. With --accept the tree follows tokens that the model did not generate: then
+ * nothing is marked. */
 static int model_follow(look *l, const hunch_sampling *sampling) {
     hunch_error err = {0};
     hunch_request request;
@@ -230,14 +230,14 @@ static int look_run(look *l) {
     hunch_request_defaults(&request, l->model);
     request.sampling.temperature = 0;
     tool_sampling_set(&request.sampling, &l->o);
-    const int depth = l->o.depth == TOOL_UNSET ? 0 : l->depth; /* a head may draft less where nobody said */
+    const int depth = l->o.depth == TOOL_UNSET ? 0 : l->depth; /* a head may draft less if no --depth is given */
     if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, depth, l->o.accept == TOOL_UNSET ? -1 : l->o.accept,
                     &request.sampling, l->logits ? logits_take : NULL, l, &l->result, &err) != HUNCH_OK)
         return tool_failed(&err);
     tool_drafters_note(l->engine);
     if (l->logits && (code = logits_write(l)))
         return code;
-    if (l->logits && tool_is_standard(l->o.output)) /* they alone */
+    if (l->logits && tool_is_standard(l->o.output)) /* standard output holds them alone */
         return HUNCH_OK;
     if (l->o.json)
         return result_json(&l->result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file
- * that cannot run is shown all the same, with the reason. What matters most stands last, where a terminal ends up. */
+/* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file that cannot run is
+ * shown all the same, with the reason. The summary comes last, where a terminal shows it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +158,7 @@ static void summary_print(const json_t *d, bool color) {
     printf(", or with --mapped %s left in the file\n", size_text((double)int_of(model, "mapped_bytes"), size));
 }
 
-/* What a file says cannot move a terminal's cursor. */
+/* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void strings_mask(json_t *value) {
     size_t i;
     const char *key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_logits.c - `hunch logits`: logits of every position of a text as a NumPy file, float32 [T, V], little endian.
  *
- * Rows are written as they come; the file takes its name when it is whole. */
+ * Rows are written as they are computed; the file gets its name when it is complete. */
 #include <string.h>
 
 #include "tool_commands.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_manual.c - `hunch manual`: the pages of man, made of what help is made of. The date on them is the version's, so that a
- * build can be repeated to the byte. */
+/* cmd_manual.c - `hunch manual`: manual pages, made from the same tables as help. Their date is that of the version, so that builds are
+ * reproducible. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const char release_date[] = "2026-11-21";
 static void head_put(const char *name, const char *summary) {
     printf(".\\\" Made by: hunch manual\n.TH %s 1 %s \"hunch %s\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n", name, release_date,
            hunch_version());
-    for (const char *c = name; *c; c++) /* hyphens of names are hyphens, for apropos */
+    for (const char *c = name; *c; c++) /* an escaped hyphen stays ASCII, as apropos needs it */
         printf(*c == '-' ? "\\-" : "%c", *c);
     printf(" \\- %s\n", summary);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_run.c - `hunch run`: generates from one prompt. Streams the text, coloured by who proposed each token, and ends
- * with a summary; or, with --json, gives one object that holds everything that happened.
+/* cmd_run.c - `hunch run`: generates from one prompt. Streams the text, coloured by the drafter that proposed each token, and ends with a
+ * summary; or, with --json, prints one object with all results.
  *
- * Samples beyond one run as a window over their numbers: twice as many sessions are open as may run at once (the rest
- * wait in the engine, so that a place that becomes free is taken at once), and they are reported in order. The rows of a
- * file are tool_answers.c's. */
+ * Several samples run as a window over their numbers: twice as many sessions are open as may run at once (the rest wait in the engine, so
+ * that a free place is taken at once), and they are reported in order. tool_answers.c answers the rows of a file. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ typedef struct run {
     hunch_request request;
     double load_s;
     bool json, color;
-    bool by_row; /* an object a row of a file */
+    bool by_row; /* one object per row of a file */
     tool_answers answers;
     tool_stream stream;
 } run;
@@ -138,7 +137,7 @@ static int samples_run(run *r, int parallel) {
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
-/* What flags and prompts say together. */
+/* Checks the flags against the prompts. */
 static int flags_check(const run *r) {
     const tool_options *o = &r->o;
     const char *from = o->file ? o->file : "standard input";

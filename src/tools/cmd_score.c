@@ -2,7 +2,7 @@
 /* cmd_score.c - `hunch score`: how likely a text is: mean negative log-likelihood of tokens 2 to T, in nats.
  *
  * A text longer than a window of C tokens is read in windows that start C/2 after each other; a window scores the
- * tokens that had no score yet, so that behind the first window each has at least half a window before it. */
+ * tokens that had no score yet, so that after the first window each has at least half a window of context. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static double surprise(const float *logits, int vocab, hunch_token id) {
 
 static void row_score(void *user, size_t position, const float *logits, int vocab) {
     score *s = user;
-    size_t next = s->begin + position + 1; /* the token that these logits foretell */
+    size_t next = s->begin + position + 1; /* the token that these logits predict */
     if (next < s->scored || next >= s->end)
         return;
     s->nll += surprise(logits, vocab, s->text->ids[next]);

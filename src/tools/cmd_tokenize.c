@@ -53,7 +53,7 @@ static int text_tokenize(const hunch_model *m, const char *text, size_t len, int
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-/* Flags of a row; what it does not say is as for -p. */
+/* Flags of a row; without a key as for -p. */
 static int row_flags(const json_t *row) {
     const json_t *parse = json_object_get(row, "parse_special"), *add = json_object_get(row, "add_special");
     return (parse && !json_is_true(parse) ? 0 : HUNCH_TEXT_PARSE_SPECIAL) |

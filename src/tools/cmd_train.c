@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_train.c - `hunch train`: starts hunch-train, a program of its own, with what it was given. It lies beside
- * hunch; nothing else is ever started. */
+/* cmd_train.c - `hunch train`: runs hunch-train, a separate program in the folder of hunch, with the same arguments. No
+ * other program is ever started. */
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_version.c - `hunch version`, `hunch --version`: what a report of a fault should hold. */
+/* cmd_version.c - `hunch version`, `hunch --version`: the build information for bug reports. */
 #include <string.h>
 
 #include "tool_options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the `hunch` command: finds the subcommand and hands over. Every subcommand is one file, cmd_NAME.c; what they
- * are and take stands in tool_commands.c and tool_flags.c. The command sees the library through hunch/hunch.h alone. */
+/* main.c - the `hunch` command: finds the subcommand and calls it. Every subcommand is one file, cmd_NAME.c; tool_commands.c lists them,
+ * tool_flags.c their flags. The command sees the library through hunch/hunch.h alone. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +33,11 @@ static int unknown_command(const char *name) {
     return tool_usage("unknown command %s, see hunch --help", name);
 }
 
-/* What was closed stays so for those who read or write it, but no file gets its number: an answer or a message would go there, or
- * input be waited for that never comes. */
+/* Reserves the numbers of standard streams that are closed: a file opened later would otherwise get such a number, and receive answers or
+ * messages, or be read as input. Reading and writing still fail. */
 static void closed_keep_numbers(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd) /* the lowest that is free; can be named, not read or written */
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd) /* open takes the lowest free number; O_PATH allows no reads or writes */
             _exit(HUNCH_FAILED);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_answers.c - see tool_answers.h. Twice as many sessions are open as may run at once: the rest wait in the engine,
- * so that a place that becomes free is taken at once. A row is made into tokens when it is its turn. */
+ * so that a free place is taken at once. A row is tokenized when its turn comes. */
 #include "tool_answers.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tool_result.h"
 #include "tool_row_keys.h"
 
-/* A row at work. Its session is window.session of the same index. */
+/* A row being answered. Its session is window.session of the same index. */
 typedef struct place {
     size_t row;
     uint64_t seed;
@@ -27,7 +27,7 @@ typedef struct window {
 
 /* ---- before there is a model --------------------------------------------------------------------------------- */
 
-/* ids: the number of each row by its id. */
+/* ids: the index of each row by its id. */
 static int ids_collect(const tool_prompts *p, json_t *ids) {
     for (size_t i = 0; i < p->n; i++) {
         char where[1100], *key = tool_answers_key(p->items[i].id);
@@ -100,7 +100,7 @@ static int row_open(window *w, int at) {
     return 0;
 }
 
-/* What was interrupted is no answer. */
+/* An interrupted row is not reported. */
 static int row_report(window *w, int at, const hunch_session_state *st) {
     tool_answers *a = w->a;
     const place *p = &w->places[at];

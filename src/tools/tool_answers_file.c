@@ -11,13 +11,13 @@ char *tool_answers_key(const json_t *id) {
     return json_dumps(id, JSON_ENCODE_ANY);
 }
 
-/* ---- what is there ------------------------------------------------------------------------------------------- */
+/* ---- the existing file --------------------------------------------------------------------------------------- */
 
 typedef struct scan {
     const char *path;
-    const json_t *ids; /* the first reading: which rows have an answer */
+    const json_t *ids; /* first reading: finds the rows with an answer */
     bool *answered;
-    tool_file *to; /* the second: the answers again; NULL in the first */
+    tool_file *to; /* second reading: copies the answers there; NULL in the first */
     bool torn;     /* the last line is the beginning of one */
 } scan;
 
@@ -41,8 +41,8 @@ static void answer_take(const scan *s, const json_t *row, const char *line, size
     free(key);
 }
 
-/* The last line of a process that was ended in the middle of it has no line break, and is left out. Any other that is
- * not ours says that the whole file is not. */
+/* A last line without a line break was cut off when its process ended, and is left out. Any other line that is not an
+ * answer means that the file is not one of answers. */
 static int line_take(scan *s, const char *line, size_t len, int number) {
     if (strspn(line, " \t\r\n") == len)
         return 0;
@@ -91,7 +91,7 @@ int tool_answers_file_check(tool_answers_file *f, const json_t *ids, bool *answe
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-/* What is resumed is written anew without what failed and what is torn, and takes its own place when that is done. */
+/* A resumed file is rewritten without failed rows and a cut-off last line; the new file then replaces the old one. */
 static int file_begin(tool_answers_file *f) {
     int code = tool_file_begin(&f->file, f->path);
     f->begun = true;
@@ -109,7 +109,7 @@ int tool_answers_file_write(tool_answers_file *f, json_t *value) {
     json_decref(value);
     if (!line)
         return code ? code : HUNCH_NO_MEMORY;
-    tool_interrupts_hold(); /* whole or not at all */
+    tool_interrupts_hold(); /* a line is written whole or not at all */
     tool_file_write(&f->file, line, strlen(line));
     tool_file_write(&f->file, "\n", 1);
     code = tool_file_settle(&f->file);

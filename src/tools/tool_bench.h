@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench.h - the parts of `hunch bench`: cmd_bench.c opens and chooses; tool_bench_machine.c, tool_bench_model.c and
- * tool_bench_profile.c measure and judge; tool_bench_show.c, tool_bench_files.c and tool_bench_plot.c write it down;
- * tool_bench_requests.c lets another program ask. Functions that return int give 0, or the exit code after their message. */
+/* tool_bench.h - the parts of `hunch bench`: cmd_bench.c opens the model and chooses what to measure; tool_bench_machine.c,
+ * tool_bench_model.c and tool_bench_profile.c measure and compute limits; tool_bench_show.c, tool_bench_files.c and tool_bench_plot.c write
+ * the results; tool_bench_requests.c measures what another program requests. Functions that return int give 0, or an exit code after a
+ * message. */
 #ifndef HN_TOOL_BENCH_H
 #define HN_TOOL_BENCH_H
 
@@ -11,21 +12,21 @@
 
 enum { BENCH_MOST_TURNS = 7, BENCH_MOST_ROWS = 64, BENCH_PREFILL = 512, BENCH_DECODE = 64, BENCH_ROLLBACKS = 6 };
 
-/* The passes of one number of rows behind one context. Times of turns stand beside the read bandwidth of the same turn. */
+/* Passes of one number of rows after one context. Each turn has its time and the read bandwidth of the same turn. */
 typedef struct bench_pass {
     int rows, context;
     hunch_work work;
-    double experts; /* that its rows use together in a layer, the mean; 0: there are none */
+    double experts; /* distinct experts that its rows use per layer, the mean; 0: no experts */
     double seconds[BENCH_MOST_TURNS];
     double read_gb_s[BENCH_MOST_TURNS];
     tool_spread s;                    /* of seconds */
-    double one_row_s;                 /* median of one row behind the same context, in the same turns */
+    double one_row_s;                 /* median of one row after the same context, in the same turns */
     double limit_s, fraction, of_bandwidth; /* medians over turns: the limit, limit / time, bytes / time / bandwidth */
     int commit;                       /* rows kept by the commit that is measured beside it */
     double commit_s;
 } bench_pass;
 
-/* A pass, a commit of some of its rows, and the one-row pass behind. */
+/* A pass, a commit of some of its rows, and the one-row pass that follows. */
 typedef struct bench_rollback {
     int rows, commit, context;
     double seconds; /* median */
@@ -61,8 +62,8 @@ typedef struct bench {
     hunch_engine *engine;
     hunch_meter *meter;
     hunch_model_info info;
-    hunch_machine machine; /* the best that was seen */
-    double busy; /* share of the processors that others used before it began; NAN: unknown */
+    hunch_machine machine; /* the best values measured */
+    double busy; /* share of the processors that other processes used at the start; NAN: unknown */
     double load_s;
     int turns, parallel;
     bench_read *reads; /* --machine */
@@ -80,16 +81,16 @@ typedef struct bench {
 
 /* ---- tool_bench_machine.c ---- */
 
-double bench_busy(void);             /* waits a moment */
+double bench_busy(void);             /* takes 0.4 s */
 int bench_machine_reads(bench *b);   /* threads, pages and sizes */
-int bench_machine_peaks(bench *b);   /* the short version: b->machine becomes the best of it and what it was */
-int bench_machine_turn(bench *b, double *gb_s); /* the bandwidth of these seconds */
-/* Seconds that the machine needs for this work at least. */
+int bench_machine_peaks(bench *b);   /* the peaks only; b->machine keeps the better of old and new */
+int bench_machine_turn(bench *b, double *gb_s); /* the read bandwidth now */
+/* The least seconds that the machine needs for this work. */
 double bench_limit(const bench *b, const hunch_work *w, double read_gb_s);
 
 /* ---- tool_bench_model.c, tool_bench_profile.c, tool_bench_requests.c ---- */
 
-/* Lists b->passes: what the flags ask for, of what fits. Returns how many. */
+/* Fills b->passes with those that the flags select and that fit. Returns their number. */
 int bench_passes_plan(bench *b);
 int bench_plain_measure(bench *b);
 int bench_passes_measure(bench *b);

@@ -9,7 +9,7 @@
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-/* Gives every value of `from`, which it frees, to `to`. */
+/* Adds every value of `from` to `to`, and frees `from`. */
 static void add_all(json_t *to, json_t *from) {
     json_object_update(to, from);
     json_decref(from);
@@ -143,7 +143,7 @@ static void csv_text(FILE *f, const char *s) {
 
 enum { FIGURES = 9 }; /* median, low, high, flatness, of_bandwidth, limit, mad, limit_value, fraction */
 
-/* One line a figure, the machine on each, so that files of several machines can be joined. */
+/* One line per figure, with the machine on each, so that files of several machines can be joined. */
 static void csv_line(const bench *b, FILE *f, const char *what, int rows, int context, const double figures[FIGURES]) {
     const double read = b->n_read ? tool_median(b->read_gb_s, b->n_read) : b->machine.read_gb_s;
     csv_text(f, b->machine.cpu);
@@ -218,7 +218,7 @@ static void bench_csv(const bench *b, FILE *f) {
         csv_model(b, f);
 }
 
-/* ---- where to ---------------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static bool is_stdout(const char *to) {
     return to && tool_is_standard(to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench_machine.c - see tool_bench.h: what the machine allows, at rest and in the seconds of a measurement. */
+/* tool_bench_machine.c - see tool_bench.h: the machine's limits, when idle and during a measurement. */
 #include <math.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 enum { MIB = 1 << 20, WHOLE_MIB = 1024 };
 
-/* ---- at rest ------------------------------------------------------------------------------------------------- */
+/* ---- load ---------------------------------------------------------------------------------------------------- */
 
 /* Clock ticks of all processors so far, and those without work. */
 static bool ticks_read(double *all, double *idle) {
@@ -30,7 +30,7 @@ double bench_busy(void) {
     return 1 - (idle_after - idle) / (all_after - all);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- bandwidth ------------------------------------------------------------------------------------------------- */
 
 static int read_one(bench *b, int threads, bool huge, int mib, int n) {
     double gb_s[BENCH_MOST_TURNS];
@@ -43,7 +43,7 @@ static int read_one(bench *b, int threads, bool huge, int mib, int n) {
 }
 
 int bench_machine_reads(bench *b) {
-    static const int sizes[] = {1024, 512, 128, 32, 8}; /* MiB; the largest first: its memory serves all */
+    static const int sizes[] = {1024, 512, 128, 32, 8}; /* MiB; the largest first: its memory is reused */
     enum { SIZES = sizeof sizes / sizeof *sizes, COUNTS = 10 };
     const int all = b->machine.threads;
     int counts[COUNTS], n = 0, code = 0;
@@ -70,7 +70,7 @@ int bench_machine_peaks(bench *b) {
     hunch_error err = {0};
     if (hunch_meter_machine(b->meter, &b->machine, &err) != HUNCH_OK)
         return tool_failed(&err);
-    if (was.threads) { /* somebody else's load during one of them does not flatter the figures */
+    if (was.threads) { /* load of other processes during one of them does not lower the limits */
         hunch_machine *m = &b->machine;
         m->read_gb_s = fmax(m->read_gb_s, was.read_gb_s);
         m->int8_gmac_s = fmax(m->int8_gmac_s, was.int8_gmac_s);

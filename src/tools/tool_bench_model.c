@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench_model.c - see tool_bench.h: times of passes, of commits and of plain generation, and what of the limits they
- * reach. The row counts take turns, so that a machine that changes its speed does so for all; each turn has the bandwidth
- * of its own seconds. */
+/* tool_bench_model.c - see tool_bench.h: times of passes, of commits and of plain generation, as fractions of the limits. The row counts
+ * take turns, so that a machine that changes its speed does so for all; each turn has the bandwidth measured in it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ int bench_passes_plan(bench *b) {
     return b->n_passes;
 }
 
-/* One figure for a turn: of a pass that is over soon the median of several, without the first. */
+/* One figure per turn: for a short pass the median of several, without the first. */
 static int pass_turn(bench *b, int rows, int context, double *seconds) {
     enum { MOST = 16 };
     const double enough = 0.05;
@@ -79,7 +78,7 @@ static int context_turn(bench *b, int first, int end, int turn, double *one_row)
     return code ? code : tool_interrupted ? HUNCH_CANCELLED : 0;
 }
 
-/* All passes of one context, which stand side by side in the list: [first, end). */
+/* All passes of one context, adjacent in the list: [first, end). */
 static int context_measure(bench *b, int first, int end, tool_progress *bar) {
     double one_row[BENCH_MOST_TURNS], warm[1];
     hunch_error err = {0};
@@ -103,7 +102,7 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
     return code;
 }
 
-/* A commit of half of each pass's rows, behind its context: what rolling back the rest costs. */
+/* A commit of half of each pass's rows, after its context: the cost of rolling back the rest. */
 static int commits_measure(bench *b) {
     enum { TIMES = 28 };
     hunch_error err = {0};
@@ -118,8 +117,8 @@ static int commits_measure(bench *b) {
     return 0;
 }
 
-/* Drafts of 8 rows, and as many as a large tree's, of which few, some and all are kept, in turns, so that what the machine does
- * meanwhile is shared. Behind the first context. */
+/* Drafts of 8 rows and of 16, as in a large tree, of which few, some and all are kept. They take turns, so that other load affects all of
+ * them. After the first context. */
 static int rollbacks_measure(bench *b) {
     enum { TURNS = 9 };
     static const int rows[] = {8, 16}, commits[][3] = {{1, 3, 8}, {1, 6, 16}};
@@ -185,7 +184,7 @@ static int plain_turn(bench *b, hunch_session **s, const hunch_request *r, int t
     return code;
 }
 
-/* Chunk by chunk: each reads the weights anew. */
+/* Sums over chunks: each reads the weights again. */
 static double prefill_limit(const bench *b, double read_gb_s) {
     const int chunk = hunch_engine_chunk(b->engine), n = b->plain.prompt;
     double seconds = 0;
@@ -252,7 +251,7 @@ int bench_plain_measure(bench *b) {
     return code;
 }
 
-/* ---- judging --------------------------------------------------------------------------------------------------- */
+/* ---- fractions of the limits ----------------------------------------------------------------------------------- */
 
 void bench_judge(bench *b) {
     plain_judge(b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench_plot.c - see tool_bench.h: times of passes by rows as an SVG, one line a context, its limit dashed beside it.
- * Both axes are logarithmic: what is flat is level, what costs its price a row rises at one slope. */
+/* tool_bench_plot.c - see tool_bench.h: times of passes by rows as an SVG, one line per context, with its limit dashed. Both axes are
+ * logarithmic: constant time is a level line, time proportional to rows a line of one slope. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

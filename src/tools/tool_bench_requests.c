@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench_requests.c - see tool_bench.h: measures what lines of standard input ask for, one answer a line, so that another
- * program can let hunch and others take turns. Between requests the threads sleep. The language is that of bench/peers. */
+/* tool_bench_requests.c - see tool_bench.h: measures what lines of standard input request, one line of output each, so that another program
+ * can run hunch and others in turns. Between requests the threads sleep. The format is that of bench/peers. */
 #include <string.h>
 
 #include "tool_bench.h"

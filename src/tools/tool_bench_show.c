@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_bench_show.c - see tool_bench.h: the tables that people read. */
+/* tool_bench_show.c - see tool_bench.h: the figures as text tables. */
 #include "tool_bench.h"
 
 typedef struct look {
@@ -66,7 +66,7 @@ static void passes_show(const bench *b, look l) {
     }
 }
 
-/* Time by how many experts a pass wakes: what of it is theirs. */
+/* Time by the number of experts that a pass uses. */
 static void experts_show(const bench *b) {
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];

@@ -22,7 +22,7 @@ static int do_help(tool_talk *c, const char *rest) {
     return TOOL_GO_ON;
 }
 
-/* What went wrong was said. */
+/* After a command whose message, if any, was printed: notes a failure. */
 static int after(tool_talk *c, int code) {
     c->failed |= code != 0;
     return TOOL_GO_ON;
@@ -39,7 +39,7 @@ static int do_reset(tool_talk *c, const char *rest) {
     return TOOL_GO_ON;
 }
 
-/* A path, ~/ being the home folder; NULL after a message. To be freed with free. */
+/* A path, with ~/ expanded to the home folder; NULL after a message. To be freed with free. */
 static char *path_of(const char *command, const char *rest) {
     const char *home = getenv("HOME");
     if (!*rest) {

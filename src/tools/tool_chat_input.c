@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_chat_input.c - what a message of `hunch chat` is: lines, joined. */
+/* tool_chat_input.c - reads a message of `hunch chat`, which may have several lines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { MARKS = sizeof marks - 1 };
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
-/* mark: '>' where a message begins, '.' where it goes on. */
+/* mark: '>' at the first line of a message, '.' at others. */
 static tool_line line_next(tool_talk *c, char mark, char **line, size_t *n) {
     if (c->editor)
         return tool_editor_next(c->editor, mark, line, n);
@@ -38,7 +38,7 @@ static bool block_begins(const text *t) {
     return t->len >= MARKS && memcmp(t->bytes, marks, MARKS) == 0;
 }
 
-/* Behind what it says: where the marks at its end stand. 0: it has none yet. */
+/* The offset of the marks at its end. 0: it has none yet. */
 static size_t block_end(const text *t) {
     size_t n = t->len;
     while (n > MARKS && strchr(" \t\n", t->bytes[n - 1]))
@@ -46,7 +46,7 @@ static size_t block_end(const text *t) {
     return n >= 2 * MARKS && memcmp(t->bytes + n - MARKS, marks, MARKS) == 0 ? n - MARKS : 0;
 }
 
-/* What stands between the marks, without the line breaks beside them. */
+/* Keeps only the text between the marks, without the line breaks next to them. */
 static void block_open(text *t) {
     const size_t marked = block_end(t);
     size_t begin = MARKS, end = marked ? marked : t->len;
@@ -59,7 +59,7 @@ static void block_open(text *t) {
 
 /* ---- a message ----------------------------------------------------------------------------------------------- */
 
-/* Whether another line belongs to it. */
+/* Whether the message continues in another line. */
 static bool goes_on(text *t) {
     if (block_begins(t)) {
         const bool open = !block_end(t);
@@ -85,7 +85,7 @@ tool_line tool_chat_read(tool_talk *c, tool_chat_message *m) {
         more = goes_on(&t);
     }
     if (more && got == TOOL_LINE_INTERRUPTED && c->editor)
-        text_add(&t, line, n); /* what was cleared */
+        text_add(&t, line, n); /* the cleared line */
     if (c->editor && t.len)
         tool_editor_remember(c->editor, t.bytes, t.len);
     *m = (tool_chat_message){.begun = t.len > 0, .block = any && block_begins(&t)};

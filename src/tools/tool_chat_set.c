@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_chat_set.c - /set of `hunch chat`: the flags of tool_flags.c that an answer depends on, changed while the conversation goes
- * on. What a value may be is what the flag's may. A change that cannot be leaves all as it was. */
+/* tool_chat_set.c - /set of `hunch chat`: changes those flags of tool_flags.c that an answer depends on during a conversation. The values
+ * are those of the flags. A change that fails has no effect. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "tool_flags.h"
 #include "tool_guard.h"
 
-/* What a change needs: another request, another engine. SWITCH_OFF: on is the flag not given. */
+/* What a change needs: a new request or a new engine. SWITCH_OFF: "on" means that the flag is not given. */
 enum { REQUEST, ENGINE, SWITCH, SWITCH_OFF };
-/* How a value of the request is shown; SAID: as it was given. */
+/* How a value of the request is shown; SAID: as given. */
 enum { SAID, REAL, INT, SEED, FLAG };
 
 #define AT(field) offsetof(hunch_request, field)
@@ -58,7 +58,7 @@ static void texts_show(const tool_texts *t) {
         fprintf(stderr, "%s%s", i ? "+" : "", t->items[i]);
 }
 
-/* What the options say, or what not saying it means. */
+/* The value in the options, or the default. */
 static void said_show(const tool_talk *c, const tool_flag *f) {
     const void *at = (const char *)&c->o + f->at;
     const tool_texts *texts = at;
@@ -111,7 +111,7 @@ static int value_set(tool_talk *c, tool_options *o, const struct setting *s, con
     return -1;
 }
 
-/* The request that these options make; the seed stays unless it is what changes. */
+/* Makes the request of these options; the seed stays unless it is the setting that changes. */
 static int request_change(tool_talk *c, const tool_options *o, bool seed) {
     hunch_request r;
     tool_request_init(&r, c->model, o, 0);
@@ -123,7 +123,7 @@ static int request_change(tool_talk *c, const tool_options *o, bool seed) {
     return code;
 }
 
-/* The one engine is closed before the next opens: memory need not hold two. */
+/* The old engine is closed before the new one opens, so that memory need not hold both. */
 static int engine_change(tool_talk *c, const tool_options *o) {
     const tool_options before = c->o;
     const uint64_t seed = c->request.sampling.seed;
@@ -179,7 +179,7 @@ int tool_chat_set(tool_talk *c, const char *words) {
     char name[64];
     size_t len = strcspn(words, " \t\n="), n = 0;
     for (size_t i = 0; i < len && n + 1 < sizeof name; i++)
-        if (words[i] != '-' || n) /* as the flag is called, too */
+        if (words[i] != '-' || n) /* accepts the flag's name, too */
             name[n++] = words[i] == '-' ? '_' : words[i];
     name[n] = 0;
     const char *value = words + len + strspn(words + len, " \t\n=");

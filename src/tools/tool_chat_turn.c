@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_chat_turn.c - one answer of `hunch chat`.
  *
- * Every turn renders the conversation through the chat template and opens a session on the one engine; the shared prefix makes
- * that cheap. Where the context has no room for it the oldest turns are left out first. A message that cannot be answered (too
- * long, not UTF-8, refused by the template) is taken back and the conversation goes on. */
+ * Every turn renders the conversation through the chat template and opens a session on the same engine; the shared prefix makes that cheap.
+ * If the context is too small, the oldest turns are left out first. A message that cannot be answered (too long, not UTF-8, refused by the
+ * template) is removed and the conversation continues. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "tool_chat.h"
 #include "tool_result.h"
 
-/* ---- what was wrong ------------------------------------------------------------------------------------------ */
+/* ---- errors -------------------------------------------------------------------------------------------------- */
 
-/* With --json-lines every message has an object, this one too. */
+/* With --json-lines every message gets an object, also one that failed. */
 static int message_failed(tool_talk *c, const hunch_error *err) {
     c->failed = true;
     tool_failed(err);
@@ -39,7 +39,7 @@ static int conversation_render(tool_talk *c, tool_rendered *out, hunch_error *er
     return code;
 }
 
-/* Rows that the answer shall find. */
+/* Rows to reserve for the answer. */
 static size_t room_wanted(const tool_talk *c) {
     const size_t quarter = (size_t)c->context / 4, most = (size_t)c->request.max_tokens;
     return most > 0 && most < quarter ? most : quarter;
@@ -49,8 +49,8 @@ static size_t keep_of(const tool_talk *c) {
     return c->o.keep == TOOL_UNSET ? 0 : (size_t)c->o.keep;
 }
 
-/* The oldest turns go until there is room for this answer and the next, so that not every message from here on begins anew what
- * the model has read. */
+/* Leaves out the oldest turns until there is room for this answer and the next, so that not every later message changes the prefix that the
+ * cache holds. */
 static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
     const size_t room = room_wanted(c), context = (size_t)c->context, wanted = r->n + room;
     size_t left_out = 0;
@@ -73,7 +73,7 @@ static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
     return code;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static void totals_add(tool_talk *c, const hunch_session_state *st) {
     c->turns++;
@@ -100,7 +100,7 @@ static void turn_line(const tool_talk *c, const hunch_session_state *st) {
         fprintf(stderr, "%s%s%s\n", tool_style(c->styled, 'y'), note, tool_style(c->styled, '0'));
 }
 
-/* An answer that ended where it should not have. */
+/* Reports an answer that ended early. */
 static void end_note(const tool_talk *c, const hunch_session_state *st) {
     char cure[80];
     if (st->finish == HUNCH_FINISH_LOOP)
@@ -130,9 +130,9 @@ static int turn_report(tool_talk *c, const hunch_session_state *st) {
     return code ? code : TOOL_GO_ON;
 }
 
-/* ---- the answer, as it comes ------------------------------------------------------------------------------------- */
+/* ---- generating -------------------------------------------------------------------------------------------------- */
 
-/* *answered: there is one, if only its beginning. */
+/* *answered: there is an answer, perhaps incomplete. */
 static int turn_generate(tool_talk *c, hunch_session **s, bool thinks, bool *answered) {
     tool_stream stream = {.model = c->model, .color = c->color, .thinks = thinks};
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};

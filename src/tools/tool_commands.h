@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_commands.h - the subcommands, one file each (cmd_NAME.c), and what is said about them: help, manual and completion
- * are made of the table in tool_commands.c, of the flags in tool_flags.c and of the drafters in tool_drafts.c.
+/* tool_commands.h - the subcommands, one file each (cmd_NAME.c), and their descriptions: help, manual and completion are made from the
+ * tables of commands (tool_commands.c), flags (tool_flags.c) and drafters (tool_drafts.c).
  *
  * argv[0] is the command's name; a command returns the exit code, having written one line to standard error for any but 0
  * and 130. */
@@ -38,10 +38,10 @@ enum { TOOL_MOST_EXAMPLES = 5, TOOL_MOST_ARGUMENTS = 2 };
 typedef struct tool_command {
     unsigned bit; /* one of the above */
     const char *name, *summary;
-    const char *synopsis;                        /* behind the name */
+    const char *synopsis;                        /* follows the name */
     const char *text;                            /* paragraphs, with empty lines between them */
-    const char *arguments[TOOL_MOST_ARGUMENTS];  /* what words without a flag are: MODEL, FOLDER, TEXT, COMMAND, SHELL */
-    tool_example examples[TOOL_MOST_EXAMPLES];   /* they work where model.gguf and the files that they name are */
+    const char *arguments[TOOL_MOST_ARGUMENTS];  /* kinds of positional arguments: MODEL, FOLDER, TEXT, COMMAND, SHELL */
+    tool_example examples[TOOL_MOST_EXAMPLES];   /* they work in a folder with model.gguf and the files that they name */
     int (*run)(int argc, char **argv);
 } tool_command;
 extern const tool_command tool_commands[]; /* ends with a NULL name */
@@ -49,13 +49,13 @@ const tool_command *tool_command_find(unsigned bit);
 const tool_command *tool_command_named(const char *name); /* NULL: none */
 const char *tool_command_near(const char *name, bool topics); /* the nearest name, also of topics; NULL: none is near */
 
-/* What can be read about beside commands. */
+/* A help topic other than a command. */
 typedef struct tool_topic {
     const char *name, *summary;
-    const char *text; /* paragraphs; NULL: made of a table */
+    const char *text; /* paragraphs; NULL: made from a table */
     struct {
         const char *name, *text;
-    } items[16]; /* behind the text */
+    } items[16]; /* printed after the text */
 } tool_topic;
 extern const tool_topic tool_topics[]; /* ends with a NULL name */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_compare.h - what `hunch compare` measured (cmd_compare.c), how it is judged (tool_verdict.c) and how it is shown
- * (tool_report.c). */
+/* tool_compare.h - results of `hunch compare`, measured by cmd_compare.c, summarised by tool_verdict.c and shown by
+ * tool_report.c. */
 #ifndef HN_TOOL_COMPARE_H
 #define HN_TOOL_COMPARE_H
 
@@ -9,22 +9,22 @@
 
 enum { TOOL_SLICE = 16 }; /* tokens */
 
-/* A method against plain, on one prompt, over all times that it was answered. Figures that cannot be had are NAN. */
+/* A method against plain on one prompt, over all repetitions. Unknown figures are NAN. */
 typedef struct tool_duel {
     int repeats;
     tool_pairs slices;
     double plain_s, drafted_s, tokens; /* of the tokens that both decoded */
-    double decoded;                    /* tokens of the method that its rounds gave */
+    double decoded;                    /* tokens that the method's rounds emitted */
     uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
     size_t difference;       /* position of the first token that differs, in the first answer that does */
-    double ratio, low, high; /* brought up to date by tool_duel_add */
+    double ratio, low, high; /* updated by tool_duel_add */
 } tool_duel;
 
 void tool_duel_add(tool_duel *d, const tool_answer *plain, const tool_answer *drafted);
 void tool_duel_fini(tool_duel *d);
 double tool_duel_tau(const tool_duel *d);
-/* Is the interval known and within +-width? An interval of few slices is not believed. */
+/* Whether the interval is known and within +-width. An interval of few slices counts as unknown. */
 bool tool_duel_within(const tool_duel *d, double width);
 
 /* A method against plain, over all prompts or those of a group. */
@@ -45,7 +45,7 @@ typedef struct tool_comparison {
     hunch_model_info info;
     tool_lane *lanes;     /* [n_lanes]; the first is plain */
     int n_lanes;
-    int repeats;          /* of each prompt at most */
+    int repeats;          /* at most, of each prompt */
     bool cold;            /* stores are emptied before each prompt and repetition */
     tool_answer *answers; /* [n_lanes][prompts.n]: the first of each */
     tool_duel *duels;     /* [n_lanes][prompts.n]; those of lane 0 are not used */
@@ -61,9 +61,9 @@ static inline tool_duel *tool_duel_of(const tool_comparison *c, int lane, size_t
     return &c->duels[(size_t)lane * c->prompts.n + prompt];
 }
 
-/* Judges the lane `lane` against lane 0. group NULL: over all prompts; else over those of that group, but for the speeds. */
+/* Summarises lane `lane` against lane 0. group NULL: over all prompts; else over those of that group, except for the speeds. */
 tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group);
-/* Is it the first prompt of its group? */
+/* Whether it is the first prompt of its group. */
 bool tool_group_is_new(const tool_comparison *c, size_t prompt);
 
 int tool_report_json(const tool_comparison *c, const tool_verdict *verdicts);

@@ -62,7 +62,7 @@ void tool_conversation_drop(tool_conversation *c) {
     json_array_remove(c->messages, json_array_size(c->messages) - 1);
 }
 
-/* With the system message, messages [0, begin) and those from `end` on. */
+/* The system message, messages [0, begin) and those from `end` on. */
 static json_t *messages_list(const tool_conversation *c, size_t begin, size_t end) {
     json_t *list = json_array();
     if (c->system)
@@ -79,7 +79,7 @@ json_t *tool_conversation_read(const tool_conversation *c) {
 
 /* ---- turns --------------------------------------------------------------------------------------------------- */
 
-/* Where the first turn behind message `from` begins, or the number of messages. */
+/* The first message of the turn after message `from`, or the number of messages. */
 static size_t turn_next(const tool_conversation *c, size_t from) {
     const size_t n = json_array_size(c->messages);
     size_t i = from + 1;
@@ -118,7 +118,8 @@ void tool_conversation_take_back(tool_conversation *c) {
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
-/* Whether what is there may be lost: nothing, or a conversation. What is no regular file loses nothing. */
+/* Whether the file may be overwritten: it is missing or empty, or holds a conversation. Anything but a regular file may
+ * be written. */
 static bool may_replace(const char *path) {
     static const char blank[] = " \t\r\n", key[] = "\"messages\"";
     char begin[200];
@@ -157,7 +158,7 @@ int tool_conversation_save(const tool_conversation *c, const char *path) {
     return tool_file_end(&f, code);
 }
 
-/* A role, and a text or nothing: what else a message holds is the template's to judge. */
+/* Each message has a role, and a text or no content; the template checks the rest. */
 static int shapes_check(const json_t *messages, const char *path) {
     size_t i;
     const json_t *message;

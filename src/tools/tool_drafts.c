@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_drafts.c - see tool_drafts.h: the table, and looking a kind up in it. */
+/* tool_drafts.c - see tool_drafts.h: the table of kinds and its lookup. */
 #include "tool_drafts.h"
 
 #include <string.h>

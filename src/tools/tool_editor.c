@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_editor.c - see tool_editor.h: libedit, and what it does not do itself: it waits for Ctrl-C as well as for keys, decodes UTF-8
- * in any locale, and takes a bracketed paste as one piece of text (libedit has no word for it).
+/* tool_editor.c - see tool_editor.h: a wrapper of libedit that adds what libedit lacks: it waits for Ctrl-C as well as for keys, decodes
+ * UTF-8 in any locale, and inserts a bracketed paste as one piece of text.
  *
- * Between lines the terminal stays without echo and without its own line editing, which cuts lines at 4,095 bytes: what is typed or
- * pasted while an answer is written waits, whole, for the next prompt. */
+ * Between lines the terminal stays without echo and without its own line editing, which truncates lines at 4,095 bytes: text typed or
+ * pasted during an answer is kept complete for the next prompt. */
 #include "tool_editor.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "tool_recall.h"
 #include "tool_tty.h"
 
-enum { BYTE = 0xDC00 }; /* + a byte that is no UTF-8: shown as a code, and given back as it came */
+enum { BYTE = 0xDC00 }; /* + a byte that is not UTF-8: shown as a code, returned unchanged */
 
 struct tool_editor {
     EditLine *line;
@@ -28,11 +28,11 @@ struct tool_editor {
     FILE *out;
     const char *const *names;
     tool_recall recall;
-    bool keeps;      /* what is typed */
+    bool keeps;      /* saves what is typed */
     bool ended;      /* input */
-    bool cancelled;  /* Ctrl-C came: the line ends here */
+    bool cancelled;  /* by Ctrl-C: the line ends here */
     wchar_t prompt[32];
-    unsigned char keys[4096]; /* read and not yet given: [begin, end) */
+    unsigned char keys[4096]; /* read but not yet returned: [begin, end) */
     size_t begin, end;
     char *text; /* of the line */
     size_t cap;
@@ -48,7 +48,7 @@ static tool_editor *editor_of(EditLine *line) {
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for keys, for Ctrl-C or for another size of the terminal. */
+/* Waits for keys, Ctrl-C or a resize of the terminal. */
 static void keys_read(tool_editor *e) {
     struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {tool_interrupt_fd(), POLLIN, 0}, {tool_tty_fd(), POLLIN, 0}};
     if (poll(fds, 3, -1) < 0 && errno != EINTR)
@@ -70,12 +70,12 @@ static void keys_read(tool_editor *e) {
         e->ended = n == 0 || (errno != EINTR && errno != EAGAIN);
 }
 
-/* Bytes of the character that begins so, 1 for what begins none. */
+/* Bytes of the character with this first byte; 1 if no character begins with it. */
 static size_t length_of(unsigned char first) {
     return first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 1;
 }
 
-/* n bytes, of UTF-8 or one that is not. */
+/* Decodes n bytes of valid UTF-8, or one invalid byte. */
 static wchar_t character_of(const unsigned char *at, size_t n) {
     wchar_t c = n == 1 ? at[0] : at[0] & (0xFF >> (n + 1));
     for (size_t i = 1; i < n; i++)
@@ -83,7 +83,7 @@ static wchar_t character_of(const unsigned char *at, size_t n) {
     return n == 1 && c >= 0x80 ? BYTE + c : c;
 }
 
-/* Bytes of the character at the beginning; 0: its last ones may still come. */
+/* Bytes of the first character; 0: incomplete so far. */
 static size_t character_length(const unsigned char *at, size_t have, bool ended) {
     const size_t n = have ? length_of(*at) : 0;
     size_t good = 1;
@@ -94,7 +94,7 @@ static size_t character_length(const unsigned char *at, size_t have, bool ended)
     return n <= have && tool_utf8_valid((const char *)at, n) == n ? n : 1;
 }
 
-/* What was typed before Ctrl-C goes. */
+/* Discards what was typed before Ctrl-C. */
 static void line_cancel(tool_editor *e) {
     tool_tty_drop_typed();
     e->begin = e->end = 0;
@@ -102,7 +102,7 @@ static void line_cancel(tool_editor *e) {
     fputs("^C", e->out);
 }
 
-/* As long as Ctrl-C is not heard by who asked for the line, every key is Enter: it ends whatever has begun. */
+/* Until the caller has handled Ctrl-C, every key is Enter, which ends any pending input. */
 static int key_read(EditLine *line, wchar_t *key) {
     tool_editor *e = editor_of(line);
     for (;;) {
@@ -127,7 +127,7 @@ static int key_read(EditLine *line, wchar_t *key) {
 
 /* ---- functions of keys ------------------------------------------------------------------------------------------- */
 
-/* Any break of lines as one line feed, zeros left out; returns how many characters stay. */
+/* Replaces every line break by one line feed and removes zeros; returns the new length. */
 static size_t breaks_join(wchar_t *text, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -136,12 +136,12 @@ static size_t breaks_join(wchar_t *text, size_t n) {
         if (c)
             text[kept++] = is_break ? L'\n' : c;
         if (is_break && i + 1 < n && c + text[i + 1] == L'\r' + L'\n')
-            i++; /* one break as two characters */
+            i++; /* one break of two characters */
     }
     return kept;
 }
 
-/* Behind \e[200~: everything up to \e[201~, as text. */
+/* After \e[200~: inserts everything up to \e[201~ as text. */
 static unsigned char paste_take(EditLine *line, wint_t key) {
     static const wchar_t end[] = L"\033[201~";
     enum { END = sizeof end / sizeof *end - 1 };
@@ -170,7 +170,7 @@ static size_t common(const char *a, const char *b) {
     return n;
 }
 
-/* Completes a line that is the beginning of a name; anywhere else a tab is a tab. */
+/* Completes a line that is the beginning of a name; elsewhere inserts a tab. */
 static unsigned char name_complete(EditLine *line, wint_t key) {
     const tool_editor *e = editor_of(line);
     const LineInfoW *at = el_wline(line);
@@ -211,7 +211,7 @@ static void keys_bind(EditLine *line) {
     el_wset(line, EL_BIND, L"\\e[200~", L"hunch-paste", NULL);
 }
 
-/* ---- earlier texts ----------------------------------------------------------------------------------------------- */
+/* ---- history ----------------------------------------------------------------------------------------------------- */
 
 static void history_enter(void *editor, const char *text) {
     const tool_editor *e = editor;
@@ -273,7 +273,7 @@ tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len) 
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Characters are UTF-8 whatever the locale says; without one that does too libedit would show none beyond ASCII. */
+/* Characters are UTF-8 in any locale, but libedit shows characters beyond ASCII only in a UTF-8 locale. */
 static void locale_choose(void) {
     static const char *const names[] = {"", "C.UTF-8", "en_US.UTF-8"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -281,7 +281,7 @@ static void locale_choose(void) {
             return;
 }
 
-/* Where the line is shown, NULL: nowhere. */
+/* The terminal on which the line is shown; NULL: none. */
 static FILE *out_open(void) {
     const char *term = getenv("TERM");
     FILE *to = tool_is_terminal(stderr) ? stderr : tool_is_terminal(stdout) ? stdout : NULL;
@@ -309,7 +309,7 @@ static bool line_open(tool_editor *e, bool styled) {
     history_w(e->history, &event, H_SETUNIQUE, 1);
     el_wset(e->line, EL_HIST, history_w, e->history);
     keys_bind(e->line);
-    /* Line breaks come as they were pasted; between lines (-x) the terminal goes on collecting. */
+    /* Line breaks are read as they were pasted; between lines (-x) the terminal keeps collecting input. */
     el_wset(e->line, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh", NULL);
     el_wset(e->line, EL_SETTY, L"-x", L"-icrnl", L"-inlcr", L"-icanon", L"-echo", L"+noflsh", NULL);
     return true;

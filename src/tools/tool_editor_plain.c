@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_editor_plain.c - see tool_editor.h: what takes its place where hunch was built without libedit. */
+/* tool_editor_plain.c - see tool_editor.h: replaces tool_editor.c if hunch is built without libedit. */
 #include "tool_editor.h"
 
 tool_editor *tool_editor_open(bool styled, const char *const *names, bool history) {

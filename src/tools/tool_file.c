@@ -26,7 +26,7 @@ int tool_file_place(char **place, char **partial, const char *path) {
     return 0;
 }
 
-/* Standard output has a descriptor of its own: a socket cannot be opened by name. */
+/* Duplicates the descriptor of standard output: a socket cannot be opened by name. */
 static FILE *standard_open(void) {
     fflush(stdout);
     const int fd = dup(STDOUT_FILENO);
@@ -42,11 +42,11 @@ int tool_file_begin(tool_file *f, const char *path) {
     if (code)
         return code;
     if (f->place)
-        unlink(f->partial); /* of an earlier process; a link there would lead to somebody's file */
+        unlink(f->partial); /* left by an earlier process; a link there would lead to another file */
     f->file = tool_is_standard(path) ? standard_open() : fopen(f->partial, f->place ? "wbx" : "ab");
     struct stat old;
     if (f->file && f->place && stat(f->place, &old) == 0)
-        fchmod(fileno(f->file), old.st_mode & 0777); /* who may read it stays */
+        fchmod(fileno(f->file), old.st_mode & 0777); /* keeps the permissions of the old file */
     return f->file ? 0 : file_failed(f, errno);
 }
 

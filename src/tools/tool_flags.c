@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_flags.c - see tool_flags.h: the table, and looking things up in it. */
+/* tool_flags.c - see tool_flags.h: the table of flags and its lookup. */
 #include "tool_flags.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ const char *const tool_groups[] = {[READ] = "What to read",
 const char *const tool_type_names[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
 const char *const tool_kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
 static const char *const precision_names[] = {"native", "f32", NULL};
-const char *const tool_verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* likewise */
+const char *const tool_verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* of hunch_verify */
 static const char *const color_names[] = {"auto", "always", "never", NULL};
 
 enum {
@@ -176,7 +176,7 @@ bool tool_in_range(const tool_flag *f, double x) {
     return (is_above(f) ? x > f->min : x >= f->min) && x <= f->max;
 }
 
-/* The end of a flag's range. The largest int64_t is no double: the table's is one more. */
+/* The end of a flag's range. The largest int64_t is not a double: the table has the next larger one. */
 static const char *limit_text(double limit, char text[32]) {
     if (limit >= (double)INT64_MAX)
         snprintf(text, 32, "%" PRId64, INT64_MAX);
@@ -196,7 +196,7 @@ char *tool_range_text(const tool_flag *f, char *out, size_t size) {
     return out;
 }
 
-/* The words that can be said: behind "default", where the list begins with it. */
+/* The words that are accepted: those after "default", if the list begins with it. */
 static const char *const *choice_words(const tool_flag *f) {
     return f->choices + (strcmp(f->choices[0], "default") == 0);
 }

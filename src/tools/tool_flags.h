@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_flags.h - the flags of all subcommands in one table, of which parser, help, manual and completion are made.
+/* tool_flags.h - the flags of all subcommands in one table, from which parser, help, manual and completion are made.
  *
- * To add a flag: a field in tool_options (tool_options.h), and a line in the table of tool_flags.c that says which commands
- * know it. */
+ * To add a flag: a field in tool_options (tool_options.h), and a line in the table of tool_flags.c with the commands that accept it. */
 #ifndef HN_TOOL_FLAGS_H
 #define HN_TOOL_FLAGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What its value is. PLACE: --flag for standard output, "-", or --flag=FILE. COUNT: --flag for 0, or --flag=N. LIMIT: -1 is none,
- * kept as 0. ABOVE, PAIR: min itself is too small. */
+/* Kind of its value. PLACE: --flag for standard output, "-", or --flag=FILE. COUNT: --flag for 0, or --flag=N. LIMIT: -1 is none, kept as
+ * 0. ABOVE, PAIR: min itself is too small. */
 enum tool_kind {
     TOOL_SWITCH,
     TOOL_TEXT,
@@ -28,18 +27,18 @@ enum tool_kind {
     TOOL_BIASES
 };
 
-enum { TOOL_BASIC = 64 }; /* beside a group: among the flags that -h lists */
+enum { TOOL_BASIC = 64 }; /* added to a group: -h lists the flag */
 
 typedef struct tool_flag {
     const char *name, *alias; /* with their dashes; alias may be NULL */
     enum tool_kind kind;
     size_t at;                  /* offset in tool_options */
-    unsigned commands;          /* that know it */
+    unsigned commands;          /* that accept it */
     unsigned group;             /* index in tool_groups, | TOOL_BASIC */
     double min, max;            /* of numbers */
-    const char *const *choices; /* TOOL_CHOICE: accepted words, then NULL; "default" is what no flag means, and no word */
-    /* What the value is called: MODEL, FOLDER and FILE are paths (read, or of the group Output written: tool_guard.h), SPEC a
-     * drafter, LEVEL an instruction level; NULL: it takes none. */
+    const char *const *choices; /* TOOL_CHOICE: accepted words, then NULL; "default": no flag; not accepted */
+    /* Placeholder of the value in help: MODEL, FOLDER and FILE are paths (written in the group Output, else read: tool_guard.h), SPEC a
+     * drafter, LEVEL an instruction level; NULL: no value. */
     const char *value, *help;
 } tool_flag;
 
@@ -49,13 +48,13 @@ extern const char *const tool_groups[]; /* headings, then NULL */
 extern const char *const tool_kv_names[], *const tool_verify_names[]; /* in the order of hunch_kv, hunch_verify */
 extern const char *const tool_type_names[];                          /* of hunch_convert_as */
 
-/* The flag that the first len bytes of name are, NULL: this command has none of that name. */
+/* The flag named by the first len bytes of name; NULL: this command has none of that name. */
 const tool_flag *tool_flag_find(const char *name, size_t len, unsigned command);
-bool tool_flag_writes(const tool_flag *f);                             /* is its value a file that is written? */
+bool tool_flag_writes(const tool_flag *f);                             /* whether its value is a file that is written */
 const char *tool_flag_near(const char *name, unsigned command); /* the nearest name, NULL: none is near */
-bool tool_flag_needs_value(const tool_flag *f); /* it may not stand alone */
+bool tool_flag_needs_value(const tool_flag *f); /* it may not be given without one */
 bool tool_in_range(const tool_flag *f, double x);
-/* "a number above 0 and at most 1": what the value of a flag of numbers must be. Returns out. */
+/* "a number above 0 and at most 1": the range of a numeric flag. Returns out. */
 char *tool_range_text(const tool_flag *f, char *out, size_t size);
 /* "a, b or c" of the words of a choice. Returns out. */
 char *tool_choices_text(const tool_flag *f, char *out, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_foreign.c - see tool_foreign.h. Names that tool_flag_near finds by themselves are not listed. */
+/* tool_foreign.c - see tool_foreign.h. Names that tool_flag_near finds by similarity are not listed. */
 #include "tool_foreign.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_guard.c - see tool_guard.h. Files are told apart by device and inode; only regular ones can be lost. */
+/* tool_guard.c - see tool_guard.h. Files are identified by device and inode; only regular files can be lost. */
 #include "tool_guard.h"
 
 #include <stdlib.h>
@@ -18,17 +18,17 @@ typedef struct identity {
 
 typedef struct written {
     const char *flag;
-    char *path, *place;    /* place: path with its links followed; NULL: written as it is */
-    identity file, partial, folder; /* file, partial: unknown where there is none */
+    char *path, *place;    /* place: path with its links followed; NULL: written directly */
+    identity file, partial, folder; /* file, partial: unknown if it does not exist */
 } written;
 
 typedef struct guard {
     const tool_options *o;
     const tool_command *c;
-    tool_method method; /* all drafters that are named */
+    tool_method method; /* all drafters named by the flags */
     written *items;
     size_t n, cap;
-    const char *reader; /* whose files are being looked at */
+    const char *reader; /* flag whose files are being checked */
     int code;           /* -1: no clash so far */
 } guard;
 
@@ -43,14 +43,14 @@ static bool same(identity a, identity b) {
     return a.known && b.known && a.device == b.device && a.node == b.node;
 }
 
-/* ---- what is written --------------------------------------------------------------------------------------------- */
+/* ---- files written ----------------------------------------------------------------------------------------------- */
 
 static const char *base_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* Where a file can lie: what keeps it from being written there is said by whoever opens it. */
+/* Finds the file's identities. Errors are reported later, when the file is opened. */
 static void places_find(written *w) {
     w->file = identity_of(w->path, S_IFREG);
     if (hunch_file_place(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
@@ -89,7 +89,7 @@ static void spec_written(void *user, const char *file, hunch_file_use use) {
         written_add(user, "--draft: save", file);
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------ */
+/* ---- files read -------------------------------------------------------------------------------------------------- */
 
 static void read_check(void *user, const char *file) {
     guard *g = user;
@@ -123,12 +123,12 @@ static bool is_called(const tool_flag *f, const char *value) {
     return f->value && strcmp(f->value, value) == 0;
 }
 
-/* As most say it. */
+/* The name of a flag in messages: its short one, if any. */
 static const char *flag_text(const tool_flag *f) {
     return f->alias && strlen(f->alias) == 2 ? f->alias : f->name;
 }
 
-/* Is standard input the prompt? */
+/* Whether standard input is the prompt. */
 static bool input_is_read(const guard *g) {
     const tool_options *o = g->o;
     if (g->c->bit == TOOL_CHAT || (o->prompt && tool_is_standard(o->prompt)))
@@ -136,7 +136,7 @@ static bool input_is_read(const guard *g) {
     return tool_flag_find("--prompt", strlen("--prompt"), g->c->bit) && !o->prompt && !o->file && !o->tokens_file;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all flags --------------------------------------------------------------------------------------------------- */
 
 typedef void (*flag_taker)(guard *g, const tool_flag *f, const char *value);
 
@@ -168,7 +168,7 @@ static void flag_read(guard *g, const tool_flag *f, const char *value) {
         read_check(g, value);
 }
 
-/* What is not there yet is none of the files that are read: heads of models are looked at only where something may be lost. */
+/* A file that does not exist yet is not read: the headers of models are read only if an existing file would be overwritten. */
 static bool may_clash(const guard *g) {
     for (const written *w = g->items; w < g->items + g->n; w++)
         if (w->file.known || w->partial.known)

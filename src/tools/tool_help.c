@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_help.c - see tool_help.h. Owns the order of things on a page; their texts are those of the tables. */
+/* tool_help.c - see tool_help.h. Defines the order of a page; the texts are in the tables. */
 #include "tool_help.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ void tool_write_commands(tool_page *p) {
         tool_page_item(p, c->name, NULL, c->summary, false);
 }
 
-/* "-m, --model" and " MODEL". A short name stands first. */
+/* "-m, --model" and " MODEL". A short name comes first. */
 static void flag_left(const tool_flag *f, char name[80], char value[40]) {
     const bool shorter = f->alias && f->alias[1] != '-';
     snprintf(name, 80, "%s%s%s", shorter ? f->alias : f->name, f->alias ? ", " : "",

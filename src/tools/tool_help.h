@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_help.h - what help and manual say: of the whole, of a command, of a topic. */
+/* tool_help.h - pages of help and manual: the overview, a command, a topic. */
 #ifndef HN_TOOL_HELP_H
 #define HN_TOOL_HELP_H
 
@@ -10,9 +10,9 @@
 
 /* color: --color. */
 void tool_help_all(int color);                                        /* hunch --help */
-void tool_help_command(const tool_command *c, bool basic, int color); /* basic: its most used flags alone */
+void tool_help_command(const tool_command *c, bool basic, int color); /* basic: only its most used flags */
 
-/* Parts that the manual has as well. */
+/* Parts shared with the manual. */
 void tool_write_commands(tool_page *p);
 void tool_write_flags(tool_page *p, const tool_command *c, bool basic);
 void tool_write_examples(tool_page *p, const tool_example *e, int most);

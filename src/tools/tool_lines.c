@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* False: Ctrl-C came. */
+/* False: interrupted by Ctrl-C. */
 static bool input_wait(void) {
     struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {tool_interrupt_fd(), POLLIN, 0}};
     while (!tool_interrupted && poll(fds, 2, -1) < 0 && errno == EINTR)
@@ -46,9 +46,9 @@ tool_line tool_lines_next(tool_lines *l, char **line, size_t *len) {
     *line = l->buffer + l->begin;
     *len = at ? (size_t)(at - *line) : l->end - l->begin;
     l->begin += *len + (at != NULL);
-    if (*len && (*line)[*len - 1] == '\r') /* of files from elsewhere */
+    if (*len && (*line)[*len - 1] == '\r') /* of files with CR LF */
         --*len;
-    (*line)[*len] = 0; /* there is room for it behind the last byte */
+    (*line)[*len] = 0; /* there is room for it after the last byte */
     return TOOL_LINE;
 }
 

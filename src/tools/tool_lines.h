@@ -7,14 +7,14 @@
 
 typedef struct tool_lines {
     char *buffer;
-    size_t begin, end, cap; /* bytes [begin, end) were read and not yet given */
+    size_t begin, end, cap; /* bytes [begin, end) were read but not yet returned */
     bool ended;
 } tool_lines;
 
 typedef enum tool_line { TOOL_LINE, TOOL_LINE_END, TOOL_LINE_INTERRUPTED } tool_line;
 
-/* The next line without its line break (\n, or \r and \n), zero-terminated, valid until the next call; the last line needs no break. An
- * error of reading is an end. */
+/* The next line without its line break (\n, or \r and \n), zero-terminated, valid until the next call; the last line needs no break. A read
+ * error counts as the end. */
 tool_line tool_lines_next(tool_lines *l, char **line, size_t *len);
 void tool_lines_fini(tool_lines *l);
 

@@ -23,7 +23,8 @@ int tool_text_open(hunch_model **out, const tool_options *o) {
     return hunch_model_open(out, o->model, &mo, &err) == HUNCH_OK ? 0 : tool_failed(&err);
 }
 
-/* What a file holds beyond what runs may be what it was taken for: a projector of images, layers for drafting. */
+/* Reports tensors that are not used: they may be the reason for choosing the file, such as a projector of images or
+ * layers for drafting. */
 static void unused_note(const hunch_model *m, const char *name) {
     hunch_model_info info;
     hunch_model_get_info(m, &info);
@@ -72,7 +73,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     return 0;
 }
 
-/* The + that ends a SPEC; NULL: it is the last. Within a path or a value a + stands for itself, unless a kind follows. */
+/* The + that ends a SPEC; NULL: it is the last. Within a path or a value a + is part of it, unless a kind follows. */
 static char *spec_end(char *spec) {
     const char *behind_kind = spec + strcspn(spec, ":=/");
     for (char *plus = spec; (plus = strchr(plus, '+')); plus++)
@@ -128,7 +129,7 @@ hunch_lossy tool_lossy(const tool_options *o) {
     return (hunch_lossy){HUNCH_LOSSLESS, 0, 0};
 }
 
-/* A pool holds one text of a whole context at least. Said once, however many engines open. */
+/* A pool holds at least one text of a whole context. Reported once, however many engines open. */
 static void pool_note(const hunch_engine *e, const tool_options *o) {
     static bool said;
     const int least = hunch_engine_context(e);
@@ -139,7 +140,7 @@ static void pool_note(const hunch_engine *e, const tool_options *o) {
     said = true;
 }
 
-/* A line, once for all engines. */
+/* Prints a line, once for all engines. */
 static void say_once(const char *line) {
     static char *said;
     if (tool_quiet || (said && strstr(said, line)))
@@ -203,7 +204,7 @@ const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text) {
     return text;
 }
 
-/* Below 2^53, so that readers of JSON that keep numbers as doubles can pass it back. */
+/* Below 2^53, so that JSON readers that store numbers as doubles can return it. */
 uint64_t tool_random_seed(void) {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_options.c - see tool_options.h. Numbers are strict: the whole argument, within its range. Owns no meaning of a
- * flag beyond its type; what a command does with one stands in cmd_*.c. */
+/* tool_options.c - see tool_options.h. Numbers are strict: the whole argument, within its range. Knows only the types
+ * of flags; their meaning is in cmd_*.c. */
 #include "tool_options.h"
 
 #include "tool_flags.h"
@@ -185,11 +185,11 @@ static void options_clear(tool_options *o) {
     o->color = TOOL_COLOR_AUTO;
 }
 
-/* Words without a flag; which is what is known at the end (arguments_place). */
+/* Positional arguments, assigned at the end (arguments_place). */
 typedef struct words {
     const char *items[TOOL_MOST_ARGUMENTS];
     int n;
-    bool flags_end; /* "--" was there */
+    bool flags_end; /* "--" was given */
 } words;
 
 static int word_take(words *w, const tool_command *c, const char *word) {
@@ -202,7 +202,7 @@ static int word_take(words *w, const tool_command *c, const char *word) {
     return -1;
 }
 
-/* A word is the first of the command's arguments that no flag gave. */
+/* Assigns each word to the first of the command's arguments that no flag has set. */
 static int arguments_place(tool_options *o, const tool_command *c, const words *w) {
     int at = 0;
     for (int i = 0; i < TOOL_MOST_ARGUMENTS && c->arguments[i]; i++) {
@@ -261,7 +261,7 @@ static int rules_check(const tool_options *o, const tool_command *c) {
     return -1;
 }
 
-/* Flags that would do nothing alone. */
+/* Flags that have no effect alone. */
 static int lonely_check(const tool_options *o, const tool_command *c) {
     const char *dry = !isnan(o->dry_base)                   ? "--dry-base"
                       : o->dry_allowed_length != TOOL_UNSET ? "--dry-allowed-length"

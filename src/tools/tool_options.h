@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_options.h - what the flags and words behind a subcommand say, parsed. The flags themselves: tool_flags.h.
+/* tool_options.h - the parsed flags and arguments of a subcommand. tool_flags.h has the table of flags.
  *
- * Words without a flag are the command's arguments in their order, those that a flag gave left out: `run MODEL TEXT` is
- * `run -m MODEL -p TEXT`, and `run -m MODEL TEXT` as well. */
+ * Words without a flag are the command's arguments in order, without those that a flag has set: `run MODEL TEXT`, `run
+ * -m MODEL -p TEXT` and `run -m MODEL TEXT` are the same. */
 #ifndef HN_TOOL_OPTIONS_H
 #define HN_TOOL_OPTIONS_H
 
@@ -27,7 +27,7 @@ typedef struct tool_biases {
     int n;
 } tool_biases;
 
-enum { TOOL_UNSET = -1 }; /* integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
+enum { TOOL_UNSET = -1 }; /* value of integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
 
 typedef struct tool_options {
     const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
@@ -44,20 +44,21 @@ typedef struct tool_options {
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
     double lossy_typical[2];
-    unsigned command; /* whose they are */
+    unsigned command; /* the command they belong to */
 } tool_options;
 
-/* Parses argv[1..] and refuses flags that contradict each other, and a file to write that is one to read (tool_guard.h). Returns -1 to go on, else the exit code at which the
- * command ends: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point into argv. */
+/* Parses argv[1..] and refuses flags that contradict each other, and an output file that is also read (tool_guard.h). Returns -1 on
+ * success, else the exit code of the command: 0 after --help was printed, HUNCH_USAGE after a message that names the flag. Strings point
+ * into argv. */
 int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv);
 void tool_options_fini(tool_options *o);
 
-/* For who changes them later. Sets one flag of o->command as if `name VALUE` had been said; a list is added to. -1 to go on, else
- * HUNCH_USAGE after a message. The value must stay. */
+/* For later changes. Sets one flag of o->command as `name VALUE` would; a list is appended to. -1, or HUNCH_USAGE after a message. The
+ * value is borrowed. */
 int tool_option_set(tool_options *o, const struct tool_flag *f, const char *name, const char *value);
-void tool_option_unset(tool_options *o, const struct tool_flag *f); /* as if it had not been said; a list is not freed */
+void tool_option_unset(tool_options *o, const struct tool_flag *f); /* as if it had not been given; a list is not freed */
 void tool_option_free(tool_options *o, const struct tool_flag *f);  /* its list, if it is one */
-/* Whether flags contradict each other, or do nothing alone. -1: they do not. */
+/* Whether flags contradict each other, or have no effect alone. -1: they do not. */
 int tool_options_check(const tool_options *o);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_output.c - see tool_output.h. Owns every byte that a subcommand shows beside its tables; knows no command. */
+/* tool_output.c - see tool_output.h. Writes all output of subcommands other than their tables; independent of any
+ * command. */
 #include "tool_output.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 char *tool_mask(char *text) {
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* as UTF-8 they are two bytes */
+        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* C1 controls, two bytes in UTF-8 */
         if (*c < 0x20 || *c == 0x7f || latin)
             *c = ' ';
         if (latin)
@@ -31,7 +32,7 @@ static void message_print(const char *fmt, va_list ap) {
     if (n < 0)
         return;
     tool_progress_hide();
-    fflush(stdout); /* keeps the order of the two streams where both go to one place */
+    fflush(stdout); /* keeps the order of the two streams if both go to one place */
     fprintf(stderr, "hunch: %s\n", tool_mask(line));
 }
 
@@ -106,7 +107,7 @@ bool tool_flush(void) {
 int tool_done(int code) {
     if (tool_flush())
         return code;
-    if (write_error != EPIPE) /* a reader that left early has seen what it wanted */
+    if (write_error != EPIPE) /* the reader closed the pipe on purpose */
         tool_message("standard output: %s", write_error ? strerror(write_error) : "cannot be written");
     return code == HUNCH_OK ? HUNCH_FAILED : code;
 }
@@ -118,7 +119,7 @@ int tool_print_json(json_t *value) {
     }
     if (tool_is_terminal(stdout))
         tool_progress_hide();
-    tool_interrupts_hold(); /* whole or not at all */
+    tool_interrupts_hold(); /* a line is written whole or not at all */
     json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
     json_decref(value);
     putchar('\n');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_output.h - what every subcommand shows: one-line errors, JSON on standard output; memory, time, interrupts. Colours are
- * tool_terminal.h's, bars tool_progress.h's.
+/* tool_output.h - output of all subcommands: one-line errors, JSON on standard output; also memory and time. Colours: tool_terminal.h,
+ * progress bars: tool_progress.h.
  *
  * Standard output carries the answer alone; messages, tables of progress and summaries go to standard error.
  * Functions that end a command return its exit code. */
@@ -26,20 +26,20 @@ void tool_message(const char *fmt, ...) TOOL_PRINTF(1, 2);
 int tool_usage(const char *fmt, ...) TOOL_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
 /* In place: control characters, which could move a terminal's cursor, become spaces. Returns text. */
 char *tool_mask(char *text);
-int tool_failed(const hunch_error *err);                /* its message; returns its status, never 0 */
-/* Memory that the command needs itself: never NULL, out of memory ends the process with exit code 4. */
+int tool_failed(const hunch_error *err);                /* prints its message; returns its status, never 0 */
+/* Memory of the command itself: never NULL, out of memory ends the process with exit code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */
 void *tool_grow(void *p, size_t *cap, size_t need, size_t size);
-/* For jansson, which may lose a byte without a word where an allocator returns NULL: this one ends the process. */
+/* Allocator for jansson, which may silently lose data if an allocator returns NULL: this one ends the process. */
 void *tool_json_alloc(size_t size);
 
 /* ---- standard output ---- */
 
-bool tool_is_standard(const char *path); /* "-": standard input or output, whatever a file is called */
+bool tool_is_standard(const char *path); /* "-" is standard input or output, even if a file has that name */
 bool tool_flush(void); /* what was written so far; false once standard output has failed */
 /* Flushes standard output. `code` if all was written, else HUNCH_FAILED with a message (none for a closed pipe). */
 int tool_done(int code);
-/* Writes one line of JSON and frees the value; NULL is out of memory. Returns HUNCH_OK or what went wrong. */
+/* Writes one line of JSON and frees the value; NULL is out of memory. Returns HUNCH_OK or an exit code. */
 int tool_print_json(json_t *value);
 json_t *tool_json_real(double x);                          /* null for what is not finite */
 json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 becomes U+FFFD */

@@ -12,7 +12,7 @@ enum { WIDEST = 100, USUAL = 80, NARROWEST = 40, INDENT = 2, DEEPER = 4, MOST_LE
 
 tool_page tool_page_terminal(int color_mode) {
     int width = tool_width_of(stdout);
-    if (width <= 0) /* through a pager it is still that terminal */
+    if (width <= 0) /* output to a pager ends up on the same terminal */
         width = tool_width_of(stderr) > 0 ? tool_width_of(stderr) : USUAL;
     return (tool_page){.color = tool_colors(color_mode, stdout),
                        .width = width > WIDEST ? WIDEST : width < NARROWEST ? NARROWEST : width};
@@ -20,7 +20,7 @@ tool_page tool_page_terminal(int color_mode) {
 
 /* ---- for man --------------------------------------------------------------------------------------------------- */
 
-/* Text in which nothing is a request: a backslash, a hyphen that is one, a dot or quote that begins a line. */
+/* Escapes text for roff: backslashes, ASCII hyphens, and a dot or quote at the beginning of a line. */
 static void roff_put(const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (i == 0 && (text[i] == '.' || text[i] == '\''))
@@ -52,7 +52,7 @@ static void roff_heading(const char *text) {
     putchar('\n');
 }
 
-/* A paragraph begins; behind a heading it has begun. */
+/* Begins a paragraph; a heading has begun one already. */
 static void roff_paragraph(tool_page *p) {
     if (!p->fresh)
         puts(".PP");

@@ -14,11 +14,11 @@ enum { FIRST_MS = 1000, EACH_MS = 100, WIDEST = 100, BAR = 30, BAR_LEAST = 6 };
 static const char wipe[] = "\r\033[K";
 
 bool tool_quiet;
-static tool_progress *volatile on_screen; /* also read where a signal ends the process */
+static tool_progress *volatile on_screen; /* also read by the handler of a signal that ends the process */
 
 void tool_progress_wipe(void) {
     if (on_screen && write(STDERR_FILENO, wipe, sizeof wipe - 1) < 0)
-        return; /* whoever calls this is about to end the process */
+        return; /* the process is about to end */
 }
 
 void tool_progress_hide(void) {
@@ -60,7 +60,7 @@ static void rate_text(const tool_progress *p, double rate, part out) {
         snprintf(out, sizeof(part), rate >= 10 ? "%.0f/s" : "%.2g/s", rate);
 }
 
-/* A bar of `columns` for a share; the line is thick as far as it is done, so that it needs no colour. */
+/* A bar of `columns` for a share; the part done is a thick line, so that it needs no colour. */
 static size_t bar_put(char *to, double share, int columns) {
     size_t n = 0;
     for (int i = 0; i < columns; i++)
@@ -68,7 +68,7 @@ static size_t bar_put(char *to, double share, int columns) {
     return n;
 }
 
-/* Parts that find no room are left out, the least important first: the rate, the counts, the bar, the time. */
+/* Parts that do not fit are left out, the least important first: the rate, the counts, the bar, the time. */
 static void line_make(const tool_progress *p, double done, double total, double elapsed, int width, char *out, size_t size) {
     enum { SHARE, COUNTS, RATE, LEFT, PARTS };
     static const int to_drop[] = {RATE, COUNTS, LEFT, SHARE};

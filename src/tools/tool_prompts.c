@@ -49,8 +49,8 @@ static int file_failed(const char *path, int error) {
     return HUNCH_FAILED;
 }
 
-/* -1 to go on with so many bytes; *most grows where they are rows, of which each is a text of its own. An endless input (a device,
- * a pipe) would take all memory before anything else could be said of it. */
+/* -1 if so many bytes are allowed; *most grows if they are rows, each of which is a separate text. Without a limit an endless input (a
+ * device, a pipe) would use all memory before any other check. */
 static int amount_check(const char *path, const char *begin, size_t len, size_t *most) {
     if (len > *most && *most < TOOL_MOST_FILE && tool_rows_begin(path, begin))
         *most = TOOL_MOST_FILE;
@@ -72,7 +72,7 @@ static int file_read(const char *path, size_t most, char **data, size_t *len) {
     size_t cap = 0, n = 0, got = 1;
     struct stat st;
     int code = -1;
-    if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > TOOL_MOST_FILE) /* known before it is read */
+    if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > TOOL_MOST_FILE) /* fails before reading */
         code = amount_check(path, "", (size_t)st.st_size, &most);
     while (got > 0 && code < 0) {
         buffer = tool_grow(buffer, &cap, n + 65536 + 1, 1);
@@ -109,7 +109,7 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
     return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
 }
 
-/* A byte order mark, which some editors put before a text, is no part of it. */
+/* A byte order mark, which some editors write before a text, is not part of it. */
 static size_t mark_len(const char *data, size_t len) {
     static const char mark[] = "\xEF\xBB\xBF";
     return len >= sizeof mark - 1 && memcmp(data, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
@@ -176,7 +176,7 @@ static char *bytes_copy(const char *s, size_t len) {
     return memcpy(copy, s, len);
 }
 
-/* Where nothing is said, standard input is read as if by -p -, but not from a terminal, which would seem to hang. */
+/* Without any prompt, standard input is read as by -p -, but not from a terminal, which would seem to hang. */
 static int source_choose(const tool_options *o, const char **file) {
     int given = (o->prompt != NULL) + (o->file != NULL) + (o->tokens_file != NULL);
     *file = o->file ? o->file : o->prompt && tool_is_standard(o->prompt) ? "-" : NULL;
@@ -186,7 +186,7 @@ static int source_choose(const tool_options *o, const char **file) {
         return 0;
     if (!o->model)
         return tool_model_missing();
-    if (strchr(o->model, ' ') && access(o->model, F_OK) != 0) /* a text in its place */
+    if (strchr(o->model, ' ') && access(o->model, F_OK) != 0) /* a text in place of MODEL */
         return tool_usage("no model: MODEL comes before the text \"%s\" (hunch help models)", o->model);
     if (tool_is_terminal(stdin))
         return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s", o->model);
@@ -234,7 +234,7 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         return code;
     }
     if (from_file && one.len &&
-        one.text[one.len - 1] == '\n') /* editors end files with one; it is no part of a prompt */
+        one.text[one.len - 1] == '\n') /* editors end files with one; it is not part of a prompt */
         one.text[--one.len] = 0;
     one.id = json_integer(1);
     one.group = tool_alloc(1, 1);

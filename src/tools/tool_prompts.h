@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_prompts.h - where prompts and texts come from: the command line, text files, JSON lines, token files.
+/* tool_prompts.h - reads prompts and texts from the command line, text files, JSON lines and token files.
  *
- * Reading happens before the model is loaded, so that a missing file is known at once; tool_render.h turns what was read
- * into token ids. Functions return 0, or the exit code after their message was shown. */
+ * Reading happens before the model is loaded, so that a missing file is reported at once; tool_render.h turns texts into token ids.
+ * Functions return 0, or the exit code after a message. */
 #ifndef HN_TOOL_PROMPTS_H
 #define HN_TOOL_PROMPTS_H
 
 #include "tool_options.h"
 
 typedef struct tool_prompt {
-    json_t *id;       /* as the file gave it, else the number of its line; 1 where there are no lines */
+    json_t *id;       /* as in the file, else the number of its line; 1 without lines */
     char *group;      /* "" if none */
-    const char *path; /* of the file that it comes from, as messages name it; NULL: it was said, or is a token file */
-    int line;         /* of the row there; 0: the file is a text */
+    const char *path; /* of its file, as messages name it; NULL: from the command line or a token file */
+    int line;         /* of the row in the file; 0: the file is a text */
     char *text;       /* NULL: ids or messages were given */
     size_t len;
     json_t *messages; /* of a row that is a conversation; NULL: none */
-    json_t *tools;    /* of a row that is one, or has a text; NULL: none */
+    json_t *tools;    /* of a row with messages or a text; NULL: none */
     json_t *settings; /* keys of a row that have a flag: tool_row_keys.h; NULL: none */
     const char **stops; /* stop strings among them; their texts belong to settings */
     int n_stops;
@@ -32,11 +32,11 @@ typedef struct tool_prompt {
 typedef struct tool_prompts {
     tool_prompt *items;
     size_t n, cap;
-    bool rows;       /* they are of JSON, not one text */
-    json_t *unknown; /* keys that nothing here knows, each with the line where it was seen first; NULL: none */
+    bool rows;       /* they come from JSON rows, not one text */
+    json_t *unknown; /* unknown keys, each with its first line; NULL: none */
 } tool_prompts;
 
-/* Bytes of a text that one context shall hold, far above any that does; and of any file that is read whole. */
+/* Limits in bytes: of a text for one context, far above any real one; and of any file that is read into memory. */
 enum { TOOL_MOST_TEXT = 64 << 20, TOOL_MOST_FILE = 1 << 30 };
 
 /* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED; more than
@@ -44,24 +44,24 @@ enum { TOOL_MOST_TEXT = 64 << 20, TOOL_MOST_FILE = 1 << 30 };
 int tool_file_read(const char *path, char **data, size_t *len);
 /* The JSON of a file, read with these flags of jansson. Not JSON: HUNCH_USAGE, with the line and `wrong`. */
 int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **out);
-/* Calls take for every line of data that is not blank, until one gives an exit code: it is given back. path: for messages.
- * A line that is no JSON: HUNCH_USAGE. */
+/* Calls take for every line of data that is not blank, until one returns an exit code, and returns that. path: for messages. A line that is
+ * not JSON: HUNCH_USAGE. */
 typedef int (*tool_row_taker)(void *user, json_t *row, const char *path, int line);
 int tool_rows_each(const char *data, size_t len, size_t flags, const char *path, tool_row_taker take, void *user);
 /* A JSON array of ids. Not one: HUNCH_USAGE, and `where` names it. */
 int tool_tokens_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n);
 int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
 
-/* Prompts of -p, -f and --tokens, at most one of which may be given; of standard input where none is, unless that is a
+/* Prompts of -p, -f and --tokens, at most one of which may be given; without any, of standard input unless that is a
  * terminal. Files may hold JSON lines; a byte order mark before them or before a text is dropped. */
 int tool_prompts_read(tool_prompts *p, const tool_options *o);
 tool_prompt *tool_prompt_add(tool_prompts *p); /* an empty one */
-/* One text, as it is, of -p or -f, or the ids of --tokens. */
+/* One text of -p or -f, unchanged, or the ids of --tokens. */
 int tool_text_read(tool_prompt *p, const tool_options *o);
 void tool_prompts_fini(tool_prompts *p);
 void tool_prompt_fini(tool_prompt *p);
-void tool_prompt_ids_drop(tool_prompt *p); /* of its text, conversation and prediction */
-/* What a message of a prompt begins with: "FILE:LINE: ", "FILE: " or nothing. Returns out. */
+void tool_prompt_ids_drop(tool_prompt *p); /* frees the ids of its text, conversation and prediction */
+/* The beginning of messages about a prompt: "FILE:LINE: ", "FILE: " or nothing. Returns out. */
 const char *tool_prompt_where(const tool_prompt *p, char *out, size_t size);
 
 #endif

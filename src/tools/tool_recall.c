@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_recall.c - see tool_recall.h. A text is appended by one write as soon as it was typed, so that several conversations share the
- * file and none is lost with its process. */
+/* tool_recall.c - see tool_recall.h. A text is appended by one write as soon as it is typed, so that several conversations can share the
+ * file and no text is lost if its process ends. */
 #include "tool_recall.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 
 #include "tool_file.h"
 
-enum { MOST_BYTES = 8 << 20 }; /* of the file's end are read */
+enum { MOST_BYTES = 8 << 20 }; /* read from the end of the file */
 
-/* ---- where ----------------------------------------------------------------------------------------------------- */
+/* ---- the path -------------------------------------------------------------------------------------------------- */
 
 static char *joined(const char *a, const char *b) {
     char *path = tool_alloc(strlen(a) + strlen(b) + 1, 1);
     return strcat(strcpy(path, a), b);
 }
 
-/* NULL: no folder is known. The specification ignores names that are not absolute. */
+/* NULL: no folder is known. As the XDG specification requires, relative paths are ignored. */
 static char *path_find(void) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state && *state == '/')
@@ -29,7 +29,7 @@ static char *path_find(void) {
     return home && *home == '/' ? joined(home, "/.local/state/hunch/chat_history") : NULL;
 }
 
-/* The folders above a file. What cannot be made is seen when the file is opened. */
+/* Makes the folders above a file. Errors show when the file is opened. */
 static void folders_make(char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
@@ -38,7 +38,7 @@ static void folders_make(char *path) {
     }
 }
 
-/* -1: no regular file can be opened so; errno says why. A pipe must not keep anybody waiting. */
+/* -1: no regular file can be opened with these flags; errno is set. O_NONBLOCK: opening a pipe must not block. */
 static int file_open(const char *path, int flags) {
     struct stat st;
     const int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -80,7 +80,7 @@ static json_t *texts_of(char *text) {
     return texts;
 }
 
-/* In the place of the file, which has grown. Where that fails it grows on. */
+/* Replaces the file, which has grown too large, by these texts. On failure the file stays and keeps growing. */
 static void texts_write(const char *path, const json_t *texts) {
     char *name = joined(path, ".new");
     const int fd = file_open(name, O_WRONLY | O_CREAT | O_TRUNC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_recall.h - what was typed in earlier conversations: $XDG_STATE_HOME/hunch/chat_history (~/.local/state where that is not
- * set), a JSON string a line, for its owner alone. Where the file cannot be read or written there is no history, and nothing fails. */
+/* tool_recall.h - the history of typed texts, kept between conversations: $XDG_STATE_HOME/hunch/chat_history (default ~/.local/state), one
+ * JSON string per line, readable by its owner alone. If the file cannot be read or written there is no history, and nothing fails. */
 #ifndef HN_TOOL_RECALL_H
 #define HN_TOOL_RECALL_H
 
@@ -8,14 +8,14 @@
 #include <stddef.h>
 
 typedef struct tool_recall {
-    char *path; /* NULL: nothing is kept */
+    char *path; /* NULL: nothing is saved */
 } tool_recall;
 
-enum { TOOL_MOST_RECALLED = 1000 }; /* texts; the file is cut to so many when it has twice as many */
+enum { TOOL_MOST_RECALLED = 1000 }; /* texts; the file is cut to this number when it has more than twice as many */
 
-/* Gives what the file has, oldest first. A line that is no text is left out. */
+/* Passes the texts of the file to take, oldest first. A line that is not a JSON string is skipped. */
 void tool_recall_open(tool_recall *r, void (*take)(void *user, const char *text), void *user);
-/* Adds one text, of valid UTF-8. The first failure is said, and is the last attempt. */
+/* Adds one text, of valid UTF-8. After a first failure, which is reported, nothing more is written. */
 void tool_recall_add(tool_recall *r, const char *text, size_t len);
 void tool_recall_close(tool_recall *r);
 

@@ -9,7 +9,7 @@
 
 /* ---- the template -------------------------------------------------------------------------------------------- */
 
-/* K=V: V is what it says as JSON, else a text. */
+/* K=V: V is parsed as JSON, else taken as a text. */
 static int arg_set(json_t *args, const char *given) {
     const char *equals = strchr(given, '=');
     if (!equals || equals == given)
@@ -30,7 +30,7 @@ static int arg_set(json_t *args, const char *given) {
     return code;
 }
 
-/* The tools of --tools, a variable like others for the template. */
+/* The tools of --tools, a template variable like others. */
 static int tools_read(json_t *args, const char *path) {
     json_t *tools;
     int code = tool_json_read(path, 0, "not JSON", &tools);
@@ -38,7 +38,7 @@ static int tools_read(json_t *args, const char *path) {
         return code;
     if ((code = tool_tools_check(tools, path)) == 0 && json_object_get(args, "tools"))
         code = tool_usage("--tools and --template-arg tools: give one of them");
-    else if (!code && json_array_size(tools)) /* an empty list is none */
+    else if (!code && json_array_size(tools)) /* an empty list means no tools */
         json_object_set(args, "tools", tools);
     json_decref(tools);
     return code;
@@ -86,7 +86,8 @@ static void ids_take(hunch_token **to, size_t *n_to, const hunch_token *ids, siz
     *n_to = n;
 }
 
-/* The functions below give the exit code and leave the message in err, so that it can say of which prompt it is. */
+/* The functions below return the exit code and leave the message in err, so that the caller can add the prompt's
+ * place. */
 TOOL_PRINTF(3, 4) static int fail(hunch_error *err, hunch_status status, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
@@ -118,7 +119,7 @@ static bool opens_think(const char *text, size_t len) {
     return len >= sizeof tag - 1 && memcmp(text + len - (sizeof tag - 1), tag, sizeof tag - 1) == 0;
 }
 
-/* What the template makes of messages, to be freed with hunch_free. tools NULL: none, whatever t says. */
+/* Renders messages by the template; to be freed with hunch_free. tools NULL: none, even if t has some. */
 static int text_of(char **text, size_t *len, const tool_template *t, const hunch_model *m, json_t *messages, json_t *tools,
                    hunch_error *err) {
     json_t *vars = json_copy(t->args);
@@ -138,8 +139,8 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
     return code;
 }
 
-/* Whether the template says something else where there are tools: it may have no place for them, and the model would
- * never hear of them. One that needs them to say anything does. */
+/* Whether the template's output depends on the tools: it may ignore them, so that the model would not see them. A
+ * template that fails without them depends on them. */
 static bool tells_tools(const char *text, size_t len, const tool_template *t, const hunch_model *m, json_t *messages) {
     hunch_error ignored;
     char *without = NULL;
@@ -149,7 +150,7 @@ static bool tells_tools(const char *text, size_t len, const tool_template *t, co
     return !same;
 }
 
-/* tools: of this conversation alone, instead of those of t; NULL: none. */
+/* tools: of this conversation, instead of those of t; NULL: none. */
 static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
                            json_t *tools, hunch_error *err) {
     char *text = NULL;
@@ -165,7 +166,7 @@ static int template_render(tool_rendered *out, const tool_template *t, const hun
     return code;
 }
 
-/* A template that refuses this conversation says nothing of what it does with others. */
+/* A template that refuses this sample conversation may still accept others, so it passes. */
 static int tools_check(const tool_template *t, const hunch_model *m) {
     hunch_error ignored;
     char *text = NULL;
@@ -209,7 +210,7 @@ int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 
-/* A conversation that has no system message of its own gets that of --system. */
+/* A conversation without a system message gets that of --system. */
 static void system_insert(json_t *messages, const tool_template *t) {
     const json_t *role = json_object_get(json_array_get(messages, 0), "role");
     const char *first = json_is_string(role) ? json_string_value(role) : "";
@@ -217,7 +218,7 @@ static void system_insert(json_t *messages, const tool_template *t) {
         json_array_insert_new(messages, 0, json_pack("{s:s,s:s}", "role", "system", "content", t->system));
 }
 
-/* The conversation of a row, or the one message that its text is. */
+/* The ids of the conversation of a row, or of its text as one message. */
 static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     json_t *messages = p->messages ? json_copy(p->messages)
                                    : json_pack("[{s:s,s:o}]", "role", "user", "content", json_stringn(p->text, p->len));

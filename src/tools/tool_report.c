@@ -29,7 +29,7 @@ static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_an
     return out;
 }
 
-/* Of one drafter; of several nobody could say whose ranks they are. */
+/* Only for one drafter; with several the ranks are ambiguous. */
 static json_t *ranks_json(const tool_lane *l) {
     return l->ranks && hunch_engine_drafters(l->engine) == 1 ? tool_ranks_json(l->ranks) : json_null();
 }
@@ -103,7 +103,7 @@ static void interval(double low, double high) {
         printf(" %13s", "-");
 }
 
-/* A word in `width` columns, cut with care for UTF-8 continuation bytes. */
+/* A word in `width` columns, never cut within a UTF-8 character. */
 static void word(int width, const char *s) {
     int columns = 0;
     for (; *s && (columns < width || !width); columns++) {
@@ -114,7 +114,7 @@ static void word(int width, const char *s) {
     printf("%*s ", width > columns ? width - columns : 0, "");
 }
 
-static void id_word(int width, const json_t *id) { /* width 0: as long as it is */
+static void id_word(int width, const json_t *id) { /* width 0: not cut or padded */
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
     word(width, json_is_string(id) ? json_string_value(id) : number);
@@ -140,7 +140,7 @@ static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_
            tool_style(color, '0'));
 }
 
-/* A line with a figure of each group; at: where it lies in a tool_verdict. */
+/* A line with one figure of each group; at: its offset in tool_verdict. */
 static void group_figures_print(const tool_comparison *c, int lane, const char *what, size_t at) {
     printf("%-22s", what);
     for (size_t i = 0; i < c->n_done; i++)
@@ -214,7 +214,7 @@ int tool_report_table(const tool_comparison *c, const tool_verdict *verdicts) {
 
 /* ---- side by side -------------------------------------------------------------------------------------------- */
 
-/* Without a tokenizer the ids stand for the text. */
+/* Without a tokenizer the ids replace the text. */
 static char *ids_text(const tool_answer *a, tool_ends *ends, size_t *len) {
     char *text = tool_alloc(a->n + 1, 12);
     size_t at = 0;

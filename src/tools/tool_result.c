@@ -88,7 +88,7 @@ static double per_second(double n, double seconds) {
     return seconds > 0 && n > 0 ? n / seconds : NAN;
 }
 
-/* Of what was read: neither what an interrupt left nor what a shared prefix gave. */
+/* Of the tokens that were read: without those after an interrupt and those of a shared prefix. */
 static double prefill_speed(const hunch_session_state *st) {
     return per_second((double)st->n_prefilled - (double)st->n_restored, st->prefill_s);
 }
@@ -142,7 +142,7 @@ static json_t *piece_json(const hunch_model *m, hunch_token id) {
     return hunch_token_piece(m, id, &bytes, &len, NULL, NULL) == HUNCH_OK ? tool_json_piece(bytes, len) : json_null();
 }
 
-/* One list a token, of the likeliest in its place. */
+/* One list per token, of the likeliest tokens at its position. */
 static json_t *top_json(const hunch_model *m, const hunch_session_state *st) {
     json_t *all = json_array();
     for (size_t i = 0; i < st->n_tokens; i++) {

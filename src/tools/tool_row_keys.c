@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_row_keys.c - see tool_row_keys.h. What a value may be is what the flag's may: tool_flags.c. */
+/* tool_row_keys.c - see tool_row_keys.h. Values have the ranges of the flags: tool_flags.c. */
 #include "tool_row_keys.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static bool value_fits(const tool_flag *f, const json_t *value) {
                                  : tool_in_range(f, (double)n) || (f->kind == TOOL_LIMIT && n == -1);
 }
 
-/* A text, or a list of them. A zero byte would end it unseen. */
+/* A text, or a list of them. A zero byte would truncate it. */
 static bool stop_fits(const json_t *stop) {
     return json_string_length(stop) > 0 && strlen(json_string_value(stop)) == json_string_length(stop);
 }
@@ -74,7 +74,7 @@ static int key_find(const char *name) {
     return -1;
 }
 
-/* The prompt itself; and what files of prompts say about theirs, which changes no answer. */
+/* Keys of the prompt itself, and descriptive keys of common prompt files, which have no effect. */
 static bool is_known(const char *name) {
     static const char *const known[] = {"prompt", "messages", "tokens",      "tools", "prediction", "id",
                                         "group",  "category", "question_id", "turns", "reference"};

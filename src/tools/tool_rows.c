@@ -17,7 +17,7 @@ static char *text_copy(const json_t *text, size_t *len) {
 
 /* ---- conversations ------------------------------------------------------------------------------------------- */
 
-/* Content that is a list of parts becomes the text that they are together, in the place of the list. */
+/* Replaces content that is a list of parts by their texts, joined. */
 static int parts_join(json_t *message, size_t number, const char *where) {
     const json_t *parts = json_object_get(message, "content"), *part;
     char *text = NULL;
@@ -120,7 +120,7 @@ static int tools_take(tool_prompt *to, const json_t *row, const char *where) {
     return code;
 }
 
-/* What names the row, and what goes with its prompt. */
+/* The keys beside the prompt: id, tools, prediction, group. */
 static int extras_take(tool_prompt *to, const json_t *row, int line, const char *where) {
     const json_t *group = json_object_get(row, "group"), *prediction = json_object_get(row, "prediction");
     int code = id_take(to, json_object_get(row, "id"), line, where);
@@ -174,7 +174,7 @@ static int row_add(void *prompts, json_t *row, const char *path, int line) {
 
 /* ---- a file -------------------------------------------------------------------------------------------------- */
 
-/* Whether what stands there begins with the line of an object that has one of these keys. */
+/* Whether the first line at `at` has one of these keys of an object. */
 static bool names_key(const char *at, const char *const *keys) {
     const char *end = at + strcspn(at, "\n");
     for (; *keys; keys++)
@@ -186,9 +186,9 @@ static bool names_key(const char *at, const char *const *keys) {
     return false;
 }
 
-/* JSON lines, or what was meant as such and is refused with its line rather than taken for a text: by the name of the
- * file; by a first line that is an object; or one that is an object only nearly, spread over lines, or in an array.
- * Other texts may begin with a brace, as code does. */
+/* JSON lines, or a file meant as such, which is then refused with its line rather than taken for a text. It is
+ * recognised by the name of the file; by a first line that is an object; or by one that is nearly an object, is spread
+ * over lines, or is in an array. Other texts may begin with a brace, as code does. */
 bool tool_rows_begin(const char *path, const char *text) {
     static const char blank[] = " \t\r\n";
     static const char *const of_row[] = {"\"prompt\"", "\"messages\"", "\"tokens\"", NULL}, *const of_message[] = {
@@ -211,7 +211,7 @@ bool tool_rows_begin(const char *path, const char *text) {
     return names_key(text, of_row) || (list && names_key(text, of_message));
 }
 
-/* The one row that a whole file is. -1: it is none. */
+/* Reads a file that is one row as a whole. -1: it is not. */
 static int whole_read(tool_prompts *p, const char *text, size_t len, const char *path) {
     json_t *row = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
     int code = -1, line = 1;

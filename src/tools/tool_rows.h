@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_rows.h - prompts that are JSON: objects with "prompt", "messages" or "tokens", and bare arrays of messages. One
- * a line, or one that is the whole file, over as many lines as it likes. What else a row may say: tool_row_keys.h. */
+ * per line, or one in the whole file, over any number of lines. Other keys of a row: tool_row_keys.h. */
 #ifndef HN_TOOL_ROWS_H
 #define HN_TOOL_ROWS_H
 
@@ -8,11 +8,11 @@
 
 /* Prompts of a file that holds rows: 0, or the exit code after a message. -1: it is a text. */
 int tool_rows_read(tool_prompts *p, const char *text, size_t len, const char *path);
-/* Does a file of this name that begins so hold rows? */
+/* Whether a file of this name and beginning holds rows. */
 bool tool_rows_begin(const char *path, const char *text);
-/* A conversation that can be answered: a list of objects, not empty. Contents that are lists of parts become texts, in place. */
+/* Checks a conversation: a list of objects, not empty. Contents that are lists of parts become texts, in place. */
 int tool_messages_check(json_t *messages, const char *where);
-/* Whether it is a list of tools as OpenAI has them: HUNCH_USAGE after a message that begins with `where`. */
+/* Checks a list of tools in OpenAI's format: 0, or HUNCH_USAGE after a message that begins with `where`. */
 int tool_tools_check(const json_t *tools, const char *where);
 
 #endif

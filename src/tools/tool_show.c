@@ -7,7 +7,7 @@
 
 /* ---- tokens of a text ---------------------------------------------------------------------------------------- */
 
-/* Length of the text of n tokens; *whole: it does not end inside a character. */
+/* Length of the text of n tokens; *whole: it ends at the end of a character. */
 static size_t text_length(const hunch_model *m, const hunch_token *tokens, size_t n, bool *whole) {
     char *text = NULL;
     size_t len = 0;
@@ -17,8 +17,8 @@ static size_t text_length(const hunch_model *m, const hunch_token *tokens, size_
     return len;
 }
 
-/* To read all tokens again for each new one would be slow in a long text. So lengths are counted from an anchor: a token
- * at whose end a character ends, and whose own length when it comes first is known. */
+/* Detokenizing all tokens again for each new one would be slow in a long text. So lengths are counted from an anchor: a token whose end is
+ * the end of a character, and whose length at the beginning of a text is known. */
 void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens) {
     enum { FAR = 32 };
     bool whole, alone;
@@ -41,7 +41,7 @@ void tool_ends_fini(tool_ends *e) {
     *e = (tool_ends){0};
 }
 
-/* First token from `token` on whose text goes beyond `offset`; the last one if none does. */
+/* First token from `token` on whose text ends beyond `offset`; the last one if none does. */
 static size_t token_at(const tool_ends *e, size_t token, size_t offset) {
     while (token + 1 < e->n && e->at[token] <= offset)
         token++;
@@ -54,7 +54,7 @@ void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char
     while (from < to) {
         token = token_at(e, token, from);
         size_t end = e->at[token] > from && e->at[token] < to ? e->at[token] : to;
-        /* A colour ends with its line: pagers begin each one anew. */
+        /* A colour ends with its line: pagers reset colours at each line. */
         const char *newline = memchr(text + from, '\n', end - from);
         if (newline)
             end = newline > text + from ? (size_t)(newline - text) : from + 1;
@@ -85,8 +85,8 @@ static size_t tag_begun(const char *text, size_t len, const char *tag) {
     return k;
 }
 
-/* Writes on to where a <think> block begins or ends, or to the end of the text but for what may become a tag. False:
- * there is no more to write yet. */
+/* Writes up to the next begin or end of a <think> block, or to the end of the text except for a possible beginning of a
+ * tag. False: nothing more to write yet. */
 static bool stream_part(tool_stream *s, const hunch_session_state *st) {
     const char *tag = s->thinks ? "</think>" : "<think>", *from = st->text + s->bytes;
     size_t left = st->text_len - s->bytes;
@@ -142,7 +142,7 @@ static int cell_width(uint32_t cp) {
     return wide ? 2 : 1;
 }
 
-/* text is valid UTF-8: the library says so. */
+/* text is valid UTF-8: the library guarantees it. */
 static cell cell_read(const char *s, size_t left) {
     unsigned char c = (unsigned char)*s;
     int len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;

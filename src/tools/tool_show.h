@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_show.h - generated text coloured by who proposed each token: in a stream, or in panes side by side. */
+/* tool_show.h - generated text, each token coloured by the drafter that proposed it: in a stream, or in panes side by
+ * side. */
 #ifndef HN_TOOL_SHOW_H
 #define HN_TOOL_SHOW_H
 
@@ -11,23 +12,23 @@ typedef struct tool_ends {
     size_t n, cap;
     size_t anchor, anchor_len; /* tool_show.c */
 } tool_ends;
-/* Brings ends up to n_tokens. The text of a token is what the text of all tokens up to it has more than the text
- * before: pieces alone do not tell (a leading space that is dropped, a character made of several tokens). */
+/* Brings ends up to n_tokens. The text of a token is the difference of the texts of all tokens with and without it: its
+ * piece alone may differ (a leading space that is dropped, a character made of several tokens). */
 void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens);
 void tool_ends_fini(tool_ends *e);
 /* Writes bytes [from, to) of text, coloured; ends with the default colour. */
 void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to,
                        bool dim);
 
-/* What of a session was printed. Begins as {.model, .color, .thinks = the text begins inside a <think> block}. */
+/* State of printing a session. Initialise as {.model, .color, .thinks = the text begins inside a <think> block}. */
 typedef struct tool_stream {
     const hunch_model *model;
     bool color;  /* by provenance, <think> blocks dimmed */
     bool thinks; /* in such a block now */
     size_t bytes, tokens;
-    tool_ends ends; /* kept only when colours are on */
+    tool_ends ends; /* only when colours are on */
 } tool_stream;
-/* Prints what came since the last call: text, or ids where there is no tokenizer. */
+/* Prints what was generated since the last call: text, or ids without a tokenizer. */
 void tool_stream_update(tool_stream *s, const hunch_session_state *st);
 
 /* Columns that valid UTF-8 takes on most terminals. */
@@ -40,7 +41,7 @@ typedef struct tool_pane {
     const tool_ends *ends;
     const int16_t *provenance;
 } tool_pane;
-/* Side by side where the terminal is wide enough, else one after the other. */
+/* Side by side if the terminal is wide enough, else one after the other. */
 void tool_panes_print(const tool_pane *panes, int n, bool color);
 
 #endif

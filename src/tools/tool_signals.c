@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_signals.c - see tool_signals.h. Handlers call only what POSIX lets them, and change only what they share with the
- * program by sig_atomic_t or before they are installed. The library has none of its own. */
+/* tool_signals.c - see tool_signals.h. Handlers call only async-signal-safe functions. Data shared with them is sig_atomic_t, atomic, or
+ * set before they are installed. The library installs no handlers. */
 #include "tool_signals.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "tool_output.h"
 #include "tool_tty.h"
 
-enum { GRACE_US = 700000 }; /* for a report: no one waits much longer */
+enum { GRACE_US = 700000 }; /* for a report */
 
 volatile sig_atomic_t tool_interrupted;
 
@@ -25,7 +25,7 @@ static const char *volatile to_remove;
 static bool reset_colour;
 static int interrupt_fd = -1;
 static volatile sig_atomic_t patience;
-static atomic_int presses; /* of Ctrl-C, not yet heard */
+static atomic_int presses; /* of Ctrl-C, not yet handled */
 
 static void write_all(int fd, const char *text, size_t n) {
     while (n > 0) {
@@ -37,7 +37,7 @@ static void write_all(int fd, const char *text, size_t n) {
     }
 }
 
-/* Any thread may get the signal, so a flag alone would not wake the one that waits for input. */
+/* Any thread may receive the signal, so a flag alone would not wake the one that waits for input. */
 static bool wake(void) {
     const uint64_t one = 1;
     return interrupt_fd < 0 || write(interrupt_fd, &one, sizeof one) >= 0;
@@ -92,7 +92,7 @@ static void on_lost_page(int number, siginfo_t *info, void *context) {
     static const char text[] = "hunch: a file that is read as memory (--mapped) was cut short or cannot be read any more: "
                                "expected it to stay as it is until the end\n";
     (void)context;
-    if (info->si_code != BUS_ADRERR) { /* a fault of another kind: as if nobody listened */
+    if (info->si_code != BUS_ADRERR) { /* a fault of another kind: as by default */
         signal(number, SIG_DFL);
         raise(number);
         return;
@@ -101,7 +101,7 @@ static void on_lost_page(int number, siginfo_t *info, void *context) {
     tool_end(HUNCH_FAILED);
 }
 
-/* Not what was ignored when the process began. */
+/* Not for signals that were ignored when the process began. */
 static void end_by(int number, void (*handler)(int)) {
     struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
     if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN)
@@ -113,8 +113,8 @@ static void end_by(int number, void (*handler)(int)) {
 void tool_signals_begin(void) {
     struct sigaction page = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO}, alarm = {.sa_handler = on_time};
     reset_colour = tool_colors(TOOL_COLOR_AUTO, stdout);
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of a write, seen by tool_done */
-    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not become so large */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, reported by tool_done */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file above the size limit */
     sigaction(SIGBUS, &page, NULL);
     sigaction(SIGALRM, &alarm, NULL);
     end_by(SIGINT, on_end);

@@ -11,7 +11,7 @@ bool tool_is_terminal(FILE *f) {
     return isatty(fileno(f));
 }
 
-/* "" where there is none. */
+/* "" if it is not set. */
 static const char *variable(const char *name) {
     const char *value = getenv(name);
     return value ? value : "";
@@ -26,7 +26,7 @@ bool tool_colors(int mode, FILE *to) {
     return (*force && strcmp(force, "0") != 0) || (strcmp(variable("TERM"), "dumb") != 0 && tool_is_terminal(to));
 }
 
-/* The shades of the palette of 256 are the same everywhere, the eight first colours are whatever the terminal's owner likes. */
+/* Colours of the 256-colour palette look the same everywhere; the first eight depend on the terminal's settings. */
 static bool has_shades(void) {
     return strstr(variable("TERM"), "256color") || *variable("COLORTERM");
 }

@@ -9,19 +9,19 @@
 
 enum { INDENT = 3, WIDTH = 100, LEAST_TOGETHER = 3 };
 
-/* ---- the picture --------------------------------------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------------------------------------------- */
 
 typedef struct picture {
     const tool_tree *t;
     const char *margin;
     FILE *out;
     bool color;
-    int columns;     /* up to the end of its widest token */
+    int columns;     /* up to the end of the widest token */
     bool has_child[HUNCH_MAX_DEPTH + 1], shares[HUNCH_MAX_DEPTH + 1]; /* shares a line */
     int depth[HUNCH_MAX_DEPTH + 1];
 } picture;
 
-/* The piece of a token as quoted text, its id where there is no tokenizer. To be freed. */
+/* The piece of a token as quoted text, or its id without a tokenizer. To be freed. */
 static char *piece_text(const tool_tree *t, hunch_token id) {
     const char *bytes;
     size_t len;
@@ -42,7 +42,7 @@ static int piece_columns(const tool_tree *t, hunch_token id) {
     return columns;
 }
 
-/* Writes what stands for a token, and spaces up to `columns` (0: none). */
+/* Writes the text of a token, padded to `columns` (0: not padded). */
 static void piece_print(const picture *p, hunch_token id, int columns) {
     char *text = piece_text(p->t, id);
     const int left = text ? columns - tool_columns(text) : 0;
@@ -50,7 +50,7 @@ static void piece_print(const picture *p, hunch_token id, int columns) {
     free(text);
 }
 
-/* The next sibling of a node, the first child of a parent (node: -1); -1: there is none. */
+/* The next sibling of a node, the first child of a parent (node: -1); -1: none. */
 static int next_child(const tool_tree *t, int parent, int node) {
     for (int i = node < 0 ? (parent < 0 ? 0 : parent + 1) : node + 1; i < t->n; i++)
         if (t->node[i].parent == parent)
@@ -84,7 +84,7 @@ static void rails_print(const picture *p, int parent) {
     fputs(is_last(p->t, parent) ? "   " : "│  ", p->out);
 }
 
-/* The kind of a drafter; of several of a kind which one. */
+/* The kind of a drafter, with a number if there are several of that kind. */
 static void drafter_print(const picture *p, int drafter) {
     const hunch_engine *e = p->t->engine;
     const char *name = hunch_engine_drafter_name(e, drafter);
@@ -104,7 +104,7 @@ static void drafter_print(const picture *p, int drafter) {
     fputs(tool_style(p->color, '0'), p->out);
 }
 
-/* Siblings that share lines: no wider than WIDTH, the later lines below the first. */
+/* Siblings that share a line, wrapped at WIDTH below its beginning. */
 static void together_print(const picture *p, int node, int n) {
     const int parent = p->t->node[node].parent, begin = INDENT * p->depth[node];
     int at = begin, drafter = p->t->node[node].drafter;
@@ -164,7 +164,7 @@ static void children_print(const picture *p, int parent) {
     }
 }
 
-/* Of nodes that have a line of their own. */
+/* Width of the nodes that have a line of their own; and which do not. */
 static void columns_find(picture *p) {
     p->columns = piece_columns(p->t, p->t->root);
     for (int i = 0; i < p->t->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_tree.h - the tree of a round as a picture and as JSON, and how often candidates of each rank were right. */
+/* tool_tree.h - the tree of a round as a drawing and as JSON, and how often candidates of each rank were right. */
 #ifndef HN_TOOL_TREE_H
 #define HN_TOOL_TREE_H
 
@@ -13,23 +13,23 @@ typedef struct tool_tree {
     hunch_token root;
     const hunch_draft_node *node; /* [n] parents first */
     int n;
-    const bool *right;            /* [n] the model says that node too; NULL: nobody knows */
+    const bool *right;            /* [n] the model generates that node too; NULL: unknown */
 } tool_tree;
 
-/* A node a line with what the drafter thinks of it, below the one it hangs on; three or more in a row behind which nothing was
- * drafted, and which are not right, share one. `note` stands beside the root, `margin` before every line. */
+/* One line per node with the drafter's estimate, below its parent; three or more successive siblings without children that are not right
+ * share a line. `note` is printed beside the root, `margin` before every line. */
 void tool_tree_print(const tool_tree *t, const char *note, const char *margin, FILE *out, bool color);
-/* Is there a node with two behind it? */
+/* Whether a node has two children. */
 bool tool_tree_branches(const hunch_draft_node *node, int n);
 
 /* {"root", "nodes": [{"token", "parent", "drafter", "rank", "estimate"}], "path"}: path: the nodes that were accepted, in order. */
 json_t *tool_tree_json(hunch_token root, const hunch_draft_node *node, int n, const int *path, int accepted);
 
-/* Of one drafter, over rounds. */
+/* Counts of one drafter, over rounds. */
 typedef struct tool_ranks {
     struct {
         uint64_t asked, accepted;
-    } at[HUNCH_MAX_DEPTH][HUNCH_MAX_DEPTH + 1]; /* by depth of the row, and rank: a row that was reached had that candidate; it was right */
+    } at[HUNCH_MAX_DEPTH][HUNCH_MAX_DEPTH + 1]; /* by depth and rank: rows reached that had such a candidate; it was right */
 } tool_ranks;
 void tool_ranks_add(tool_ranks *r, const hunch_round_report *round);
 json_t *tool_ranks_json(const tool_ranks *r); /* [{"asked": [...], "accepted": [...]}, ...] a depth */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_tty.c - see tool_tty.h. Handlers call only what POSIX lets them. */
+/* tool_tty.c - see tool_tty.h. Handlers call only async-signal-safe functions. */
 #include "tool_tty.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@ static struct termios original;
 static volatile sig_atomic_t begun;
 static int changes = -1, marks_to = -1;
 
-/* Asks the terminal to put what is pasted between \e[200~ and \e[201~, or not to. */
+/* Turns bracketed paste on or off: the terminal puts pasted text between \e[200~ and \e[201~. */
 static void marks_ask(bool on) {
     if (marks_to >= 0 && write(marks_to, on ? "\033[?2004h" : "\033[?2004l", 8) < 0)
-        return; /* nobody looks */
+        return; /* errors are ignored */
 }
 
-/* In the background the terminal is somebody else's, and who touches it is stopped. */
+/* A background process that changes the terminal's modes is stopped. */
 static bool is_ours(void) {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
@@ -29,7 +29,7 @@ static bool is_ours(void) {
 static void change_note(void) {
     const uint64_t one = 1;
     if (write(changes, &one, sizeof one) < 0)
-        return; /* there is a note already */
+        return; /* already noted */
 }
 
 static void on_size(int number) {
@@ -59,7 +59,7 @@ static void on_stop(int number) {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
         marks_ask(false);
     }
-    by_default(number); /* returns when the process goes on */
+    by_default(number); /* returns when the process continues */
     sigaction(number, &a, NULL);
     if (ours) {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
@@ -74,7 +74,7 @@ static void on_quit(int number) {
     by_default(number);
 }
 
-/* Not what was ignored when the process began. */
+/* Not for signals that were ignored when the process began. */
 static void handle(int number, void (*handler)(int)) {
     struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)

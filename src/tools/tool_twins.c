@@ -52,7 +52,7 @@ int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
     return 0;
 }
 
-/* After a timed round: what it added to each trace. After another: the traces start anew behind it. */
+/* After a timed round: extends each trace. After another: restarts the traces. */
 static int round_account(tool_lane *l, bool timed, double seconds) {
     l->batch_s += timed ? seconds : 0;
     l->timed_s += timed ? seconds : 0;

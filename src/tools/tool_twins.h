@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_twins.h - one way of generating (plain, or with a method) as a lane that can be run in slices and is timed.
+/* tool_twins.h - a lane: one way of generating (plain, or with a method) that runs in slices and is timed.
  *
- * Lanes of one comparison answer the same requests on engines of their own over one model, and take turns: each runs
- * until its sessions have a given number of tokens. Time is the wall time of rounds in which no session was still
- * reading its prompt; a session's trace starts behind the last round that was not such. */
+ * Lanes of one comparison answer the same requests, each on its own engine over the same model, and take turns: each
+ * runs until its sessions have a given number of tokens. Time is the wall time of rounds in which no session was still
+ * reading its prompt; a session's trace starts after the last round that was not timed. */
 #ifndef HN_TOOL_TWINS_H
 #define HN_TOOL_TWINS_H
 
@@ -12,7 +12,7 @@
 #include "tool_tree.h"
 #include "tool_why.h"
 
-/* What one session gave. Owns its arrays. */
+/* The result of one session. Owns its arrays. */
 typedef struct tool_answer {
     hunch_token *tokens;
     int16_t *provenance;
@@ -20,18 +20,18 @@ typedef struct tool_answer {
     char *text; /* NULL without tokenizer */
     size_t text_len;
     uint64_t rounds, drafted, accepted, depth_drafted;
-    hunch_verify verify; /* the rule that made it */
+    hunch_verify verify; /* the rule that was used */
     hunch_lossy lossy;
     tool_trace trace;
-    tool_why heard;      /* its rounds, if their trees are kept */
+    tool_why heard;      /* its rounds, if their trees are recorded */
 } tool_answer;
 void tool_answer_fini(tool_answer *a);
 
-/* Who hears of the rounds of a session. */
+/* Receives the reports of a session's rounds. */
 typedef struct tool_hearing {
     tool_ranks *ranks; /* of the lane */
     tool_why heard;
-    bool trees;        /* rounds are kept */
+    bool trees;        /* rounds are recorded */
 } tool_hearing;
 
 typedef struct tool_lane {
@@ -40,21 +40,21 @@ typedef struct tool_lane {
     hunch_session **session; /* [n], of the batch that runs */
     tool_trace *trace;       /* [n] */
     tool_hearing *hearing;   /* [n] */
-    bool trees;              /* of every round are kept */
+    bool trees;              /* trees of all rounds are recorded */
     tool_ranks *ranks;       /* over all batches; NULL: plain */
     int n;
     double batch_s;          /* timed seconds of this batch */
     double timed_s, timed_tokens; /* over all batches */
 } tool_lane;
 
-/* The engine is open already. Functions return 0 or an exit code after a message; HUNCH_CANCELLED comes without one. */
+/* The engine is open already. Functions return 0 or an exit code after a message; HUNCH_CANCELLED has no message. */
 void tool_lane_fini(tool_lane *l);
 int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n);
-/* Rounds until every session has `tokens` tokens or has finished. */
+/* Runs rounds until every session has `tokens` tokens or has finished. */
 int tool_lane_advance(tool_lane *l, size_t tokens);
 bool tool_lane_finished(const tool_lane *l);
-size_t tool_lane_tokens(const tool_lane *l); /* of the session that has the fewest among those running, else the most */
-/* Closes the sessions. answers [n]: what they gave; NULL: it is dropped. */
+size_t tool_lane_tokens(const tool_lane *l); /* the fewest of the running sessions; if none runs, the most of all */
+/* Closes the sessions and moves their results to answers [n]; NULL: drops them. */
 void tool_lane_end(tool_lane *l, tool_answer *answers);
 
 #endif

@@ -27,7 +27,7 @@ bool tool_parse_real(const char *s, double *out) {
     return number_begins(s) && !strpbrk(s, "xX") && *end == 0 && end != s && isfinite(*out);
 }
 
-/* Copies the part before `mark`; *rest is what stands behind it. False: no mark, or a part as long as no number is. */
+/* Copies the part before `mark`; *rest is the text after it. False: no mark, or a part too long for a number. */
 static bool part_before(const char *s, char mark, char part[64], const char **rest) {
     const char *at = strchr(s, mark);
     size_t len = at ? (size_t)(at - s) : 0;
@@ -104,7 +104,7 @@ const char *tool_nearest(const char *word, const char *const *names, size_t n) {
     size_t least = 64;
     for (size_t i = 0; i < n; i++) {
         size_t d = distance(word, names[i]);
-        /* A name that begins with what was typed is near however long its rest. */
+        /* A name that begins with the typed word is near, whatever its length. */
         if (strlen(word) >= 4 && strncmp(word, names[i], strlen(word)) == 0)
             d = 1;
         if (d < least) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_values.h - what the value of a flag may look like: numbers, lists, pairs, biases; and the name nearest to a typo.
- * Strict: the whole argument, or nothing. Knows no flag. */
+/* tool_values.h - parsers of flag values: numbers, lists, pairs, biases; and the name nearest to a typo. Strict: the whole argument must
+ * match. Independent of any flag. */
 #ifndef HN_TOOL_VALUES_H
 #define HN_TOOL_VALUES_H
 
@@ -14,8 +14,8 @@ bool tool_parse_int64(const char *s, int64_t *out);
 bool tool_parse_real(const char *s, double *out);         /* finite, decimal */
 bool tool_parse_pair(const char *s, double out[2]);       /* "A,B" */
 bool tool_parse_bias(const char *s, hunch_bias *out);     /* "ID=BIAS": an id from 0 on; a finite number or -inf */
-/* "1,2,3", each from min to max, to `items`, which has room for as many as there are commas and one more. Returns how
- * many there are, 0 for a list that is not one. */
+/* "1,2,3", each from min to max, to `items`, which has room for one more than there are commas. Returns their number, 0
+ * for an invalid list. */
 int tool_parse_ints(const char *s, int64_t min, int64_t max, int *items);
 
 /* The name nearest to `word` among n names, NULL if none is near. */

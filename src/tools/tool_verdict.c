@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_verdict.c - judges what `hunch compare` measured: a method against plain, prompt by prompt and in all. */
+/* tool_verdict.c - summarises the results of `hunch compare`: a method against plain, prompt by prompt and in all. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ double tool_duel_tau(const tool_duel *d) {
 }
 
 bool tool_duel_within(const tool_duel *d, double width) {
-    enum { ENOUGH = 8 }; /* the bootstrap of one slice has no width at all */
+    enum { ENOUGH = 8 }; /* the bootstrap of one slice has no width */
     return d->slices.n >= ENOUGH && (d->high - d->low) / 2 <= width;
 }
 
@@ -75,7 +75,7 @@ tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *gro
             v.identical = false;
             v.first_different = i;
         }
-        plain_s += d->plain_s / d->repeats; /* prompts count alike however often they were repeated */
+        plain_s += d->plain_s / d->repeats; /* prompts have equal weight, however often they were repeated */
         drafted_s += d->drafted_s / d->repeats;
         decoded += d->decoded;
         v.rounds += d->rounds;

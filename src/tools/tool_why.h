@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_why.h - what the controller considered in each round of a session, and its tree, kept and shown (`run --why`, `--trees`). */
+/* tool_why.h - records and shows what the controller considered in each round of a session, and the round's tree (`run --why`,
+ * `--trees`). */
 #ifndef HN_TOOL_WHY_H
 #define HN_TOOL_WHY_H
 
@@ -10,12 +11,12 @@ typedef struct tool_why {
     size_t n, cap;
 } tool_why;
 
-void tool_why_add(void *why, const hunch_round_report *report); /* has the shape of hunch_request.on_round */
+void tool_why_add(void *why, const hunch_round_report *report); /* a hunch_request.on_round */
 void tool_why_fini(tool_why *w);
-/* Of each choice "drafter" is an index into the run's "drafters", -1 for plain decoding, -2 for several together. */
+/* "drafter" of each choice is an index into the run's "drafters", -1 for plain decoding, -2 for several together. */
 json_t *tool_why_json(const tool_why *w);
-json_t *tool_why_trees_json(const tool_why *w); /* tool_tree.h, one a round */
-/* A line a round on standard error, and its tree where that branches. */
+json_t *tool_why_trees_json(const tool_why *w); /* tool_tree.h, one per round */
+/* One line per round on standard error, and its tree if that branches. */
 void tool_why_print(const tool_why *w, const hunch_model *m, const hunch_engine *e, bool color);
 
 #endif
