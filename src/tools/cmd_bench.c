@@ -47,7 +47,8 @@ static int bench_open(bench *b) {
         return code;
     hunch_model_get_info(b->model, &b->info);
     if (!b->o.requests && bench_passes_plan(b) == 0)
-        return tool_usage("no pass to measure: the contexts asked for and their rows must fit into %d", b->info.context);
+        return tool_usage("no pass to measure: the contexts asked for and their rows must fit into %d",
+                          b->info.context);
     const int context = context_needed(b);
     bench_plain *p = &b->plain;
     p->new_tokens = context < 4 * BENCH_DECODE ? (context + 3) / 4 : BENCH_DECODE;

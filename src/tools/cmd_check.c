@@ -65,7 +65,8 @@ static void vocabulary_print(const json_t *d, bool color) {
             printf(" (%lld of padding)", int_of(v, "padding"));
     }
     if (json_is_integer(part(v, "drafts"))) {
-        printf("; drafts %lld, with %s embedding", int_of(v, "drafts"), json_is_true(part(v, "own_embedding")) ? "its own" : "the model's");
+        printf("; drafts %lld, with %s embedding", int_of(v, "drafts"),
+               json_is_true(part(v, "own_embedding")) ? "its own" : "the model's");
         if (json_is_true(part(v, "own_embedding")) && int_of(v, "embeddings") != int_of(v, "target"))
             printf(" of %lld", int_of(v, "embeddings"));
         printf(" and %s output", json_is_true(part(v, "own_output")) ? "its own" : "the model's");
@@ -98,14 +99,14 @@ static void fit_print(const json_t *d, bool color) {
     else
         fputs("none that is known", stdout);
     if (json_is_integer(part(d, "layers")))
-        printf(", %lld layer%s, %lld wide; the model is %lld wide", int_of(d, "layers"), int_of(d, "layers") == 1 ? "" : "s",
-               int_of(d, "hidden"), int_of(d, "target_hidden"));
+        printf(", %lld layer%s, %lld wide; the model is %lld wide", int_of(d, "layers"),
+               int_of(d, "layers") == 1 ? "" : "s", int_of(d, "hidden"), int_of(d, "target_hidden"));
     putchar('\n');
     taps_print(d, color);
     vocabulary_print(d, color);
     line("tensors", color);
-    printf("%lld used, %zu left over, %zu missing\n", int_of(part(d, "tensors"), "used"), json_array_size(part(part(d, "tensors"), "unused")),
-           json_array_size(part(part(d, "tensors"), "missing")));
+    printf("%lld used, %zu left over, %zu missing\n", int_of(part(d, "tensors"), "used"),
+           json_array_size(part(part(d, "tensors"), "unused")), json_array_size(part(part(d, "tensors"), "missing")));
     names_print(part(part(d, "tensors"), "unused"), "left over", 'y', color);
     names_print(part(part(d, "tensors"), "missing"), "missing", 'r', color);
     line("fits", color);
@@ -121,8 +122,9 @@ static void acceptance_print(const json_t *s, bool color) {
     line("acceptance", color);
     json_array_foreach (part(s, "acceptance"), i, a)
         printf("%s%.2f", i ? ", " : "", json_number_value(a));
-    printf("%s over %lld first positions; the best constant guess %.2f\n", json_array_size(part(s, "acceptance")) ? " by position," : "nothing was drafted",
-           int_of(s, "positions"), json_number_value(part(s, "constant")));
+    printf("%s over %lld first positions; the best constant guess %.2f\n",
+           json_array_size(part(s, "acceptance")) ? " by position," : "nothing was drafted", int_of(s, "positions"),
+           json_number_value(part(s, "constant")));
 }
 
 static void smoke_print(const json_t *d, bool color) {
@@ -139,9 +141,11 @@ static void smoke_print(const json_t *d, bool color) {
     acceptance_print(s, color);
     line("smoke test", color);
     if (strcmp(verdict, "unknown") == 0)
-        printf("says nothing: %s\n", json_is_true(part(s, "complete")) ? "too few positions, or texts of one token" : "there was no time for more");
+        printf("says nothing: %s\n", json_is_true(part(s, "complete")) ? "too few positions, or texts of one token"
+                                                                       : "there was no time for more");
     else
-        printf("%s%s than a constant guess%s%s\n", tool_style(color, strcmp(verdict, "better") == 0 ? 'g' : 'r'), verdict, tool_style(color, '0'),
+        printf("%s%s than a constant guess%s%s\n", tool_style(color, strcmp(verdict, "better") == 0 ? 'g' : 'r'),
+               verdict, tool_style(color, '0'),
                json_is_true(part(s, "complete")) ? "" : "; not everything was tried, there was no time for more");
     if (json_is_string(cause)) {
         line("likely cause", color);
@@ -175,7 +179,8 @@ static int check_run(const tool_options *o) {
     hunch_check_options how;
     tool_progress bar;
     if (o->drafts.n != 1)
-        return tool_usage("check: %s: expected one --draft PATH, a head's folder or file", o->drafts.n ? "several --draft" : "which head?");
+        return tool_usage("check: %s: expected one --draft PATH, a head's folder or file",
+                          o->drafts.n ? "several --draft" : "which head?");
     int code = tool_model_open(&m, o, NULL);
     if (code)
         return code;

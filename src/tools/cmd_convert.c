@@ -19,8 +19,9 @@ static int convert_to(const tool_options *o, const char *path) {
     hunch_error err = {0};
     tool_progress bar;
     tool_progress_begin(&bar, "converting", "B");
-    const hunch_status status = hunch_convert_as(o->model, o->target, o->type == TOOL_UNSET ? NULL : tool_type_names[o->type],
-                                                 path, tool_progress_bytes, &bar, &err);
+    const hunch_status status =
+        hunch_convert_as(o->model, o->target, o->type == TOOL_UNSET ? NULL : tool_type_names[o->type], path,
+                         tool_progress_bytes, &bar, &err);
     tool_progress_end(&bar);
     return status == HUNCH_OK ? 0 : tool_failed(&err);
 }
@@ -45,8 +46,8 @@ static void types_say(const tool_options *o, const json_t *types) {
     json_array_foreach(types, i, t) {
         const char *name = json_string_value(json_object_get(t, "type"));
         const bool rest = strcmp(name, "BF16") == 0 && strchr(tool_type_names[o->type], '_');
-        fprintf(stderr, "%s %lld %s%s", i ? "," : "", (long long)json_integer_value(json_object_get(t, "tensors")), name,
-                rest ? " (rows that are not whole blocks of 32)" : "");
+        fprintf(stderr, "%s %lld %s%s", i ? "," : "", (long long)json_integer_value(json_object_get(t, "tensors")),
+                name, rest ? " (rows that are not whole blocks of 32)" : "");
     }
     fputc('\n', stderr);
 }

@@ -72,7 +72,8 @@ static int nodes_json(const hunch_draft_result *r) {
     json_t *nodes = json_array();
     for (int i = 0; i < r->n; i++) {
         const hunch_draft_node *n = &r->node[i];
-        json_array_append_new(nodes, json_pack("{s:i,s:i,s:o}", "token", (int)n->token, "parent", n->parent, "logp", tool_json_real(n->logp)));
+        json_array_append_new(nodes, json_pack("{s:i,s:i,s:o}", "token", (int)n->token, "parent", n->parent, "logp",
+                                               tool_json_real(n->logp)));
     }
     return tool_print_json(json_pack("{s:i,s:o}", "root", (int)r->root, "nodes", nodes));
 }
@@ -89,8 +90,8 @@ static int result_json(const hunch_draft_result *r) {
         json_array_append_new(drafters, json_integer(r->node[i].drafter));
         json_array_append_new(estimates, tool_json_real(r->node[i].estimate));
     }
-    json_t *all = json_pack("{s:i,s:o,s:o,s:o,s:o,s:o}", "root", (int)r->root, "tokens", tokens, "parents", parents, "q", q,
-                            "provenance", drafters, "estimates", estimates);
+    json_t *all = json_pack("{s:i,s:o,s:o,s:o,s:o,s:o}", "root", (int)r->root, "tokens", tokens, "parents", parents,
+                            "q", q, "provenance", drafters, "estimates", estimates);
     if (all && r->n > 0 && r->node[0].confidence >= 0) {
         json_t *sure = json_array();
         for (int i = 0; i < r->n; i++) json_array_append_new(sure, tool_json_real(r->node[i].confidence));

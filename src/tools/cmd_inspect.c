@@ -92,7 +92,8 @@ static void model_print(const json_t *d) {
                int_of(model, "vocab"), int_of(model, "context"));
         return;
     }
-    const char *head = text_of(d, "head"), *said = text_of(metadata, "general.architecture"), *name = text_of(metadata, "general.name");
+    const char *head = text_of(d, "head"), *said = text_of(metadata, "general.architecture"),
+               *name = text_of(metadata, "general.name");
     if (!said)
         said = text_of(metadata, "model_type");
     if (head) {
@@ -152,7 +153,8 @@ static void summary_print(const json_t *d, bool color) {
     const json_t *model = json_object_get(d, "model");
     printf("  %-12s yes: with %s of weights in memory", "runs", size_text((double)int_of(model, "packed_bytes"), size));
     if (json_object_get(model, "expert_bytes")) {
-        printf(", or with --mapped-experts %s", size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));
+        printf(", or with --mapped-experts %s",
+               size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));
         printf(" and %s of experts left in the file", size_text((double)int_of(model, "expert_bytes"), size));
     }
     printf(", or with --mapped %s left in the file\n", size_text((double)int_of(model, "mapped_bytes"), size));

@@ -10,8 +10,8 @@
 static const char release_date[] = "2026-11-21";
 
 static void head_put(const char *name, const char *summary) {
-    printf(".\\\" Made by: hunch manual\n.TH %s 1 %s \"hunch %s\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n", name, release_date,
-           hunch_version());
+    printf(".\\\" Made by: hunch manual\n.TH %s 1 %s \"hunch %s\" \"User Commands\"\n.nh\n.ad l\n.SH NAME\n", name,
+           release_date, hunch_version());
     for (const char *c = name; *c; c++) /* an escaped hyphen stays ASCII, as apropos needs it */
         printf(*c == '-' ? "\\-" : "%c", *c);
     printf(" \\- %s\n", summary);
@@ -47,17 +47,18 @@ static void page_all(void) {
     tool_page_heading(&p, "Synopsis");
     tool_page_synopsis(&p, "hunch", "COMMAND [MODEL] [FLAG...]");
     tool_page_heading(&p, "Description");
-    tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, and keeps "
-                       "exactly those that it would have said itself. With and without drafting the tokens and the logits are "
-                       "the same to the bit.\n\nStandard output carries the answer alone; messages, progress and summaries go "
-                       "to standard error.");
+    tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, "
+                       "and keeps exactly those that it would have said itself. With and without drafting the tokens "
+                       "and the logits are the same to the bit.\n\n"
+                       "Standard output carries the answer alone; messages, progress and summaries go to standard "
+                       "error.");
     tool_page_heading(&p, "Commands");
     tool_write_commands(&p);
     topics_put(&p);
     tool_page_heading(&p, "Files");
     tool_page_items(&p, 0);
-    tool_page_item(&p, "~/.cache/hunch", NULL, "what passes cost on this machine, by model; may be removed at any time. GGUF "
-                                               "files in it are found by name.", false);
+    tool_page_item(&p, "~/.cache/hunch", NULL, "what passes cost on this machine, by model; may be removed at any "
+                                               "time. GGUF files in it are found by name.", false);
     tool_write_examples(&p, tool_first_examples, TOOL_MOST_EXAMPLES);
     see_also_put(NULL);
 }

@@ -101,9 +101,12 @@ static int samples_report(run *r, window *w) {
 }
 
 static int samples_generate(run *r, window *w) {
-    tool_rounds rounds = {
-        .engine = r->engine, .session = w->session, .n = w->size, .stream = r->json ? NULL : &r->stream, .answers = w->end,
-        .most = r->request.max_tokens};
+    tool_rounds rounds = {.engine = r->engine,
+                          .session = w->session,
+                          .n = w->size,
+                          .stream = r->json ? NULL : &r->stream,
+                          .answers = w->end,
+                          .most = r->request.max_tokens};
     int code = 0;
     tool_rounds_begin(&rounds, "reading the prompt");
     while (!code && w->first < w->end && !(tool_interrupted && w->first == w->next)) {
@@ -147,10 +150,11 @@ static int flags_check(const run *r) {
         return tool_usage("--samples needs --json-lines");
     if (r->prompts.n > 1 && (!o->json_lines || o->samples > 1))
         return tool_usage("%s holds %zu prompts: %s", from, r->prompts.n,
-                          o->samples > 1 ? "--samples takes one" : "--json-lines answers them all, hunch compare measures them");
+                          o->samples > 1 ? "--samples takes one"
+                                         : "--json-lines answers them all, hunch compare measures them");
     if (o->samples > 1 && o->seed > INT64_MAX - (o->samples - 1))
-        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, o->seed, o->samples,
-                          INT64_MAX);
+        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, o->seed,
+                          o->samples, INT64_MAX);
     if (o->logprobs != TOOL_UNSET && !r->json)
         return tool_usage("--logprobs needs --json or --json-lines");
     if (o->trees && !r->json)
@@ -184,7 +188,8 @@ static int inputs_read(run *r) {
         return code;
     r->template.system = r->o.system;
     r->by_row = r->o.json_lines && r->o.samples <= 1 && (r->prompts.rows || r->o.output);
-    r->answers = (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .default_n = DEFAULT_TOKENS};
+    r->answers =
+        (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .default_n = DEFAULT_TOKENS};
     return r->by_row ? tool_answers_open(&r->answers) : 0;
 }
 

@@ -11,15 +11,15 @@ static int version_json(const hunch_build_info *b) {
         json_array_append_new(levels, json_stringn(at, len));
         at += len + strspn(at + len, " ");
     }
-    return tool_print_json(json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s}", "version", b->version, "isa", b->isa, "levels", levels,
-                                     "compiler", b->compiler, "type", b->type, "target", b->target, "libraries",
+    return tool_print_json(json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s}", "version", b->version, "isa", b->isa, "levels",
+                                     levels, "compiler", b->compiler, "type", b->type, "target", b->target, "libraries",
                                      b->libraries));
 }
 
 /* The first line is the version alone, for scripts. */
 static int version_print(const hunch_build_info *b) {
-    printf("hunch %s\nlevel      %s, of %s\nbuild      %s%s%s, %s\nlibraries  %s\n", b->version, b->isa, b->levels, b->type,
-           *b->type ? ", " : "", b->compiler, b->target, b->libraries);
+    printf("hunch %s\nlevel      %s, of %s\nbuild      %s%s%s, %s\nlibraries  %s\n", b->version, b->isa, b->levels,
+           b->type, *b->type ? ", " : "", b->compiler, b->target, b->libraries);
     return tool_done(HUNCH_OK);
 }
 

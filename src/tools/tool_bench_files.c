@@ -22,14 +22,14 @@ static json_t *spread_json(tool_spread s) {
 static json_t *machine_json(const bench *b) {
     const hunch_machine *m = &b->machine;
     const tool_spread s = tool_spread_of(b->read_gb_s, b->n_read);
-    return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", hunch_version(), "cpu", m->cpu, "isa",
-                     m->isa, "threads", m->threads, "read_gb_s", tool_json_real(b->n_read ? s.median : m->read_gb_s),
-                     "read_spread", b->n_read ? spread_json(s) : json_null(), "int8_gmac_s",
-                     tool_json_real(m->int8_gmac_s), "bf16_gmac_s", tool_json_real(m->bf16_gmac_s), "f32_gmac_s",
-                     tool_json_real(m->f32_gmac_s), "int8_dot_gmac_s",
-                     m->int8_dot_gmac_s > 0 ? tool_json_real(m->int8_dot_gmac_s) : json_null(), "bf16_dot_gmac_s",
-                     m->bf16_dot_gmac_s > 0 ? tool_json_real(m->bf16_dot_gmac_s) : json_null(), "barrier_us",
-                     tool_json_real(m->barrier_us), "busy", tool_json_real(b->busy));
+    return json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", hunch_version(), "cpu", m->cpu,
+                     "isa", m->isa, "threads", m->threads, "read_gb_s",
+                     tool_json_real(b->n_read ? s.median : m->read_gb_s), "read_spread",
+                     b->n_read ? spread_json(s) : json_null(), "int8_gmac_s", tool_json_real(m->int8_gmac_s),
+                     "bf16_gmac_s", tool_json_real(m->bf16_gmac_s), "f32_gmac_s", tool_json_real(m->f32_gmac_s),
+                     "int8_dot_gmac_s", m->int8_dot_gmac_s > 0 ? tool_json_real(m->int8_dot_gmac_s) : json_null(),
+                     "bf16_dot_gmac_s", m->bf16_dot_gmac_s > 0 ? tool_json_real(m->bf16_dot_gmac_s) : json_null(),
+                     "barrier_us", tool_json_real(m->barrier_us), "busy", tool_json_real(b->busy));
 }
 
 static json_t *reads_json(const bench *b) {
@@ -91,9 +91,9 @@ static json_t *plain_json(const bench *b) {
                           "weight_bytes", (json_int_t)p->work.weight_bytes, "kv_bytes", (json_int_t)p->work.kv_bytes,
                           "context", p->context);
     add_all(o, json_pack("{s:i,s:o,s:o,s:o,s:o}", "prompt", p->prompt, "prefill_limit_tok_s",
-                         tool_json_real(p->prefill_limit_tok_s), "prefill_fraction", tool_json_real(p->prefill_fraction),
-                         "decode_limit_tok_s", tool_json_real(p->decode_limit_tok_s), "decode_fraction",
-                         tool_json_real(p->decode_fraction)));
+                         tool_json_real(p->prefill_limit_tok_s), "prefill_fraction",
+                         tool_json_real(p->prefill_fraction), "decode_limit_tok_s",
+                         tool_json_real(p->decode_limit_tok_s), "decode_fraction", tool_json_real(p->decode_fraction)));
     return o;
 }
 
@@ -104,9 +104,9 @@ static json_t *profiles_json(const bench *b) {
         json_t *phases = json_array();
         for (int k = 0; k < HUNCH_PHASES; k++) {
             const hunch_phase *h = &p->phase[k];
-            json_array_append_new(phases, json_pack("{s:s,s:i,s:f,s:f,s:f,s:f}", "name", h->name, "calls", h->calls, "us",
-                                                    h->seconds * 1e6, "waited_us", h->waited * 1e6, "bytes", h->bytes,
-                                                    "macs", h->macs));
+            json_array_append_new(phases, json_pack("{s:s,s:i,s:f,s:f,s:f,s:f}", "name", h->name, "calls", h->calls,
+                                                    "us", h->seconds * 1e6, "waited_us", h->waited * 1e6, "bytes",
+                                                    h->bytes, "macs", h->macs));
         }
         json_array_append_new(list, json_pack("{s:i,s:i,s:f,s:o}", "rows", p->rows, "context", p->context, "us",
                                               p->pass_s * 1e6, "phases", phases));
@@ -126,8 +126,8 @@ static json_t *bench_json(const bench *b) {
         json_object_set_new(o, "profile", profiles_json(b));
     if (b->model && !b->n_profiles)
         add_all(o, json_pack("{s:o,s:o,s:o,s:o,s:I,s:I}", "plain", plain_json(b), "pass", passes_json(b), "commit",
-                             commits_json(b), "rollback", rollbacks_json(b), "state_bytes", (json_int_t)b->info.state_bytes,
-                             "input_bytes", (json_int_t)b->info.input_bytes));
+                             commits_json(b), "rollback", rollbacks_json(b), "state_bytes",
+                             (json_int_t)b->info.state_bytes, "input_bytes", (json_int_t)b->info.input_bytes));
     return o;
 }
 
@@ -159,7 +159,8 @@ static void csv_line(const bench *b, FILE *f, const char *what, int rows, int co
 }
 
 static void csv_spread(const bench *b, FILE *f, const char *what, int rows, int context, tool_spread s) {
-    csv_line(b, f, what, rows, context, (const double[FIGURES]){s.median, s.low, s.high, NAN, NAN, NAN, s.mad, NAN, NAN});
+    csv_line(b, f, what, rows, context,
+             (const double[FIGURES]){s.median, s.low, s.high, NAN, NAN, NAN, s.mad, NAN, NAN});
 }
 
 static void csv_machine(const bench *b, FILE *f) {
@@ -194,7 +195,8 @@ static void csv_model(const bench *b, FILE *f) {
         const double t1 = q->one_row_s;
         csv_line(b, f, "pass_ms", q->rows, q->context,
                  (const double[FIGURES]){q->s.median * 1e3, q->s.low * 1e3, q->s.high * 1e3, q->s.median / t1,
-                                         q->of_bandwidth, q->limit_s / t1, q->s.mad * 1e3, q->limit_s * 1e3, q->fraction});
+                                         q->of_bandwidth, q->limit_s / t1, q->s.mad * 1e3, q->limit_s * 1e3,
+                                         q->fraction});
     }
 }
 
@@ -209,9 +211,10 @@ static void csv_profiles(const bench *b, FILE *f) {
 }
 
 static void bench_csv(const bench *b, FILE *f) {
-    fputs("cpu,isa,threads,read_gb_s,int8_gmac_s,model,what,rows,context,median,low,high,flatness,of_bandwidth,limit,mad,"
-          "limit_value,fraction,version\n",
-          f);
+    fputs(
+        "cpu,isa,threads,read_gb_s,int8_gmac_s,model,what,rows,context,median,low,high,flatness,of_bandwidth,limit,mad,"
+        "limit_value,fraction,version\n",
+        f);
     csv_machine(b, f);
     csv_profiles(b, f);
     if (b->model && !b->n_profiles)

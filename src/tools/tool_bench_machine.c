@@ -13,7 +13,9 @@ enum { MIB = 1 << 20, WHOLE_MIB = 1024 };
 static bool ticks_read(double *all, double *idle) {
     double t[8];
     FILE *f = fopen("/proc/stat", "r");
-    const int n = f ? fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) : 0;
+    const int n =
+        f ? fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7])
+          : 0;
     if (f)
         fclose(f);
     *all = 0;

@@ -127,7 +127,8 @@ static int rollbacks_measure(bench *b) {
     const int context = b->n_passes > 0 ? b->passes[0].context : 0;
     for (int r = 0; r < 2; r++)
         for (int k = 0; k < 3 && context + rows[r] < hunch_engine_context(b->engine); k++)
-            b->rollback[b->n_rollbacks++] = (bench_rollback){.rows = rows[r], .commit = commits[r][k], .context = context};
+            b->rollback[b->n_rollbacks++] =
+                (bench_rollback){.rows = rows[r], .commit = commits[r][k], .context = context};
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < b->n_rollbacks; i++) {
             const bench_rollback *p = &b->rollback[i];

@@ -107,7 +107,8 @@ static void put_context(plot *p, const bench_pass *first, const bench_pass *end,
         const double x = x_of(p, q->rows);
         put(p, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.2\"/>\n", x,
             y_of(p, q->s.low / q->one_row_s), x, y_of(p, q->s.high / q->one_row_s), color);
-        put(p, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y_of(p, q->s.median / q->one_row_s), color);
+        put(p, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y_of(p, q->s.median / q->one_row_s),
+            color);
     }
     const int y = TOP + 26 + 24 * number;
     put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2.4\"/>\n", LEFT + 14, y - 5,
@@ -128,7 +129,8 @@ static void put_contexts(plot *p, const bench *b) {
         put_context(p, b->passes + first, b->passes + end, number);
     }
     const int y = TOP + 26 + 24 * number;
-    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n",
+    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" "
+           "stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n",
         LEFT + 14, y - 5, LEFT + 46, y - 5);
     put(p, "<text x=\"%d\" y=\"%d\">what the machine allows; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
 }

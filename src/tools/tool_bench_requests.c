@@ -31,8 +31,8 @@ static hunch_status decode_ms(bench *b, int rows, int context, double *ms, hunch
 static void answer_info(const bench *b) {
     const bool f32 = b->o.precision == HUNCH_PRECISION_F32;
     const int type = b->o.kv != TOOL_UNSET ? b->o.kv : f32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
-    printf("hunch %s isa=%s threads=%d kv=%s precision=%s chunk=%d\n", hunch_version(), b->info.isa, b->info.threads, tool_kv_names[type],
-           f32 ? "f32" : "native", hunch_engine_chunk(b->engine));
+    printf("hunch %s isa=%s threads=%d kv=%s precision=%s chunk=%d\n", hunch_version(), b->info.isa, b->info.threads,
+           tool_kv_names[type], f32 ? "f32" : "native", hunch_engine_chunk(b->engine));
 }
 
 static void answer(bench *b, const char *line) {

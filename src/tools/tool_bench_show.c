@@ -55,8 +55,8 @@ static void plain_show(const bench *b, look l) {
 }
 
 static void passes_show(const bench *b, look l) {
-    printf("%s%8s %5s %9s %19s %7s %9s %7s %6s %8s %6s %8s %9s%s\n", l.bold, "context", "rows", "ms", "low to high", "mad",
-           "limit ms", "reached", "t/t1", "limit/t1", "read", "KV MB", "commit us", l.off);
+    printf("%s%8s %5s %9s %19s %7s %9s %7s %6s %8s %6s %8s %9s%s\n", l.bold, "context", "rows", "ms", "low to high",
+           "mad", "limit ms", "reached", "t/t1", "limit/t1", "read", "KV MB", "commit us", l.off);
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
         printf("%8d %5d %9.3f %9.3f-%9.3f %7.3f %9.3f %5.0f %% %6.2f %8.2f %4.0f %% %8.2f %9.1f\n", p->context, p->rows,
@@ -72,7 +72,8 @@ static void experts_show(const bench *b) {
         const bench_pass *p = &b->passes[i];
         if (p->experts > 0)
             printf("%s%d row%s behind %d: %.1f of %d experts a layer, %.1f MB, %.3f ms", i % 2 ? "; " : "\n", p->rows,
-                   p->rows == 1 ? "" : "s", p->context, p->experts, b->info.experts, p->work.weight_bytes / 1e6, p->s.median * 1e3);
+                   p->rows == 1 ? "" : "s", p->context, p->experts, b->info.experts, p->work.weight_bytes / 1e6,
+                   p->s.median * 1e3);
     }
     if (b->info.experts > 0)
         putchar('\n');
@@ -86,15 +87,18 @@ static void rollbacks_show(const bench *b) {
     if (b->n_rollbacks > 0)
         putchar('\n');
     if (b->info.state_bytes > 0)
-        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB; at most %d states are kept for later texts\n",
-               (double)b->info.state_bytes / 1e6, (double)b->info.input_bytes / 1e6, b->engine ? hunch_engine_states(b->engine) : 0);
+        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB; at most %d states are kept for later "
+               "texts\n",
+               (double)b->info.state_bytes / 1e6, (double)b->info.input_bytes / 1e6,
+               b->engine ? hunch_engine_states(b->engine) : 0);
 }
 
 static void profile_show(const bench_profile *p, look l) {
     double sum = 0;
     printf("\n%s%d row%s behind %d: %.1f us%s\n", l.bold, p->rows, p->rows == 1 ? "" : "s", p->context, p->pass_s * 1e6,
            l.off);
-    printf("%-10s %6s %10s %7s %7s %9s %7s %8s\n", "operation", "calls", "us", "share", "waits", "MB", "GB/s", "GMAC/s");
+    printf("%-10s %6s %10s %7s %7s %9s %7s %8s\n", "operation", "calls", "us", "share", "waits", "MB", "GB/s",
+           "GMAC/s");
     for (int i = 0; i < HUNCH_PHASES; i++) {
         const hunch_phase *h = &p->phase[i];
         sum += h->seconds;

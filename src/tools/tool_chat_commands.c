@@ -15,7 +15,8 @@ static int do_help(tool_talk *c, const char *rest) {
           "/stats            figures of all answers so far\n"
           "/system TEXT      the system message from here on; without TEXT: none\n"
           "/bye, /exit       ends, as does the end of input (Ctrl-D)\n"
-          "A line that ends in a backslash goes on in the next one, and so does what begins with \"\"\", up to \"\"\"; what is pasted\n"
+          "A line that ends in a backslash goes on in the next one, and so does what begins with \"\"\", up to \"\"\"; "
+          "what is pasted\n"
           "is one message. A space before / makes a line a message.\n"
           "Ctrl-C stops an answer, clears a line, and leaves when it comes twice at an empty one.\n",
           stderr);
@@ -126,7 +127,8 @@ int tool_chat_command(tool_talk *c, const char *line) {
     const char *near = hunch_nearest(word, tool_chat_names, COMMANDS);
     c->failed = true;
     if (near)
-        tool_message("unknown command %.*s, did you mean %s? (a space before / makes it a message)", (int)len, line, near);
+        tool_message("unknown command %.*s, did you mean %s? (a space before / makes it a message)", (int)len, line,
+                     near);
     else
         tool_message("unknown command %.*s, see /help (a space before / makes it a message)", (int)len, line);
     return TOOL_GO_ON;

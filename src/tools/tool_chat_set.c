@@ -69,7 +69,10 @@ static void said_show(const tool_talk *c, const tool_flag *f) {
     else if (f->kind == TOOL_CHOICE)
         fputs(*(const int *)at == TOOL_UNSET ? "default" : f->choices[*(const int *)at], stderr);
     else
-        fprintf(stderr, "%d", *(const int *)at != TOOL_UNSET ? *(const int *)at : strcmp(f->name, "--context") == 0 ? c->context : 0);
+        fprintf(stderr, "%d",
+                *(const int *)at != TOOL_UNSET      ? *(const int *)at
+                : strcmp(f->name, "--context") == 0 ? c->context
+                                                    : 0);
 }
 
 static void setting_show(const tool_talk *c, const struct setting *s) {

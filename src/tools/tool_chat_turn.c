@@ -17,7 +17,8 @@
 static int message_failed(tool_talk *c, const hunch_error *err) {
     c->failed = true;
     tool_failed(err);
-    return c->o.json_lines && tool_print_json(json_pack("{s:o}", "error", tool_json_text(err->message, strlen(err->message))))
+    return c->o.json_lines &&
+                   tool_print_json(json_pack("{s:o}", "error", tool_json_text(err->message, strlen(err->message))))
                ? HUNCH_FAILED
                : TOOL_GO_ON;
 }
@@ -65,11 +66,14 @@ static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
     }
     tool_context_cure(c->model, wanted, cure);
     if (left_out)
-        tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context, left_out,
-                     keep_of(c) ? " behind those of --keep" : "", cure);
+        tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context,
+                     left_out, keep_of(c) ? " behind those of --keep" : "", cure);
     if (!code && r->n > context)
-        code = fail(err, "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset begins anew, %s",
-                    keep_of(c) ? " and the turns of --keep" : "", r->n, c->context, tool_context_cure(c->model, r->n, cure));
+        code = fail(err,
+                    "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset "
+                    "begins anew, %s",
+                    keep_of(c) ? " and the turns of --keep" : "", r->n, c->context,
+                    tool_context_cure(c->model, r->n, cure));
     return code;
 }
 
@@ -104,8 +108,8 @@ static void turn_line(const tool_talk *c, const hunch_session_state *st) {
 static void end_note(const tool_talk *c, const hunch_session_state *st) {
     char cure[80];
     if (st->finish == HUNCH_FINISH_LOOP)
-        tool_message("the answer ends here: it said the same %d tokens a fourth time; %s lets it go on", c->request.loop_tokens,
-                     c->terminal ? "/set loop_guard off" : "--no-loop-guard");
+        tool_message("the answer ends here: it said the same %d tokens a fourth time; %s lets it go on",
+                     c->request.loop_tokens, c->terminal ? "/set loop_guard off" : "--no-loop-guard");
     else if (st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)c->context)
         tool_message("the answer ends here: the context of %d rows is full; %s", c->context,
                      tool_context_cure(c->model, (size_t)c->context + 1, cure));

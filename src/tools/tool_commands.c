@@ -9,18 +9,18 @@
 const tool_command tool_commands[] = {
     {TOOL_RUN, "run", "answers a prompt, or each of a file, and says how fast and where each token came from",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--draft SPEC]... [FLAG...]",
-     "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and --tokens "
-     "it is read from standard input, where that is no terminal.\n\n"
-     "A FILE is a text (one newline at its end is dropped) or JSON: an object with \"prompt\", or \"messages\" and perhaps "
-     "\"tools\", or \"tokens\"; or a bare array of messages. \"prediction\" is the text that a `prediction` drafter expects; "
-     "\"max_tokens\", \"temperature\", \"top_p\", \"top_k\", \"min_p\", \"seed\", \"stop\" and the penalties are the flags of these "
-     "names, and go before them. A FILE is taken for JSON where it is one such value, its name ends in .jsonl, its first line is "
-     "an object, or it begins with one that has such a key. Sampling is the model's own unless row or flags say otherwise, else "
-     "temperature 0.\n\n"
-     "With --json-lines a FILE may have many rows, one a line: each is answered, --parallel at once, as an object with its \"id\" "
-     "(the number of its line where it has none), in the order in which they are done. A row that cannot be answered is an "
-     "object {\"id\", \"error\"}; the others go on, and the exit code is 1. -o takes them to a file, where each is whole as soon "
-     "as it is there; --resume goes on with one that was ended.\n\n"
+     "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and "
+     "--tokens it is read from standard input, where that is no terminal.\n\n"
+     "A FILE is a text (one newline at its end is dropped) or JSON: an object with \"prompt\", or \"messages\" and "
+     "perhaps \"tools\", or \"tokens\"; or a bare array of messages. \"prediction\" is the text that a `prediction` "
+     "drafter expects; \"max_tokens\", \"temperature\", \"top_p\", \"top_k\", \"min_p\", \"seed\", \"stop\" and the "
+     "penalties are the flags of these names, and go before them. A FILE is taken for JSON where it is one such value, "
+     "its name ends in .jsonl, its first line is an object, or it begins with one that has such a key. Sampling is the "
+     "model's own unless row or flags say otherwise, else temperature 0.\n\n"
+     "With --json-lines a FILE may have many rows, one a line: each is answered, --parallel at once, as an object with "
+     "its \"id\" (the number of its line where it has none), in the order in which they are done. A row that cannot be "
+     "answered is an object {\"id\", \"error\"}; the others go on, and the exit code is 1. -o takes them to a file, "
+     "where each is whole as soon as it is there; --resume goes on with one that was ended.\n\n"
      "On a terminal every token has the colour of the drafter that proposed it, and the last lines say which is whose.",
      {"MODEL", "TEXT"},
      {{"Ask a question; the drafts are automatic.", "hunch run model.gguf \"Why is the sky blue?\""},
@@ -33,46 +33,49 @@ const tool_command tool_commands[] = {
      tool_run},
     {TOOL_CHAT, "chat", "a conversation, with line editing and history; Ctrl-C stops an answer",
      "MODEL [--system TEXT] [--draft SPEC]... [FLAG...]",
-     "Reads standard input: a terminal, or a pipe with one message a line. A line that ends in a backslash goes on in the next, and "
-     "so does what begins with \"\"\", up to the next \"\"\"; what is pasted into a terminal is one message. Lines that begin with / "
-     "are commands: /help lists them, /set NAME VALUE changes temperature, seed, drafts and more, /save FILE and /load FILE keep a "
-     "conversation, /again answers once more.\n\n"
-     "Ctrl-C stops an answer, which is kept as far as it was said, and clears a line; twice at an empty line it leaves. What was typed "
-     "is behind the arrow keys, the next time too.\n\n"
-     "When the context is full the oldest turns are left out of what the model reads, and a line says so; the system message and the "
-     "first turns (--keep) stay. An answer that says the same 64 tokens a fourth time ends there.\n\n"
-     "With --json-lines each message has one object: an answer of the shape that run has, or {\"error\"}. Where input is no terminal "
-     "the exit code is 1 if a message had no answer, or a command could not be done.",
+     "Reads standard input: a terminal, or a pipe with one message a line. A line that ends in a backslash goes on in "
+     "the next, and so does what begins with \"\"\", up to the next \"\"\"; what is pasted into a terminal is one "
+     "message. Lines that begin with / are commands: /help lists them, /set NAME VALUE changes temperature, seed, "
+     "drafts and more, /save FILE and /load FILE keep a conversation, /again answers once more.\n\n"
+     "Ctrl-C stops an answer, which is kept as far as it was said, and clears a line; twice at an empty line it "
+     "leaves. What was typed is behind the arrow keys, the next time too.\n\n"
+     "When the context is full the oldest turns are left out of what the model reads, and a line says so; the system "
+     "message and the first turns (--keep) stay. An answer that says the same 64 tokens a fourth time ends there.\n\n"
+     "With --json-lines each message has one object: an answer of the shape that run has, or {\"error\"}. Where input "
+     "is no terminal the exit code is 1 if a message had no answer, or a command could not be done.",
      {"MODEL"},
      {{"Talk.", "hunch chat model.gguf"},
       {"Talk to somebody.", "hunch chat model.gguf --system \"You are a laconic pirate.\" --temperature 0.7"},
-      {"Begin with another law, and forget nothing of the first turn.", "hunch chat model.gguf --temperature 0.8 --seed 7 --keep 1"},
+      {"Begin with another law, and forget nothing of the first turn.",
+       "hunch chat model.gguf --temperature 0.8 --seed 7 --keep 1"},
       {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
      tool_chat},
     {TOOL_COMPARE, "compare", "plain against each drafting method, in turns: speed, acceptance, identical text",
      "MODEL [TEXT | -f PROMPTS | --tokens FILE] [--draft SPEC]... [FLAG...]",
-     "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the prompt a row "
-     "may hold \"messages\" (and \"tools\") or \"tokens\", and settings as for run. A file is taken for JSON lines where its name ends in .jsonl, its "
-     "first line is an object, or it begins with one that has such a key. Each --draft is one method; A+B is one method of two drafters. Plain "
-     "and drafted generation take turns every 16 tokens.\n\n"
-     "ratio is plain decode time / drafted decode time over the same tokens, without prefill; its interval is a 90 % bootstrap "
-     "over slices of 16 tokens. The ratio of a method is the median over prompts; the total is of all times. tau is the "
-     "acceptance length: tokens a round. --repeat and --until-width pool the slices of all times that a prompt was answered, "
-     "each time with emptied stores (--cold).",
+     "PROMPTS is a text (one prompt) or JSON lines {\"id\", \"group\", \"prompt\", \"prediction\"}; instead of the "
+     "prompt a row may hold \"messages\" (and \"tools\") or \"tokens\", and settings as for run. A file is taken for "
+     "JSON lines where its name ends in .jsonl, its first line is an object, or it begins with one that has such a "
+     "key. Each --draft is one method; A+B is one method of two drafters. Plain and drafted generation take turns "
+     "every 16 tokens.\n\n"
+     "ratio is plain decode time / drafted decode time over the same tokens, without prefill; its interval is a 90 % "
+     "bootstrap over slices of 16 tokens. The ratio of a method is the median over prompts; the total is of all times. "
+     "tau is the acceptance length: tokens a round. --repeat and --until-width pool the slices of all times that a "
+     "prompt was answered, each time with emptied stores (--cold).",
      {"MODEL", "TEXT"},
      {{"What is gained, and is it the same text?", "hunch compare model.gguf \"Write a limerick.\" --show"},
-      {"Two methods over a file of prompts.", "hunch compare model.gguf -f prompts.jsonl --draft ngram --draft suffix -n 64"},
+      {"Two methods over a file of prompts.",
+       "hunch compare model.gguf -f prompts.jsonl --draft ngram --draft suffix -n 64"},
       {"A drafting model beside the free ones.",
        "hunch compare model.gguf -f prompts.jsonl --draft model:small.gguf+ngram -n 64 --json"}},
      tool_compare},
     {TOOL_BENCH, "bench", "what this machine allows, and what passes and generation make of it",
      "MODEL [--rows LIST] [--contexts LIST] [FLAG...] | --machine",
-     "limit is what the read bandwidth of the same seconds and the machine's arithmetic allow; reached is limit / time; t/t1 is "
-     "the time of a pass / that of one row at that context; read is the share of the read bandwidth; mad is the median distance "
-     "from the median; commit is of half the rows, the rest rolled back. Medians of 7 turns. Contexts that the model lacks are "
-     "left out.\n\n"
-     "--requests answers lines of standard input: info; pass ROWS CONTEXT (all logits), prefill N, decode N CONTEXT (a token): "
-     "milliseconds; quit.",
+     "limit is what the read bandwidth of the same seconds and the machine's arithmetic allow; reached is limit / "
+     "time; t/t1 is the time of a pass / that of one row at that context; read is the share of the read bandwidth; mad "
+     "is the median distance from the median; commit is of half the rows, the rest rolled back. Medians of 7 turns. "
+     "Contexts that the model lacks are left out.\n\n"
+     "--requests answers lines of standard input: info; pass ROWS CONTEXT (all logits), prefill N, decode N CONTEXT (a "
+     "token): milliseconds; quit.",
      {"MODEL"},
      {{"The machine alone.", "hunch bench --machine --quick"},
       {"A model, quickly.", "hunch bench model.gguf --quick"},
@@ -86,8 +89,9 @@ const tool_command tool_commands[] = {
      tool_inspect},
     {TOOL_TOKENIZE, "tokenize", "token ids and pieces of a text, or a rendered chat template",
      "MODEL [TEXT | -f FILE [--json-lines]] | --messages VARS [--template FILE] [--text]",
-     "Special tokens in the text are read, no BOS is added. With --json-lines FILE holds rows {\"text\", \"parse_special\", "
-     "\"add_special\"}, and each gives one line. --template FILE --messages VARS --text needs no model.",
+     "Special tokens in the text are read, no BOS is added. With --json-lines FILE holds rows {\"text\", "
+     "\"parse_special\", \"add_special\"}, and each gives one line. --template FILE --messages VARS --text needs no "
+     "model.",
      {"MODEL", "TEXT"},
      {{"Ids and pieces.", "hunch tokenize model.gguf \"Once upon a time\""},
       {"What a template makes of a conversation.", "hunch tokenize --template chat.jinja --messages talk.json --text"}},
@@ -99,43 +103,49 @@ const tool_command tool_commands[] = {
      tool_logits},
     {TOOL_DRAFT, "draft", "one round of a drafter behind a text, as a tree",
      "MODEL [TEXT | -f FILE | --tokens FILE] --draft SPEC [--depth K] [--accept N] [-o OUT.safetensors] [FLAG...]",
-     "The text is taken as it is, without the chat template; the model's token behind it is the root of the tree. Each line has "
-     "a token, how sure the drafter is of it, and a mark where the model says so too (but with --accept). Greedy "
-     "unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, vocabulary], -inf where "
-     "it has none.",
+     "The text is taken as it is, without the chat template; the model's token behind it is the root of the tree. Each "
+     "line has a token, how sure the drafter is of it, and a mark where the model says so too (but with --accept). "
+     "Greedy unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, "
+     "vocabulary], -inf where it has none.",
      {"MODEL", "TEXT"},
      {{"What would it guess?", "hunch draft model.gguf \"The cat ran. The cat ran. The\" --draft ngram"}},
      tool_draft},
-    {TOOL_CHECK, "check", "does a draft head fit a model, and is it worth anything", "MODEL --draft SPEC [--no-smoke] [--json] [FLAG...]",
-     "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). What was found is said: the layers that it reads, counted "
-     "as states and as outputs, widths, vocabulary, tensors used, left over and missing.\n\n"
-     "Then the model goes on behind some built-in texts, a few seconds long, and the head drafts. Its acceptance at the first position, "
-     "over 200 of them, is held against the best constant guess. Where it is not three standard errors above that, or where the head "
-     "guesses clearly better when it is read otherwise (rows shifted by one, other layers, other norms), the likely cause is named, with the key that "
-     "repairs it if there is one. Exit code 3 says that the head does not fit, or is as good as none, or is read wrongly.",
+    {TOOL_CHECK, "check", "does a draft head fit a model, and is it worth anything",
+     "MODEL --draft SPEC [--no-smoke] [--json] [FLAG...]",
+     "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). What "
+     "was found is said: the layers that it reads, counted as states and as outputs, widths, vocabulary, tensors used, "
+     "left over and missing.\n\n"
+     "Then the model goes on behind some built-in texts, a few seconds long, and the head drafts. Its acceptance at "
+     "the first position, over 200 of them, is held against the best constant guess. Where it is not three standard "
+     "errors above that, or where the head guesses clearly better when it is read otherwise (rows shifted by one, "
+     "other layers, other norms), the likely cause is named, with the key that repairs it if there is one. Exit code 3 "
+     "says that the head does not fit, or is as good as none, or is read wrongly.",
      {"MODEL"},
      {{"A head that was downloaded.", "hunch check model.gguf --draft head"},
       {"Does it fit, no more.", "hunch check model.gguf --draft eagle3:head --no-smoke"}},
      tool_check},
     {TOOL_SCORE, "score", "how likely a text is: nats a token, and perplexity",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--json] [FLAG...]",
-     "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half overlap: "
-     "each window starts half a window after the last, and scores the tokens that had no score yet.",
+     "Tokens 2 to T are scored, in windows of --context tokens (default: the model's context, at most 2048) with half "
+     "overlap: each window starts half a window after the last, and scores the tokens that had no score yet.",
      {"MODEL", "TEXT"},
      {{"Perplexity of a file.", "hunch score model.gguf -f article.txt"}},
      tool_score},
-    {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored", "FOLDER -o FILE.gguf [--target MODEL] [--type TYPE]",
-     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all; one that was there before is "
-     "replaced with --force alone. A draft head's folder or file of weights becomes a file for --draft.", {"FOLDER"},
+    {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored",
+     "FOLDER -o FILE.gguf [--target MODEL] [--type TYPE]",
+     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all; one that was there before "
+     "is replaced with --force alone. A draft head's folder or file of weights becomes a file for --draft.",
+     {"FOLDER"},
      {{"One file of a folder.", "hunch convert folder -o out.gguf"},
       {"Of a draft head, checked against its model.", "hunch convert head -o head.gguf --target model.gguf"},
       {"Of a draft head, as it is packed when it drafts.", "hunch convert head -o head-q8_0.gguf --type q8_0"}},
      tool_convert},
     {TOOL_TRAIN, "train", "trains a draft head for a model, from its own words",
      "data MODEL -f FILE... -o DIR | KIND MODEL -f DIR -o HEAD [--seconds T] | trie MODEL FILE... -o TRIE",
-     "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets the model answer "
-     "prompts and keeps its words; the second trains a draft head of a KIND that --help lists on them, measured inside the engine. Either goes on where it "
-     "was ended when it is said again. The third counts the n-grams of texts, for trees of heads that draft all levels at once (tree=pruned).",
+     "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets "
+     "the model answer prompts and keeps its words; the second trains a draft head of a KIND that --help lists on "
+     "them, measured inside the engine. Either goes on where it was ended when it is said again. The third counts the "
+     "n-grams of texts, for trees of heads that draft all levels at once (tree=pruned).",
      {"COMMAND"},
      {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"}},
      tool_train},
@@ -144,21 +154,22 @@ const tool_command tool_commands[] = {
      {{"All that run can do.", "hunch help run"}, {"Every way to draft.", "hunch help drafts"}},
      tool_help},
     {TOOL_MANUAL, "manual", "a page for man", "[COMMAND] | --list",
-     "Prints the page of hunch, or of one of its commands (as \"run\" or \"hunch-run\"), in the language of troff; --list "
-     "prints the names of all pages.",
+     "Prints the page of hunch, or of one of its commands (as \"run\" or \"hunch-run\"), in the language of troff; "
+     "--list prints the names of all pages.",
      {"COMMAND"},
      {{"Read one that is not installed.", "hunch manual run > hunch-run.1 && man -l hunch-run.1"}},
      tool_manual},
     {TOOL_COMPLETION, "completion", "a script that lets a shell complete commands, flags and values", "bash|zsh|fish",
-     "Load it where the shell starts. The script asks hunch itself what fits: commands, flags and their values, drafters and "
-     "their keys, downloads and files.",
+     "Load it where the shell starts. The script asks hunch itself what fits: commands, flags and their values, "
+     "drafters and their keys, downloads and files.",
      {"SHELL"},
      {{"bash: in ~/.bashrc", "source <(hunch completion bash)"},
       {"zsh: in ~/.zshrc, behind compinit", "source <(hunch completion zsh)"},
       {"fish: in ~/.config/fish/config.fish", "hunch completion fish | source"}},
      tool_completion},
     {TOOL_VERSION, "version", "version, instruction level, compiler and libraries", "[--json]",
-     "What a report of a fault should hold. hunch --version is the same.", {NULL}, {{"As JSON.", "hunch version --json"}},
+     "What a report of a fault should hold. hunch --version is the same.", {NULL}, {{"As JSON.",
+         "hunch version --json"}},
      tool_version},
     {0, NULL, NULL, NULL, NULL, {NULL}, {{NULL, NULL}}, NULL},
 };
@@ -173,9 +184,10 @@ const tool_example tool_first_examples[] = {
 
 const tool_topic tool_topics[] = {
     {"models", "where models come from, and what runs",
-     "MODEL is a GGUF file (of a split one its first part), a Hugging Face folder, or the name of something that another program "
-     "has downloaded. hunch downloads nothing itself. Dense families run (Llama, SmolLM, Mistral, Qwen, Granite, Phi, Gemma); "
-     "hunch inspect MODEL says whether one does. A path that exists goes before a download of that name.",
+     "MODEL is a GGUF file (of a split one its first part), a Hugging Face folder, or the name of something that "
+     "another program has downloaded. hunch downloads nothing itself. Dense families run (Llama, SmolLM, Mistral, "
+     "Qwen, Granite, Phi, Gemma); hunch inspect MODEL says whether one does. A path that exists goes before a download "
+     "of that name.",
      {{"org/name", "in Hugging Face's cache: a folder, or its one GGUF file; org/name@revision, org/name:Q4_K_M"},
       {"name:tag", "in Ollama's; space/name:tag"},
       {"file, file.gguf", "in hunch's and llama.cpp's"}}},
@@ -186,7 +198,8 @@ const tool_topic tool_topics[] = {
       {"OLLAMA_MODELS", "where Ollama's lie; default ~/.ollama/models and its service's"},
       {"LLAMA_CACHE", "where llama.cpp's lie; default ~/.cache/llama.cpp"},
       {"XDG_CACHE_HOME", "a folder that takes the place of ~/.cache"},
-      {"XDG_STATE_HOME", "a folder that takes the place of ~/.local/state, where hunch/chat_history has what was typed in chat"},
+      {"XDG_STATE_HOME",
+       "a folder that takes the place of ~/.local/state, where hunch/chat_history has what was typed in chat"},
       {"EDITRC", "keys of chat's lines, as editrc(5) has them; default ~/.editrc"},
       {"NO_COLOR", "no colours, unless --color=always"},
       {"CLICOLOR_FORCE", "colours also where output is no terminal, unless it is 0"},
@@ -196,7 +209,9 @@ const tool_topic tool_topics[] = {
      {{"0", "done"},
       {"1", "failed: input, output, or a fault of hunch"},
       {"2", "wrong usage: a flag, a prompt or a request that cannot be served"},
-      {"3", "refused: a model that is damaged, unknown or does not fit; of check: a head that does not, or is as good as none"},
+      {"3",
+       "refused: a model that is damaged, unknown or does not fit; of check: a head that does not, or is as good as "
+       "none"},
       {"4", "out of memory"},
       {"130", "interrupted"}}},
     {NULL, NULL, NULL, {{NULL, NULL}}},

@@ -72,7 +72,10 @@ static void keys_read(tool_editor *e) {
 
 /* Bytes of the character with this first byte; 1 if no character begins with it. */
 static size_t length_of(unsigned char first) {
-    return first >= 0xF0 && first <= 0xF4 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 1;
+    return first >= 0xF0 && first <= 0xF4  ? 4
+           : first >= 0xE0 && first < 0xF0 ? 3
+           : first >= 0xC2 && first < 0xE0 ? 2
+                                           : 1;
 }
 
 /* Decodes n bytes of valid UTF-8, or one invalid byte. */
@@ -179,7 +182,8 @@ static unsigned char name_complete(EditLine *line, wint_t key) {
     const char *found = NULL;
     size_t n = 0;
     (void)key;
-    if (typed == 0 || *at->buffer != L'/' || at->cursor != at->lastchar || typed >= sizeof word || wmemchr(at->buffer, L' ', typed))
+    if (typed == 0 || *at->buffer != L'/' || at->cursor != at->lastchar || typed >= sizeof word ||
+        wmemchr(at->buffer, L' ', typed))
         return el_winsertstr(line, L"\t") == 0 ? CC_REFRESH : CC_ERROR;
     for (size_t i = 0; i < typed; i++)
         word[i] = at->buffer[i] < 0x80 ? (char)at->buffer[i] : '?';

@@ -97,8 +97,9 @@ static void read_check(void *user, const char *file) {
     for (const written *w = g->items; w < g->items + g->n && g->code < 0; w++) {
         const bool partial = same(id, w->partial);
         if (partial || same(id, w->file))
-            g->code = tool_usage("%s: %s %s%s would be written over a file that the command reads (%s): expected another",
-                                 g->c->name, w->flag, w->path, partial ? ", " TOOL_PARTIAL " at first," : "", g->reader);
+            g->code =
+                tool_usage("%s: %s %s%s would be written over a file that the command reads (%s): expected another",
+                           g->c->name, w->flag, w->path, partial ? ", " TOOL_PARTIAL " at first," : "", g->reader);
     }
 }
 

@@ -94,16 +94,16 @@ void tool_help_all(int color) {
     snprintf(name, sizeof name, "hunch %s", hunch_version());
     tool_page_title(&p, name, "a language model answers faster, and says the same");
     putchar('\n');
-    tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, and keeps "
-                       "exactly those that it would have said itself.");
+    tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, "
+                       "and keeps exactly those that it would have said itself.");
     tool_page_heading(&p, "Usage");
     tool_page_synopsis(&p, "hunch", "COMMAND [MODEL] [FLAG...]");
     tool_page_heading(&p, "Commands");
     tool_write_commands(&p);
     tool_write_examples(&p, tool_first_examples, TOOL_MOST_EXAMPLES);
     tool_page_heading(&p, "Where models come from");
-    tool_page_text(&p, "MODEL is a GGUF file, a Hugging Face folder, or the name of something that Hugging Face's tools "
-                       "(org/name, org/name:Q4_K_M), Ollama (name:tag) or llama.cpp have downloaded.");
+    tool_page_text(&p, "MODEL is a GGUF file, a Hugging Face folder, or the name of something that Hugging Face's "
+                       "tools (org/name, org/name:Q4_K_M), Ollama (name:tag) or llama.cpp have downloaded.");
     tool_page_heading(&p, "To read on");
     tool_page_items(&p, 22);
     tool_page_item(&p, "hunch COMMAND -h", NULL, "a command's most used flags; --help: all of them", false);

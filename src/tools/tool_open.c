@@ -10,7 +10,8 @@
 #include "tool_drafts.h"
 
 int tool_model_missing(void) {
-    return tool_usage("MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download (hunch help models)");
+    return tool_usage(
+        "MODEL is missing: a GGUF file, a Hugging Face folder or the name of a download (hunch help models)");
 }
 
 int tool_text_open(hunch_model **out, const tool_options *o) {
@@ -135,8 +136,9 @@ static void pool_note(const hunch_engine *e, const tool_options *o) {
     const int least = hunch_engine_context(e);
     if (o->pool_rows == TOOL_UNSET || o->pool_rows >= least || said || tool_quiet)
         return;
-    tool_message("--pool-rows %d is taken as %d: one text of the whole context always fits (a smaller --context needs fewer)",
-                 o->pool_rows, least);
+    tool_message(
+        "--pool-rows %d is taken as %d: one text of the whole context always fits (a smaller --context needs fewer)",
+        o->pool_rows, least);
     said = true;
 }
 

@@ -86,7 +86,8 @@ static int set_integer(const tool_command *c, const tool_flag *o, const char *na
 static int set_real(const tool_command *c, const tool_flag *o, const char *name, const char *s, double *at) {
     double r[2] = {0};
     bool pair = o->kind == TOOL_PAIR;
-    if (!(pair ? tool_parse_pair(s, r) : tool_parse_real(s, r)) || !tool_in_range(o, r[0]) || (pair && !tool_in_range(o, r[1])))
+    if (!(pair ? tool_parse_pair(s, r) : tool_parse_real(s, r)) || !tool_in_range(o, r[0]) ||
+        (pair && !tool_in_range(o, r[1])))
         return bad_number(c, o, name, s);
     at[0] = r[0];
     if (pair)
@@ -215,7 +216,8 @@ static int arguments_place(tool_options *o, const tool_command *c, const words *
     if (at == w->n)
         return -1;
     return tool_usage("%s: unexpected argument %s: %s", c->name, w->items[at],
-                      o->prompt || o->file || o->tokens_file ? "model and text are there already" : "the model is there already");
+                      o->prompt || o->file || o->tokens_file ? "model and text are there already"
+                                                             : "the model is there already");
 }
 
 static int parse_one(tool_options *o, const tool_command *c, int argc, char **argv, int *i, words *w) {

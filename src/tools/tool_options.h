@@ -30,16 +30,17 @@ typedef struct tool_biases {
 enum { TOOL_UNSET = -1 }; /* value of integers and choices that were not given; reals are NAN, texts NULL. n 0: no limit */
 
 typedef struct tool_options {
-    const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now, *isa, *positional; /* positional: neither model nor text */
+    const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now,
+        *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *system;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args;
     tool_ints rows, contexts;
     tool_biases biases;
-    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees, no_prefix_reuse, machine, profile,
-        requests, quick, quiet, list, force, no_smoke, no_loop_guard, no_history;
-    int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, parallel, samples, color, pool_rows, state_memory, repeat, depth,
-        accept, dry_allowed_length, dry_range, lossy_top_m, keep;
+    bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
+        no_prefix_reuse, machine, profile, requests, quick, quiet, list, force, no_smoke, no_loop_guard, no_history;
+    int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, parallel, samples, color, pool_rows,
+        state_memory, repeat, depth, accept, dry_allowed_length, dry_range, lossy_top_m, keep;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;

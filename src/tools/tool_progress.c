@@ -69,7 +69,8 @@ static size_t bar_put(char *to, double share, int columns) {
 }
 
 /* Parts that do not fit are left out, the least important first: the rate, the counts, the bar, the time. */
-static void line_make(const tool_progress *p, double done, double total, double elapsed, int width, char *out, size_t size) {
+static void line_make(const tool_progress *p, double done, double total, double elapsed, int width, char *out,
+                      size_t size) {
     enum { SHARE, COUNTS, RATE, LEFT, PARTS };
     static const int to_drop[] = {RATE, COUNTS, LEFT, SHARE};
     part parts[PARTS] = {"", "", "", ""};

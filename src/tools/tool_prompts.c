@@ -58,8 +58,9 @@ static int amount_check(const char *path, const char *begin, size_t len, size_t 
         return -1;
     const char *name = tool_is_standard(path) ? "standard input" : path;
     if (*most < TOOL_MOST_FILE)
-        return tool_usage("%s: more than %zu MiB, a text that no context holds: cut it, or read it in windows with hunch score", name,
-                          *most >> 20);
+        return tool_usage(
+            "%s: more than %zu MiB, a text that no context holds: cut it, or read it in windows with hunch score", name,
+            *most >> 20);
     return tool_usage("%s: more than %zu MiB, expected no more in one file: give it in parts", name, *most >> 20);
 }
 
@@ -124,7 +125,8 @@ int tool_rows_each(const char *data, size_t len, size_t flags, const char *path,
         if (strspn(at, " \t\r") < n) {
             json_error_t je;
             json_t *row = json_loadb(at, n, flags, &je);
-            code = row ? take(user, row, path, number) : tool_usage("%s:%d: not a line of JSON: %s", path, number, je.text);
+            code = row ? take(user, row, path, number)
+                       : tool_usage("%s:%d: not a line of JSON: %s", path, number, je.text);
             json_decref(row);
         }
         at += n + 1;
@@ -189,7 +191,8 @@ static int source_choose(const tool_options *o, const char **file) {
     if (strchr(o->model, ' ') && access(o->model, F_OK) != 0) /* a text in place of MODEL */
         return tool_usage("no model: MODEL comes before the text \"%s\" (hunch help models)", o->model);
     if (tool_is_terminal(stdin))
-        return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s", o->model);
+        return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s",
+                          o->model);
     *file = "-";
     return 0;
 }

@@ -97,11 +97,13 @@ TOOL_PRINTF(3, 4) static int fail(hunch_error *err, hunch_status status, const c
 }
 
 /* rendered: the text comes from a template. */
-static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered, hunch_error *err) {
+static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered,
+                  hunch_error *err) {
     hunch_token *ids;
     size_t n;
-    hunch_status s = hunch_tokenize(
-        m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids, &n, err);
+    hunch_status s =
+        hunch_tokenize(m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL,
+                       &ids, &n, err);
     if (s != HUNCH_OK)
         return (int)s;
     int code = n == 0 ? fail(err, HUNCH_USAGE, "the prompt is empty") : 0;
@@ -120,8 +122,8 @@ static bool opens_think(const char *text, size_t len) {
 }
 
 /* Renders messages by the template; to be freed with hunch_free. tools NULL: none, even if t has some. */
-static int text_of(char **text, size_t *len, const tool_template *t, const hunch_model *m, json_t *messages, json_t *tools,
-                   hunch_error *err) {
+static int text_of(char **text, size_t *len, const tool_template *t, const hunch_model *m, json_t *messages,
+                   json_t *tools, hunch_error *err) {
     json_t *vars = json_copy(t->args);
     char *dump = NULL;
     json_object_del(vars, "tools");
@@ -145,7 +147,8 @@ static bool tells_tools(const char *text, size_t len, const tool_template *t, co
     hunch_error ignored;
     char *without = NULL;
     size_t n = 0;
-    const bool same = text_of(&without, &n, t, m, messages, NULL, &ignored) == 0 && n == len && memcmp(without, text, len) == 0;
+    const bool same =
+        text_of(&without, &n, t, m, messages, NULL, &ignored) == 0 && n == len && memcmp(without, text, len) == 0;
     hunch_free(without);
     return !same;
 }
@@ -171,8 +174,10 @@ static int tools_check(const tool_template *t, const hunch_model *m) {
     hunch_error ignored;
     char *text = NULL;
     size_t len;
-    json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "a"), *tools = json_object_get(t->args, "tools");
-    const bool told = text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || tells_tools(text, len, t, m, messages);
+    json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "a"),
+           *tools = json_object_get(t->args, "tools");
+    const bool told =
+        text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || tells_tools(text, len, t, m, messages);
     hunch_free(text);
     json_decref(messages);
     return told ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
@@ -202,11 +207,12 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
     return code;
 }
 
-int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages, hunch_error *err) {
+int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
+                         hunch_error *err) {
     *out = (tool_rendered){0};
-    return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL, err) : contents_join(out, m, messages, err);
+    return tool_template_used(t, m) ? template_render(out, t, m, messages, NULL, err)
+                                    : contents_join(out, m, messages, err);
 }
-
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
 

@@ -34,7 +34,8 @@ typedef struct tool_rendered {
     bool thinks; /* the template has opened a <think> block that the answer begins in */
 } tool_rendered;
 /* messages: a JSON array of {"role","content"}. An empty text is wrong usage. The message is left in err. */
-int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages, hunch_error *err);
+int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
+                         hunch_error *err);
 
 /* Fills the ids of text and prediction. t NULL: text as it is (and no row has messages); else it is the only message of a conversation. BOS
  * is added iff the tokenizer specifies it. Empty text, invalid UTF-8, a model without tokenizer: HUNCH_USAGE. */

@@ -61,15 +61,16 @@ static json_t *groups_json(const tool_comparison *c, int lane) {
 static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int lane) {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++)
-        json_array_append_new(list, duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i), c->o.trees));
+        json_array_append_new(list,
+                              duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i), c->o.trees));
     json_t *out = json_pack(
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o,s:o}", "draft",
         tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
         tool_json_real(v->ratio_total), "ci", interval_json(v->low, v->high), "tok_s", tool_json_real(v->tok_s), "tau",
         tool_json_real(v->tau), "acceptance", tool_json_real(v->acceptance), "rounds", (json_int_t)v->rounds, "drafted",
         (json_int_t)v->drafted, "accepted", (json_int_t)v->accepted, "depth_drafted", (json_int_t)v->depth_drafted,
-        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group", groups_json(c, lane),
-        "ranks", ranks_json(&c->lanes[lane]));
+        "identical", (int)v->identical, "first_difference", difference_json(c, v), "per_prompt", list, "per_group",
+        groups_json(c, lane), "ranks", ranks_json(&c->lanes[lane]));
     return out;
 }
 

@@ -149,8 +149,9 @@ static json_t *top_json(const hunch_model *m, const hunch_session_state *st) {
         json_t *list = json_array();
         const hunch_logprob *top = st->top_logprobs + i * (size_t)st->n_top_logprobs;
         for (int k = 0; k < st->n_top_logprobs; k++)
-            json_array_append_new(list, json_pack("{s:i,s:o,s:o}", "token", (int)top[k].token, "piece",
-                                                  piece_json(m, top[k].token), "logprob", tool_json_real(top[k].logprob)));
+            json_array_append_new(list,
+                                  json_pack("{s:i,s:o,s:o}", "token", (int)top[k].token, "piece",
+                                            piece_json(m, top[k].token), "logprob", tool_json_real(top[k].logprob)));
         json_array_append_new(all, list);
     }
     return all;
@@ -189,7 +190,8 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         "drafted", (json_int_t)st->drafted, "accepted", (json_int_t)st->accepted, "accepted_per_position",
         counts_json(st->accepted_per_position, HUNCH_MAX_DEPTH), "depth_drafted", (json_int_t)st->depth_drafted,
         "prefix_rows", (json_int_t)st->n_restored, "preempted", (json_int_t)st->preempted, "verify",
-        st->lossy.rule ? lossy_name(st->lossy.rule) : tool_verify_names[st->verify], "lossy", tool_lossy_json(&st->lossy));
+        st->lossy.rule ? lossy_name(st->lossy.rule) : tool_verify_names[st->verify], "lossy",
+        tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
     json_object_set_new(out, "about", about_json(r->engine));
@@ -218,7 +220,8 @@ const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *t
         snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may say something else",
                  lossy_name(lossy->rule), lossy->a);
     else if (verify >= HUNCH_VERIFY_RATIO)
-        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text", tool_verify_names[verify]);
+        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text",
+                 tool_verify_names[verify]);
     return text;
 }
 
@@ -237,7 +240,8 @@ void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bo
 void tool_result_summary(const tool_result *r, const hunch_session_state *st, bool color) {
     char note[200];
     const double read = prefill_speed(st);
-    fprintf(stderr, "\n%zu tokens, %.1f tokens/s · prompt %zu tokens", st->n_tokens, tool_decode_speed(st), st->n_prompt);
+    fprintf(stderr, "\n%zu tokens, %.1f tokens/s · prompt %zu tokens", st->n_tokens, tool_decode_speed(st),
+            st->n_prompt);
     if (st->n_restored)
         fprintf(stderr, ", %llu of them shared", (unsigned long long)st->n_restored);
     if (st->n_prefilled < st->n_prompt)
