@@ -95,7 +95,7 @@ static char *roff_of(const char *flag, char out[120]) {
     return out;
 }
 
-/* README: "Help, manual pages and completion are made of one table, and name the same flags." */
+/* README: "Help, manual pages and completion are made from one table, and name the same flags." */
 static void test_flags_everywhere(void **state) {
     (void)state;
     size_t flags = 0;

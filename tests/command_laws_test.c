@@ -70,7 +70,7 @@ static void test_run_rules(void **state) {
     result_free(&r);
 }
 
-/* README: "What may change the text is called `--lossy-…`, is never a default, and marks every answer." */
+/* README: "An option that may change the text is called `--lossy-…`, is never a default, and marks every answer." */
 static void test_run_lossy(void **state) {
     (void)state;
     static const struct {

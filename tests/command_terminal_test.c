@@ -34,7 +34,7 @@ static int bars_check(const char *text, int columns) {
 
 #define MANY "run", "-m", STORIES, "-p", "Once", "-n", "40", "--samples", "1000000", "--json-lines"
 
-/* README: "On a terminal what takes longer than a second shows how far it is, and the time left." */
+/* README: "On a terminal, work that takes longer than a second shows its progress and the time left." */
 static void test_bar(void **state) {
     (void)state;
     const char *out = path_of("answers");
@@ -143,7 +143,7 @@ static void colors_are(bool expected, const char *const *args) {
     free(t.text);
 }
 
-/* README: "Without a terminal, and where `NO_COLOR` is set, there are no colours unless they are asked for." */
+/* README: "Without a terminal, and if `NO_COLOR` is set, there are no colours unless a flag requests them." */
 static void test_colors(void **state) {
     (void)state;
     colors_are(true, (const char *const[]){SHORT, NULL});
@@ -235,7 +235,7 @@ static void test_help_fits(void **state) {
 
 /* ---- what may have been meant ----------------------------------------------------------------------------------- */
 
-/* README: "A misspelt command, flag, drafter or file is answered with the nearest that there is." */
+/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
 static void test_nearest(void **state) {
     (void)state;
     char meant[1200], dir[300];

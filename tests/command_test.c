@@ -398,7 +398,7 @@ static void test_run_stop(void **state) {
     json_decref(j);
 }
 
-/* README: "A colour says who proposed a token, and every speed comes with its acceptance length." */
+/* README: "A token's colour shows which drafter proposed it, and every speed comes with its acceptance length." */
 static void test_run_plain_output(void **state) {
     (void)state;
     json_t *j = json_of("run", "-m", STORIES, "-p", "Once upon a time", "-n", "40");
@@ -441,7 +441,7 @@ static void test_run_without_tokenizer(void **state) {
     json_decref(j);
 }
 
-/* README: "Ctrl-C ends an answer with what was said so far, and exit code 130." */
+/* README: "Ctrl-C ends an answer, keeps what was generated so far, and gives exit code 130." */
 static void test_run_interrupted(void **state) {
     (void)state;
     const char *const args[] = {"run",     "-m",           STORIES, "-p", "Once", "--samples",

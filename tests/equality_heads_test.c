@@ -412,7 +412,8 @@ static uint64_t check_crowd(hunch_model *m, const char *draft, double temperatur
     return preempted;
 }
 
-/* README: "Texts that share a beginning, wait, or give way when memory runs out are the texts that each has alone." */
+/* README: "Texts that share a prefix, wait, or are preempted when memory runs out are the same as if each were
+ * generated alone." */
 static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {

@@ -188,8 +188,8 @@ static void test_mapped(void **state) {
 /* ---- the command --------------------------------------------------------------------------------------------------------- */
 
 /* Cut short at many moments of a mapped run: an error that says so, never a signal. */
-/* README: "A model's file that is replaced or cut short while the command runs is an error or changes nothing; it
- * is no crash." */
+/* README: "A model file that is replaced or truncated while the command runs is an error or changes nothing; it is no
+ * crash." */
 static void test_command(void **state) {
     (void)state;
     const char *path = path_of("model.gguf");

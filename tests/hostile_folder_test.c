@@ -97,7 +97,7 @@ static void assert_refused(const char *what, const char *says) { model_refused(p
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-/* README: "A model file that is damaged, lies or is unknown is refused with one line that says why; it crashes
+/* README: "A model file that is damaged, inconsistent or unknown is refused with one line that says why; it crashes
  * nothing." */
 static void test_values_that_lie(void **state) {
     (void)state;

@@ -95,7 +95,7 @@ static const struct {
     {"tokenizer.chat_template", U32, 1, 0, NULL, "tokenizer.chat_template is 1"},
 };
 
-/* README: "A model file that is damaged, lies or is unknown is refused with one line that says why; it crashes
+/* README: "A model file that is damaged, inconsistent or unknown is refused with one line that says why; it crashes
  * nothing." */
 static void test_keys_that_lie(void **state) {
     (void)state;

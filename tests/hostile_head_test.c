@@ -5,7 +5,8 @@
 
 /* ---- one head, one thing changed at a time ------------------------------------------------------------------------------- */
 
-/* README: "A draft head that is damaged, lies or was made for another model is refused with one line that says why." */
+/* README: "A draft head that is damaged, inconsistent or made for another model is refused with one line that says
+ * why." */
 static void test_config(void **state) {
     (void)state;
     static const struct {

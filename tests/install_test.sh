@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # README: "The shared library exports what its header declares, and nothing else."
-# README: "What `make install` puts down can be moved, and programs are built against it by pkg-config and CMake."
+# README: "What `make install` installs can be moved, and programs are built against it with pkg-config and CMake."
 # SPDX-License-Identifier: Apache-2.0
 # install_test.sh BUILD CC SANITIZERS - what `make install` gives is what a user needs: the build is installed under a DESTDIR,
 # moved somewhere else, and used from there by pkg-config, CMake, C++ and Python, shared and static. The examples must say what

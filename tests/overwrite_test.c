@@ -78,7 +78,7 @@ static void kept(const char *victim, const char *line, const char *says) {
     result_free(&r);
 }
 
-/* README: "Nothing is written over a file that the command reads, by whatever name; `convert` replaces a file only with
+/* README: "A file that the command reads is never overwritten, by whatever name; `convert` replaces a file only with
  * `--force`." */
 static void test_every_output(void **state) {
     (void)state;

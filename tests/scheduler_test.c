@@ -231,8 +231,8 @@ static void test_one_prompt(void **state) {
     free(other);
 }
 
-/* README: "Texts that share a beginning, wait, or give way when memory runs out are the texts that each has
- * alone." */
+/* README: "Texts that share a prefix, wait, or are preempted when memory runs out are the same as if each were
+ * generated alone." */
 static void test_crowds(void **state) {
     (void)state;
     const char *const drafts[] = {NULL, "ngram+forced,accept=0.6,depth=5", self_draft, "auto"};
@@ -290,8 +290,8 @@ static void check_resumed(const way *w, const hunch_token *prompt, size_t n, dou
     answer_free(&want);
 }
 
-/* README: "Texts that share a beginning, wait, or give way when memory runs out are the texts that each has
- * alone." */
+/* README: "Texts that share a prefix, wait, or are preempted when memory runs out are the same as if each were
+ * generated alone." */
 static void test_resumed_anywhere(void **state) {
     (void)state;
     const way ways[] = {{NULL, HUNCH_VERIFY_DEFAULT},       {"ngram", HUNCH_VERIFY_DEFAULT},

@@ -38,7 +38,7 @@ static const char *nearest(const char *word) {
     return hn_nearest(word, names, sizeof names / sizeof *names);
 }
 
-/* README: "A misspelt command, flag, drafter or file is answered with the nearest that there is." */
+/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
 static void test_nearest(void **state HN_UNUSED) {
     assert_string_equal(nearest("ngrm"), "ngram");
     assert_string_equal(nearest("sufix"), "suffix");

@@ -38,7 +38,7 @@ static void near_the_best(enum machine_kind kind, double a, int rounds, double l
     must_reach(to_plain, light() ? 0.95 : 0.98, "to plain", kind, a);
 }
 
-/* README: "Where nothing can be guessed `auto` comes to plain decoding, where much can it comes near the best
+/* README: "Where nothing can be guessed `auto` falls back to plain decoding; where much can be, it comes near the best
  * fixed depth." */
 static void test_near_the_best_fixed_depth(void **state) {
     (void)state;
@@ -106,7 +106,7 @@ static void test_turns_bad_and_good(void **state) {
 }
 
 /* A cold start into a short text where every draft is wrong, two drafters sure of themselves (contract C5). */
-/* README: "Where nothing can be guessed `auto` comes to plain decoding, where much can it comes near the best
+/* README: "Where nothing can be guessed `auto` falls back to plain decoding; where much can be, it comes near the best
  * fixed depth." */
 static void test_nothing_can_be_guessed(void **state) {
     (void)state;

@@ -176,7 +176,7 @@ static void same_text_with_oracles(setup u, const int32_t *plain) {
     }
 }
 
-/* README: "By default a seed means one text, whatever drafts." */
+/* README: "By default a seed gives one text, whichever drafter is used." */
 static void test_same_seed_same_text(void **state) {
     (void)state;
     const int times = toy_light() ? 2 : 4, rounds = times * N_PARAMS;

@@ -258,7 +258,7 @@ static hn_coins coins_by_position(explorer *x) {
     return c;
 }
 
-/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
+/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_block(void **state) {
     (void)state;
     toy right = chain_toy(HN_RULE_BLOCK, 2), wrong = right;

@@ -192,7 +192,7 @@ static outcome explore_wrong(const char *drafts, hunch_verify rule, const law *l
     return o;
 }
 
-/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
+/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_laws_are_found(void **state) {
     (void)state;
     static const struct {

@@ -139,7 +139,7 @@ static void test_history_tree(void **state) {
 }
 
 /* XTC's coin and every cut: no law to enumerate here, but the same text with drafts as without. */
-/* README: "By default a seed means one text, whatever drafts." */
+/* README: "By default a seed gives one text, whichever drafter is used." */
 static void test_every_processor(void **state) {
     (void)state;
     hunch_sampling q = history_law.params;
@@ -193,7 +193,7 @@ static bool passes(const law *drawn, int (*choose)(const law_node *, uint64_t *)
     return chi_square_fits(count, want->p, want->cells, DRAWS);
 }
 
-/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
+/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_verifier_is_rejected(void **state) {
     (void)state;
     assert_true(passes(&plain_law, pick, &plain_law)); /* the frame itself is not what is refused */

@@ -211,7 +211,7 @@ static void test_trees_exact(void **state) {
 
 /* ---- mistakes through the engine --------------------------------------------------------------------------------- */
 
-/* README: "A verifier or drafter that is wrong on purpose is found out by the tests of these laws." */
+/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_drafters_are_found(void **state) {
     (void)state;
     static const struct {
