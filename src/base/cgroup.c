@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c - walks the control groups of this process, of both versions, wherever they are mounted. What their files say is for
- * the callers. */
+/* cgroup.c - walks the control groups of this process, of both versions, wherever they are mounted. The callers interpret the
+ * contents of their files. */
 #include "base/cgroup.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ int hn_cgroup_numbers(const char *folder, const char *file, long long *v, int ma
     return n;
 }
 
-/* True if the comma-separated list holds the word. */
+/* True if the comma-separated list contains the word. */
 static bool list_holds(const char *list, const char *word) {
     for (; *list; list += strspn(list, ",")) {
         size_t n = strcspn(list, ",");
@@ -32,7 +32,7 @@ static bool list_holds(const char *list, const char *word) {
     return false;
 }
 
-/* The next line without its end; a longer one than fits is cut. NULL: there is none. */
+/* Reads the next line, without its newline; a line that does not fit is truncated. NULL at the end of the file. */
 static char *line_read(FILE *f, char *line, int size) {
     if (!fgets(line, size, f)) return NULL;
     size_t n = strlen(line);
@@ -42,9 +42,9 @@ static char *line_read(FILE *f, char *line, int size) {
     return line;
 }
 
-/* ---- where groups are mounted -------------------------------------------------------------------------------------- */
+/* ---- mounts of groups ------------------------------------------------------------------------------------------------ */
 
-/* Mount tables write blanks and backslashes as \ooo. In place. */
+/* Decodes \ooo, which mount tables write for blanks and backslashes. In place. */
 static void octal_decode(char *s) {
     for (char *to = s;; s++, to++) {
         *to = *s;
@@ -56,7 +56,7 @@ static void octal_decode(char *s) {
 }
 
 typedef struct mount {
-    char *root;  /* the group that is seen there */
+    char *root;  /* the group that is mounted there */
     char *point; /* its folder */
 } mount;
 
@@ -78,8 +78,8 @@ static bool mount_parse(char *line, const char *controller, bool v2, mount *out)
     return true;
 }
 
-/* What of the group's path lies below the mount: all of it, or what comes behind the group that is mounted there, as in a
- * container that still sees the host's names. */
+/* The part of the group's path below the mount: all of it, or the part after the mounted group, as in a container that still
+ * sees the host's names. */
 static const char *group_below(const char *group, const char *root) {
     const size_t n = strlen(root);
     if (n > 1 && strncmp(group, root, n) == 0 && (group[n] == '/' || group[n] == '\0')) return group + n;
@@ -88,8 +88,8 @@ static const char *group_below(const char *group, const char *root) {
 
 /* A group and all groups above it. Inside a container the path may name a folder that only the host sees; the walk up ends at
  * the mount itself, which is then the container's own group. */
-static void group_visit(const mount *m, const char *group, bool v2, void (*see)(void *user, const char *folder, bool v2),
-                        void *user) {
+static void group_visit(const mount *m, const char *group, bool v2,
+                        void (*see)(void *user, const char *folder, bool v2), void *user) {
     char folder[PATH_SIZE];
     int n = snprintf(folder, sizeof folder, "%s%s", m->point, group_below(group, m->root));
     if (n < 0 || (size_t)n >= sizeof folder) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - the time that only goes forward: what everything here is measured with. */
+/* clock.h - the monotonic clock, used for all measurements. */
 #ifndef HN_CLOCK_H
 #define HN_CLOCK_H
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coins.c - see coins.h. The target's own draw, with which drafters couple, is a race (sample/sampler.c). */
+/* coins.c - see coins.h. The target's own draw, which drafters couple with, is a race of exponentials (sample/sampler.c). */
 #include "base/coins.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ bool hn_coins_accept(const hn_coins *c, const hn_random_key *key, double p) {
     return c->accept ? c->accept(c->ctx, key, p) : c->uniform(c->ctx, key) < p;
 }
 
-/* Sum of up to BLOCK weights, those that are not above 0 left out: eight lanes, so that the loop becomes vectors. */
+/* Sum of up to BLOCK weights, without those that are not above 0: in eight lanes, so that the compiler vectorises the loop. */
 enum { LANES = 8, BLOCK = 64 };
 static double block_sum(const double *weight, int n) {
     double lane[LANES] = {0};
@@ -32,7 +32,7 @@ static int index_at(const double *weight, int n, double u) {
     double sum = 0, before = 0, passed = 0;
     int block = n, last = -1;
     for (int i = 0; i < n; i += BLOCK) sum += block_sum(weight + i, n - i < BLOCK ? n - i : BLOCK);
-    for (int i = 0; i < n && passed <= sum * u; i += BLOCK) { /* the block where that is, or the last with a weight */
+    for (int i = 0; i < n && passed <= sum * u; i += BLOCK) { /* finds its block, or the last block with a weight */
         const double more = block_sum(weight + i, n - i < BLOCK ? n - i : BLOCK);
         if (!(more > 0)) continue;
         block = i;

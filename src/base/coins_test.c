@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coins_test.c - acceptances and draws: sure ones need no coin, Philox ones follow their law and their keys, and what a
- * test puts in their place is asked. */
+/* coins_test.c - acceptances and draws: certain ones use no random number, those of Philox follow their distribution and
+ * their keys, and the callbacks that a test sets are called. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/coins.h"
 
-/* What a test's coins were asked last, and what they answer. */
+/* The arguments of the last call to a test's callbacks, and the results they return. */
 typedef struct script {
     hn_random_key key;
     double u, p;
@@ -61,7 +61,7 @@ static void test_accept(void **state) {
         assert_true(s.p == .125);
     }
     assert_int_equal(s.asked, 5);
-    /* what is certain is not asked */
+    /* certain outcomes call nothing */
     assert_false(hn_coins_accept(&c, &key, 0));
     assert_false(hn_coins_accept(&c, &key, -1));
     assert_false(hn_coins_accept(&c, &key, NAN));
@@ -117,7 +117,7 @@ static void test_draw_replaced(void **state) {
     const double weight[] = {.5, .25, .5};
     script s = {.u = .5, .index = 2};
     hn_coins c = {uniform_script, NULL, NULL, &s};
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 1); /* .5 of 1.25 lies behind the first */
+    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 1); /* .5 of 1.25 is past the first */
     s.u = .399;
     assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 0);
     s.u = .601;
@@ -137,8 +137,8 @@ static void test_draw_replaced(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_accept), cmocka_unit_test(test_accept_follows_its_probability),
-                                       cmocka_unit_test(test_draw), cmocka_unit_test(test_odd_weights),
-                                       cmocka_unit_test(test_draw_replaced)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accept), cmocka_unit_test(test_accept_follows_its_probability),
+        cmocka_unit_test(test_draw), cmocka_unit_test(test_odd_weights), cmocka_unit_test(test_draw_replaced)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

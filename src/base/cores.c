@@ -10,7 +10,7 @@
 #include "base/cgroup.h"
 #include "base/threads.h"
 
-/* Cores that quota microseconds in each period buy, rounded up; 0: no limit. */
+/* Cores that a quota of microseconds in each period amounts to, rounded up; 0: no limit. */
 static int quota_cores(long long quota, long long period) {
     if (quota <= 0 || period <= 0) return 0;
     long long cores = quota / period + (quota % period != 0);

@@ -27,13 +27,14 @@ static int quota_of(const char *table, const char *mounts) {
     return hn_cores_quota(table_path, mounts_path);
 }
 
-/* Version 1's groups in cpu,cpuacct, version 2's in the folder; other mounts before and behind. */
+/* Version 1's groups in cpu,cpuacct, version 2's in the folder; other mounts before and after them. */
 static int quota(const char *table, const char *v2) {
     char lines[2][400], mounts[1200];
     tree_mount(lines[0], sizeof lines[0], "/", "cpu,cpuacct", "cgroup", "cpu,cpuacct");
     tree_mount(lines[1], sizeof lines[1], "/", v2, "cgroup2", "nsdelegate");
-    snprintf(mounts, sizeof mounts, "22 27 0:21 / /proc rw,relatime shared:1 - proc proc rw\n%s%s25 24 0:23 / /dev/shm rw - tmpfs\n",
-             lines[0], lines[1]);
+    snprintf(mounts, sizeof mounts,
+             "22 27 0:21 / /proc rw,relatime shared:1 - proc proc rw\n%s%s25 24 0:23 / /dev/shm rw - tmpfs\n", lines[0],
+             lines[1]);
     return quota_of(table, mounts);
 }
 
@@ -92,8 +93,10 @@ static void test_nonsense(void **state) {
     tree_put("v2/a/cpu.max", "");
     assert_int_equal(quota("0::/\n", "v2/a"), 0);
     assert_int_equal(hn_cores_quota("/no/such/table", "/proc/self/mountinfo"), 0);
-    static const char *const mounts[] = {"", "\n", " - ", " - cgroup2", "1 2 3 - cgroup2 x y\n", "1 2 3 / - cgroup2 x y", "1 2 3 / /\n"};
-    for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) assert_int_equal(quota_of("0::/\n1:cpu:/\n", mounts[i]), 0);
+    static const char *const mounts[] = {
+        "", "\n", " - ", " - cgroup2", "1 2 3 - cgroup2 x y\n", "1 2 3 / - cgroup2 x y", "1 2 3 / /\n"};
+    for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++)
+        assert_int_equal(quota_of("0::/\n1:cpu:/\n", mounts[i]), 0);
     char *text = calloc(1, 20001); /* a line longer than any */
     memset(text, 'x', 19999);
     text[19999] = '\n';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu.c - asks the processor which instruction levels it has, and the system whether it saves their registers.
+/* cpu.c - detects which instruction levels the processor has and whether the system saves their registers.
  *
  * Owns the names of the levels. Which kernel runs at a level is decided in src/ops/.
  */
@@ -38,7 +38,7 @@ bool hn_isa_includes(hn_isa isa, hn_isa part) {
     return isa == part;
 }
 
-/* What the processor says, each level for itself. */
+/* Detection, each level on its own. */
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -51,7 +51,7 @@ static unsigned long long saved_state(void) {
     return (unsigned long long)high << 32 | low;
 }
 
-/* Linux gives a process the registers of tiles only if it asks. */
+/* Linux gives a process the tile registers only on request. */
 static bool tiles_granted(void) {
     enum { ASK = 0x1023, TILE_DATA = 18 };
     return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
@@ -137,7 +137,7 @@ hunch_status hn_isa_parse(const char *name, hn_isa *out, hunch_error *err) {
                    known ? "is more than this processor has" : "is not a level", !known && *hint ? hint : ",", list);
 }
 
-/* Copies the value of the line "key : value" of /proc/cpuinfo into out if the line is that. */
+/* If the line of /proc/cpuinfo is "key : value", copies the value into out. */
 static void info_take(const char *line, const char *key, char *out, size_t size) {
     size_t n = strlen(key);
     if (out[0] || strncmp(line, key, n) != 0) return;
@@ -159,7 +159,7 @@ void hn_cpu_name(char *out, size_t size) {
     }
     if (f) fclose(f);
     if (!name[0]) snprintf(name, sizeof name, "unknown processor%s%s", part[0] ? " part " : "", part);
-    /* Virtual machines often hide the model behind a brand ("AMD EPYC"): the numbers then say which core it is. */
+    /* Virtual machines often report only a brand as the model ("AMD EPYC"): the numbers then identify the core. */
     if (family[0] && model[0]) {
         snprintf(out, size, "%s (family %s model %s stepping %s)", name, family, model, stepping);
     } else {

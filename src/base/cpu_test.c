@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_test.c - levels are consistent with what the compiler's own test of this processor says. */
+/* cpu_test.c - levels are consistent with the compiler's own test of this processor. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

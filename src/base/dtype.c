@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype.c - what the element types of stored tensors are called, how large they are, and what their bits mean.
+/* dtype.c - names, sizes and decoding of the element types of stored tensors.
  *
  * Owns the table of types and the one scalar decoding of each, which the reference kernels and the repacking build on.
  * The order and numbers are those of hn_dtype in dtype.h and of the GGUF format.
@@ -104,8 +104,7 @@ uint16_t hn_f32_to_f16(float f) {
     if (magnitude > 0x7F800000) return (uint16_t)(sign | 0x7E00 | (magnitude >> 13 & 0x3FF)); /* NaN, made quiet */
     if (magnitude >= 0x47800000) return (uint16_t)(sign | 0x7C00);                           /* 2^16 and above */
     if (magnitude >= 0x38800000) {
-        /* Normal. A carry out of the fraction runs into the exponent, which is what rounding up to 2^k, or to
-         * infinity, means. */
+        /* Normal. A carry out of the fraction goes into the exponent: the value is rounded up to 2^k, or to infinity. */
         return (uint16_t)(sign | (shift_round(magnitude, 13) - (112u << 10)));
     }
     int exponent = (int)(magnitude >> 23);
@@ -119,7 +118,7 @@ uint16_t hn_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-/* ---- blocks, as dtype.h draws them; -ffp-contract=off keeps products from fusing with sums ---------------------- */
+/* ---- blocks, as laid out in dtype.h; -ffp-contract=off keeps products from fusing with sums --------------------- */
 
 static uint16_t u16_at(const unsigned char *p) {
     return (uint16_t)(p[0] | p[1] << 8);
@@ -288,7 +287,7 @@ static void (*const blocks[HN_DTYPES])(const unsigned char *b, float *dst) = {
 
 /* ---- single numbers and whole rows ------------------------------------------------------------------------------ */
 
-/* The bits of a half with a shorter exponent, whose bias is 8 less, and with other NaNs. */
+/* Like a half with a shorter exponent, whose bias is 8 less, and with other NaNs. */
 float hn_f8_to_f32(uint8_t b) {
     uint32_t sign = (uint32_t)(b & 0x80) << 24;
     if ((b & 0x7F) == 0x7F) return f32_from_bits(sign | 0x7FC00000);
@@ -328,7 +327,7 @@ void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst) {
     }
 }
 
-/* ---- the other way ------------------------------------------------------------------------------------------------ */
+/* ---- quantising --------------------------------------------------------------------------------------------------- */
 
 static float largest(const float *x) {
     float most = 0;
@@ -342,7 +341,7 @@ static void put_half(unsigned char *to, float f) {
     memcpy(to, &h, sizeof h);
 }
 
-/* Of a factor that a half rounds to 0 the codes do not matter, but 1 / d may be too large for a float. */
+/* 1 / d may be too large for a float; if d is rounded to 0 as a half, the codes do not matter. */
 static float inverse_of(float d) {
     return fabsf(d) >= FLT_MIN ? 1 / d : 0;
 }
@@ -353,7 +352,7 @@ static void quantise_q8_0(const float *x, unsigned char *to) {
     for (int i = 0; i < 32; i++) to[2 + i] = (unsigned char)(int8_t)roundf(x[i] * inverse);
 }
 
-/* The largest value gets the code that has no opposite. */
+/* The value of largest magnitude gets code 0 (-8), the one without an opposite. */
 static void quantise_q4_0(const float *x, unsigned char *to) {
     const float d = largest(x) / -8, inverse = inverse_of(d);
     put_half(to, d);

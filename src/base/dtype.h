@@ -27,7 +27,8 @@
 enum { HN_F8_BLOCK = 128 };
 typedef enum hn_dtype {
     HN_F32, HN_F16, HN_BF16, HN_F8_E4M3,
-    HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1, HN_Q8_0, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS, HN_MXFP4,
+    HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1, HN_Q8_0, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K,
+    HN_IQ4_NL, HN_IQ4_XS, HN_MXFP4,
     HN_WEIGHT_TYPES, /* kernels multiply by matrices of the types above; those below are only small data */
     HN_I32 = HN_WEIGHT_TYPES, HN_I64, HN_I8, HN_U8, HN_I16, HN_F64,
     HN_DTYPES
@@ -38,7 +39,7 @@ int hn_dtype_block(hn_dtype t);         /* weights a block: 1, 32 or 256 */
 int hn_dtype_block_bytes(hn_dtype t);   /* bytes a block */
 bool hn_dtype_row_bytes(hn_dtype t, uint64_t cols, size_t *bytes); /* false: not whole blocks, or overflow */
 bool hn_dtype_from_ggml(uint32_t ggml_type, hn_dtype *out);
-const char *hn_ggml_type_name(uint32_t ggml_type); /* also of types we do not read; NULL if unknown */
+const char *hn_ggml_type_name(uint32_t ggml_type); /* also of types that hunch does not read; NULL if unknown */
 
 float hn_f16_to_f32(uint16_t h);
 uint16_t hn_f32_to_f16(float f);  /* round to nearest even */
@@ -48,8 +49,8 @@ static inline float hn_bf16_to_f32(uint16_t b) {
 }
 uint16_t hn_f32_to_bf16(float f); /* round to nearest even; NaN stays NaN */
 float hn_f8_to_f32(uint8_t b);    /* F8_E4M3 */
-float hn_mxfp4_scale(uint8_t e);  /* 2^(e-128), subnormal for 0 and 1; 255, a NaN to the format's authors, too: so ggml */
-/* 16 signed values that codes of a type stand for: of IQ4_NL and IQ4_XS, of MXFP4. */
+float hn_mxfp4_scale(uint8_t e);  /* 2^(e-128), subnormal for 0 and 1; as in ggml 2^127 for 255, a NaN in the specification */
+/* The 16 signed values of the codes of IQ4_NL and IQ4_XS, and of MXFP4. */
 extern const int8_t hn_iq4_levels[16], hn_mxfp4_levels[16];
 /* n stored weights at src (n whole blocks) to f32, each computed as ggml does: every product and sum rounded to f32. */
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst);

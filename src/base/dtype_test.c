@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dtype_test.c - conversions over all their inputs, block layouts by hand-made blocks and by what the Python package
- * gguf (of F8_E4M3: ml_dtypes) makes of the blocks in tests/data/dtypes, sizes and names. */
+/* dtype_test.c - conversions over all their inputs; block layouts, by hand-made blocks and by the results of the Python
+ * package gguf (F8_E4M3: ml_dtypes) for the blocks in tests/data/dtypes; sizes and names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -128,7 +128,7 @@ static void test_sizes(void **state) {
     assert_null(hn_ggml_type_name(4000));
 }
 
-/* Every weight type against the blocks, and the weights made of them, in tests/data/dtypes. */
+/* Every weight type against the blocks, and their decoded weights, in tests/data/dtypes. */
 static void test_weights_of_others(void **state) {
     (void)state;
     for (hn_dtype t = 0; t < HN_WEIGHT_TYPES; t++) {
@@ -181,7 +181,7 @@ static void test_blocks(void **state) {
     assert_true(w[0] == -64);
 }
 
-/* d has 11 bits and a nibble 4, so the product is exact: what is left to get right is one rounding of the sum. */
+/* d has 11 bits and a nibble 4, so the product is exact, and only the sum is rounded. */
 static void test_q4_1_rounds_the_sum(void **state) {
     (void)state;
     uint64_t s = 1;
@@ -228,7 +228,7 @@ static void test_scalars(void **state) {
     assert_true(w[0] == -1);
 }
 
-/* ---- the other way ------------------------------------------------------------------------------------------------ */
+/* ---- quantising --------------------------------------------------------------------------------------------------- */
 
 static float spread(int i) { return (float)((i * 37) % 64 - 31) / 16; }
 static float largest_is_negative(int i) { return i == 5 ? -3.0f : (float)(i % 7 - 3) * 0.37f; }
@@ -237,7 +237,7 @@ static float other_end_first(int i) { return i == 3 || i == 20 ? -both_ends(i) :
 static float steps(int i) { return (float)(i - 16) * 0.5f; }
 static float on_halves(int i) { return i ? (float)i - 15.5f : 127; } /* Q8_0: away from 0 */
 
-/* What the Python package gguf, whose results are ggml's, makes of the same numbers. */
+/* Against the results of the Python package gguf, which are those of ggml, for the same numbers. */
 static void test_quantise_as_ggml(void **state) {
     static const struct {
         float (*x)(int);
@@ -286,7 +286,7 @@ static double most_of(const float *x) {
     return most;
 }
 
-/* There and back: no further away than half a step of the block, and what a half makes of the step. */
+/* The error is at most half a step of the block, plus that of rounding the step to a half. */
 static void test_round_trip(void **state) {
     enum { BLOCKS = 500 };
     static float x[32 * BLOCKS], back[32 * BLOCKS];
@@ -303,7 +303,7 @@ static void test_round_trip(void **state) {
     }
     hn_quantise(HN_Q4_0, x, 32 * BLOCKS, stored);
     hn_dequantise(HN_Q4_0, stored, 32 * BLOCKS, back);
-    for (int i = 0; i < 32 * BLOCKS; i++) { /* the end of the other sign is a whole step short */
+    for (int i = 0; i < 32 * BLOCKS; i++) { /* the end of the other sign is short by a whole step */
         const double most = most_of(x + i / 32 * 32);
         assert_true(fabs((double)x[i] - (double)back[i]) <= most / 8 + most * 0x1p-11 + 8 * 0x1p-25 + 1e-7 * most);
     }
@@ -319,7 +319,7 @@ static void test_round_trip(void **state) {
     }
 }
 
-/* Blocks whose step is 0, or nothing that a half can tell from it, are zeros. */
+/* Blocks whose step is 0, or rounded to 0 as a half, are zeros. */
 static void test_quantise_nothing(void **state) {
     static const float tiny[] = {0, -0.0f, 1e-45f, -1e-40f, 2e-38f, -3e-9f};
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.c - counts allocations, reads and writes, and makes the one that a test chose fail.
+/* fault.c - counts allocations, reads and writes, and makes the one selected by a test fail.
  *
  * Owns the counters, which are the only process-wide mutable state of base/. Unarmed, a call costs one relaxed load.
  */

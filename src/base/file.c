@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - reading files whole, mapped or piece by piece. Every error names the path and says what was expected of it.
+/* file.c - reading files whole, mapped or piece by piece. Every error names the path and what was expected of it.
  *
- * Owns the descriptors of maps. What the bytes mean is the business of src/format/; writing is file_out.c's. Reads can
- * be made to fail by a test (fault.h).
+ * Owns the descriptors of maps. src/format/ interprets the bytes; file_out.c writes files. Tests can make reads fail
+ * (fault.h).
  */
 #include "base/file.h"
 
@@ -36,7 +36,7 @@ static hunch_status errno_fail(const char *path, int code, hunch_error *err) {
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be read: %s", path, strerror(code));
 }
 
-/* Opens a regular file. A FIFO or device is refused before it can block or flood us. */
+/* Opens a regular file. A FIFO or device is refused before a read can block or never end. */
 static hunch_status regular_open(const char *path, int *fd, struct stat *st, hunch_error *err) {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return errno_fail(path, errno, err);
@@ -54,7 +54,7 @@ static hunch_status regular_open(const char *path, int *fd, struct stat *st, hun
     return status;
 }
 
-/* pread, as a test wants it. */
+/* pread, with the faults that a test armed. */
 static ssize_t some_read(int fd, void *to, size_t size, size_t off) {
     if (hn_fault_hit(HN_FAULT_READ)) return errno = EIO, -1;
     if (hn_fault_hit(HN_FAULT_SHORT)) {
@@ -70,8 +70,8 @@ hunch_status hn_fd_read(int fd, const char *path, size_t off, void *to, size_t s
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno_fail(path, errno, err);
         if (n == 0)
-            return hn_fail(err, HUNCH_FAILED, "%s: ended after %zu of %zu bytes: it was cut short while it was read", path,
-                           off + done, off + size);
+            return hn_fail(err, HUNCH_FAILED, "%s: ended after %zu of %zu bytes: it was cut short while it was read",
+                           path, off + done, off + size);
         done += (size_t)n;
     }
     return HUNCH_OK;
@@ -83,7 +83,7 @@ static size_t page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The last page of a mapping goes on with zeros behind the file. A sanitizer lets nobody read them. */
+/* Bytes of the last page of a mapping behind the end of the file: zeros, poisoned for the address sanitizer. */
 static size_t tail_size(size_t size) {
     return -size & (page_size() - 1);
 }
@@ -128,8 +128,8 @@ void hn_map_close(hn_map *m) {
 hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error *err) {
     enum { LEAST = 64 << 10 };
     if (bytes <= m->held) return HUNCH_OK;
-    const size_t page = page_size(), from = m->held; /* a whole number of pages, else all is held */
-    size_t end = bytes < LEAST ? LEAST : bytes + bytes / 2; /* a head is asked for in many small pieces */
+    const size_t page = page_size(), from = m->held; /* a whole number of pages, or the whole file */
+    size_t end = bytes < LEAST ? LEAST : bytes + bytes / 2; /* a header is read in many small pieces */
     end = end < m->size ? (end + page - 1) / page * page : m->size;
     if (end > m->size) end = m->size;
     if (bytes > m->size) return hn_fail(err, HUNCH_FAILED, "%s: has %zu bytes, expected %zu", path, m->size, bytes);
@@ -140,7 +140,7 @@ hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error 
     if (status == HUNCH_OK)
         m->held = end;
     else
-        pages_map(to, end - from, PROT_READ, MAP_FIXED, m->fd, from); /* the file again, as far as there is one */
+        pages_map(to, end - from, PROT_READ, MAP_FIXED, m->fd, from); /* map the file again, as far as it exists */
     return status;
 }
 
@@ -160,8 +160,9 @@ hunch_status hn_map_check(const hn_map *m, const char *path, hunch_error *err) {
     if (hn_fault_hit(HN_FAULT_READ)) return errno_fail(path, EIO, err);
     if (fstat(m->fd, &st) != 0) return errno_fail(path, errno, err);
     if ((size_t)st.st_size != m->size)
-        return hn_fail(err, HUNCH_FAILED, "%s: was changed while it is in use: it has %zu bytes now, %zu when it was opened",
-                       path, (size_t)st.st_size, m->size);
+        return hn_fail(err, HUNCH_FAILED,
+                       "%s: was changed while it is in use: it has %zu bytes now, %zu when it was opened", path,
+                       (size_t)st.st_size, m->size);
     if (st.st_mtim.tv_sec != m->changed.tv_sec || st.st_mtim.tv_nsec != m->changed.tv_nsec)
         return hn_fail(err, HUNCH_FAILED, "%s: was written to while it is in use", path);
     return HUNCH_OK;

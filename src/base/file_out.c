@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_out.c - see file_out.h. Every step can be made to fail by a test (fault.h). */
+/* file_out.c - see file_out.h. A test can make every step fail (fault.h). */
 #include "base/file_out.h"
 
 #include <errno.h>
@@ -20,20 +20,20 @@
 enum { PIECE = 64 << 10 };
 
 struct hn_out {
-    char *place;   /* the name it gets; NULL: written as it is, there is nothing to rename or remove */
-    char *partial; /* the name it has until then */
+    char *place;   /* the final path; NULL: written in place, nothing to rename or remove */
+    char *partial; /* the path until then */
     int fd;        /* -1: none */
     size_t n;
-    char piece[PIECE]; /* not written yet: n bytes */
+    char piece[PIECE]; /* buffer: n bytes, not written yet */
 };
 
 static hunch_status write_fail(const char *path, hunch_error *err) {
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* ---- where it goes ---------------------------------------------------------------------------------------------- */
+/* ---- the final path --------------------------------------------------------------------------------------------- */
 
-/* The kernel's own links (/proc/self/fd/1) lead to what a process has open, whatever file they seem to name. */
+/* The links of procfs (/proc/self/fd/1) lead to what a process has open, whatever path they seem to give. */
 static bool is_of_kernel(char *link, size_t folder) {
     struct statfs fs;
     const char first = link[folder];
@@ -43,13 +43,13 @@ static bool is_of_kernel(char *link, size_t folder) {
     return yes;
 }
 
-/* Follows the link that path is, if it is one, and those behind it. errno, 0 if all is well. */
+/* If path is a link, replaces it by the path that the chain of links ends at. Returns 0 or an errno. */
 static int links_follow(char path[PATH_MAX], bool *open_already) {
-    enum { LINKS = 40 }; /* as the system */
+    enum { LINKS = 40 }; /* as in Linux */
     for (int i = 0; i < LINKS; i++) {
         char to[PATH_MAX];
         const ssize_t n = readlink(path, to, sizeof to);
-        if (n < 0) return 0; /* no link, or what opening it will complain of */
+        if (n < 0) return 0; /* not a link, or an error that open will report */
         const char *slash = strrchr(path, '/');
         size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
         *open_already = is_of_kernel(path, folder);
@@ -67,12 +67,13 @@ hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
     struct stat st;
     bool straight = false;
     *place = NULL;
-    /* By the system first: it knows links that nobody should follow, such as other users' in /tmp. */
+    /* stat first: the system refuses links that must not be followed, such as other users' in /tmp. */
     const bool there = stat(path, &st) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR) return write_fail(path, err);
     errno = strlen(path) < sizeof at ? links_follow(strcpy(at, path), &straight) : ENAMETOOLONG;
     if (errno) return write_fail(path, err);
-    if (there && S_ISDIR(st.st_mode)) return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
+    if (there && S_ISDIR(st.st_mode))
+        return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
     if (straight || (there && !S_ISREG(st.st_mode))) return HUNCH_OK;
     *place = hn_strdup(at);
     return *place ? HUNCH_OK : hn_fail_memory(err, path, strlen(at));
@@ -80,13 +81,13 @@ hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
 
 /* ---- open ------------------------------------------------------------------------------------------------------- */
 
-/* A call of the system that says less than 0 where it fails. */
+/* True if a system call's result is below 0, or a test made it fail. */
 static bool fails(int result) {
     if (result >= 0 && hn_fault_hit(HN_FAULT_WRITE)) return errno = ENOSPC, true;
     return result < 0;
 }
 
-/* A name that nothing else has: two processes of one number share a folder and nothing else. */
+/* A unique name: O_EXCL, as two machines may share the folder and have processes of the same number. */
 static int unique_open(hn_out *o, size_t room) {
     enum { TRIES = 100 };
     static atomic_uint made;
@@ -99,14 +100,14 @@ static int unique_open(hn_out *o, size_t room) {
     return fd;
 }
 
-/* What an earlier process left there is in nobody's way; a link there would lead to somebody's file. */
+/* Removes what an earlier process left there; a link there would lead to some other file. */
 static int alone_open(hn_out *o, size_t room) {
     snprintf(o->partial, room, "%s.partial", o->place);
     unlink(o->partial);
     return open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* Appended: what a shell opened by >> keeps what it has. */
+/* Appends, so that a file which a shell opened by >> keeps its contents. */
 static int straight_open(hn_out *o, const char *path, size_t room) {
     snprintf(o->partial, room, "%s", path);
     return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -120,7 +121,7 @@ static hunch_status file_make(hn_out *o, const char *path, bool shared, hunch_er
     if (!o->partial) return hn_fail_memory(err, path, bytes);
     o->fd = !o->place ? straight_open(o, path, bytes) : shared ? unique_open(o, bytes) : alone_open(o, bytes);
     struct stat old;
-    if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* who may read it stays */
+    if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* keep the permissions */
     if (!fails(o->fd)) return HUNCH_OK;
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->partial, strerror(errno));
 }
@@ -180,7 +181,7 @@ hunch_status hn_out_write(hn_out *o, const void *data, size_t size, hunch_error 
 static hunch_status publish(hn_out *o, hunch_error *err) {
     hunch_status st = piece_write(o, err);
     if (st) return st;
-    if (fails(fsync(o->fd)) && errno != EINVAL) return write_fail(o->partial, err); /* EINVAL: a file system without it */
+    if (fails(fsync(o->fd)) && errno != EINVAL) return write_fail(o->partial, err); /* EINVAL: the file system has no fsync */
     const int fd = o->fd;
     o->fd = -1;
     if (fails(close(fd))) st = write_fail(o->partial, err);

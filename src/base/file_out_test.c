@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_out_test.c - a name has the old file or the whole new one, whatever goes wrong; and what is no file is left alone. */
+/* file_out_test.c - a path has the old file or the whole new one, whatever fails; and what is not a file is not replaced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static const char *test_path(const char *name) {
     return p;
 }
 
-/* Entries of the folder; removes them. */
+/* Removes the entries of the folder and returns how many there were. */
 static int clear_folder(void) {
     DIR *d = opendir(tree_root);
     int n = 0;
@@ -105,7 +105,7 @@ static void test_no_room(void **state) {
     assert_int_equal(clear_folder(), 1);
 }
 
-/* A pipe or a device that was replaced by a file would be missed. */
+/* A pipe or a device must not be replaced by a file. */
 static void test_what_is_no_file(void **state) {
     (void)state;
     hn_out *o;
@@ -127,7 +127,7 @@ static void test_what_is_no_file(void **state) {
     assert_int_equal(clear_folder(), 2);
 }
 
-/* The link stays, what it leads to is replaced, whole or not at all. */
+/* The link stays, its target is replaced, completely or not at all. */
 static void test_link(void **state) {
     (void)state;
     hn_out *o;
@@ -147,7 +147,7 @@ static void test_link(void **state) {
     assert_int_equal(clear_folder(), 2);
 }
 
-/* What a process has open has no place; what is written there comes behind what it has. */
+/* What a process has open has no place; it is appended to. */
 static void test_open_already(void **state) {
     (void)state;
     hn_out *o;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_test.c - whole and mapped reads, one clear line for everything that is not a readable file or changes while it is read,
- * and writing whole or not at all. */
+/* file_test.c - whole and mapped reads, a clear error for everything that is not a readable file or changes while it is read,
+ * and writing completely or not at all. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -117,7 +117,7 @@ static char *large_file(const char *path) {
     return data;
 }
 
-/* What is held stays when the file is cut short; what is not gives errors, by reading and by asking. */
+/* Copies stay when the file is truncated; the rest gives errors, by hn_map_read and by hn_map_check. */
 static void test_cut_short(void **state) {
     (void)state;
     char path[128], bytes[100];
@@ -148,7 +148,7 @@ static void test_cut_short(void **state) {
     free(data);
 }
 
-/* Writing to it, however little, is seen; another file of its name is not. */
+/* A write to the file, however small, is detected; another file of its name does not matter. */
 static void test_identity(void **state) {
     (void)state;
     char path[128], other[128], bytes[10];
@@ -166,7 +166,8 @@ static void test_identity(void **state) {
     assert_memory_equal(bytes, content, 10);
     hn_map_close(&m);
     assert_int_equal(hn_map_open(&m, path, &err), HUNCH_OK);
-    const struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}, {m.changed.tv_sec, (m.changed.tv_nsec + 1) % 1000000000}};
+    const struct timespec later[2] = {{.tv_nsec = UTIME_OMIT},
+                                      {m.changed.tv_sec, (m.changed.tv_nsec + 1) % 1000000000}};
     file_put(path, "OTHER", 5, "r+b");
     assert_int_equal(utimensat(AT_FDCWD, path, later, 0), 0); /* clocks of file systems are coarse */
     assert_int_equal(hn_map_check(&m, path, &err), HUNCH_FAILED);
@@ -198,7 +199,7 @@ static hunch_status map_once(void *user, hunch_error *err) {
     return st;
 }
 
-/* The old file until the new one is there whole, and nothing else. */
+/* The old file is there until the new one is complete, and nothing else. */
 static hunch_status write_once_as(bool shared, hunch_error *err) {
     char path[128], partial[140];
     snprintf(path, sizeof path, "%s/written", folder);
@@ -236,8 +237,9 @@ static hunch_status write_shared(void *user, hunch_error *err) {
     return write_once_as(true, err);
 }
 
-/* Every step fails once: an error each time that names the file, then success. Returns how many there are. */
-static int fail_each(hunch_status (*action)(void *user, hunch_error *err), enum hn_fault_kind kind, hunch_status expected) {
+/* Makes every step fail once: each gives an error that names the file. Then success. Returns the number of steps. */
+static int fail_each(hunch_status (*action)(void *user, hunch_error *err), enum hn_fault_kind kind,
+                     hunch_status expected) {
     static char text[sizeof content];
     memcpy(text, content, sizeof text);
     for (int n = 0;; n++) {
@@ -258,7 +260,7 @@ static void test_failures(void **state) {
     assert_int_equal(fail_each(map_once, HN_FAULT_ALLOC, HUNCH_NO_MEMORY), 2);
     assert_int_equal(fail_each(map_once, HN_FAULT_READ, HUNCH_FAILED), 4);
     assert_int_equal(fail_each(write_once, HN_FAULT_ALLOC, HUNCH_NO_MEMORY), 3);
-    assert_true(fail_each(write_once, HN_FAULT_WRITE, HUNCH_FAILED) >= 6); /* make, write, flush, close, name */
+    assert_true(fail_each(write_once, HN_FAULT_WRITE, HUNCH_FAILED) >= 6); /* create, write, flush, close, rename */
     assert_true(fail_each(write_shared, HN_FAULT_WRITE, HUNCH_FAILED) >= 6);
     int left = 0; /* not a file of another name */
     DIR *d = opendir(folder);
@@ -268,7 +270,7 @@ static void test_failures(void **state) {
     assert_int_equal(left, 1);
 }
 
-/* Interrupted, and less than was asked for, again and again: nothing is lost and nothing is said. */
+/* Calls that are interrupted or partial, again and again: nothing is lost and no error is reported. */
 static void test_short(void **state) {
     (void)state;
     hunch_status (*const all[])(void *user, hunch_error *err) = {read_once, map_once, write_once};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - a number for bytes: quick, 8 of them at a time, and no guard against who wants two alike. */
+/* hash.h - a fast hash of bytes, 8 at a time; not resistant to deliberate collisions. */
 #ifndef HN_HASH_H
 #define HN_HASH_H
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Of bytes in pieces the number of one is the seed of the next. */
+/* To hash bytes in pieces, pass the hash of one piece as the seed of the next. */
 static inline uint64_t hn_bytes_hash(const void *bytes, size_t len, uint64_t seed) {
     const unsigned char *p = bytes;
     uint64_t h = seed ^ len * 0x9E3779B97F4A7C15u, word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mem.c - allocation: small blocks from the C library, large ones as huge pages from the system.
  *
- * Owns nothing itself: every block belongs to its caller. All calls pass by fault.h, so that a test can visit every
+ * Owns nothing itself: every block belongs to its caller. All calls go through fault.h, so that a test can reach every
  * out-of-memory path. Sizes computed from files go through hn_mul_size and hn_add_size before they get here.
  */
 #include "base/mem.h"
@@ -58,7 +58,7 @@ char *hn_strdup(const char *s) {
     return hn_strndup(s, strlen(s));
 }
 
-/* Bytes of the mapping behind a block of `size`: whole huge pages once it is large enough to hold one. */
+/* Bytes to map for a block of `size`: whole huge pages if it is as large as one. */
 static bool pages_bytes(size_t size, size_t *bytes) {
     size_t unit = size >= HUGE_PAGE ? HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE);
     if (!hn_add_size(size ? size : 1, unit - 1, bytes)) return false;
@@ -78,7 +78,7 @@ void *hn_pages_alloc(size_t size) {
     size_t head = (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
     if (head) munmap(raw, head);
     if (slack - head) munmap(raw + head + bytes, slack - head);
-    madvise(raw + head, bytes, MADV_HUGEPAGE); /* a wish: a system without huge pages says no, and works */
+    madvise(raw + head, bytes, MADV_HUGEPAGE); /* advisory: fails on a system without huge pages, and need not succeed */
     return raw + head;
 }
 

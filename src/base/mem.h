@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mem.h - the only place where the library allocates. Every call here can be made to fail by a test (fault.h).
  *
- * PCRE2 takes its memory here too, by its contexts. jansson takes malloc's: its allocator is of the whole process, so it is the
- * program's to choose (json_set_alloc_funcs) and no library's; tests choose hn_alloc. */
+ * PCRE2 allocates here too, by its contexts. jansson uses malloc: its allocator is global to the process, so the program chooses
+ * it (json_set_alloc_funcs), not a library; tests choose hn_alloc. */
 #ifndef HN_MEM_H
 #define HN_MEM_H
 #include <stdbool.h>
@@ -12,22 +12,22 @@ void *hn_alloc(size_t size); /* 64-byte aligned; NULL and errno ENOMEM on failur
 void *hn_zalloc(size_t count, size_t size);   /* zeroed, overflow-checked, 64-byte aligned */
 void *hn_realloc(void *p, size_t old_size, size_t new_size); /* p untouched on failure */
 void hn_free(void *p);
-char *hn_strndup(const char *s, size_t n);    /* copies n bytes whatever they are, and adds a NUL */
+char *hn_strndup(const char *s, size_t n);    /* copies n bytes, NULs too, and adds a NUL */
 char *hn_strdup(const char *s);
 
 /* Zeroed anonymous memory in huge pages where the system gives them (2 MiB aligned, MADV_HUGEPAGE).
  * Touched lazily. NULL on failure. Freed with hn_pages_free(p, size). */
 void *hn_pages_alloc(size_t size);
 void hn_pages_free(void *p, size_t size);
-/* Before they are touched: these in the smallest pages there are, 4 KiB as a rule. */
+/* Keeps this range in small pages, usually 4 KiB (MADV_NOHUGEPAGE). To be called before it is touched. */
 void hn_pages_keep_small(void *p, size_t size);
 /* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
 void hn_pages_release(void *p, size_t size);
 
-/* Bytes that this process may still take: what the system has free or can free, swap included, cut by the limits of its
- * control groups and its own (ulimit). An estimate, for messages before it is too late; SIZE_MAX where nothing is known. */
+/* Bytes that this process may still allocate: the memory that the system has free or can free, swap included, limited by its
+ * control groups and by ulimit. An estimate, to report an error before the process is killed; SIZE_MAX if nothing is known. */
 size_t hn_memory_left(void);
-/* The same from tables like /proc/meminfo, /proc/self/cgroup and /proc/self/mountinfo, without its own limits. */
+/* The same from files in the format of /proc/meminfo, /proc/self/cgroup and /proc/self/mountinfo, without ulimit. */
 size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts);
 
 /* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,

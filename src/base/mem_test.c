@@ -138,7 +138,7 @@ static void test_small_pages(void **state) {
     assert_non_null(p);
     hn_pages_keep_small(p, size);
     memset(p, 1, size);
-    assert_true(huge_kib(p) <= 0); /* -1: the system does not say */
+    assert_true(huge_kib(p) <= 0); /* -1: the system does not report it */
     hn_pages_free(p, size);
 }
 

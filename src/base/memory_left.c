@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_left.c - how much memory this process may still take.
+/* memory_left.c - how much memory this process may still allocate.
  *
- * Linux hands out addresses freely and kills whoever touches more than there is; a load that would end so is better refused.
+ * Linux overcommits addresses and kills a process that touches more memory than there is; a load that would end so is refused.
  * Files in the page cache count as free: they can be dropped. All of it may change at any moment.
  */
 #include <stdint.h>
@@ -33,13 +33,13 @@ static size_t lower(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* What a limit leaves to one who uses `used` bytes of it. */
+/* The rest of a limit of which `used` bytes are in use. */
 static size_t rest_of(unsigned long long limit, unsigned long long used) {
     const unsigned long long rest = used < limit ? limit - used : 0;
     return rest < SIZE_MAX ? (size_t)rest : SIZE_MAX;
 }
 
-/* Of version 2 also what a group is slowed down at: a load beyond that would take for ever. -1: none. */
+/* In version 2 also memory.high, above which a group is throttled: a load would take for ever. -1: no limit. */
 static long long group_limit(const char *folder, bool v2) {
     long long limit = -1, high = -1;
     if (hn_cgroup_numbers(folder, v2 ? "memory.max" : "memory.limit_in_bytes", &limit, 1) < 1) limit = -1;
@@ -54,7 +54,8 @@ static void group_see(void *left, const char *folder, bool v2) {
     if (limit < 0) return;
     if (hn_cgroup_numbers(folder, v2 ? "memory.current" : "memory.usage_in_bytes", &used, 1) < 1 || used < 0) return;
     snprintf(stat, sizeof stat, "%s/memory.stat", folder);
-    const long long files = lines_sum(stat, v2 ? "inactive_file" : "total_inactive_file", v2 ? "active_file" : "total_active_file");
+    const long long files =
+        lines_sum(stat, v2 ? "inactive_file" : "total_inactive_file", v2 ? "active_file" : "total_active_file");
     if (files > 0) used = files < used ? used - files : 0;
     *(size_t *)left = lower(*(size_t *)left, rest_of((unsigned long long)limit, (unsigned long long)used));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_left_test.c - what the system, control groups of both versions and the process's own limits leave, read from tables
- * made for the test. */
+/* memory_left_test.c - the memory that the system, control groups of both versions and ulimit leave, read from tables made for
+ * the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void test_system(void **state) {
     assert_int_equal(left(SYSTEM, ""), KIB(5300));
     assert_int_equal(left("MemAvailable: 7 kB\n", ""), KIB(7));
     assert_true(left("MemFree: 7 kB\n", "") == SIZE_MAX);
-    assert_true(left("SwapFree: 7 kB\n", "") == SIZE_MAX); /* swap without memory says nothing */
+    assert_true(left("SwapFree: 7 kB\n", "") == SIZE_MAX); /* swap without memory is not enough */
     assert_true(left("MemAvailable: much\n", "") == SIZE_MAX);
     assert_true(left("", "") == SIZE_MAX);
     assert_true(hn_memory_left_of("/no/such/file", "/no/such/file", "/no") == SIZE_MAX);
@@ -57,7 +57,7 @@ static void test_groups(void **state) {
     tree_put("groups/a/memory.stat", "anon 5\ninactive_file 20000\nactive_file 4000\n");
     assert_int_equal(left(SYSTEM, "0::/a/b\n"), 1048000); /* files can be dropped */
     tree_put("groups/a/b/memory.high", "1030000\n");
-    assert_int_equal(left(SYSTEM, "0::/a/b\n"), 6000); /* and from here on it would be slowed down */
+    assert_int_equal(left(SYSTEM, "0::/a/b\n"), 6000); /* above it the group is throttled */
     tree_put("groups/a/b/memory.high", "max\n");
     assert_int_equal(left(SYSTEM, "0::/a/b\n"), 1048000);
     tree_put("groups/a/b/memory.max", "1000000\n");
@@ -72,7 +72,7 @@ static void test_groups(void **state) {
     assert_int_equal(left(SYSTEM, "3:cpu:/\n4:memory:/\n"), 10520);
 }
 
-/* In a process of its own, which ends with 0 if what is left fits the limit that it set. */
+/* In a process of its own, which exits with 0 if the memory left is within the limit that it set. */
 static void test_own_limit(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* terabytes of addresses */

@@ -44,7 +44,7 @@ const char *hn_nearest(const char *word, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) {
         size_t far = hn_word_distance(word, len, names[i], strlen(names[i]));
         if (letters >= 2 && far > 1 && strncasecmp(word, names[i], len) == 0) far = 1;
-        /* With every letter another it is another word: -x is not nearly -m. */
+        /* A word of which every letter differs is not near: -x is not near -m. */
         if (far > most || far >= letters || (best && far >= nearest)) continue;
         best = names[i];
         nearest = far;

@@ -11,7 +11,8 @@
 #include "base/nearest.h"
 
 static size_t far(const char *a, const char *b) {
-    const size_t there = hn_word_distance(a, strlen(a), b, strlen(b)), back = hn_word_distance(b, strlen(b), a, strlen(a));
+    const size_t there = hn_word_distance(a, strlen(a), b, strlen(b)),
+                 back = hn_word_distance(b, strlen(b), a, strlen(a));
     assert_int_equal(there, back);
     return there;
 }
@@ -30,11 +31,12 @@ static void test_distance(void **state HN_UNUSED) {
     char a[200], b[200];
     memset(a, 'x', sizeof a);
     memset(b, 'y', sizeof b);
-    assert_int_equal(hn_word_distance(a, sizeof a, b, sizeof b), 80); /* no more than that is looked at */
+    assert_int_equal(hn_word_distance(a, sizeof a, b, sizeof b), 80); /* the limit */
 }
 
 static const char *nearest(const char *word) {
-    static const char *const names[] = {"ngram", "cache", "suffix", "prediction", "model", "-m", "-n", "q8_0", "traversal"};
+    static const char *const names[] = {"ngram", "cache", "suffix", "prediction", "model",
+                                        "-m",    "-n",    "q8_0",   "traversal"};
     return hn_nearest(word, names, sizeof names / sizeof *names);
 }
 
@@ -52,7 +54,8 @@ static void test_nearest(void **state HN_UNUSED) {
     assert_null(nearest("wizard"));
     assert_null(hn_nearest("ngram", NULL, 0));
     char text[40];
-    assert_string_equal(hn_nearest_hint(text, sizeof text, "modle", (const char *const[]){"model"}, 1), ", did you mean model?");
+    assert_string_equal(hn_nearest_hint(text, sizeof text, "modle", (const char *const[]){"model"}, 1),
+                        ", did you mean model?");
     assert_string_equal(hn_nearest_hint(text, sizeof text, "wizard", (const char *const[]){"model"}, 1), "");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain_locale.c - see plain_locale.h. The C library keeps its C locale ready: asking for it takes nothing. */
+/* plain_locale.c - see plain_locale.h. newlocale allocates nothing for the C locale. */
 #include "base/plain_locale.h"
 
 locale_t hn_plain_locale_begin(void) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.c - Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011).
  *
- * Owns the packing of a key into counter and key words. Who may use which purpose is contract C3 and decided by the
- * callers in src/draft/ and src/verify/.
+ * Owns the packing of a key into counter and key words. The callers in src/draft/ and src/verify/ choose the purpose
+ * (contract C3).
  */
 #include "base/random.h"
 

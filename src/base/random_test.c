@@ -27,7 +27,7 @@ static void test_philox_vectors(void **state) {
     }
 }
 
-/* Each field at its largest and each alone: no two keys may meet in one counter. */
+/* Each field at its largest and each alone: no two keys may have the same counter. */
 static void test_fields_do_not_overlap(void **state) {
     (void)state;
     hn_random_key keys[] = {

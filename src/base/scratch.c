@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.c - see scratch.h. The name is taken back as soon as the file is open. */
+/* scratch.c - see scratch.h. The file is unlinked as soon as it is open. */
 #include "base/scratch.h"
 
 #include <assert.h>
@@ -17,9 +17,9 @@
 enum { PIECE = 64 << 10 };
 
 struct hn_scratch {
-    char *name; /* that it had */
+    char *name; /* before it was unlinked, for errors */
     int fd;     /* -1: none */
-    size_t size, n; /* all bytes; of them not written yet */
+    size_t size, n; /* all bytes; those in piece, not written yet */
     char piece[PIECE];
 };
 
@@ -33,7 +33,8 @@ static hunch_status make(hn_scratch *s, const char *beside, hunch_error *err) {
     if (s->fd >= 0) unlink(s->name);
     const bool fault = s->fd >= 0 && hn_fault_hit(HN_FAULT_WRITE);
     if (fault) errno = ENOSPC;
-    return s->fd >= 0 && !fault ? HUNCH_OK : hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", s->name, strerror(errno));
+    return s->fd >= 0 && !fault ? HUNCH_OK
+                                : hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", s->name, strerror(errno));
 }
 
 hunch_status hn_scratch_open(hn_scratch **out, const char *beside, hunch_error *err) {

@@ -22,7 +22,7 @@ static void control_mask(char *s) {
     }
 }
 
-/* A message that was cut may end in the middle of a UTF-8 sequence: takes the broken tail off. */
+/* A message that was cut may end in the middle of a UTF-8 sequence: removes the incomplete tail. */
 static void tail_trim(char *s) {
     size_t n = strlen(s), start = n;
     while (start > 0 && n - start < 4 && ((unsigned char)s[start - 1] & 0xC0) == 0x80) start--;

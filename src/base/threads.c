@@ -3,15 +3,15 @@
  *
  * Owns the threads and the three kinds of shared words. Knows nothing of the work.
  *
- * Waiting. A word that changes (job number, barrier phase) is watched with the pause instruction for SPIN_NS, then
- * slept on with a futex; at once if another rank was last seen on this very core, because then the waiter may be what
- * keeps it from arriving. The writer enters the kernel only if somebody sleeps, so a barrier between
- * workers that arrive together costs a few cache-line transfers. There is no sched_yield between the two: on a busy
- * machine it gives the core to a stranger for a whole time slice, milliseconds for a barrier that lasts microseconds,
- * while a sleeper that is woken comes back ahead of the stranger.
+ * Waiting. A waiter spins on a word that will change (job number, barrier phase) with the pause instruction for SPIN_NS,
+ * then sleeps on it with a futex; at once if another rank was last seen on this very core, because then the waiter may be
+ * what keeps it from arriving. The writer enters the kernel only if a rank sleeps, so a barrier between workers that
+ * arrive together costs a few cache-line transfers. There is no sched_yield between the two: on a busy machine it gives
+ * the core to another process for a whole time slice, milliseconds for a barrier that lasts microseconds, while a sleeper
+ * that is woken is scheduled ahead of that process.
  *
  * Claims. One word a rank: (epoch, next, end). Every rank counts its own epoch, and all do so in lockstep since each
- * operation ends in a barrier. A word of an older epoch stands for the rank's full range; whoever touches it first,
+ * operation ends in a barrier. A word of an older epoch stands for the rank's full range; the first to access it,
  * owner or thief, brings it up to date in the same compare-and-swap that claims an item. So nothing has to be reset
  * between operations.
  */
@@ -34,7 +34,7 @@
 
 enum { SPIN_NS = 50000, LOOKS_PER_CLOCK = 32, LINE = 64, STACK = 2 << 20 };
 
-/* A word to wait on, and how many wait in the kernel. Alone on its cache line. */
+/* A word to wait on, and the number of ranks that sleep on it. Alone on its cache line. */
 typedef struct signal_word {
     _Alignas(LINE) _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
@@ -90,8 +90,8 @@ static void cpu_note(hn_pool *p, int rank) {
 }
 
 static void signal_sleep(signal_word *w, uint32_t old) {
-    /* Both sides order "say it, then look at the other's word" (seq_cst): either the writer sees a sleeper or the
-     * sleeper sees the new value, and futex_wait looks again under the kernel's lock. */
+    /* Both sides write their word, then read the other's (seq_cst): either the writer sees a sleeper or the
+     * sleeper sees the new value, and futex_wait compares again under the kernel's lock. */
     atomic_fetch_add(&w->sleepers, 1);
     while (atomic_load(&w->value) == old) {
         syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
@@ -125,7 +125,7 @@ static void signal_raise(signal_word *w, uint32_t value) {
 
 void hn_barrier(hn_pool *p, int rank) {
     if (p->ranks == 1) return;
-    /* The phase cannot move before this rank arrives, so the value read here is the one to wait away from. */
+    /* The phase cannot change before this rank arrives, so this rank waits until it differs from the value read here. */
     uint32_t phase = atomic_load_explicit(&p->phase.value, memory_order_relaxed);
     const bool counts = p->counts_waits; /* read before arriving: behind the barrier rank 0 may change it */
     if (atomic_fetch_add(&p->arrived, 1) + 1 == (uint32_t)p->ranks) {
@@ -161,7 +161,7 @@ static void *worker_main(void *user) {
     }
 }
 
-/* Stacks of one size everywhere: left alone they are what ulimit says with glibc, and 128 KiB with musl. */
+/* One stack size everywhere: the default is that of ulimit with glibc, and 128 KiB with musl. */
 static hunch_status worker_start(worker *w, hunch_error *err) {
     pthread_attr_t attr;
     int code = hn_fault_hit(HN_FAULT_ALLOC) ? EAGAIN : pthread_attr_init(&attr);
@@ -175,7 +175,7 @@ static hunch_status worker_start(worker *w, hunch_error *err) {
                    strerror(code));
 }
 
-/* Tells workers 1..started-1 to leave, and waits for them. */
+/* Makes workers 1..started-1 exit, and joins them. */
 static void workers_stop(hn_pool *p, int started) {
     p->fn = NULL;
     signal_raise(&p->job, atomic_load(&p->job.value) + 1);
@@ -202,8 +202,8 @@ hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
         p->workers[i].rank = i;
         p->workers[i].cpu = -1;
     }
-    /* Signals are for the program's own threads: workers block all that are not of what they do themselves. (One of those
-     * that is blocked ends the process without asking its handler.) */
+    /* The program's own threads handle signals: workers block all but those that their own instructions raise. (Such a
+     * signal, if blocked, ends the process without its handler being called.) */
     static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
     sigset_t all, old;
     sigfillset(&all);
@@ -283,7 +283,7 @@ hn_claim hn_claim_begin(hn_pool *p, int rank, int count) {
     uint64_t before = claim_pack(w->epoch, 0, 0) >> (2 * ITEM_BITS);
     w->epoch++;
     /* An owner always brings its word up to date (unless a thief did), even if its range is empty: then every word is
-     * at most one epoch old and 24 bits of it can never be mistaken after they wrap. */
+     * at most one epoch old and its 24 bits are never ambiguous after they wrap. */
     uint64_t seen = atomic_load_explicit(&w->claim, memory_order_relaxed);
     if (seen >> (2 * ITEM_BITS) == before) {
         atomic_compare_exchange_strong_explicit(&w->claim, &seen, claim_full(p, w->epoch, count, rank),

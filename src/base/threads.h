@@ -2,7 +2,7 @@
 /* threads.h - the worker pool of the process, its barrier, and claimed ranges of work.
  *
  * All workers run the same function (rank 0 is the caller). Between operations they meet at a barrier that spins
- * briefly, then sleeps on a futex, so that a worker whose core was taken by a stranger costs the others no core.
+ * briefly, then sleeps on a futex, so that waiting for a worker that was preempted does not occupy the other cores.
  */
 #ifndef HN_THREADS_H
 #define HN_THREADS_H
@@ -13,7 +13,7 @@ typedef struct hn_pool hn_pool;
 enum { HN_MAX_THREADS = 256 };
 
 int hn_cores(void); /* cores this process may use (affinity and cgroup quota), 1 to HN_MAX_THREADS */
-/* The cgroup part of it, from tables like /proc/self/cgroup and /proc/self/mountinfo: 0 if nothing limits. */
+/* The cgroup part of it, from files in the format of /proc/self/cgroup and /proc/self/mountinfo; 0: no limit. */
 int hn_cores_quota(const char *cgroup_table, const char *mounts);
 
 /* threads: 1..HN_MAX_THREADS, rank 0 included. Not pinned. */
@@ -26,9 +26,9 @@ void hn_pool_run(hn_pool *p, void (*fn)(void *arg, int rank, int ranks), void *a
 /* Inside fn only, called by every rank. */
 void hn_barrier(hn_pool *p, int rank);
 
-/* Whether the time that ranks wait in barriers is counted: off at first. Outside fn. */
+/* Sets whether the time that ranks wait in barriers is counted: off by default. Outside fn. */
 void hn_pool_count_waits(hn_pool *p, bool on);
-/* Nanoseconds so far. Inside fn, by the rank itself. */
+/* Nanoseconds counted so far. Inside fn, by the rank itself. */
 int64_t hn_pool_waited(const hn_pool *p, int rank);
 
 /* Splits items [0, count) into one contiguous range a rank; a rank that is done claims single items from the tail of

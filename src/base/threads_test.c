@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads_test.c - every rank meets every barrier, and every item is claimed exactly once, whoever is fast or slow. */
+/* threads_test.c - every rank passes every barrier, and every item is claimed exactly once, whichever rank is fast or slow. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -115,7 +115,7 @@ typedef struct theft {
     _Atomic int by_rank[2], started;
 } theft;
 
-/* Rank 1 claims nothing until rank 0 is through with everything: rank 0 must have taken all of both ranges. */
+/* Rank 1 claims nothing until rank 0 has finished: rank 0 must have taken all items of both ranges. */
 static void theft_run(void *arg, int rank, int ranks) {
     theft *t = arg;
     (void)ranks;

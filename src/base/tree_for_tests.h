@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_for_tests.h - a little tree of files under a folder of its own, as the kernel shows limits. Include after cmocka; setup:
- * tree_make, teardown: tree_remove. */
+/* tree_for_tests.h - a small tree of files in a temporary folder, like the kernel's files of limits. Include after cmocka;
+ * setup: tree_make, teardown: tree_remove. */
 #ifndef HN_TREE_FOR_TESTS_H
 #define HN_TREE_FOR_TESTS_H
 #include <ftw.h>
@@ -31,8 +31,9 @@ static inline void tree_put(const char *name, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* A line of a table like /proc/self/mountinfo: the group `root` of a hierarchy is seen in a folder of the tree. */
-static inline void tree_mount(char *line, size_t size, const char *root, const char *point, const char *type, const char *options) {
+/* A line in the format of /proc/self/mountinfo: the group `root` of a hierarchy is mounted in a folder of the tree. */
+static inline void tree_mount(char *line, size_t size, const char *root, const char *point, const char *type,
+                              const char *options) {
     char path[256];
     tree_path(path, point);
     snprintf(line, size, "31 23 0:28 %s %s rw,nosuid - %s none rw,%s\n", root, path, type, options);

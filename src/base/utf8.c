@@ -5,8 +5,8 @@
  */
 #include "base/utf8.h"
 
-/* Length of the sequence that a lead byte opens, 0 if no sequence starts with it; [*low, *high]: its second byte.
- * The narrowed ranges are what keeps out overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4). */
+/* Length of the sequence that a lead byte begins, 0 if none begins with it; [*low, *high]: range of its second byte.
+ * The narrowed ranges exclude overlong forms (E0, F0), surrogates (ED) and code points above U+10FFFF (F4). */
 static int lead_length(unsigned char c, unsigned char *low, unsigned char *high) {
     *low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
     *high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
@@ -17,7 +17,7 @@ static int lead_length(unsigned char c, unsigned char *low, unsigned char *high)
     return c < 0xF5 ? 4 : 0;
 }
 
-/* Counts how many of the bytes at s belong to the sequence that s[0] opens; *want: its full length, 0 if none. */
+/* Returns how many of the bytes at s belong to the sequence that s[0] begins; *want: its full length, 0 if none. */
 static int sequence_match(const unsigned char *s, size_t len, int *want) {
     unsigned char low, high;
     *want = lead_length(s[0], &low, &high);
@@ -66,7 +66,7 @@ size_t hn_utf8_check(const char *s, size_t len) {
 
 size_t hn_utf8_complete(const char *s, size_t len) {
     const unsigned char *u = (const unsigned char *)s;
-    /* Only a sequence that began in the last three bytes can still be waiting for more. */
+    /* Only a sequence that began in the last three bytes can still be incomplete. */
     for (size_t back = 1; back <= 3 && back <= len; back++) {
         if ((u[len - back] & 0xC0) == 0x80) continue;
         int want, have = sequence_match(u + len - back, back, &want);

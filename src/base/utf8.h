@@ -10,7 +10,7 @@ int hn_utf8_decode(const char *s, size_t len, uint32_t *cp);
 int hn_utf8_encode(uint32_t cp, char out[4]); /* length, 0 for an invalid code point */
 /* Offset of the first invalid byte, or len if all is valid. */
 size_t hn_utf8_check(const char *s, size_t len);
-/* Length of the longest prefix that ends on a sequence boundary: what may be shown of a growing text. Bytes that can
+/* Length of the longest prefix that ends on a sequence boundary: the part of a growing text that can be shown. Bytes that can
  * never become valid count as complete (the caller replaces them by U+FFFD). */
 size_t hn_utf8_complete(const char *s, size_t len);
 #endif

@@ -89,7 +89,7 @@ static void test_complete(void **state) {
     for (size_t n = 0; n < sizeof boundaries / sizeof *boundaries; n++) {
         assert_int_equal(hn_utf8_complete(text, n), boundaries[n]);
     }
-    /* What can never become valid is complete, and is the caller's to replace. */
+    /* What can never become valid counts as complete; the caller replaces it. */
     assert_int_equal(hn_utf8_complete("a\xFF", 2), 2);
     assert_int_equal(hn_utf8_complete("a\x80\x80\x80\x80", 5), 5);
     assert_int_equal(hn_utf8_complete("\xE0\x80", 2), 2); /* overlong already */
