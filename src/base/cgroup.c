@@ -89,12 +89,12 @@ static const char *group_below(const char *group, const char *root) {
 /* A group and all groups above it. Inside a container the path may name a folder that only the host sees; the walk up ends at
  * the mount itself, which is then the container's own group. */
 static void group_visit(const mount *m, const char *group, bool v2,
-                        void (*see)(void *user, const char *folder, bool v2), void *user) {
+                        void (*visit)(void *user, const char *folder, bool v2), void *user) {
     char folder[PATH_SIZE];
     int n = snprintf(folder, sizeof folder, "%s%s", m->point, group_below(group, m->root));
     if (n < 0 || (size_t)n >= sizeof folder) return;
     for (size_t top = strlen(m->point);;) {
-        see(user, folder, v2);
+        visit(user, folder, v2);
         if (strlen(folder) <= top) return;
         *strrchr(folder, '/') = '\0';
     }
@@ -102,18 +102,18 @@ static void group_visit(const mount *m, const char *group, bool v2,
 
 /* ---- the walk -------------------------------------------------------------------------------------------------------- */
 
-static void group_see(const char *group, const char *mounts, const char *controller, bool v2,
-                      void (*see)(void *user, const char *folder, bool v2), void *user) {
+static void mounts_visit(const char *group, const char *mounts, const char *controller, bool v2,
+                      void (*visit)(void *user, const char *folder, bool v2), void *user) {
     FILE *f = fopen(mounts, "r");
     if (!f) return;
     mount m;
     for (char line[2 * PATH_SIZE]; line_read(f, line, sizeof line);)
-        if (mount_parse(line, controller, v2, &m)) group_visit(&m, group, v2, see, user);
+        if (mount_parse(line, controller, v2, &m)) group_visit(&m, group, v2, visit, user);
     fclose(f);
 }
 
 void hn_cgroups_visit(const char *table, const char *mounts, const char *controller,
-                      void (*see)(void *user, const char *folder, bool v2), void *user) {
+                      void (*visit)(void *user, const char *folder, bool v2), void *user) {
     FILE *f = fopen(table, "r");
     if (!f) return;
     /* Lines are "id:controllers:/path"; version 2 has no controllers. */
@@ -123,7 +123,7 @@ void hn_cgroups_visit(const char *table, const char *mounts, const char *control
         *group++ = '\0';
         controllers++;
         const bool v2 = !*controllers;
-        if (v2 || list_holds(controllers, controller)) group_see(group, mounts, controller, v2, see, user);
+        if (v2 || list_holds(controllers, controller)) mounts_visit(group, mounts, controller, v2, visit, user);
     }
     fclose(f);
 }

@@ -28,13 +28,13 @@ static int lower_limit(int a, int b) {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-static void quota_see(void *limit, const char *folder, bool v2) {
+static void quota_apply(void *limit, const char *folder, bool v2) {
     *(int *)limit = lower_limit(*(int *)limit, folder_quota(folder, v2));
 }
 
 int hn_cores_quota(const char *cgroup_table, const char *mounts) {
     int limit = 0;
-    hn_cgroups_visit(cgroup_table, mounts, "cpu", quota_see, &limit);
+    hn_cgroups_visit(cgroup_table, mounts, "cpu", quota_apply, &limit);
     return limit;
 }
 

@@ -53,11 +53,11 @@ static unsigned long long saved_state(void) {
 
 /* Linux gives a process the tile registers only on request. */
 static bool tiles_granted(void) {
-    enum { ASK = 0x1023, TILE_DATA = 18 };
-    return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-static void ask_processor(bool has[HN_ISA_COUNT]) {
+static void detect_levels(bool has[HN_ISA_COUNT]) {
     enum { YMM = 0x6, ZMM = 0xE6, TILES = 0x60000 };
     enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };                     /* leaf 7, 1: eax */
     const unsigned amx = 1u << 22 | 1u << 24 | 1u << 25;                /* leaf 7, 0: edx: bf16, tile, int8 */
@@ -78,27 +78,27 @@ static void ask_processor(bool has[HN_ISA_COUNT]) {
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 
-static void ask_processor(bool has[HN_ISA_COUNT]) {
+static void detect_levels(bool has[HN_ISA_COUNT]) {
     const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
     has[HN_ISA_DOTPROD] = (one & HWCAP_ASIMDDP) && (one & HWCAP_ASIMDHP);
     has[HN_ISA_I8MM] = (two & HWCAP2_I8MM) != 0;
 }
 #else
-static void ask_processor(bool has[HN_ISA_COUNT] HN_UNUSED) {}
+static void detect_levels(bool has[HN_ISA_COUNT] HN_UNUSED) {}
 #endif
 
-static bool had[HN_ISA_COUNT];
+static bool supported[HN_ISA_COUNT];
 
-static void look(void) {
-    ask_processor(had);
-    had[HN_ISA_REF] = true;
-    for (int i = 1; i < HN_ISA_COUNT; i++) had[i] = had[i] && had[levels[i].below];
+static void detect_once(void) {
+    detect_levels(supported);
+    supported[HN_ISA_REF] = true;
+    for (int i = 1; i < HN_ISA_COUNT; i++) supported[i] = supported[i] && supported[levels[i].below];
 }
 
 bool hn_isa_has(hn_isa isa) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, look);
-    return had[isa];
+    pthread_once(&once, detect_once);
+    return supported[isa];
 }
 
 hn_isa hn_isa_next(hn_isa isa) {

@@ -34,7 +34,7 @@ static hunch_status write_fail(const char *path, hunch_error *err) {
 /* ---- the final path --------------------------------------------------------------------------------------------- */
 
 /* The links of procfs (/proc/self/fd/1) lead to what a process has open, whatever path they seem to give. */
-static bool is_of_kernel(char *link, size_t folder) {
+static bool is_procfs_link(char *link, size_t folder) {
     struct statfs fs;
     const char first = link[folder];
     link[folder] = 0;
@@ -52,7 +52,7 @@ static int links_follow(char path[PATH_MAX], bool *open_already) {
         if (n < 0) return 0; /* not a link, or an error that open will report */
         const char *slash = strrchr(path, '/');
         size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-        *open_already = is_of_kernel(path, folder);
+        *open_already = is_procfs_link(path, folder);
         if (*open_already) return 0;
         if (to[0] == '/') folder = 0;
         if (folder + (size_t)n >= PATH_MAX) return ENAMETOOLONG;
@@ -65,16 +65,16 @@ static int links_follow(char path[PATH_MAX], bool *open_already) {
 hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
     char at[PATH_MAX];
     struct stat st;
-    bool straight = false;
+    bool direct = false;
     *place = NULL;
     /* stat first: the system refuses links that must not be followed, such as other users' in /tmp. */
     const bool there = stat(path, &st) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR) return write_fail(path, err);
-    errno = strlen(path) < sizeof at ? links_follow(strcpy(at, path), &straight) : ENAMETOOLONG;
+    errno = strlen(path) < sizeof at ? links_follow(strcpy(at, path), &direct) : ENAMETOOLONG;
     if (errno) return write_fail(path, err);
     if (there && S_ISDIR(st.st_mode))
         return hn_fail(err, HUNCH_FAILED, "%s: is a folder, expected a file to write", path);
-    if (straight || (there && !S_ISREG(st.st_mode))) return HUNCH_OK;
+    if (direct || (there && !S_ISREG(st.st_mode))) return HUNCH_OK;
     *place = hn_strdup(at);
     return *place ? HUNCH_OK : hn_fail_memory(err, path, strlen(at));
 }
@@ -101,14 +101,14 @@ static int unique_open(hn_out *o, size_t room) {
 }
 
 /* Removes what an earlier process left there; a link there would lead to some other file. */
-static int alone_open(hn_out *o, size_t room) {
+static int partial_open(hn_out *o, size_t room) {
     snprintf(o->partial, room, "%s.partial", o->place);
     unlink(o->partial);
     return open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
 /* Appends, so that a file which a shell opened by >> keeps its contents. */
-static int straight_open(hn_out *o, const char *path, size_t room) {
+static int append_open(hn_out *o, const char *path, size_t room) {
     snprintf(o->partial, room, "%s", path);
     return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
@@ -119,7 +119,7 @@ static hunch_status file_make(hn_out *o, const char *path, bool shared, hunch_er
     const size_t bytes = strlen(o->place ? o->place : path) + 64;
     o->partial = hn_alloc(bytes);
     if (!o->partial) return hn_fail_memory(err, path, bytes);
-    o->fd = !o->place ? straight_open(o, path, bytes) : shared ? unique_open(o, bytes) : alone_open(o, bytes);
+    o->fd = !o->place ? append_open(o, path, bytes) : shared ? unique_open(o, bytes) : partial_open(o, bytes);
     struct stat old;
     if (o->fd >= 0 && o->place && stat(o->place, &old) == 0) fchmod(o->fd, old.st_mode & 0777); /* keep the permissions */
     if (!fails(o->fd)) return HUNCH_OK;

@@ -47,7 +47,7 @@ static long long group_limit(const char *folder, bool v2) {
     return limit < 0 || high < limit ? high : limit;
 }
 
-static void group_see(void *left, const char *folder, bool v2) {
+static void group_limit_apply(void *left, const char *folder, bool v2) {
     char stat[4200];
     long long used;
     const long long limit = group_limit(folder, v2);
@@ -63,7 +63,7 @@ static void group_see(void *left, const char *folder, bool v2) {
 size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts) {
     const long long kib = lines_sum(meminfo, "MemAvailable:", "SwapFree:");
     size_t left = kib < 0 || kib > (long long)(SIZE_MAX >> 11) ? SIZE_MAX : (size_t)kib << 10;
-    hn_cgroups_visit(cgroup_table, mounts, "memory", group_see, &left);
+    hn_cgroups_visit(cgroup_table, mounts, "memory", group_limit_apply, &left);
     return left;
 }
 

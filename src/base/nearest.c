@@ -42,12 +42,12 @@ const char *hn_nearest(const char *word, const char *const *names, size_t n) {
     size_t letters = 0, nearest = 0;
     for (const char *c = word; *c; c++) letters += isalnum((unsigned char)*c) != 0;
     for (size_t i = 0; i < n; i++) {
-        size_t far = hn_word_distance(word, len, names[i], strlen(names[i]));
-        if (letters >= 2 && far > 1 && strncasecmp(word, names[i], len) == 0) far = 1;
+        size_t distance = hn_word_distance(word, len, names[i], strlen(names[i]));
+        if (letters >= 2 && distance > 1 && strncasecmp(word, names[i], len) == 0) distance = 1;
         /* A word of which every letter differs is not near: -x is not near -m. */
-        if (far > most || far >= letters || (best && far >= nearest)) continue;
+        if (distance > most || distance >= letters || (best && distance >= nearest)) continue;
         best = names[i];
-        nearest = far;
+        nearest = distance;
     }
     return best;
 }
