@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bpe.c - the table of merges and the merging itself.
  *
- * Short words, nearly all there are, search their few ranks again after each merge: no structure beats that. Long ones
+ * Short words, which nearly all are, search their few ranks again after each merge, the fastest way for them. Long ones
  * keep the possible merges in a heap and the symbols in a linked list, so a megabyte without a space costs n log n. Both
- * do the same: the lowest rank first, of equal ranks the leftmost.
+ * give the same result: the lowest rank first, of equal ranks the leftmost.
  */
 #include "text/bpe.h"
 
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 enum { SHORT_WORD = 40 };
-static const uint64_t NO_PAIR = UINT64_MAX; /* ids are not negative, so no pair looks like this */
+static const uint64_t NO_PAIR = UINT64_MAX; /* ids are not negative, so no pair has this value */
 
 bool hn_bpe_init(hn_bpe *b, size_t count) {
     size_t slots = 16, bytes;
@@ -22,7 +22,7 @@ bool hn_bpe_init(hn_bpe *b, size_t count) {
     if (!b->slots) return false;
     for (size_t i = 0; i < slots; i++) b->slots[i].pair = NO_PAIR;
     b->mask = slots - 1;
-    b->seed = (uint64_t)(uintptr_t)b->slots >> 6; /* differs from run to run: no file is slow on purpose */
+    b->seed = (uint64_t)(uintptr_t)b->slots >> 6; /* differs from run to run, so that no file can choose its collisions */
     return true;
 }
 
@@ -90,7 +90,7 @@ static size_t merge_short(const hn_bpe *b, hn_bpe_work *w, size_t n) {
         }
         if (best == n) return n;
         w->ids[best] = with_next[best]->id;
-        size_t tail = n - best - 2; /* symbols behind the merged pair */
+        size_t tail = n - best - 2; /* symbols after the merged pair */
         memmove(&w->ids[best + 1], &w->ids[best + 2], tail * sizeof *w->ids);
         memmove(&w->starts[best + 1], &w->starts[best + 2], tail * sizeof *w->starts);
         if (tail) memmove(&with_next[best + 1], &with_next[best + 2], (tail - 1) * sizeof *with_next);
@@ -123,7 +123,7 @@ static hn_bpe_item pop(hn_bpe_work *w) {
     return top;
 }
 
-/* An item is stale when a symbol of its pair has merged since: a symbol that vanished has the id DEAD. */
+/* An item is stale if a symbol of its pair has merged since it was pushed. A removed symbol has the id DEAD. */
 enum { DEAD = -2 };
 
 static bool merge_long(const hn_bpe *b, hn_bpe_work *w, size_t n) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bpe.h - byte-pair merging, the part that both tokenizer families share: a table of pairs that may merge, by rank, and
- * the merging of one word. Knows symbols (ids), not text; which ids a text starts from is the tokenizer's matter. */
+/* bpe.h - byte-pair merging, shared by both tokenizer families: a table of pairs that may merge, by rank, and the merging
+ * of one word. Works on symbols (ids), not text; the tokenizer chooses the ids that a word starts from. */
 #ifndef HN_BPE_H
 #define HN_BPE_H
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 typedef struct hn_merge {
     uint64_t pair; /* left id << 32 | right id */
     uint32_t rank; /* lower merges first; equal ranks from left to right */
-    int32_t id;    /* what the two become */
+    int32_t id;    /* of the merged symbol */
 } hn_merge;
 
 typedef struct hn_bpe {
@@ -22,17 +22,17 @@ typedef struct hn_bpe {
 /* Room for `count` pairs. False: no memory. */
 bool hn_bpe_init(hn_bpe *b, size_t count);
 void hn_bpe_fini(hn_bpe *b);
-/* Of two ranks for one pair the lower stays. At most `count` calls. */
+/* Adds a pair; if it was added before, the lower rank stays. At most `count` calls. */
 void hn_bpe_put(hn_bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id);
-/* The pair that was put at or behind *at, in any order; *at goes on from 0. NULL: no more. */
+/* Iterates over the pairs in any order: starts with *at = 0, which each call advances. NULL: no more. */
 const hn_merge *hn_bpe_next(const hn_bpe *b, size_t *at);
 
 typedef struct hn_bpe_item { /* a pair that could merge when it was pushed */
-    uint64_t key;            /* rank << 32 | position of the left symbol: what merges next is the least */
+    uint64_t key;            /* rank << 32 | position of the left symbol: the least merges next */
     int32_t left, right, id;
 } hn_bpe_item;
 
-/* Symbols of the word at hand and room to merge them; reused from word to word. */
+/* Symbols of the current word and work memory for merging; reused from word to word. */
 typedef struct hn_bpe_work {
     int32_t *ids;     /* negative: a symbol that merges with nothing */
     uint32_t *starts; /* where in the word each symbol begins */
@@ -45,6 +45,6 @@ typedef struct hn_bpe_work {
 void hn_bpe_work_fini(hn_bpe_work *w);
 /* Room for n symbols in ids and starts. */
 bool hn_bpe_work_reserve(hn_bpe_work *w, size_t n);
-/* Merges the first *n symbols in place and sets *n to what is left. O(n log n). False: no memory. */
+/* Merges the first *n symbols in place and sets *n to the number that remains. O(n log n). False: no memory. */
 bool hn_bpe_merge(const hn_bpe *b, hn_bpe_work *w, size_t *n);
 #endif

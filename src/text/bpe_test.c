@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bpe_test.c - the two ways of merging against a plain one, over random merges, words and lengths. */
+/* bpe_test.c - the two ways of merging against a straightforward one, over random merges, words and lengths. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ typedef struct rule {
     uint32_t rank;
 } rule;
 
-/* The definition: the lowest rank there is, of equal ranks the leftmost, again and again. */
+/* The definition: merges the pair of lowest rank, of equal ranks the leftmost, until none is left. */
 static size_t merge_plainly(const rule *rules, size_t n_rules, int32_t *ids, size_t n) {
     for (;;) {
         const rule *best = NULL;

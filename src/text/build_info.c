@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build_info.c - see build_info.h. The build gives HUNCH_BUILD_TYPE; all else the compiler and the libraries say themselves. */
+/* build_info.c - see build_info.h. The build defines HUNCH_BUILD_TYPE; the compiler and the libraries report the rest. */
 #include "text/build_info.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -70,7 +70,8 @@ static void libraries_list(void) {
     char pcre2[32] = "";
     if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) < (int)sizeof pcre2) pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     pcre2[strcspn(pcre2, " ")] = '\0'; /* a date follows */
-    snprintf(libraries, sizeof libraries, "jansson %s, pcre2 %s, utf8proc %s", jansson_version_str(), pcre2, utf8proc_version());
+    snprintf(libraries, sizeof libraries, "jansson %s, pcre2 %s, utf8proc %s", jansson_version_str(), pcre2,
+             utf8proc_version());
 #ifdef __GLIBC__
     const size_t n = strlen(libraries);
     snprintf(libraries + n, sizeof libraries - n, ", glibc %s", gnu_get_libc_version());

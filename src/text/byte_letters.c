@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 
-/* -1: not of the alphabet. */
+/* -1: not in the alphabet. */
 static int byte_of_letter(uint32_t cp) {
     static const struct { uint32_t first, last; } plain[] = {{0x21, 0x7E}, {0xA1, 0xAC}, {0xAE, 0xFF}};
     for (int i = 0; i < 3; i++) {

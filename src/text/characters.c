@@ -18,7 +18,7 @@ bool hn_char_is_mark(uint32_t cp) {
     return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC || c == UTF8PROC_CATEGORY_ME;
 }
 
-/* ASCII, nearly all there is, needs no table. */
+/* ASCII, the most frequent case, needs no table. */
 bool hn_char_is_letter(uint32_t cp) {
     if (cp < 0x80) return (cp | 0x20) - 'a' < 26;
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
@@ -56,7 +56,7 @@ bool hn_char_is_printable(uint32_t cp) {
     }
 }
 
-/* Alphabetic beyond its letters: the circled and squared ones. */
+/* Alphabetic, but not of category L: the circled and squared letters. */
 static bool is_enclosed_letter(uint32_t cp) {
     return (cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) || (cp >= 0x1F150 && cp <= 0x1F169) ||
            (cp >= 0x1F170 && cp <= 0x1F189);
@@ -77,7 +77,7 @@ static bool is_word(uint32_t cp) {
     }
 }
 
-/* Where the last character begins. */
+/* Offset of the last character. */
 static size_t last_start(const char *text, size_t len) {
     size_t i = len - 1;
     while (i > 0 && ((unsigned char)text[i] & 0xC0) == 0x80) i--;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* charsmap.c - the format: uint32 bytes of the trie, the trie's units, the replacements (little-endian all).
+/* charsmap.c - the format: uint32 size of the trie in bytes, the trie's units, the replacements (all little-endian).
  *
- * A unit is a node: bit 31 marks a leaf whose other bits are the value; else bits 0-7 are the label by which it was
- * reached, bit 8 says that it has a leaf child, and bits 10-31 are the offset to its children, times 256 if bit 9 is set.
+ * A unit is a node: bit 31 marks a leaf whose other bits are the value; else bits 0-7 are the label of the edge to it,
+ * bit 8 is set if it has a leaf child, and bits 10-31 are the offset to its children, times 256 if bit 9 is set.
  */
 #include "text/charsmap.h"
 

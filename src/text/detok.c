@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detok.c - ids to text, token by token: holds back what may become a UTF-8 sequence, replaces what never can. */
+/* detok.c - ids to text, token by token: holds back incomplete UTF-8 sequences, replaces invalid ones. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@ void hn_detok_init(hn_detok *d) {
     memset(d, 0, sizeof *d);
 }
 
-/* Bytes at s that one U+FFFD stands for: the longest start of some sequence, or one byte. */
+/* Bytes at s that one U+FFFD replaces: the longest prefix of a valid sequence, or one byte. */
 static size_t invalid_length(const char *s, size_t len) {
     size_t n = 1;
     while (n < len && n < 3 && hn_utf8_complete(s, n) == 0 && hn_utf8_complete(s, n + 1) == 0) n++;
@@ -49,7 +49,7 @@ static void finish(char *text, size_t *len, const char *s, size_t n) {
     text[*len] = '\0';
 }
 
-/* The spaces that encoding put before a text. */
+/* Drops the spaces that encoding added before a text. */
 static void drop_spaces(const hn_tokenizer *t, const char **piece, size_t *n) {
     for (int i = 0; i < t->drops && *n && **piece == ' '; i++) {
         (*piece)++;
@@ -63,7 +63,7 @@ hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char 
     size_t n = 0;
     const char *piece = hn_tokenizer_is_special(t, id) ? NULL : hn_tokenizer_piece(t, id, &n);
     if (!reserve(text, *len, cap, n + sizeof d->pending)) return hn_fail_memory(err, "the text", *len + n);
-    if (n == 0) { /* special, outside the vocabulary, or nothing: what waits goes on waiting */
+    if (n == 0) { /* special, outside the vocabulary, or empty: pending bytes stay pending */
         (*text)[*len] = '\0';
         return HUNCH_OK;
     }

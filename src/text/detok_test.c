@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detok_test.c - text from ids step by step: what is shown is always valid, and in the end all that one pass gives. */
+/* detok_test.c - text from ids step by step: the text is always valid, and at the end equals that of one pass. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void test_bytes(void **state) {
     static const char *const cases[][2] = {
         {"h\xC3\xA9!", "h\xC3\xA9!"},
         {"\xF0\x9F\xA6\x99", "\xF0\x9F\xA6\x99"},
-        {"\xF0\x9F\xA6", BAD}, /* cut off: one for what had begun */
+        {"\xF0\x9F\xA6", BAD}, /* cut off: one for the incomplete sequence */
         {"\xF0\x9F\xA6x", BAD "x"},
         {"a\xFF\xFE"
          "b",
@@ -82,8 +82,8 @@ static void test_nothing_is_split(void **state) {
     text x = {0};
     hn_detok_init(&x.d);
     push_bytes(&x, t, "\xF0\x9F\xA6");
-    assert_int_equal(x.len, 0); /* waits */
-    push(&x, t, 1);             /* a special token shows nothing and disturbs nothing */
+    assert_int_equal(x.len, 0); /* pending */
+    push(&x, t, 1);             /* a special token has no text and does not affect pending bytes */
     push(&x, t, 100000);        /* nor does one outside the vocabulary: models may have more rows than tokens */
     assert_int_equal(x.len, 0);
     push_bytes(&x, t, "\x99");
@@ -111,7 +111,7 @@ static void test_leading_space(void **state) {
     hn_tokenizer_close(&u);
 }
 
-/* Any ids at all: always valid, and the same text as the pieces together. */
+/* Any ids: the text is always valid, and the same as the pieces joined. */
 static void test_random_ids(void **state) {
     (void)state;
     hn_tokenizer *t = open_model("tokenizers/smollm2-vocab.gguf");
@@ -129,7 +129,7 @@ static void test_random_ids(void **state) {
             memcpy(joined + n, piece, len);
             n += len;
         }
-        /* Valid as a whole: then exactly that; else it starts with what is valid. */
+        /* Equal to the joined pieces if these are valid, else it starts with their valid prefix. */
         size_t valid = hn_utf8_check(joined, n);
         assert_int_equal(hn_detok_end(&x.d, &x.s, &x.len, &x.cap, NULL), HUNCH_OK);
         assert_true(x.len >= valid && memcmp(x.s, joined, valid) == 0);

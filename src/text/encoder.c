@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encoder.c - pieces of text to ids: words by the pre-tokenizer (or cut at spaces where no token crosses one), each word
- * to symbols and merges (bpe.c) or to the best path (unigram.c), and a cache of the words that come again.
+/* encoder.c - pieces of text to ids: words by the pre-tokenizer (or cut at spaces that no token spans), each word to
+ * symbols and merges (bpe.c) or to the best path (unigram.c), and a cache of recent words.
  */
 #include "text/encoder.h"
 
@@ -13,7 +13,7 @@
 
 enum { CACHE_SLOTS = 4096, CACHE_WORD = 19, CACHE_IDS = 10, CACHE_FROM = 2048 };
 
-/* Words repeat: what the last ones became, by hash. A line of memory each. */
+/* A recent word and its ids, in a table by hash: words repeat. One cache line each. */
 typedef struct hn_cached_word {
     uint8_t len, n; /* n: 0 is free */
     char word[CACHE_WORD];
@@ -57,13 +57,13 @@ hunch_status hn_encoder_put(hn_encoder *e, int32_t id, hunch_error *err) {
     return emit(e, id) ? HUNCH_OK : fail_memory(err);
 }
 
-/* ---- what has no token ---- */
+/* ---- characters without a token ---- */
 
-/* A character without a token: its bytes, or the unknown token, once for a run of them if the model was made so. A
- * byte-level vocabulary that lacks a byte and names no unknown token leaves it out, as its makers' tokenizers do. */
+/* A character without a token: its bytes, or the unknown token, once for a run of them if the tokenizer fuses them. With a
+ * byte-level vocabulary that lacks a byte and has no unknown token, the byte is dropped, as in the models' own tokenizers. */
 static hunch_status emit_unknown(hn_encoder *e, const char *s, size_t len, hunch_error *err) {
     const hn_tokenizer *t = e->t;
-    if (t->spelling == HN_SPELL_MARKS && len == 1 && *s == ' ') { /* as the model was shown it */
+    if (t->spelling == HN_SPELL_MARKS && len == 1 && *s == ' ') { /* SentencePiece encodes a space as U+2581 */
         s = HN_SPACE_MARK;
         len = HN_SPACE_MARK_BYTES;
     }
@@ -125,7 +125,7 @@ static hunch_status merge_word(hn_encoder *e, const char *word, size_t len, hunc
 
 /* ---- Unigram ---- */
 
-/* Characters in a row that no piece is: together they may be a token, or are one unknown. */
+/* A run of characters without a piece: it is a token, or one unknown. */
 static hunch_status emit_run(hn_encoder *e, const char *s, size_t len, hunch_error *err) {
     int32_t id = hn_token_map_get(&e->t->map, s, len);
     if (id < 0) return emit_unknown(e, s, len, err);
@@ -175,7 +175,7 @@ static hunch_status encode_word(hn_encoder *e, const char *word, size_t len, hun
     size_t before = e->n;
     hunch_status s = encode_new_word(e, word, len, err);
     size_t n = e->n - before;
-    /* An unknown token may have joined the one before the word, or be joined by the next: not a matter of the word. */
+    /* Not cached: an unknown token, which may be fused with that of a neighbouring word. */
     bool clean = n > 0 && n <= CACHE_IDS;
     for (size_t i = 0; i < n && clean; i++) clean = e->ids[before + i] != e->t->unknown;
     if (s != HUNCH_OK || !clean) return s;
@@ -186,7 +186,7 @@ static hunch_status encode_word(hn_encoder *e, const char *word, size_t len, hun
     return HUNCH_OK;
 }
 
-/* Up to the next space that no token has behind the character before it; spaces in front belong to the word. */
+/* Ends before the next space that no token has after the character before it; leading spaces belong to the word. */
 static size_t word_end(const hn_tokenizer *t, const char *text, size_t at, size_t len) {
     while (at < len && text[at] == ' ') at++;
     while (at < len) {
@@ -199,10 +199,10 @@ static size_t word_end(const hn_tokenizer *t, const char *text, size_t at, size_
     return len;
 }
 
-/* Text with spaces for U+2581. */
+/* Encodes text with spaces for U+2581. */
 static hunch_status encode_spaced(hn_encoder *e, const char *text, size_t len, hunch_error *err) {
     hunch_status s = HUNCH_OK;
-    if (e->t->ignore_merges) return encode_word(e, text, len, err); /* the whole may be a token */
+    if (e->t->ignore_merges) return encode_word(e, text, len, err); /* the whole text may be a token */
     for (size_t at = 0, end; at < len && s == HUNCH_OK; at = end) {
         end = word_end(e->t, text, at, len);
         s = encode_word(e, text + at, end - at, err);
@@ -210,7 +210,7 @@ static hunch_status encode_spaced(hn_encoder *e, const char *text, size_t len, h
     return s;
 }
 
-/* SentencePiece's view of a text: U+2581 in it is a space, and one goes before it. */
+/* Encodes as SentencePiece does: U+2581 in the text is a space, and, if add, one is put before it. */
 static hunch_status encode_marked(hn_encoder *e, const char *text, size_t len, bool add, hunch_error *err) {
     if (!hn_grow((void **)&e->spaced, &e->cap_spaced, len + 1, 1)) return fail_memory(err);
     if (add) e->spaced[0] = ' ';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encoder.h - one text on its way to ids: what tokenizer.c (the text and its fragments) and encoder.c (words) share. */
+/* encoder.h - the state of encoding one text, shared by tokenizer.c (the text and its fragments) and encoder.c (words). */
 #ifndef HN_ENCODER_H
 #define HN_ENCODER_H
 #include "text/tokenizer_private.h"
@@ -15,14 +15,14 @@ typedef struct hn_encoder {
     struct hn_cached_word *cache; /* NULL for a short text */
     char *spaced;                 /* a piece of text with spaces for U+2581 */
     size_t cap_spaced;
-    bool was_unknown; /* the last id is an unknown one that the next joins */
+    bool was_unknown; /* the last id is an unknown token that the next one is fused with */
 } hn_encoder;
 
-/* Of a text of len bytes. On failure too, hn_encoder_fini frees it all, the ids apart. */
+/* For a text of len bytes. hn_encoder_fini frees everything but the ids, also after a failure. */
 hunch_status hn_encoder_init(hn_encoder *e, const hn_tokenizer *t, size_t len, hunch_error *err);
 void hn_encoder_fini(hn_encoder *e);
 
 hunch_status hn_encoder_put(hn_encoder *e, int32_t id, hunch_error *err);
-/* A piece of text without names of tokens, normalised as the tokenizer's normalizer says. first: it begins the text. */
+/* Encodes a piece of text without names of tokens, already normalised. first: it begins the text. */
 hunch_status hn_encoder_piece(hn_encoder *e, const char *text, size_t len, bool first, hunch_error *err);
 #endif

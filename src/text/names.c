@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - a bit for each pair of first bytes passes over nearly all of a text; where it is set, the index is asked. */
+/* names.c - a bit for each pair of first bytes rules out nearly all places of a text; the others are looked up in the index. */
 #include "text/names.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void hn_names_fini(hn_names *s) {
 }
 
 bool hn_names_add(hn_names *s, const char *name, size_t len, int32_t id, uint8_t marks) {
-    if (len == 0 || hn_utf8_check(name, len) < len) return true; /* half a character would tear a text apart */
+    if (len == 0 || hn_utf8_check(name, len) < len) return true; /* half a character would split a character of the text */
     if (!hn_grow((void **)&s->entries, &s->cap, s->n + 1, sizeof *s->entries)) return false;
     char *copy = hn_strndup(name, len);
     if (!copy) return false;
@@ -45,7 +45,7 @@ bool hn_names_finish(hn_names *s) {
     return hn_prefix_index_finish(&s->index);
 }
 
-/* Of that very name; NULL: none. */
+/* The entry of exactly this name; NULL: none. */
 static hn_name_entry *entry_of(const hn_names *s, const char *name, size_t len) {
     hn_prefix_walk w;
     if (!s->pairs || !len) return NULL;
@@ -66,7 +66,7 @@ int32_t hn_names_get(const hn_names *s, const char *name, size_t len) {
     return e ? e->id : -1;
 }
 
-/* The longest name at a place that may be read. */
+/* The longest name at the start of text that may be matched. */
 static const hn_name_entry *longest_at(const hn_names *s, const char *text, size_t len, bool special) {
     const hn_name_entry *longest = NULL;
     hn_prefix_walk w;

@@ -110,7 +110,7 @@ static void test_marks(void **state) {
     check_one(HN_NAME_SPECIAL, "toktok", 0, 3);
 }
 
-/* White space that one name took is not taken again by the next. */
+/* White space in the match of one name is not in that of the next. */
 static void test_eaten_once(void **state) {
     (void)state;
     hn_names s = {0};
@@ -124,7 +124,7 @@ static void test_eaten_once(void **state) {
     assert_false(hn_names_find(&s, "<", 0, 1, false, &m)); /* no names at all */
 }
 
-/* Half a character is no name: found inside of one, it would leave the other half. */
+/* Half a character is not a name: matched inside a character, it would leave the other half. */
 static void test_half_characters(void **state) {
     (void)state;
     hn_names s = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* normal_forms.c - decomposition and composition by utf8proc; the sorting of marks in between is ours, because a text of
- * nothing but marks must not take quadratic time.
+/* normal_forms.c - decomposition and composition by utf8proc; marks are sorted here, because a text of nothing but marks
+ * must not take quadratic time.
  *
- * No ASCII character composes with what stands before it, so a text falls into parts that begin with one. Parts of ASCII
- * alone are their own forms, and so is, composed, what lies below U+0300.
+ * No ASCII character composes with the character before it, so a text is split into parts that begin with one. Parts of
+ * ASCII alone are already normalised, and so, in composed forms, are characters below U+0300.
  */
 #include "text/normal_forms.h"
 
@@ -53,7 +53,7 @@ static bool decompose(hn_form_work *w, const char *text, size_t len, int options
         if (!hn_grow((void **)&w->points, &w->cap_points, w->n + MOST_OF_ONE, sizeof *w->points)) return false;
         utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)cp, w->points + w->n, MOST_OF_ONE,
                                                      (utf8proc_option_t)options, &boundary);
-        if (n <= 0 || n > MOST_OF_ONE) { /* not assigned to utf8proc's knowledge: stays */
+        if (n <= 0 || n > MOST_OF_ONE) { /* unknown to utf8proc: unchanged */
             w->points[w->n] = (int32_t)cp;
             n = 1;
         }
@@ -71,7 +71,7 @@ static int compare(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Marks between two starters by class, equal ones as they stood. Keys: class, place, code point. */
+/* Sorts the marks between two starters by class, stably. Keys: class, place, code point. */
 static bool sort_marks(hn_form_work *w, size_t from, size_t to) {
     enum { FEW = 16 };
     size_t n = to - from;
@@ -121,14 +121,14 @@ static bool put_form(hn_form_work *w, hn_text *out, const char *text, size_t len
 }
 
 bool hn_normal_form(hn_form_work *w, hn_text *out, const char *text, size_t len, bool compose, bool compat) {
-    unsigned char safe = compose && !compat ? 0xCC : 0x80; /* bytes below begin characters that are their own form */
+    unsigned char safe = compose && !compat ? 0xCC : 0x80; /* characters with a lead byte below are already normalised */
     size_t kept = 0;
     for (size_t at = 0; at < len;) {
         if ((unsigned char)text[at] < 0x80) {
             at++;
             continue;
         }
-        size_t from = at - (at > kept), to = at; /* the ASCII character before may take a mark */
+        size_t from = at - (at > kept), to = at; /* the ASCII character before may compose with a mark */
         bool plain = true;
         for (; to < len && (unsigned char)text[to] >= 0x80; to++) {
             unsigned char u = (unsigned char)text[to];

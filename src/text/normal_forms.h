@@ -10,22 +10,22 @@
 typedef struct hn_text {
     char *bytes; /* NULL while nothing was put */
     size_t len, cap;
-    size_t most; /* bytes that it may have; 0: any number */
-    bool over;   /* it would have more */
+    size_t most; /* limit in bytes; 0: none */
+    bool over;   /* the limit would have been exceeded */
 } hn_text;
 
 /* False: no memory, or over. */
 bool hn_text_put(hn_text *t, const char *bytes, size_t len);
-/* Appends the text with `to` for every `from`; an empty `from` is found nowhere. False: as hn_text_put. */
+/* Appends the text with every `from` replaced by `to`; an empty `from` never matches. False: as hn_text_put. */
 bool hn_text_replace(hn_text *t, const char *text, size_t len, const char *from, const char *to);
 
-typedef struct hn_form_work { /* code points of the part at hand; zeroed at first */
+typedef struct hn_form_work { /* code points of the current part; zeroed at first */
     int32_t *points;
     uint64_t *order;
     size_t n, cap_points, cap_order;
 } hn_form_work;
 void hn_form_work_fini(hn_form_work *w);
 
-/* Appends the form: composed or not, compatibility forms replaced or not. False: as hn_text_put. text is valid UTF-8. */
+/* Appends text in the normal form NFC, NFD, NFKC or NFKD: compose: C, compat: K. text is valid UTF-8. False: as hn_text_put. */
 bool hn_normal_form(hn_form_work *w, hn_text *out, const char *text, size_t len, bool compose, bool compat);
 #endif

@@ -23,12 +23,12 @@ typedef struct step {
 
 struct hn_normalizer {
     size_t n;
-    bool patterns; /* some step has one: its searches need a work area */
+    bool patterns; /* some step has a pattern, which needs a work area */
     step steps[HN_NORMAL_MAX_STEPS];
 };
 
 struct hn_normal_work {
-    hn_pattern_work *patterns; /* NULL until a normalizer with a pattern comes */
+    hn_pattern_work *patterns; /* NULL until a normalizer with a pattern uses it */
     hn_form_work forms;
     hn_text made[2];
 };
@@ -56,7 +56,7 @@ hunch_status hn_normalizer_open(hn_normalizer **out, const hn_normal_step *steps
     hn_normalizer *z = hn_zalloc(1, sizeof *z);
     hunch_status s = z ? HUNCH_OK : hn_fail_memory(err, "the normalizer", sizeof *z);
     for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
-        z->n++; /* closed as far as it was opened */
+        z->n++; /* so that close frees a step that failed half-way */
         s = step_open(&z->steps[i], &steps[i], err);
         z->patterns |= z->steps[i].pattern != NULL;
     }
@@ -119,7 +119,7 @@ static bool is_space_to_nmt(uint32_t cp) {
     return cp >= 0x200B && cp <= 0x200F;
 }
 
-/* Steps that look at one character at a time. */
+/* Steps that treat one character at a time. */
 static bool each_character(hn_text *out, hn_normal_kind kind, const char *text, size_t len) {
     uint32_t cp;
     bool ok = true;
@@ -136,7 +136,7 @@ static bool each_character(hn_text *out, hn_normal_kind kind, const char *text, 
     return ok;
 }
 
-/* Why a text did not grow. */
+/* The error of a failed hn_text_put. */
 static hunch_status fail_growth(const hn_text *out, hunch_error *err) {
     if (!out->over) return fail_memory(err);
     return hn_fail(err, HUNCH_USAGE,
@@ -179,7 +179,7 @@ static bool map_longest(hn_text *out, const hn_charsmap *m, const char *text, si
     return true;
 }
 
-/* A chunk becomes what the shortest rule that it begins with says, whole: the package does so. */
+/* Replaces a whole chunk by the replacement of the shortest rule that it begins with, as the package does. */
 static bool map_chunk(hn_text *out, const hn_charsmap *m, const char *text, size_t len, bool *mapped) {
     size_t used;
     const char *to = hn_charsmap_find(m, text, len, false, &used);
@@ -250,7 +250,7 @@ static hunch_status run_step(const step *s, hn_normal_work *w, hn_text *out, con
     return ok ? HUNCH_OK : fail_growth(out, err);
 }
 
-/* Does the step take away what the text begins with? Its first character or the match there becomes nothing. */
+/* True if the step removes the start of the text: its first character, or the match there. */
 static bool loses_start(const step *s, hn_normal_work *w, const char *text, size_t len) {
     uint32_t cp;
     size_t used, from = 0, to = 0;
@@ -281,7 +281,7 @@ static hunch_status check_step(const step *s, const char *text, size_t len, hunc
     return hn_fail(err, HUNCH_REFUSED, "the tokenizer's charsmap makes invalid UTF-8 of a text, at byte %zu", valid);
 }
 
-/* Most normalizers have no pattern: they pay for no work area of PCRE2 and for no look at the clock. */
+/* Normalizers without a pattern, which most are, allocate no work area of PCRE2 and read no clock. */
 static hunch_status begin_patterns(const hn_normalizer *z, hn_normal_work *w, size_t len, hunch_error *err) {
     if (!z->patterns) return HUNCH_OK;
     hunch_status s = w->patterns ? HUNCH_OK : hn_pattern_work_open(&w->patterns, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* normalizer.h - what a tokenizer changes in a text before it cuts it: Unicode forms, case, white space, replacements.
- * A list of steps, read-only after open. */
+/* normalizer.h - normalises a text before it is split into words: Unicode forms, case, white space, replacements. A list of
+ * steps, read-only after open. */
 #ifndef HN_NORMALIZER_H
 #define HN_NORMALIZER_H
 #include "text/charsmap.h"
@@ -12,13 +12,13 @@ typedef enum hn_normal_kind {
     HN_NORMAL_NFKC,
     HN_NORMAL_NFKD,
     HN_NORMAL_LOWERCASE,
-    HN_NORMAL_STRIP,         /* white space at the ends; left and right say which */
-    HN_NORMAL_STRIP_ACCENTS, /* marks */
-    HN_NORMAL_NMT,           /* SentencePiece's rule: controls go, white space is a space */
-    HN_NORMAL_REPLACE,       /* every match of pattern, or every string, by content */
-    HN_NORMAL_PREPEND,       /* content before a text that is not empty */
+    HN_NORMAL_STRIP,         /* removes white space at the ends that left and right select */
+    HN_NORMAL_STRIP_ACCENTS, /* removes marks */
+    HN_NORMAL_NMT,           /* SentencePiece's rule: removes controls, white space becomes a space */
+    HN_NORMAL_REPLACE,       /* replaces every match of pattern, or every string, by content */
+    HN_NORMAL_PREPEND,       /* puts content before a text that is not empty */
     HN_NORMAL_CHARSMAP,      /* SentencePiece's compiled rules; longest: see charsmap.h */
-    HN_NORMAL_SPACES         /* runs of spaces become one, none stays at the ends, one goes in front */
+    HN_NORMAL_SPACES         /* runs of spaces become one, those at the ends are removed, one is put in front */
 } hn_normal_kind;
 
 enum { HN_NORMAL_MAX_STEPS = 16, HN_NORMAL_MAX_CONTENT = 64 };
@@ -35,9 +35,9 @@ typedef struct hn_normal_step {
 } hn_normal_step;
 
 typedef struct hn_normalizer hn_normalizer;
-typedef struct hn_normal_work hn_normal_work; /* scratch of one thread */
+typedef struct hn_normal_work hn_normal_work; /* work memory of one thread */
 
-/* Copies what the steps point to. */
+/* Copies the data that the steps point to. */
 hunch_status hn_normalizer_open(hn_normalizer **out, const hn_normal_step *steps, size_t n, hunch_error *err);
 void hn_normalizer_close(hn_normalizer **n);
 
@@ -46,10 +46,10 @@ void hn_normal_work_close(hn_normal_work **w);
 typedef struct hn_normal_text {
     const char *bytes; /* valid UTF-8; lives until the next call with this work area */
     size_t len;
-    bool lost_start; /* what the text began with was taken away */
+    bool lost_start; /* the start of the text was removed */
 } hn_normal_text;
 
-/* Of valid UTF-8. HUNCH_USAGE if it would have more than 16 times the bytes and 4,096. */
+/* text: valid UTF-8. HUNCH_USAGE if the result would have more than 16 times its bytes plus 4,096. */
 hunch_status hn_normalize(const hn_normalizer *n, hn_normal_work *w, const char *text, size_t len, hn_normal_text *out,
                           hunch_error *err);
 #endif

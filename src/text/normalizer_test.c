@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* normalizer_test.c - steps by hand-made cases, Unicode's forms against utf8proc's own over random texts, maps that lie.
+/* normalizer_test.c - steps by hand-made cases, Unicode's forms against utf8proc's own over random texts, invalid maps.
  * Against the `tokenizers` package: tokenizer_pipelines_test.c.
  */
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void test_forms(void **state) {
     }
 }
 
-/* Half a million marks that all have to move: quadratic sorting would take a day. */
+/* Half a million marks that sorting must move: in quadratic time it would take a day. */
 static void test_many_marks(void **state) {
     (void)state;
     enum { MARKS = 1 << 19 };
@@ -117,7 +117,7 @@ static void test_many_marks(void **state) {
     free(text);
 }
 
-/* Random bytes as a trie: every lookup stays inside. */
+/* Random bytes as a trie: every lookup stays in bounds. */
 static void test_hostile_charsmap(void **state) {
     (void)state;
     uint64_t seed = 4;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern.c - PCRE2 with its limits set.
+/* pattern.c - PCRE2 with limits.
  *
- * A match limit bounds one place of the text, not the places there are: so a search goes window by window, and between
- * windows looks at the processor time that the text has taken. The bound is many times what any real tokenizer needs;
- * only a pattern made to be slow meets it.
+ * PCRE2's match limit is one for each place of the text. To limit the whole search, it proceeds window by window and checks
+ * between windows the processor time spent on the text. The limit is many times what any real tokenizer needs; only a
+ * pattern made to be slow reaches it.
  */
 #include "text/pattern.h"
 
@@ -16,13 +16,13 @@
 
 enum {
     STEPS = 1000000,  /* at one place of a text, */
-    STEPS_A_BYTE = 8, /* and a sane pattern may walk a long run of spaces forth and back */
+    STEPS_A_BYTE = 8, /* plus these, as real patterns scan a long run of spaces forth and back */
     HEAP_KIB = 64 << 10,
     JIT_STACK = 1 << 20,
     MAX_PATTERN = 32 << 10, /* bytes */
     MAX_NESTING = 100,
     WINDOW = 256,      /* places that one call of PCRE2 tries */
-    LOOK_EVERY = 1024, /* searches between two looks at the clock */
+    LOOK_EVERY = 1024, /* searches between two readings of the clock */
     BASE_SECONDS = 3,
     SECONDS_A_MEGABYTE = 3
 };
@@ -69,7 +69,7 @@ static hunch_status compile(hn_pattern *p, const char *text, hunch_error *err) {
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
         return hn_fail(err, HUNCH_REFUSED, "pattern \"%.200s\": %s at byte %zu", text, why, (size_t)at);
     }
-    pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* where there is none, PCRE2 interprets */
+    pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* without JIT, PCRE2 interprets */
     return HUNCH_OK;
 }
 
@@ -105,7 +105,7 @@ hunch_status hn_pattern_work_open(hn_pattern_work **out, hunch_error *err) {
         return hn_fail_memory(err, "the work area of patterns", sizeof *w);
     }
     w->stack = pcre2_jit_stack_create(32 << 10, JIT_STACK, w->memory);
-    if (w->stack) pcre2_jit_stack_assign(w->context, NULL, w->stack); /* without JIT there is none */
+    if (w->stack) pcre2_jit_stack_assign(w->context, NULL, w->stack); /* NULL without JIT */
     pcre2_set_heap_limit(w->context, HEAP_KIB);
     hn_pattern_work_begin(w, 0);
     return HUNCH_OK;
@@ -138,7 +138,7 @@ void hn_pattern_work_begin(hn_pattern_work *w, size_t len) {
     hn_pattern_work_limit(w, BASE_SECONDS + SECONDS_A_MEGABYTE * (double)len / 1e6);
 }
 
-/* One window of places. JIT's stack is small: what it is too small for, the interpreter does within its heap limit. */
+/* Searches one window. If JIT's stack, which is small, overflows, the interpreter searches within its heap limit. */
 static int search(const hn_pattern *p, hn_pattern_work *w, const char *text, size_t at, size_t end, size_t last) {
     static const uint32_t flags = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
     pcre2_set_offset_limit(w->context, last);
@@ -155,7 +155,7 @@ static hunch_status fail_search(int code, size_t at, hunch_error *err) {
     return hn_fail(err, HUNCH_REFUSED, "a pattern of the tokenizer gave up at byte %zu of a text: %s", at, why);
 }
 
-/* Looks at the clock. */
+/* Reads the clock. */
 static hunch_status check_time(hn_pattern_work *w, size_t at, hunch_error *err) {
     w->searches = 0;
     if (seconds() < w->deadline) return HUNCH_OK;
@@ -166,7 +166,7 @@ static hunch_status check_time(hn_pattern_work *w, size_t at, hunch_error *err) 
         at, BASE_SECONDS, SECONDS_A_MEGABYTE);
 }
 
-/* The last place of a window: a character's first byte. */
+/* The last place of a window, at a character's first byte. */
 static size_t window_end(const char *text, size_t at, size_t end) {
     if (end - at <= WINDOW) return end;
     size_t last = at + WINDOW;
@@ -193,7 +193,7 @@ hunch_status hn_pattern_find(const hn_pattern *p, hn_pattern_work *w, const char
     const PCRE2_SIZE *where = pcre2_get_ovector_pointer(w->match);
     *from = where[0];
     *to = where[1];
-    if (*from < begin || *to <= *from || *to > end) /* \K could say so */
+    if (*from < begin || *to <= *from || *to > end) /* possible with \K */
         return hn_fail(err, HUNCH_REFUSED, "a pattern of the tokenizer matches outside its place");
     return HUNCH_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern_test.c - what patterns find, how Oniguruma's are rewritten, and patterns made to be slow or to crash. */
+/* pattern_test.c - matches, the translation of Oniguruma's patterns, and patterns made to be slow or to crash. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,19 +43,19 @@ static void check(const char *pattern, const char *text, const char *want) {
 static void test_matches(void **state) {
     (void)state;
     check("\\p{L}+|\\p{N}", "añ12 語", "añ|1|2|語|");
-    check("x*", "axxb", "xx|"); /* empty matches are none */
-    check("^b", "a\nb", "b|");  /* lines begin behind \n, as in Oniguruma */
+    check("x*", "axxb", "xx|"); /* empty matches do not count */
+    check("^b", "a\nb", "b|");  /* lines begin after \n, as in Oniguruma */
     check("a.c", "a\nc abc", "abc|");
-    /* \w: marks and connectors are of words, ½ and ² are not. */
+    /* \w: marks and connectors are word characters, ½ and ² are not. */
     check("\\w+", "e\xCC\x81\xE2\x80\xBFx_1 \xC2\xBD\xC2\xB2", "e\xCC\x81\xE2\x80\xBFx_1|");
     check("\\W", "a ½", " |½|");
     check("[\\w-]+", "a-b c", "a-b|c|");
     check("\\h+", "12afg", "12af|"); /* hexadecimal digits, not spaces */
     check("\\H", "a g", " |g|");
-    check("a\\b", "a\xCC\x81 a1 a½a", "a|a|"); /* a mark goes on with the word, ½ does not */
+    check("a\\b", "a\xCC\x81 a1 a½a", "a|a|"); /* a mark continues the word, ½ does not */
     check("\\B.", "ab c", "b|");
     check("[\\b]", "b\b", "\b|");
-    check("[]a]+|[^]a]", "]ab", "]a|b|"); /* a bracket first in a class is itself */
+    check("[]a]+|[^]a]", "]ab", "]a|b|"); /* a bracket first in a class is a literal */
     check("[[:digit:]x]+", "a1x", "1x|");
     check("\\[\\w\\]", "[a]", "[a]|");
     check("[\\[&]", "a[&", "[|&|");
@@ -86,7 +86,7 @@ static void test_refused(void **state) {
     free(deep);
 }
 
-/* Backtracks without end at one place, or a little at each of many; claims a match elsewhere. */
+/* Patterns that backtrack without end at one place, or a little at each of many, or give a match elsewhere. */
 static void test_slow(void **state) {
     (void)state;
     enum { LONG = 200000 };
@@ -119,7 +119,7 @@ static void test_slow(void **state) {
     free(text);
 }
 
-/* A match that begins or ends far behind the window that PCRE2 is shown the starts of. */
+/* A match that begins or ends far after the window of its search. */
 static void test_windows(void **state) {
     (void)state;
     enum { LONG = 50000 };

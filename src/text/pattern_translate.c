@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern_translate.c - Oniguruma's spelling of a pattern as PCRE2's.
+/* pattern_translate.c - translates a pattern from Oniguruma's syntax to PCRE2's.
  *
  * The two agree on nearly all that tokenizers use. They differ in \w and so in \b (Oniguruma: marks and connecting
- * punctuation count, numbers that are no digits do not), in \h (a hexadecimal digit), and in what a class may hold: sets
- * within sets and their intersections. The first are rewritten, the last refused: read the other way they would mean
+ * punctuation are included, numbers that are not digits are not), in \h (a hexadecimal digit), and in classes within
+ * classes and their intersections. The first are translated, the last refused, because PCRE2 would read them as
  * something else.
  */
 #include <string.h>
@@ -19,7 +19,7 @@
 typedef struct translation {
     char *out;
     size_t n, cap;
-    int class; /* 0: outside of a class; else how many bytes of it were read, the bracket included */
+    int class; /* 0: outside of a class; else the number of bytes of it that were read, with the bracket */
 } translation;
 
 static bool put(translation *t, const char *s, size_t len) {
@@ -30,7 +30,7 @@ static bool put(translation *t, const char *s, size_t len) {
     return true;
 }
 
-/* A set of characters that a letter behind a backslash stands for, in Oniguruma's sense; NULL: as in PCRE2. */
+/* The set of characters that the escape of a letter means in Oniguruma; NULL: as in PCRE2. */
 static const char *set_of(char letter) {
     return letter == 'w' || letter == 'W' ? WORD : letter == 'h' || letter == 'H' ? HEX : NULL;
 }
@@ -58,10 +58,10 @@ static hunch_status put_escape(translation *t, const char *text, char letter, hu
     return ok ? HUNCH_OK : hn_fail_memory(err, "a pattern", t->n);
 }
 
-/* One character of a class or around one; escapes are not its matter. */
+/* Translates one character in or outside of a class, other than an escape. */
 static hunch_status put_plain(translation *t, const char *text, const char *at, hunch_error *err) {
     if (t->class) {
-        bool first = t->class == 1 || (t->class == 2 && at[-1] == '^'); /* there a bracket is itself */
+        bool first = t->class == 1 || (t->class == 2 && at[-1] == '^'); /* there a bracket is a literal */
         if (*at == '[') return refuse(text, "a class within a class", err);
         if (*at == '&' && at[1] == '&') return refuse(text, "an intersection of classes (&&)", err);
         t->class = *at == ']' && !first ? 0 : t->class + 1;

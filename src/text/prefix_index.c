@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix_index.c - a range of the sorted pieces, narrowed byte by byte: no memory beside the pieces' own order. */
+/* prefix_index.c - narrows a range of the sorted pieces byte by byte: needs no memory beside the sorted pieces. */
 #include "text/prefix_index.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int compare_bytes(hn_piece p, hn_piece q) {
 static int compare_pieces(const void *a, const void *b, void *pieces) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     int order = compare_bytes(((hn_piece *)pieces)[x], ((hn_piece *)pieces)[y]);
-    return order ? order : x < y ? -1 : x > y; /* equal ones as they were put */
+    return order ? order : x < y ? -1 : x > y; /* equal ones in the order they were added */
 }
 
 static unsigned first_two(hn_piece p) {
@@ -74,7 +74,7 @@ void hn_prefix_walk_begin(const hn_prefix_index *x, hn_prefix_walk *w, const cha
     *w = (hn_prefix_walk){.text = text, .len = len, .common = 1, .lo = x->from[first], .hi = x->from[first + 256]};
 }
 
-/* First of pieces[lo, hi), all longer than `at` bytes and alike before, whose byte `at` is not below b. */
+/* First of pieces[lo, hi) whose byte `at` is not below b. All are longer than `at` bytes and equal up to there. */
 static size_t lower(const hn_prefix_index *x, size_t lo, size_t hi, size_t at, unsigned b) {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -86,7 +86,7 @@ static size_t lower(const hn_prefix_index *x, size_t lo, size_t hi, size_t at, u
     return lo;
 }
 
-/* To the pieces that go on with the text's next byte. All have more than `common` bytes. */
+/* Narrows the range to the pieces with the text's next byte. All have more than `common` bytes. */
 static void narrow(const hn_prefix_index *x, hn_prefix_walk *w) {
     size_t at = w->common++;
     unsigned b = (unsigned char)w->text[at];

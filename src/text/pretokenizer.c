@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pretokenizer.c - walks a text through the steps: each piece goes down to the last step before the next one is cut, so
- * words come out from left to right and nothing is collected.
+/* pretokenizer.c - runs a text through the steps, depth first: each piece passes all steps before the next one is split off,
+ * so words are produced from left to right and nothing is collected.
  *
- * What the pieces of a split are: put_span. The patterns GGUF files name: pretokenizer_kinds.c.
+ * The pieces of a split: put_span. The patterns that GGUF files name: pretokenizer_kinds.c.
  */
 #include "text/pretokenizer.h"
 
@@ -26,7 +26,7 @@ typedef struct step {
 
 struct hn_pretok {
     size_t n;
-    bool letters; /* some step makes letters of bytes: words become bytes again */
+    bool letters; /* some step makes letters of bytes: words are converted back to bytes */
     step steps[HN_PRETOK_MAX_STEPS];
 };
 
@@ -37,7 +37,7 @@ typedef struct buffer {
 
 struct hn_pretok_work {
     hn_pattern_work *patterns;
-    buffer made[HN_PRETOK_MAX_STEPS + 1]; /* [i]: what step i made of its piece; the last: a word as bytes */
+    buffer made[HN_PRETOK_MAX_STEPS + 1]; /* [i]: output of step i; the last: a word as bytes */
 };
 
 static hunch_status step_open(step *out, const hn_pretok_step *from, hunch_error *err) {
@@ -118,7 +118,7 @@ typedef struct cutter { /* the pieces of one split, as they are found */
     const char *text;
     bool first;
     bool holding, previous; /* previous: the last span was a match */
-    size_t from, to;        /* held back: may grow */
+    size_t from, to;        /* the span held back, which may grow */
 } cutter;
 
 static hunch_status pass(const cutter *c, size_t from, size_t to, hunch_error *err) {
@@ -139,7 +139,7 @@ static hunch_status hold(cutter *c, size_t from, size_t to, hunch_error *err) {
     return s;
 }
 
-/* A match or what lies before one, from left to right. */
+/* A match, or the text between two, from left to right. */
 static hunch_status put_span(cutter *c, size_t from, size_t to, bool match, hunch_error *err) {
     if (from == to) return HUNCH_OK;
     match ^= c->step->invert;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pretokenizer_kinds.c - the pre-tokenizers that GGUF files name (tokenizer.ggml.pre), as patterns.
  *
- * A tokenizer.json spells its patterns out; a GGUF file says only a name that its converter recognised. The patterns are
- * those of the models' own tokenizers, in PCRE2's spelling.
+ * A tokenizer.json contains its patterns; a GGUF file has only a name that its converter recognised. The patterns are those
+ * of the models' own tokenizers, in PCRE2's syntax.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@
 #define DEEPSEEK3 DEEPSEEK3_START "[\\r\\n]*|" LINES
 #define CHINESE_JAPANESE "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+"
 #define IDEOGRAPHS "[\\x{4E00}-\\x{9FA5}\\x{0800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
-/* Words that a capital may begin: an upper and a lower half, either of them enough. */
+/* Words that may begin with capitals: an upper-case and a lower-case part, of which one may be empty. */
 #define CASED(upper, lower, tail)                                                                                      \
     "[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" tail
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -48,7 +48,7 @@
     CONTRACTION "|" LETTERS "|\\p{N}{1,3}|" SYMBOLS "|\\s*[\\r\\n]+|" HALVED_SPACES("512") HALVED_SPACES("256")        \
         HALVED_SPACES("128") HALVED_SPACES("64") HALVED_SPACES("32") HALVED_SPACES("16") HALVED_SPACES("8")            \
             HALVED_SPACES("4") HALVED_SPACES("1,2") "\\s"
-/* Of deepseek-llm: cased letters, in ranges as its tokenizer has them. */
+/* Of deepseek-llm: cased letters, in the ranges of its tokenizer. */
 #define CASED_LETTERS                                                                                                  \
     "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}\\x{295}-\\x{2AF}"   \
     "\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}\\x{388}-\\x{38A}\\x{38C}\\x{38E}-\\x{3A1}"     \
@@ -67,7 +67,7 @@
 
 const char *const hn_pretok_gpt2 = GPT2;
 
-/* The names are those that files carry, with spaces between those of one entry. */
+/* The names are those in files, with spaces between those of one entry. */
 static const hn_pretok_kind kinds[] = {
     {.names = "default", .patterns = {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
     {.names = "gpt-2 phi-2 olmo mpt jais gigachat exaone4 trillion granite-docling mellum a.x-4.0 modern-bert "
@@ -114,7 +114,7 @@ static const hn_pretok_kind kinds[] = {
     {.names = "gemma4 granite-embed-multi-311m sarvam-moe", .patterns = {"\\n+"}, .marks = true},
 };
 
-/* Is the word one of the list's, which has spaces between? */
+/* True if the word is in the list, which is separated by spaces. */
 static bool lists(const char *list, const char *word, size_t len) {
     for (const char *at = list; *at;) {
         size_t n = strcspn(at, " ");
@@ -124,7 +124,7 @@ static bool lists(const char *list, const char *word, size_t len) {
     return false;
 }
 
-/* The first name of an entry stands for all of it. */
+/* Lists the first name of each entry. */
 static hunch_status fail_unknown(const char *name, size_t len, hunch_error *err) {
     char known[400] = "";
     size_t used = 0;

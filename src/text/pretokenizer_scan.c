@@ -54,7 +54,7 @@ static hn_scan scan_gpt2(const char *text, size_t at, size_t end, size_t *from, 
     size_t first = i;
     while (i < end && class_of(text[i]) == class) i++;
     if (i < end && class_of(text[i]) == WIDE) return HN_SCAN_ASK; /* may belong to the run */
-    if (class == SPACE && i < end && i - first > 1) i--; /* the last space goes with what follows, or stands alone */
+    if (class == SPACE && i < end && i - first > 1) i--; /* the last space belongs to the following match, or is one of its own */
     *to = i;
     return HN_SCAN_MATCH;
 }

@@ -35,7 +35,7 @@ static void split(const hn_pretok *p, const char *text, size_t len, words *out) 
     *out = (words){.text = text};
     assert_int_equal(hn_pretok_work_open(&w, &e), HUNCH_OK);
     if (hn_pretok_split(p, w, text, len, true, keep_word, out, &e) != HUNCH_OK) fail_msg("%s", e.message);
-    assert_int_equal(out->at, len); /* nothing is lost, nothing twice */
+    assert_int_equal(out->at, len); /* no text is lost or doubled */
     hn_pretok_work_close(&w);
 }
 
@@ -97,7 +97,7 @@ static size_t random_text(char *out, uint64_t *seed) {
     return n;
 }
 
-/* The scanners stand for patterns that a group of no effect makes PCRE2 match alone. */
+/* The scanners against PCRE2 alone: a group of no effect keeps a pattern from its scanner. */
 static void test_scanners_equal_pcre(void **state) {
     (void)state;
     char plain[300];
@@ -165,7 +165,7 @@ static void check_steps(const hn_pretok_step *steps, size_t n, const char *text,
     assert_string_equal(got, want);
 }
 
-/* What splits make of their matches: also tokenizer_pipelines_test.c. */
+/* The kinds of splits; see also tokenizer_pipelines_test.c. */
 static void test_steps(void **state) {
     (void)state;
     static const char *const wanted[] = {"a|b|cc|b|b|d|", "a|cc|d|", "ab|ccb|b|d|", "a|bcc|b|bd|", "a|b|cc|bb|d|"};
@@ -181,7 +181,7 @@ static void test_steps(void **state) {
     meta[1].prefix = HN_SPACE_PREFIX_EACH;
     meta[1].whole = true;
     check_steps(meta, 2, "▁a.b c", true, "▁a|▁.|▁b▁c|");
-    const hn_pretok_step letters[] = {{.kind = HN_PRETOK_LETTERS}, {.pattern = "\\p{N}"}}; /* in letters ½ is Â and ½ */
+    const hn_pretok_step letters[] = {{.kind = HN_PRETOK_LETTERS}, {.pattern = "\\p{N}"}}; /* as letters ½ is Â and ½ */
     check_steps(letters, 2, "a½1", true, "a\xC2|\xBD|1|");
     hunch_error e = {0};
     char got[200];
@@ -221,7 +221,7 @@ static void test_hostile_patterns(void **state) {
         assert_int_equal(open_patterns(&p, &broken[i], 1, &e), HUNCH_REFUSED);
         assert_null(p);
     }
-    /* Backtracks without end, is empty, or claims a match elsewhere: an error or no word, never a hang or a crash. */
+    /* Patterns that backtrack without end, match empty, or match elsewhere: an error or no word, never a hang or a crash. */
     static const char *const odd[] = {"(a+)+$b|(?:a|aa)+$c", "x*", "(?=a\\K)", "(?<=\\Ka)b"};
     char text[60];
     memset(text, 'a', sizeof text);

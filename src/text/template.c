@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template.c - the public calls of the template engine: parse once, render many times, from any thread.
  *
- * The parts are listed in template_private.h. What a template may do is what Hugging Face's sandbox lets chat templates
- * do; what it may use up is limited there as well.
+ * The files of the engine are listed in template_private.h. A template may do what Hugging Face's sandbox permits; the
+ * limits on its resources are in template_private.h as well.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "text/template_private.h"
 
-/* Line ends become \n, and the one at the very end goes, as Jinja reads a template. */
+/* Line ends become \n, and one at the end is removed, as in Jinja. */
 static size_t normalise(char *out, const char *text, size_t len) {
     size_t n = 0;
     for (size_t i = 0; i < len; i++) {

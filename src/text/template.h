@@ -8,11 +8,11 @@
 #include "base/status.h"
 
 typedef struct hn_template hn_template;
-/* HUNCH_REFUSED with the line for text that does not parse or uses what we do not know. */
+/* HUNCH_REFUSED, with the line, for text that does not parse or is outside the subset. */
 hunch_status hn_template_parse(hn_template **out, const char *text, size_t len, hunch_error *err);
 void hn_template_free(hn_template *t);
 /* vars: an object. now: "YYYY-MM-DD HH:MM:SS" or NULL (the clock). *out: hn_alloc'ed, NUL-terminated.
- * HUNCH_USAGE: the template raised, or needs something that vars lack. */
+ * HUNCH_USAGE: the template raised an error, or needs a variable that vars lacks. */
 hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
                                 hunch_error *err);
 #endif

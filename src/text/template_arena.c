@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_arena.c - memory of one template or one rendering: taken bit by bit, freed at once. */
+/* template_arena.c - an arena for the memory of one template or one rendering: allocated piecewise, freed as a whole. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@ enum { BLOCK = 32 << 10, UNIT = 16 };
 
 struct ta_block {
     struct ta_block *next;
-    size_t used, size; /* of the bytes behind this head */
+    size_t used, size; /* of the bytes after this header */
 };
 
 enum { HEAD = (sizeof(struct ta_block) + UNIT - 1) / UNIT * UNIT };

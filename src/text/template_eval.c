@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_eval.c - runs a tree: statements, expressions, scopes.
+/* template_eval.c - evaluates a syntax tree: statements, expressions, scopes.
  *
- * Scopes as in Jinja: a for loop's body and a macro have one each (the body a new one each turn), an if has none; a macro
- * sees what its definition's scope holds when it is called. Names that nothing sets are undefined, which prints as nothing
- * and fails when looked into.
+ * Scopes as in Jinja: a for loop's body (in each iteration) and a macro have one of their own, an if has none; a macro sees
+ * the variables of the scope of its definition as they are when it is called. Names that nothing sets are undefined, which
+ * prints as nothing and gives an error if an attribute is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ tvalue trun_fail(trun *r, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    for (char *c = text; *c; c++) { /* a template's own message may have any lines */
+    for (char *c = text; *c; c++) { /* a template's own message may have line ends */
         if (*c == '\n' || *c == '\r') *c = ' ';
     }
     r->status = hn_fail(r->err, HUNCH_USAGE, "chat template, line %d: %s", r->line, text);
@@ -68,7 +68,7 @@ static tvalue look_up(trun *r, tframe *f, tstr name) {
     return function < 0 ? tv_undefined(name.s, name.n) : (tvalue){.kind = TV_FUNCTION, .function = function};
 }
 
-/* A scope, in `own` and given back by scope_end; or, if a macro is defined in it that may outlive it, in the arena.
+/* Opens a scope, in `own` and released by scope_end; or, if a macro is defined in it, which may outlive it, in the arena.
  * NULL: no memory. */
 static tframe *scope_begin(trun *r, tframe *own, tframe *parent, bool outlives) {
     *own = (tframe){.parent = parent};
@@ -81,7 +81,7 @@ static tframe *scope_begin(trun *r, tframe *own, tframe *parent, bool outlives) 
     return f;
 }
 
-/* Loops take many turns: their variables are used again. */
+/* Recycles the variables, as loops have many iterations. */
 static void scope_end(trun *r, tframe *own) {
     for (tvar *v; (v = own->vars) != NULL;) {
         own->vars = v->next;
@@ -126,7 +126,7 @@ static bool assign(trun *r, const tnode *target, tvalue value, tframe *f) {
 
 /* ---- loops ---- */
 
-/* Looks for elements that pass the loop's condition until n are kept. False: there are fewer, or an error is set. */
+/* Evaluates the loop's condition until n elements have passed it. False: there are fewer, or an error is set. */
 static bool loop_ask(trun *r, tloop *l, size_t n) {
     int line = r->line;
     while (l->n < n && l->frame && l->asked < l->items->n) {
@@ -159,7 +159,7 @@ static tvalue loop_attribute(trun *r, tloop *l, tstr name) {
     static const struct {
         const char *name;
         char what;
-        size_t ahead; /* elements behind the one at hand that it needs to know of */
+        size_t ahead; /* following elements that must be known */
     } known[] = {{"index", 'i', 0},    {"index0", '0', 0},           {"first", 'f', 0},
                  {"last", 'l', 1},     {"length", 'n', SIZE_MAX},    {"revindex", 'r', SIZE_MAX},
                  {"depth", 'd', 0},    {"revindex0", 'R', SIZE_MAX}, {"depth0", 'D', 0},
@@ -283,7 +283,7 @@ static bool eval_arguments(trun *r, const tnode *n, tframe *f, targs *args) {
 typedef enum outcome { GO_ON, BREAK, CONTINUE, STOP } outcome;
 static outcome run_body(trun *r, const tnode *n, tframe *f);
 
-/* Runs a body into a string of its own. */
+/* Runs a body and returns its output as a string. */
 static tvalue capture(trun *r, const tnode *body, tframe *f) {
     tbuf own = {.arena = &r->arena}, *out = r->out;
     r->out = &own;
@@ -415,7 +415,7 @@ static tvalue eval(trun *r, const tnode *n, tframe *f) {
 
 /* ---- statements ---- */
 
-/* A body of a for statement in a scope of its own. loop: NULL for the else of one that had no element. */
+/* Runs the body of a for statement in a scope of its own. loop: NULL for its else, if it had no element. */
 static outcome run_inner(trun *r, const tnode *n, const tnode *body, tframe *f, tloop *loop) {
     tframe own, *frame = scope_begin(r, &own, f, body->op);
     bool ok = frame != NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_filters.c - the filters (value | name) as in Jinja, tojson as in Hugging Face: the table of them all, and those of
- * texts and numbers. Those of lists: template_lists.c. */
+/* template_filters.c - the filters (`value | name`) as in Jinja, tojson as in Hugging Face: the table of all filters, and those
+ * of strings and numbers. Those of lists: template_lists.c. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static tvalue replace(trun *r, tvalue v, const targs *a, int how) {
 
 enum { INDENT_MAX = 1 << 20, JSON_INDENT_MAX = 100 };
 
-/* What a line is indented by: a string, or so many spaces. width: NULL for the default. False: too many. */
+/* The indent of a line: a string, or a number of spaces. width: NULL for the default. False: too many. */
 static bool indent_of(trun *r, const tvalue *width, int64_t otherwise, int64_t most, tstr *out) {
     if (width && width->kind == TV_STRING) {
         *out = width->str;
@@ -78,7 +78,7 @@ static tvalue indent(trun *r, tvalue v, const targs *a, int how) {
     bool more = true;
     for (size_t n = 0; more && !b.failed && trun_step(r, 1); n++) {
         size_t end = ts_take_line(&text, &line);
-        more = text.n || (end && line.s[line.n + end - 1] != '\r'); /* a line more behind the last end */
+        more = text.n || (end && line.s[line.n + end - 1] != '\r'); /* one more line after the last line end */
         if (n) tbuf_put(&b, "\n", 1);
         if (n == 0 ? first && tv_truth(*first) : line.n > 0 || (blank && tv_truth(*blank)))
             tbuf_put(&b, prefix.s, prefix.n);
@@ -134,7 +134,7 @@ static tvalue format(trun *r, tvalue v, const targs *a, int how) {
 
 /* ---- numbers ---- */
 
-/* A text as a number; false: it is none. Python's int() of a text that is no integer tries float(). */
+/* Parses a number; false: it is not one. If the text is not an integer, int tries float(), as Jinja does. */
 static bool read_number(trun *r, tstr s, int how, int base, tvalue *out) {
     char text[64], *end;
     s = ts_strip_space(s, true, true);
@@ -190,7 +190,7 @@ static tvalue round_number(trun *r, tvalue v, const targs *a, int how) {
         if (v.kind == TV_FLOAT) return tv_float(x);
         return fabs(x) < 9e18 ? tv_int((int64_t)x) : trun_fail(r, "an integer beyond 64 bits");
     }
-    char text[400]; /* by the digits that it has, as Python does: 2.675 lies below the half */
+    char text[400]; /* by its exact decimal digits, as Python does: 2.675 is below the half */
     snprintf(text, sizeof text, "%.*f", (int)digits, v.f);
     return tv_float(strtod(text, NULL));
 }
@@ -252,7 +252,7 @@ tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args) {
     if (!tfilter_known(name))
         return trun_fail(r, "the filter \"%.*s\" is not supported", name.n < 60 ? (int)name.n : 60, name.s);
     size_t i = find_filter(name);
-    /* map and its kin call filters: a map of maps of maps must not use the stack up */
+    /* map and similar filters call filters: nested ones must not exhaust the stack */
     if (r->depth++ >= HN_TPL_MAX_CALLS) trun_fail(r, "nested deeper than %d", HN_TPL_MAX_CALLS);
     v = trun_step(r, 1) && trun_value(r, v) ? filters[i].call(r, v, args, filters[i].how) : tv_error();
     r->depth--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_format.c - Python's "text %d" % values, as an operator and as the filter format. Conversions that templates have
- * no use for (%r, %c, %a, widths of *) are refused; a width is limited as every text is. */
+/* template_format.c - Python's "text %d" % values, as an operator and as the filter format. Conversions that templates do not
+ * use (%r, %c, %a, widths of *) are refused; widths are limited like all strings. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct spec {
     char kind;
 } spec;
 
-/* The values that specs take, in order; or a dict that they take by name. */
+/* The arguments: values that conversions take in order, or a dict that they take by name. */
 typedef struct supply {
     tvalue all;
     size_t taken;
@@ -38,7 +38,7 @@ static bool named_value(trun *r, const supply *s, tstr name, tvalue *out) {
     return true;
 }
 
-/* Digits at f; false: more than any limit. */
+/* Reads digits at f; false: beyond any limit. */
 static bool read_number(tstr *f, int64_t *out) {
     for (*out = 0; f->n && *f->s >= '0' && *f->s <= '9'; f->s++, f->n--) {
         *out = *out * 10 + (*f->s - '0');
@@ -47,7 +47,7 @@ static bool read_number(tstr *f, int64_t *out) {
     return true;
 }
 
-/* Behind % and a name. */
+/* Reads a conversion's flags, width and kind, after % and a name. */
 static bool read_spec(trun *r, tstr *f, spec *out) {
     int64_t precision = -1;
     *out = (spec){.precision = -1};
@@ -79,7 +79,7 @@ static bool read_spec(trun *r, tstr *f, spec *out) {
     return true;
 }
 
-/* Digits without a sign. */
+/* Formats a number without its sign. */
 static bool number_text(trun *r, const spec *s, tvalue v, char out[512], bool *negative) {
     bool whole = strchr("diuxXo", s->kind) != NULL;
     if (!tv_is_number(v) || (v.kind == TV_FLOAT && strchr("xXo", s->kind)))
@@ -133,7 +133,7 @@ static bool put_text(trun *r, tbuf *b, const spec *s, tvalue v) {
     return true;
 }
 
-/* One conversion, behind its %. */
+/* One conversion, after its %. */
 static bool convert(trun *r, tbuf *b, tstr *f, supply *values) {
     spec s;
     tvalue v = tv_none();

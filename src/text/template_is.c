@@ -25,7 +25,7 @@ static bool is_kind(trun *r, tvalue v, const tvalue *arg, int how) {
     case 'b': return v.kind == TV_BOOL;
     case 't': return v.kind == TV_BOOL && v.b;
     case 'f': return v.kind == TV_BOOL && !v.b;
-    default: /* callable, as Jinja's Undefined is, to fail when it is called */
+    default: /* callable: so is Jinja's Undefined, which fails when it is called */
         return v.kind == TV_MACRO || v.kind == TV_FUNCTION || v.kind == TV_METHOD || v.kind == TV_UNDEFINED;
     }
 }
@@ -34,7 +34,7 @@ static bool compares(trun *r, tvalue v, const tvalue *arg, int how) {
     return tcompare(r, how, v, *arg);
 }
 
-/* Python's "is": of lists, dicts and the like the same one, of others the same value of the same type. */
+/* Python's "is": identity for lists, dicts and similar, equal value and type for others. */
 static bool is_same(trun *r, tvalue v, const tvalue *arg, int how) {
     (void)how;
     bool holds_items = tv_is_list(v) || v.kind == TV_DICT;

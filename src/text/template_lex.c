@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_lex.c - cuts a template into text, tags and the tokens inside them.
+/* template_lex.c - splits a template into text, tags and the tokens inside them.
  *
- * White space as Hugging Face sets Jinja up: the newline behind a block tag or comment goes (trim_blocks), so do blanks
- * before one that begins its line (lstrip_blocks); "-" strips all white space on its side, "+" keeps it.
+ * White space as in Hugging Face's settings of Jinja: the newline after a block tag or comment is removed (trim_blocks), and
+ * so are blanks before one that begins its line (lstrip_blocks); "-" strips all white space on its side, "+" keeps it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void skip(tlexer *x, size_t n) {
     x->at += n;
 }
 
-/* Behind the white space at p. */
+/* The end of the white space at p. */
 static const char *past_blanks(const char *p, const char *end) {
     return ts_strip_space((tstr){p, (size_t)(end - p)}, true, false).s;
 }
@@ -47,7 +47,7 @@ static void skip_blanks(tlexer *x) {
     skip(x, (size_t)(past_blanks(here(x), text_end(x)) - here(x)));
 }
 
-/* Behind the end of a tag. sign: what stood before it, '-', '+' or 0. block: trim_blocks applies. */
+/* Skips white space after a tag's end. sign: the '-' or '+' before the end, or 0. block: trim_blocks applies. */
 static void after_tag(tlexer *x, char sign, bool block) {
     size_t before = x->at;
     if (sign == '-')
@@ -57,7 +57,7 @@ static void after_tag(tlexer *x, char sign, bool block) {
     x->line_starting = x->at > before && x->t->text[x->at - 1] == '\n';
 }
 
-/* The length of a text of n bytes without the white space that the tag behind it takes. */
+/* The length of a text of n bytes without the white space that the tag after it strips. */
 static size_t trimmed(const tlexer *x, const char *s, size_t n, char tag, char sign) {
     size_t line = n;
     if (sign == '-') return ts_strip_space((tstr){s, n}, false, true).n;
@@ -95,7 +95,7 @@ static bool skip_comment(tlexer *x) {
     return fail(x, "a comment that does not end, expected #}");
 }
 
-/* {% raw %} was read up to its end; gives the text up to {% endraw %}. */
+/* After {% raw %}: returns the text up to {% endraw %}. */
 static bool lex_raw(tlexer *x, ttoken *token) {
     const char *from = here(x);
     for (size_t i = x->at; i + 1 < x->t->len; i++) {
@@ -116,7 +116,7 @@ static bool lex_raw(tlexer *x, ttoken *token) {
     return fail(x, "a raw block that does not end, expected {% endraw %}");
 }
 
-/* {% raw %}, with any signs; skips it. The newline behind it stays, other than behind all other tags. */
+/* Skips {% raw %}, with any signs. Unlike after all other tags, the newline after it stays. */
 static bool enter_raw(tlexer *x) {
     const char *p = here(x) + 2, *end = text_end(x);
     char close = 0;
@@ -170,7 +170,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* The code point of \x.., \u...., \U........ or octal digits at s; its length in *used, 0: not one. */
+/* The code point of \x.., \u...., \U........ or octal digits at s; the length of the escape in *used, 0: not one. */
 static uint32_t read_code(const char *s, size_t n, size_t *used) {
     size_t digits = s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
     uint32_t cp = 0;
@@ -191,8 +191,8 @@ static uint32_t read_code(const char *s, size_t n, size_t *used) {
     return cp;
 }
 
-/* Writes what the escape behind a backslash stands for to out (at most 4 bytes, never more than it was long); its length
- * in *used. An unknown one stays as it is, as in Python. */
+/* Writes the character of an escape, read after its backslash, to out (at most 4 bytes, never more than the escape); the length
+ * of the escape in *used. An unknown one is left unchanged, as in Python. */
 static size_t unescape_one(const char *s, size_t n, char *out, size_t *used) {
     static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
     const char *simple = s[0] ? strchr(from, s[0]) : NULL;
@@ -244,21 +244,21 @@ static bool lex_string(tlexer *x, ttoken *token) {
     return true;
 }
 
-/* 16, 8 or 2 for a number that begins 0x, 0o or 0b, else 10. */
+/* 16, 8 or 2 for a number that begins with 0x, 0o or 0b, else 10. */
 static int base_of(const char *s, size_t left) {
     if (left < 3 || s[0] != '0') return 10;
     char mark = (char)(s[1] | 0x20);
     return mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
 }
 
-/* The bytes of an exponent's start, e and a sign if there is one, at s; 0: no digit follows them. */
+/* Length of the start of an exponent at s, e and an optional sign; 0: no digit follows. */
 static size_t exponent_length(const char *s, size_t left) {
     if (left < 2 || (s[0] | 0x20) != 'e') return 0;
     size_t n = s[1] == '-' || s[1] == '+' ? 2 : 1;
     return n < left && is_digit(s[n]) ? n : 0;
 }
 
-/* A number's digits without the underscores between them; the bytes it takes. *is_float: it has a point or an exponent. */
+/* Copies a number without its underscores to out; returns the bytes it takes. *is_float: it has a point or an exponent. */
 static size_t read_digits(const char *s, size_t left, int base, char *out, size_t room, bool *is_float) {
     size_t used = base == 10 ? 0 : 2, n = 0, e;
     bool exponent = false;

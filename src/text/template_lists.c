@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_lists.c - Jinja's filters of lists and dicts: lengths, ends, sorting, selecting, joining. Which name is which
- * filter: template_filters.c. */
+/* template_lists.c - Jinja's filters of lists and dicts: lengths, ends, sorting, selecting, joining. The table of their names:
+ * template_filters.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ tvalue tf_reverse(trun *r, tvalue v, const targs *a, int how) {
     return text && out.kind != TV_ERROR ? tv_buffer(r, &b) : out;
 }
 
-/* "a.b.0" of an element. */
+/* The attribute "a.b.0" of an element. */
 static tvalue path_of(trun *r, tvalue v, tvalue path) {
     if (path.kind == TV_INT) return tsubscript(r, v, path);
     if (path.kind != TV_STRING) return trun_fail(r, "an attribute is named by a string, not %s", tv_type_name(path));
@@ -122,13 +122,13 @@ static int compare_items(const void *a, const void *b, void *user) {
     return order ? order : x->place < y->place ? -1 : 1;
 }
 
-/* What elements are compared by: the element or an attribute of it, without its case unless that is kept. */
+/* The key that elements are compared by: the element or an attribute of it, case folded unless that is kept. */
 static tvalue key_of(trun *r, tvalue v, const tvalue *attribute, const tvalue *keep_case) {
     if (attribute && attribute->kind != TV_NONE) v = path_of(r, v, *attribute);
     return v.kind != TV_STRING || (keep_case && tv_truth(*keep_case)) ? v : ts_change_case(r, v.str, 'l');
 }
 
-/* Sorts a list's elements by keys of them (in place of `keys`, an element each). */
+/* Sorts a list's elements by `keys`, one for each element. */
 static tvalue sort_by(trun *r, tvalue list, const tvalue *keys, bool backwards) {
     size_t n = list.list->n;
     tvalue *out, sorted = tv_list(r, TV_LIST, n, &out);

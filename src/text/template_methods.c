@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_methods.c - the methods of Python's str, dict, list and tuple that templates call, and the global functions
- * that Hugging Face gives them. Methods that would change a value are refused, as in its immutable sandbox. */
+ * that Hugging Face provides. Methods that would change a value are refused, as in its immutable sandbox. */
 #include <string.h>
 #include <time.h>
 
@@ -27,7 +27,7 @@ bool targs_check(trun *r, const targs *a, const char *what, size_t min, size_t m
 
 typedef tvalue string_method(trun *r, tstr s, const targs *a, int how);
 
-/* The argument as a string; false with an error if it is there and no string. */
+/* The argument as a string; false, with an error, if it is given and not a string. */
 static bool string_argument(trun *r, const targs *a, size_t place, const char *name, tstr *out, bool *given) {
     const tvalue *v = targs_get(a, place, name);
     *given = v && v->kind != TV_NONE;
@@ -177,7 +177,7 @@ static tvalue is_case(trun *r, tstr s, const targs *a, int how) {
     (void)a;
     tvalue same = ts_change_case(r, s, (char)how), other = ts_change_case(r, s, how == 'u' ? 'l' : 'u');
     if (r->status != HUNCH_OK) return tv_error();
-    return tv_bool(ts_same(same.str, s) && !ts_same(other.str, s)); /* some letter has a case, and all have this one */
+    return tv_bool(ts_same(same.str, s) && !ts_same(other.str, s)); /* some letter has a case, and all cased letters have this one */
 }
 
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_operators.c - what Python's operators do with values: arithmetic, joining, comparison, slices. Where a value
- * comes from is template_eval.c's matter; equality and order themselves, template_value.c's. */
+/* template_operators.c - Python's operators on values: arithmetic, concatenation, comparison, slices. Expressions are evaluated
+ * in template_eval.c; equality and order are in template_value.c. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_parse.c - tokens to a tree, by recursive descent; the grammar is Jinja's, less what chat templates never use.
+/* template_parse.c - parses tokens to a tree, by recursive descent; the grammar is Jinja's, without what chat templates
+ * never use.
  *
- * Names of filters and tests are checked here, so that an unknown one is known at once; inside an if it becomes an error
- * only when it is reached, as in Jinja.
+ * Names of filters and tests are checked here, so that an unknown one is an error of parsing; inside an if it is an error only
+ * when it is evaluated, as in Jinja.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 typedef struct parser {
     hn_template *t;
     tlexer lex;
-    ttoken token; /* the one at hand */
+    ttoken token; /* the current one */
     int depth, conditions, loops, macros;
     hunch_error *err;
     hunch_status status;
@@ -147,7 +148,7 @@ static tnode *string_constant(parser *p) {
     return n;
 }
 
-/* Items up to a closing bracket, each by `item`; the opening one was taken. */
+/* Parses items up to a closing bracket, each by `item`; the opening one was consumed. */
 static tnode *items_until(parser *p, tnode *n, const char *close, bool (*item)(parser *, tnode *)) {
     while (n && p->status == HUNCH_OK && !at_op(p, close)) {
         if (!item(p, n) || (!at_op(p, close) && !need_op(p, ","))) return NULL;
@@ -221,7 +222,7 @@ static tnode *primary(parser *p) {
     return fail(p, "expected a value");
 }
 
-/* [key], [start:stop:step]: the bracket was taken. */
+/* [key], [start:stop:step], after the bracket. */
 static tnode *subscript(parser *p, tnode *of) {
     tnode *part[3] = {NULL, NULL, NULL};
     int colons = 0;
@@ -356,7 +357,7 @@ static int take_comparison(parser *p) {
     }
     if (take_name(p, "in")) return TOP_IN;
     if (!at_name(p, "not")) return 0;
-    /* Behind a value "not" can only begin "not in". */
+    /* After a value "not" can only begin "not in". */
     advance(p);
     if (take_name(p, "in")) return TOP_NOT_IN;
     fail(p, "expected \"in\"");
@@ -415,7 +416,7 @@ static tnode *expression(parser *p) {
     return p->status == HUNCH_OK ? n : NULL;
 }
 
-/* One, or a tuple without parentheses: several with commas between and perhaps behind them. */
+/* One expression, or a tuple without parentheses: several, separated by commas, with an optional trailing comma. */
 static tnode *tuple_of(parser *p, tnode *(*one)(parser *)) {
     tnode *first = one(p), *tuple;
     if (!first || !at_op(p, ",")) return first;
@@ -469,7 +470,7 @@ static tnode *if_statement(parser *p) {
     tnode *n = new_node(p, TN_IF, NULL, NULL);
     if (n && (n->a = tuple_or_expression(p)) && need_end(p, TT_BLOCK_END)) n->b = body(p, ends);
     if (take_name(p, "elif")) {
-        if (n && enter(p)) n->c = if_statement(p); /* takes the endif */
+        if (n && enter(p)) n->c = if_statement(p); /* consumes the endif */
         p->depth--;
     } else if (take_name(p, "else")) {
         static const char *const last[] = {"endif", NULL};
@@ -487,7 +488,7 @@ static tnode *for_statement(parser *p) {
     tnode *n = new_node(p, TN_FOR, NULL, NULL), *otherwise = NULL;
     if (!n || !(n->a = target(p))) return NULL;
     if (!take_name(p, "in")) return fail(p, "expected \"in\"");
-    /* The iterable is no inline if: an "if" behind it filters. */
+    /* The iterable is not an inline if: an "if" after it is the loop's condition. */
     n->b = tuple_of(p, disjunction);
     if (take_name(p, "if")) n->c = expression(p);
     if (at_name(p, "recursive")) return refuse(p, n->line, "the for loop that is", p->token.str);
@@ -541,7 +542,7 @@ static tnode *jump_statement(parser *p, tnode_kind kind) {
     return n && need_end(p, TT_BLOCK_END) ? n : NULL;
 }
 
-/* {% generation %}: Hugging Face's mark of what a model would say; the text stays. */
+/* {% generation %}: Hugging Face's mark of the assistant's text, which is output as usual. */
 static tnode *generation_statement(parser *p) {
     static const char *const ends[] = {"endgeneration", NULL};
     if (!need_end(p, TT_BLOCK_END)) return NULL;
@@ -568,7 +569,7 @@ static bool at_end(const parser *p, const char *const *ends) {
     return false;
 }
 
-/* Text and tags up to one of the ends, whose {% was taken then; without ends up to the end of the template. */
+/* Text and tags up to one of the ends, whose {% is consumed; without ends up to the end of the template. */
 static tnode *body(parser *p, const char *const *ends) {
     tnode *n = new_node(p, TN_BODY, NULL, NULL);
     int macros = p->macros;

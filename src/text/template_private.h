@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_private.h - what the files of the template engine share.
+/* template_private.h - declarations shared by the files of the template engine.
  *
  *   template_format.c  "%d" % values
  *   template_arena.c   memory that is freed as a whole, and growing strings in it
@@ -7,24 +7,24 @@
  *   template_lex.c     text → tokens, white space control       template_parse.c   tokens → tree
  *   template_eval.c    statements, expressions, scopes           template_operators.c  + - * / % and slices
  *   template_filters.c, template_lists.c, template_is.c          filters of texts and numbers, of lists; tests
- *   template_methods.c, template_split.c                         methods, global functions; cutting of texts
+ *   template_methods.c, template_split.c                         methods, global functions; splitting of strings
  *   template_strings.c Python's str on UTF-8                     template.c            the public calls
  *
- * An error is a value too (TV_ERROR): the message lies in the run's hunch_error, and whoever meets it hands it on.
+ * An error is a value too (TV_ERROR), which callers return upwards; the message is in the run's hunch_error.
  */
 #ifndef HN_TEMPLATE_PRIVATE_H
 #define HN_TEMPLATE_PRIVATE_H
 #include "text/template.h"
 
-/* Limits: a template or a request must not take the process down. */
+/* Limits: a template or a request must not exhaust the process. */
 enum {
     HN_TPL_MAX_TEXT = 4 << 20,     /* bytes of a template */
     HN_TPL_MAX_DEPTH = 100,        /* nesting of a template, depth of values */
     HN_TPL_MAX_CALLS = 400,        /* nodes under evaluation at once: nesting, long sums, macros that call macros */
     HN_TPL_MAX_RANGE = 100000,     /* elements of range() */
-    HN_TPL_MAX_STEPS = 20 << 20,   /* nodes evaluated, elements looked at */
-    HN_TPL_STEP_BYTES = 16,        /* of a string that are looked at in a step */
-    HN_TPL_STEP_ITEMS = 16,        /* of a list that a filter or a method walks over in a step */
+    HN_TPL_MAX_STEPS = 20 << 20,   /* nodes evaluated, elements read */
+    HN_TPL_STEP_BYTES = 16,        /* of a string that are read in a step */
+    HN_TPL_STEP_ITEMS = 16,        /* of a list that a filter or a method reads in a step */
     HN_TPL_MAX_OUTPUT = 32 << 20,  /* bytes of any one string */
     HN_TPL_MAX_MEMORY = 256 << 20  /* bytes of all values of one rendering */
 };
@@ -58,10 +58,10 @@ void tbuf_puts(tbuf *b, const char *s);
 
 typedef enum tkind {
     TV_ERROR,     /* the message is in the run */
-    TV_UNDEFINED, /* str: the name that was asked for */
+    TV_UNDEFINED, /* str: the name that was looked up */
     TV_NONE, TV_BOOL, TV_INT, TV_FLOAT, TV_STRING,
     TV_LIST, TV_TUPLE,
-    TV_GENERATOR, /* a list that can only be walked: what map, select and their kin give */
+    TV_GENERATOR, /* a list that can only be iterated: the result of map, select and similar filters */
     TV_DICT,
     TV_NAMESPACE, /* a dict that `set ns.name` changes */
     TV_LOOP, TV_MACRO, TV_FUNCTION, TV_METHOD
@@ -148,7 +148,7 @@ typedef struct tjson_style {
     tstr item, pair;          /* separators */
 } tjson_style;
 bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth);
-/* The items that Python's iteration gives, as a list; TV_ERROR if there is no iteration. */
+/* The items of Python's iteration as a list; TV_ERROR if the value is not iterable. */
 tvalue tv_iterate(trun *r, tvalue v);
 
 /* ---- strings, counted in code points ---- */
@@ -164,7 +164,7 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right); /* cha
 /* The pieces of s between separators, or, without one (NULL), between runs of white space: at most `most` cuts from the
  * left or from the right (< 0: all), as Python's split and rsplit. A list. */
 tvalue ts_split(trun *r, tstr s, const tstr *separator, int64_t most, bool from_right);
-/* Takes the first line off *s, without its end; the bytes of that end. s->n > 0. */
+/* Removes the first line from *s, into *line without its end; returns the bytes of that end. s->n > 0. */
 size_t ts_take_line(tstr *s, tstr *line);
 tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 'c'apitalize, 't'itle: method, 'T': filter */
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count); /* count < 0: all */
@@ -188,7 +188,7 @@ typedef enum tnode_kind {
     /* expressions */
     TN_CONST,    /* value */
     TN_NAME,     /* name */
-    TN_CAPTURED, /* what the block of a set made */
+    TN_CAPTURED, /* output of the block of a set */
     TN_LIST, TN_TUPLE, TN_DICT /* items; a dict's are key, value, key, value */,
     TN_ATTRIBUTE,/* a, name */
     TN_SUBSCRIPT,/* a, b */
@@ -205,8 +205,8 @@ typedef enum tnode_kind {
     TN_CHOICE    /* a: condition, b: then, c: else or NULL */
 } tnode_kind;
 
-enum { TOP_EQ = 'e', TOP_NE = 'n', TOP_LT = '<', TOP_LE = 'l', TOP_GT = '>', TOP_GE = 'g', TOP_IN = 'i', TOP_NOT_IN = 'o',
-       TOP_FLOOR = 'f', TOP_POWER = 'p' };
+enum { TOP_EQ = 'e', TOP_NE = 'n', TOP_LT = '<', TOP_LE = 'l', TOP_GT = '>', TOP_GE = 'g', TOP_IN = 'i',
+       TOP_NOT_IN = 'o', TOP_FLOOR = 'f', TOP_POWER = 'p' };
 
 typedef struct tnode {
     tnode_kind kind;
@@ -228,8 +228,8 @@ struct hn_template {
 
 /* ---- tokens ---- */
 
-typedef enum ttoken_kind { TT_END, TT_TEXT, TT_PRINT_BEGIN, TT_PRINT_END, TT_BLOCK_BEGIN, TT_BLOCK_END, TT_NAME, TT_STRING,
-                           TT_INT, TT_FLOAT, TT_OP } ttoken_kind;
+typedef enum ttoken_kind { TT_END, TT_TEXT, TT_PRINT_BEGIN, TT_PRINT_END, TT_BLOCK_BEGIN, TT_BLOCK_END,
+                           TT_NAME, TT_STRING, TT_INT, TT_FLOAT, TT_OP } ttoken_kind;
 typedef struct ttoken {
     ttoken_kind kind;
     int line;
@@ -242,9 +242,9 @@ typedef struct tlexer {
     hn_template *t;
     size_t at;
     int line;
-    int brackets;        /* open ones in the tag at hand */
+    int brackets;        /* open ones in the current tag */
     char inside;         /* 0, '{' (print) or '%' (block) */
-    bool line_starting;  /* the last tag took the newline behind it */
+    bool line_starting;  /* the last tag consumed the newline after it */
     bool raw;            /* a raw block begins */
     hunch_error *err;
     hunch_status status;
@@ -268,14 +268,14 @@ typedef struct tframe {
     struct tframe *parent;
 } tframe;
 
-/* A loop's elements are asked for one by one, as the body runs: a condition may depend on what the body did before. */
+/* A loop evaluates its condition element by element, as the body runs: it may depend on what the body did before. */
 typedef struct tloop {
-    const tlist *items;  /* what the loop walks over; */
-    size_t asked;        /* so many of them were looked at, */
-    tvalue *kept;        /* and these passed the condition, */
-    size_t n, index;     /* so many, and the one at hand */
-    const tnode *node;   /* the for statement; its condition is evaluated in */
-    tframe *frame;       /* where the loop stands; NULL: the loop is over, or without a condition, and asks no more */
+    const tlist *items;  /* what the loop iterates over */
+    size_t asked;        /* number of items whose condition was evaluated */
+    tvalue *kept;        /* [n] items that passed the condition */
+    size_t n, index;     /* index: of the current one */
+    const tnode *node;   /* the for statement */
+    tframe *frame;       /* scope of the condition; NULL: the loop is over or has no condition */
     int depth;
 } tloop;
 
@@ -288,13 +288,13 @@ struct trun {
     ta_arena arena;
     hunch_error *err;
     hunch_status status; /* of the first error */
-    int line;            /* of the node at hand */
+    int line;            /* of the current node */
     int depth, loop_depth;
     size_t steps;
     tbuf *out;
-    const tdict *vars;   /* what the caller gave */
+    const tdict *vars;   /* the caller's variables */
     tvalue captured;     /* TN_CAPTURED */
-    tvar *spare;         /* variables of scopes that ended */
+    tvar *spare;         /* free list: variables of scopes that ended */
     const char *now;
 };
 
@@ -302,8 +302,8 @@ struct trun {
 tvalue trun_fail(trun *r, const char *fmt, ...) HN_PRINTF(2, 3);
 tvalue trun_fail_memory(trun *r);
 bool trun_step(trun *r, size_t n); /* false: too many, an error is set */
-bool trun_text(trun *r, size_t bytes); /* the steps of looking at so much text */
-bool trun_value(trun *r, tvalue v);    /* the steps of walking over a text, a list or a dict once */
+bool trun_text(trun *r, size_t bytes); /* the steps of reading this many bytes */
+bool trun_value(trun *r, tvalue v);    /* the steps of reading a string, a list or a dict once */
 hunch_status trun_body(trun *r, const tnode *body, const json_t *vars);
 
 /* Arguments of a call, a filter or a test. */
@@ -322,7 +322,7 @@ bool targs_check(trun *r, const targs *a, const char *what, size_t min, size_t m
 
 bool targs_text(trun *r, const targs *a, size_t place, const char *name, tstr *out); /* str() of it; absent: "" */
 
-/* A filter. how: which of several alike, by the table in template_filters.c. */
+/* A filter. how: selects one of several similar filters, by the table in template_filters.c. */
 typedef tvalue tfilter_call(trun *r, tvalue v, const targs *a, int how);
 enum { HN_TPL_REJECT = 1, HN_TPL_BY_ATTRIBUTE = 2 }; /* of tf_select */
 enum { HN_TPL_LEAST, HN_TPL_MOST };                  /* of tf_extreme */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_real_test.c - the chat templates of real models over conversations, tools and thinking: byte for byte what
- * Python's Jinja2 makes of them (tools/make_template_vectors.py), and refused where it refuses. */
+/* template_real_test.c - the chat templates of real models over conversations, tools and thinking: byte for byte the output
+ * of Python's Jinja2 (tools/make_template_vectors.py), and refused where it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ typedef struct counts {
     size_t made, refused;
 } counts;
 
-/* The template that a case names, or brings along. */
+/* The template that a case names or contains. */
 static hn_template *parse(const json_t *row) {
     char path[600], *file = NULL;
     size_t len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_split.c - cuts texts as Python's split, rsplit and splitlines do. */
+/* template_split.c - splits strings as Python's split, rsplit and splitlines do. */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -7,7 +7,7 @@
 
 /* ---- split ---- */
 
-/* Where s is cut: the bytes of the cut and what lies before it. */
+/* A separator in s: its offset and length in bytes. */
 typedef struct cut {
     size_t at, width;
 } cut;
@@ -50,7 +50,7 @@ static bool find_cut(trun *r, tstr s, const tstr *separator, bool from_right, cu
     return found != NULL;
 }
 
-/* Takes the next piece off *s. False: it was the last, or there is none: none is white space alone. */
+/* Removes the next piece from *s. False: it was the last. Without a separator, white space alone is not a piece. */
 static bool take_piece(trun *r, tstr *s, const tstr *separator, bool cuts, bool from_right, tstr *piece) {
     cut c;
     bool more = cuts && find_cut(r, *s, separator, from_right, &c);
@@ -62,7 +62,7 @@ static bool take_piece(trun *r, tstr *s, const tstr *separator, bool cuts, bool 
     return more && (separator || s->n);
 }
 
-/* Counts the pieces, and puts them where items are. */
+/* Counts the pieces, and stores them in items unless that is NULL. */
 static size_t split_into(trun *r, tstr s, const tstr *separator, int64_t most, bool from_right, tvalue *items) {
     size_t n = 0;
     tstr piece;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_strings.c - what Python's str does, on UTF-8: lengths and places in code points, white space, case. */
+/* template_strings.c - operations of Python's str on UTF-8: lengths and indices in code points, white space, case. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -69,8 +69,8 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right) {
     return s;
 }
 
-/* What a character is in another case: by Unicode's simple mappings, and the two of several characters that are
- * letters of living languages. how: 'u'pper, 'l'ower or 't'itle. */
+/* Appends a character in another case: by Unicode's simple mappings, and the two mappings to several characters that
+ * occur in living languages. how: 'u'pper, 'l'ower or 't'itle. */
 static void put_case(tbuf *b, uint32_t cp, char how) {
     char utf8[4];
     utf8proc_int32_t c = (utf8proc_int32_t)cp;
@@ -87,7 +87,7 @@ static void put_case(tbuf *b, uint32_t cp, char how) {
     }
 }
 
-/* Jinja's filter title looks for these in front of words, Python's method for anything but letters. */
+/* In Jinja's filter title these characters begin a word, in Python's method all but letters. */
 static bool begins_word(uint32_t cp) {
     return ts_is_space(cp) || cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<';
 }
@@ -117,7 +117,7 @@ tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count) {
         tbuf_put(&b, to.s, to.n);
         at += n + from.n;
         if (from.n) continue;
-        if (at == s.n) break; /* an empty one stands before each character and at the end */
+        if (at == s.n) break; /* an empty one matches before each character and at the end */
         size_t step = (size_t)hn_utf8_decode(s.s + at, s.n - at, &cp);
         tbuf_put(&b, s.s + at, step);
         at += step;

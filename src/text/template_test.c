@@ -63,7 +63,7 @@ static void test_snippets(void **state) {
     json_decref(vars);
 }
 
-/* ---- what Jinja2 does not decide ---- */
+/* ---- without a reference in Jinja2 ---- */
 
 static void check_text(const char *text, const char *vars, const char *want) {
     json_t *v = json_loads(vars, 0, NULL);
@@ -96,9 +96,10 @@ static void test_own(void **state) {
     check_text("{% macro m() %}{% macro inner() %}i{{ x }}{% endmacro %}{% set ns.f = inner %}{% endmacro %}{% set ns "
                "= namespace() %}{{ m() }}{{ ns.f() }}",
                "{\"x\": 1}", "i1"); /* a macro that outlives the one that defines it */
-    check_text("{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m(a) %}{{ i }}{{ a }}{% endmacro %}{% set ns.f = m %}"
-               "{% endfor %}{% for j in [3, 4] %}{{ j }}{% endfor %}{{ ns.f(5) }}",
-               "{}", "3425"); /* or the loop */
+    check_text(
+        "{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m(a) %}{{ i }}{{ a }}{% endmacro %}{% set ns.f = m %}"
+        "{% endfor %}{% for j in [3, 4] %}{{ j }}{% endfor %}{{ ns.f(5) }}",
+        "{}", "3425"); /* or the loop */
 }
 
 static void test_errors_name_the_line(void **state) {
@@ -178,8 +179,8 @@ static void test_limits(void **state) {
         {"{{ 9223372036854775807|round(-1) }}", "", 0, "", HUNCH_USAGE, "64 bits"},
         {"{{ 99999999999999999999 }}", "", 0, "", HUNCH_REFUSED, "64 bits"},
         {"{{ [1, [2]]|tojson(indent=1000000000) }}", "", 0, "", HUNCH_USAGE, "an indent of 0 to 100"},
-        {"{% set n = namespace(x=[1]) %}{% for i in range(200) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "", 0,
-         "", HUNCH_USAGE, "nested deeper"},
+        {"{% set n = namespace(x=[1]) %}{% for i in range(200) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "",
+         0, "", HUNCH_USAGE, "nested deeper"},
         {"{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "", 0,
          "", HUNCH_USAGE, "beyond"},
         {"{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}", "", 0, "",
@@ -201,7 +202,7 @@ static void test_limits(void **state) {
     }
 }
 
-/* What one step may look at is limited too: each of these is repeated until the limits end it. */
+/* The work of one step is limited too: each of these is repeated until the limits end it. */
 static void test_limits_inside_steps(void **state) {
     (void)state;
     static const char *const texts[] = {"s < q",          "q in s",      "s.strip('ba')",       "s.endswith(q)",
@@ -255,7 +256,7 @@ static void test_deep_variables(void **state) {
     json_decref(vars);
 }
 
-/* Damaged templates: any outcome but a crash, and the status always with its message. */
+/* Damaged templates: any result but a crash, and every error has a message. */
 static void test_damage(void **state) {
     (void)state;
     char *good, *bad, *out;
@@ -280,7 +281,7 @@ static void test_damage(void **state) {
         parsed += s == HUNCH_OK;
         hn_free(out);
     }
-    assert_in_range(parsed, 50, 1950); /* the damage is neither nothing nor everything */
+    assert_in_range(parsed, 50, 1950); /* the damage breaks some templates, but not all */
     free(bad);
     hn_free(good);
     json_decref(vars);

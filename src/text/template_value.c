@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_value.c - the values of a template and what Python does with them: truth, equality, order, str(), JSON.
+/* template_value.c - the values of a template and Python's operations on them: truth, equality, order, str(), JSON.
  *
- * Values are never changed once made (Hugging Face renders in an immutable sandbox), namespaces apart; so they are shared
- * freely and need no counting: all live in the run's arena.
+ * Values are immutable (Hugging Face renders in an immutable sandbox), except namespaces; so they are shared without reference
+ * counts: all are in the run's arena.
  */
 #include <float.h>
 #include <math.h>
@@ -297,10 +297,10 @@ tvalue tv_iterate(trun *r, tvalue v) {
 
 /* ---- str() ---- */
 
-enum { FLOAT_STEPS = 64 }; /* its digits are tried out */
+enum { FLOAT_STEPS = 64 }; /* several precisions are tried */
 
-/* Of a power of two the doubles below lie closer than those above, so that 16 digits may read back as it though the
- * nearest 16 do not: those one above them. */
+/* The doubles below a power of two are closer than those above, so that 16 digits may read back as the number even if the
+ * nearest 16 digits do not: those one above them. */
 static bool sixteen_digits(double f, char digits[40]) {
     snprintf(digits, 40, "%.15e", f);
     char *last = strchr(digits, 'e') - 1;
@@ -309,14 +309,14 @@ static bool sixteen_digits(double f, char digits[40]) {
     return strtod(digits, NULL) == f;
 }
 
-/* As Python's repr: the shortest digits that read back the same, an exponent below 1e-4 and from 1e16 on. */
+/* As Python's repr: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16 on. */
 static void print_float(tbuf *b, double f) {
     char digits[40], out[64];
     if (!isfinite(f)) {
         tbuf_puts(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
-    /* At most 15 digits come back from a double as they were, with zeros behind them; not from a subnormal one. */
+    /* Up to 15 digits survive conversion to a double and back: 15 are tried first, less only if it is subnormal. */
     int precision = fabs(f) < DBL_MIN ? 0 : 14;
     do snprintf(digits, sizeof digits, "%.*e", precision, f);
     while (strtod(digits, NULL) != f && ++precision < 17);

@@ -10,7 +10,7 @@
 struct hn_token_slot {
     hn_piece key;
     int32_t id;   /* -1: free */
-    uint32_t tag; /* of the hash: other strings are told apart without a look at them */
+    uint32_t tag; /* part of the hash: compared before the string */
 };
 
 bool hn_token_map_init(hn_token_map *m, size_t count) {

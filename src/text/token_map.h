@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_map.h - token id by its bytes: a hash table over strings that its owner keeps. */
+/* token_map.h - token ids by their bytes: a hash table over strings that the caller owns. */
 #ifndef HN_TOKEN_MAP_H
 #define HN_TOKEN_MAP_H
 #include <stdbool.h>
@@ -24,6 +24,6 @@ void hn_token_map_fini(hn_token_map *m);
 void hn_token_map_put(hn_token_map *m, hn_piece key, int32_t id);
 int32_t hn_token_map_get(const hn_token_map *m, const char *bytes, size_t len); /* -1: absent */
 
-/* Starts to bring in what a get will look at: worth it where many follow each other. */
+/* Prefetches the slot that a get will read: useful for many lookups in a row. */
 void hn_token_map_prefetch(const hn_token_map *m, const char *bytes, size_t len);
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_order.c - which tokens are frequent, by what a tokenizer was made of.
+/* token_order.c - orders tokens by their frequency, as far as a tokenizer's merges or scores give it.
  *
- * Training makes a token of the pair that is most frequent, again and again, so the rank of the merge that makes a token says
- * how frequent it was (byte-level merges, and SentencePiece's, whose scores are those ranks); Unigram's score is a token's log
- * probability. Single characters are made by no merge: those of one byte are few, and often alone (digits, punctuation), and
- * go first; others are as frequent as the first merge that has them as a part, at least; those that no merge has go last.
- * So do tokens that were added to a vocabulary without a merge, but those that are read by name from a text: somebody
- * wanted them there, they are few, and go first.
+ * Training repeatedly makes a token of the most frequent pair, so the rank of the merge that makes a token orders tokens by
+ * frequency (byte-level merges, and SentencePiece's, whose scores are those ranks); Unigram's score is a token's log
+ * probability. No merge makes single characters: those of one byte are few and often tokens of their own (digits,
+ * punctuation), and come first; others are at least as frequent as the first merge with them as a part; those in no merge
+ * come last. So do tokens that were added to a vocabulary without a merge, except those that are matched by name in a text:
+ * these are few and were added on purpose, and come first.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "text/tokenizer_private.h"
 
 typedef struct placed {
-    double place; /* the less, the sooner; -INFINITY: first, INFINITY: last */
+    double place; /* ascending; -INFINITY: first, INFINITY: last */
     int32_t id;
 } placed;
 
@@ -29,14 +29,14 @@ static void lower(placed *p, double rank) {
     if (rank < p->place) p->place = rank;
 }
 
-/* Of tokens that merges make, by the first that does. */
+/* Places tokens that merges make, by the first merge that makes each. */
 static void by_making(const hn_tokenizer *t, placed *p) {
     const hn_merge *m;
     for (size_t at = 0; (m = hn_bpe_next(&t->merges, &at)) != NULL;)
         if (m->id < t->vocab) lower(&p[m->id], m->rank);
 }
 
-/* Of tokens that no merge makes, by the first that has them as a part. Behind by_making; made: what that left. */
+/* After by_making: places tokens that no merge makes, by the first merge with them as a part. made: those by_making placed. */
 static void by_use(const hn_tokenizer *t, placed *p, const bool *made) {
     const hn_merge *m;
     for (size_t at = 0; (m = hn_bpe_next(&t->merges, &at)) != NULL;) {
@@ -51,7 +51,7 @@ static void by_score(const hn_tokenizer *t, placed *p) {
         if (t->kinds[id] == HN_TOKEN_NORMAL) p[id].place = -t->unigram.scores[id];
 }
 
-/* Are there two tokens of different places among those that have one? */
+/* True if two tokens have different finite places. */
 static bool differ(const placed *p, int32_t n) {
     double least = INFINITY, most = -INFINITY;
     for (int32_t i = 0; i < n; i++) {
@@ -64,7 +64,8 @@ static bool differ(const placed *p, int32_t n) {
 
 static bool is_first(const hn_tokenizer *t, int32_t id) {
     const hn_token_kind kind = t->kinds[id];
-    return kind == HN_TOKEN_USER || kind == HN_TOKEN_BYTE || (!t->is_unigram && kind == HN_TOKEN_NORMAL && t->pieces[id].len == 1);
+    return kind == HN_TOKEN_USER || kind == HN_TOKEN_BYTE ||
+           (!t->is_unigram && kind == HN_TOKEN_NORMAL && t->pieces[id].len == 1);
 }
 
 hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *tells, hunch_error *err) {

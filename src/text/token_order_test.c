@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_order_test.c - which tokens hn_tokenizer_order calls frequent: by hand of small vocabularies, and of real ones by how much of a
- * text the first of them are. */
+/* token_order_test.c - the order of hn_tokenizer_order: of small vocabularies against hand-made orders, of real ones by the
+ * share of a text that the first tokens make up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,35 +28,41 @@ static void check_order(const char *json, bool tells, const int32_t *want, int n
     hn_tokenizer_close(&t);
 }
 
-/* Characters of one byte first, then by the merges; a longer character where the first merge has it; last what none has. */
+/* Characters of one byte first, then by the merges; a longer character at the first merge with it; last those in no merge. */
 static void test_merges(void **state) {
     (void)state;
-    static const char *const json =
-        "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"late\": 1, \"\xC3\xA9\": 2, \"\xC3\xA8\": 3, \"ab\": 4, \"abc\": 5, "
-        "\"\xC3\xA9" "a\": 6, \"a\": 7, \"b\": 8, \"c\": 9, \"<x>\": 10}, "
-        "\"merges\": [\"a b\", \"\xC3\xA9 a\", \"ab c\"]}, \"added_tokens\": ["
-        "{\"id\": 0, \"content\": \"<s>\", \"special\": true}, {\"id\": 10, \"content\": \"<x>\", \"special\": false}]}";
+    static const char *const json = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"late\": 1, "
+                                    "\"\xC3\xA9\": 2, \"\xC3\xA8\": 3, \"ab\": 4, \"abc\": 5, "
+                                    "\"\xC3\xA9"
+                                    "a\": 6, \"a\": 7, \"b\": 8, \"c\": 9, \"<x>\": 10}, "
+                                    "\"merges\": [\"a b\", \"\xC3\xA9 a\", \"ab c\"]}, \"added_tokens\": ["
+                                    "{\"id\": 0, \"content\": \"<s>\", \"special\": true}, {\"id\": 10, \"content\": "
+                                    "\"<x>\", \"special\": false}]}";
     static const int32_t want[] = {7, 8, 9, 10, 4, 2, 6, 5, 0, 1, 3};
     check_order(json, true, want, 11);
 }
 
 static void test_unigram(void **state) {
     (void)state;
-    static const char *const json = "{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\"a\", -5], [\"b\", -3], "
-                                    "[\"ab\", -4], [\"c\", -5]]}}";
+    static const char *const json =
+        "{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\"a\", -5], [\"b\", -3], "
+        "[\"ab\", -4], [\"c\", -5]]}}";
     static const int32_t want[] = {2, 3, 1, 4, 0};
     check_order(json, true, want, 5);
 }
 
-/* One merge, or one score for all, is no order. */
+/* One merge, or one score for all, gives no order. */
 static void test_nothing_told(void **state) {
     (void)state;
     static const int32_t merged[] = {1, 2, 0}, scored[] = {1, 2, 0};
-    check_order("{\"model\": {\"type\": \"BPE\", \"vocab\": {\"ab\": 0, \"a\": 1, \"b\": 2}, \"merges\": [\"a b\"]}}", false, merged, 3);
-    check_order("{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\"a\", -1], [\"b\", -1]]}}", false, scored, 3);
+    check_order("{\"model\": {\"type\": \"BPE\", \"vocab\": {\"ab\": 0, \"a\": 1, \"b\": 2}, \"merges\": [\"a b\"]}}",
+                false, merged, 3);
+    check_order(
+        "{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0], [\"a\", -1], [\"b\", -1]]}}",
+        false, scored, 3);
 }
 
-/* Of a text's tokens how many are in the first part of the order; next to none are in the last. */
+/* The share of a text's tokens that are in the first part of the order; hardly any are in the last. */
 static void check_text(const char *path, const char *text, double part, double least) {
     hn_source *src;
     hn_tokenizer *t;
@@ -81,8 +87,8 @@ static void check_text(const char *path, const char *text, double part, double l
         turned += place[ids[i]] >= vocab - first;
     }
     if (!((double)inside >= least * (double)n) || turned > n / 20)
-        fail_msg("%s: the first %d tokens of %d are %.3f of the text, the last %.3f", path, first, vocab, (double)inside / (double)n,
-                 (double)turned / (double)n);
+        fail_msg("%s: the first %d tokens of %d are %.3f of the text, the last %.3f", path, first, vocab,
+                 (double)inside / (double)n, (double)turned / (double)n);
     hn_free(ids);
     free(order);
     free(place);
@@ -90,12 +96,13 @@ static void check_text(const char *path, const char *text, double part, double l
     hn_source_close(&src);
 }
 
-/* A quarter of a real vocabulary is nine tenths of English that speaks of something else than it was made of. */
+/* A quarter of a real vocabulary covers nine tenths of an English text of another subject than its training text. */
 static void test_real(void **state) {
     (void)state;
     char *text = text_read("docs/verification.md");
-    static const char *const files[] = {"gguf/ggml-vocab-gpt-2.gguf", "gguf/ggml-vocab-llama-spm.gguf", "gguf/ggml-vocab-deepseek-coder.gguf",
-                                        "gguf/ggml-vocab-phi-3.gguf", "gguf/ggml-vocab-falcon.gguf"};
+    static const char *const files[] = {"gguf/ggml-vocab-gpt-2.gguf", "gguf/ggml-vocab-llama-spm.gguf",
+                                        "gguf/ggml-vocab-deepseek-coder.gguf", "gguf/ggml-vocab-phi-3.gguf",
+                                        "gguf/ggml-vocab-falcon.gguf"};
     char path[500];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/%s", HUNCH_TEST_TOKENIZERS, files[i]);
@@ -108,7 +115,7 @@ static void test_real(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_unigram), cmocka_unit_test(test_nothing_told),
-                                       cmocka_unit_test(test_real)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_unigram),
+                                       cmocka_unit_test(test_nothing_told), cmocka_unit_test(test_real)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer.c - text to ids: cuts out the tokens that are read by name and normalises what lies between them.
+/* tokenizer.c - text to ids: extracts the tokens that are matched by name and normalises the text between them.
  *
- * The way of a text: hn_tokenizer_encode → fragments between names → normalizer → fragments between names that are read
- * from normalised text → words and ids (encoder.c). Tables are built by vocabulary.c; ids to text: detok.c.
+ * The steps: hn_tokenizer_encode → fragments between names → normalizer → fragments between names that are matched in
+ * normalised text → words and ids (encoder.c). vocabulary.c builds the tables; ids to text: detok.c.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ hunch_status hn_tokenizer_open(hn_tokenizer **out, const hn_source *src, hunch_e
     if (!t) return hn_fail_memory(err, "the tokenizer", sizeof *t);
     hunch_status s = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_tokenizer_from_gguf(t, src, &found, err)
                                                                : hn_tokenizer_from_hf(t, src, &found, err);
-    /* What the source itself says of a key names the file already. */
+    /* Errors of the source itself already name the file. */
     if (s == HUNCH_REFUSED && err && !strstr(err->message, hn_source_path(src)))
         hn_error_prefix(err, "%s", hn_source_path(src));
     if (s == HUNCH_OK && found)
@@ -92,7 +92,7 @@ const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len) {
 typedef hunch_status fragment_fn(hn_encoder *e, const char *text, size_t len, bool first, bool special,
                                  hunch_error *err);
 
-/* The ids of names and, between them, whatever `fragment` makes of the text. */
+/* Puts the ids of names, and calls `fragment` for the text between them. */
 static hunch_status encode_between(hn_encoder *e, const hn_names *names, const char *text, size_t len, bool first,
                                    bool special, fragment_fn *fragment, hunch_error *err) {
     hn_name_match m;

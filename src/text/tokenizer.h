@@ -17,16 +17,16 @@ bool hn_tokenizer_adds_bos(const hn_tokenizer *t);
 /* Ends a generation: EOS, and the end-of-turn tokens that the files name (eot, eom). */
 bool hn_tokenizer_is_end(const hn_tokenizer *t, int32_t id);
 bool hn_tokenizer_is_special(const hn_tokenizer *t, int32_t id); /* control tokens: not part of the text */
-/* Fills the vocabulary up and stands for nothing: outside of it, without a piece, or marked unused by the file. */
+/* True for an id without a meaning: outside the vocabulary, without a piece, or marked unused by the file. */
 bool hn_tokenizer_is_padding(const hn_tokenizer *t, int32_t id);
-/* All ids, [hn_tokenizer_vocab], likeliest first as far as the vocabulary was made by frequency. *tells: it was; else the order
- * means next to nothing. HUNCH_NO_MEMORY. (token_order.c) */
+/* All ids, [hn_tokenizer_vocab], most frequent first if the vocabulary was built by frequency. *tells: it was; else the order
+ * is hardly meaningful. HUNCH_NO_MEMORY. (token_order.c) */
 hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *tells, hunch_error *err);
 
 /* flags: HUNCH_TEXT_*. text must be valid UTF-8 (else HUNCH_USAGE). ids: hn_alloc'ed, freed with hn_free. */
-hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
-                                 hunch_error *err);
-/* Bytes that the token stands for inside a text ("Ġa" gives " a", "<0x0A>" gives "\n", a special token its name).
+hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids,
+                                 size_t *n, hunch_error *err);
+/* Bytes of the token inside a text (of "Ġa": " a", of "<0x0A>": "\n", of a special token: its name).
  * Owned by the tokenizer. NULL if id is outside the vocabulary. */
 const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);
 
@@ -35,10 +35,10 @@ const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);
 typedef struct hn_detok {
     char pending[8];
     int n_pending;
-    bool started; /* set it after hn_detok_init if the ids go on from a text: then no leading space is dropped */
+    bool started; /* set it after hn_detok_init if the ids continue a text: then no leading space is dropped */
 } hn_detok;
 void hn_detok_init(hn_detok *d);
-/* Appends what became complete to *text (hn_realloc'ed, NUL-terminated, *len bytes, *cap capacity). */
+/* Appends the complete characters to *text (hn_realloc'ed, NUL-terminated, *len bytes, *cap capacity). */
 hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char **text, size_t *len, size_t *cap,
                            hunch_error *err);
 /* The end of the text: pending bytes become U+FFFD. */

@@ -6,7 +6,7 @@
 #include "format/bytes_for_tests.h"
 #include "text/tokenizer.h"
 
-/* A folder with the files, and a tensor, because a model without weights is none. */
+/* Makes a folder with the files, and a tensor, because a model must have weights. */
 static inline void tokenizer_folder(const char *tokenizer, size_t len, const char *config, const char *generation) {
     char folder[400], path[600];
     bytes weights = {0};
@@ -30,7 +30,7 @@ static inline void tokenizer_folder(const char *tokenizer, size_t len, const cha
     bytes_free(&weights);
 }
 
-/* Opens it. *t is NULL where the folder itself is refused too. */
+/* Opens it. *t is NULL also if the folder itself is refused. */
 static inline hunch_status open_folder_of(const char *tokenizer, size_t len, const char *config, const char *generation,
                                           hn_tokenizer **t, hunch_error *e) {
     hn_source *src;

@@ -14,7 +14,7 @@
 #define KEY "tokenizer.ggml."
 #define OWN_KEY "tokenizer.hunch."
 
-/* An array of a key, of `count` entries unless that is 0. */
+/* The array of a key, with `count` entries unless that is 0. */
 static hunch_status array_of(const hn_source *src, const char *key, bool strings, size_t count, const hn_array **out,
                              hunch_error *err) {
     hunch_status s = hn_source_array(src, key, out, err);
@@ -36,7 +36,7 @@ static hunch_status need_array(const hn_source *src, const char *key, bool strin
     return s;
 }
 
-/* Token types; without them every token is plain, and hn_gguf's special ids become control tokens later. */
+/* Token types; without them every token is plain, and read_ids makes the special ids control tokens. */
 static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, bool *typed, hunch_error *err) {
     const hn_array *tokens, *types;
     hunch_status s = need_array(src, KEY "tokens", true, 0, &tokens, err);
@@ -77,7 +77,7 @@ static hunch_status read_id(const hn_tokenizer *t, const hn_source *src, const c
     return HUNCH_OK;
 }
 
-/* What SentencePiece's trainer, or the converter of T5, makes of the first ids. */
+/* Special ids by the defaults of SentencePiece's trainer, or of the converter of T5. */
 static void default_ids(hn_tokenizer *t) {
     if (t->vocab < 3) return;
     if (t->is_unigram) {
@@ -90,8 +90,8 @@ static void default_ids(hn_tokenizer *t) {
     }
 }
 
-/* eot and eom: the ends of a turn and of a message that is not the last of its turn. The unknown token is SentencePiece's
- * alone: byte-level files name one too, but what they were converted from never uses it. */
+/* eot and eom: the ends of a turn and of a message that is not the last of its turn. Only SentencePiece has an unknown token:
+ * byte-level files name one too, but the models' own tokenizers never use it. */
 static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, hunch_error *err) {
     int32_t eot = -1, eom = -1;
     const struct {
@@ -132,7 +132,7 @@ static hunch_status read_merges(hn_tokenizer *t, const hn_source *src, hunch_err
     return s;
 }
 
-/* Tokens that a user defined score nothing; those that no text spells do not count. */
+/* User-defined tokens score 0; tokens that do not occur in text do not count. */
 static double unigram_score(hn_token_kind kind, double score) {
     return kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED ? score : kind == HN_TOKEN_USER ? 0 : NAN;
 }
@@ -173,7 +173,7 @@ static bool has_all_bytes(const hn_tokenizer *t) {
     return true;
 }
 
-/* The rules that a Unigram file brings along, as bytes. NULL (and *n 0) if there are none. */
+/* The charsmap of a Unigram file. NULL (and *n 0) if there is none. */
 static hunch_status read_charsmap(const hn_source *src, char **bytes, size_t *n, hunch_error *err) {
     const hn_array *array;
     hunch_status s = array_of(src, KEY "precompiled_charsmap", false, 0, &array, err);
@@ -196,7 +196,7 @@ static hunch_status read_charsmap(const hn_source *src, char **bytes, size_t *n,
     return HUNCH_OK;
 }
 
-/* The normalizer of a Unigram file: its charsmap, and one space where there were several. */
+/* The normalizer of a Unigram file: its charsmap, and runs of spaces merged to one. */
 static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool merge_spaces, hunch_error *err) {
     hn_normal_step steps[2];
     size_t n = 0, n_bytes;
@@ -221,12 +221,12 @@ static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_err
     if (s == HUNCH_OK && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
     t->fuse_unknown = true;
     t->byte_fallback = has_all_bytes(t);
-    t->prefix = prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* merging puts one in front */
+    t->prefix = prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* HN_NORMAL_SPACES puts one in front */
     t->drops = prefix || merge_spaces;
     return s;
 }
 
-/* Keys of our own, which hunch convert writes where GGUF has none: the ids of tokens with a mark. */
+/* hunch's own keys, which `hunch convert` writes as GGUF has none: the ids of tokens with a mark. */
 static hunch_status read_marks(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
     static const struct {
         const char *key;
@@ -249,7 +249,7 @@ static hunch_status read_marks(hn_tokenizer *t, const hn_source *src, hunch_erro
     return HUNCH_OK;
 }
 
-/* Phi-3's names take the white space behind them; its files do not say so, and its converters know it by the name. */
+/* Phi-3's names include the white space after them; its files do not specify it, so its model name decides. */
 static hunch_status mark_phi3(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
     static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
     const char *name = "";
@@ -297,7 +297,7 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
     return s;
 }
 
-/* Which of BOS and EOS go around a text. */
+/* Whether BOS and EOS are added to a text. */
 static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
     bool bos = kind ? kind->adds_bos : !t->is_unigram, eos = t->is_unigram;
     hunch_status s = read_flag(src, KEY "add_bos_token", &bos, err);

@@ -2,17 +2,17 @@
 /* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json, tokenizer_config.json, generation_config.json.
  *
  * tokenizer.json describes a pipeline: normalizer, pre-tokenizer and decoder (tokenizer_hf_pipeline.c), a model and added
- * tokens (tokenizer_hf_vocab.c), and a post-processor, of which only the tokens around a text are read, here. So are the
- * tokens that begin and end texts, which the other files name.
+ * tokens (tokenizer_hf_vocab.c), and a post-processor, of which only the tokens around a text are read, here. The tokens
+ * that begin and end texts, which the other files specify, are read here too.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "text/tokenizer_hf.h"
 
-/* ---- what kind of value a key has ---- */
+/* ---- types of values ---- */
 
-/* What is read of an object; other keys may be anything, and any may be null. What a key alone may not be, its reader says. */
+/* A key that is read, and its types; null is allowed for all. Other keys may have any value. Values: checked by their readers. */
 typedef struct kind_of_key {
     const char *key;
     unsigned kinds; /* bits 1 << json_type */
@@ -38,8 +38,8 @@ static hunch_status check_kinds(const json_t *object, const char *where, const k
 }
 
 static hunch_status check_added_kinds(const json_t *added, hunch_error *err) {
-    static const kind_of_key keys[] = {{"special", A_BOOL}, {"lstrip", A_BOOL},     {"rstrip", A_BOOL}, {"single_word", A_BOOL},
-                                       {"content", A_STRING}, {"normalized", A_BOOL}, {0}};
+    static const kind_of_key keys[] = {{"special", A_BOOL},     {"lstrip", A_BOOL},    {"rstrip", A_BOOL},
+                                       {"single_word", A_BOOL}, {"content", A_STRING}, {"normalized", A_BOOL}, {0}};
     size_t i;
     json_t *token;
     json_array_foreach(added, i, token) {
@@ -52,8 +52,9 @@ static hunch_status check_added_kinds(const json_t *added, hunch_error *err) {
 }
 
 static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hunch_error *err) {
-    static const kind_of_key top[] = {{"added_tokens", AN_ARRAY}, {"model", AN_OBJECT},          {"normalizer", AN_OBJECT},
-                                      {"decoder", AN_OBJECT},     {"pre_tokenizer", AN_OBJECT}, {"post_processor", AN_OBJECT},
+    static const kind_of_key top[] = {{"added_tokens", AN_ARRAY},   {"model", AN_OBJECT},
+                                      {"normalizer", AN_OBJECT},    {"decoder", AN_OBJECT},
+                                      {"pre_tokenizer", AN_OBJECT}, {"post_processor", AN_OBJECT},
                                       {0}};
     static const kind_of_key model[] = {{"type", A_STRING},
                                         {"unk_token", A_STRING},
@@ -76,7 +77,7 @@ static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hun
     return s == HUNCH_OK ? check_kinds(config, "tokenizer_config.json: ", settings, err) : s;
 }
 
-/* ---- which tokens begin and end ---- */
+/* ---- tokens that begin and end a text ---- */
 
 /* A token of tokenizer_config.json: its text, or an object with it. */
 static int32_t token_named(const hn_tokenizer *t, const json_t *config, const char *key) {
@@ -97,7 +98,7 @@ static hunch_status read_ids(hn_tokenizer *t, const json_t *config, const char *
         if (!json_is_integer(id) || v < 0 || v > INT32_MAX) {
             return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected a token id or an array of them", file, key);
         }
-        if (v >= t->vocab) continue; /* the model may have more rows than the tokenizer tokens */
+        if (v >= t->vocab) continue; /* the model may have more rows than the tokenizer has tokens */
         if (ends) t->marks[v] |= HN_MARK_END;
         if (*first < 0) *first = (int32_t)v;
     }
@@ -124,7 +125,7 @@ static hunch_status add_special(const hn_tokenizer *t, const json_t *post, const
     return HUNCH_OK;
 }
 
-/* "single": what goes before and behind {"Sequence": …}. */
+/* "single": the special tokens before and after {"Sequence": …}. */
 static hunch_status read_template(hn_tokenizer *t, const json_t *post, hunch_error *err) {
     size_t i;
     json_t *piece;
@@ -169,7 +170,7 @@ static hunch_status read_post(hn_tokenizer *t, const json_t *thing, hunch_error 
     return s;
 }
 
-/* tokenizer_config.json has the last word on BOS and EOS. */
+/* tokenizer_config.json overrides the post-processor on BOS and EOS. */
 static hunch_status read_added(hn_tokenizer *t, const json_t *config, const json_t *post, hunch_error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token"), *eos = json_object_get(config, "add_eos_token");
     hunch_status s = read_post(t, post, err);

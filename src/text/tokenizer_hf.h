@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_hf.h - what the readers of tokenizer.json share: its pipeline, its vocabulary, the order between them. */
+/* tokenizer_hf.h - shared by the readers of tokenizer.json: its pipeline, its vocabulary, the order between them. */
 #ifndef HN_TOKENIZER_HF_H
 #define HN_TOKENIZER_HF_H
 #include "text/tokenizer_private.h"
@@ -11,30 +11,30 @@ typedef struct hn_hf_pipeline {
     hn_pretok_step pre[HN_PRETOK_MAX_STEPS];
     size_t n_normal, n_pre, n_owned;
     char *owned[2 * (HN_NORMAL_MAX_STEPS + HN_PRETOK_MAX_STEPS)]; /* patterns in PCRE2's spelling, charsmaps */
-    bool byte_level, letters; /* a ByteLevel step was read; what stands behind it sees letters */
+    bool byte_level, letters; /* a ByteLevel step was read; later steps see letters */
     bool marks;               /* spaces become U+2581 */
 } hn_hf_pipeline;
 
-/* Reads normalizer and pre_tokenizer; sets t->spelling. Pieces that are not supported: HUNCH_REFUSED with their names.
- * On failure too, hn_hf_pipeline_fini. */
+/* Reads normalizer and pre_tokenizer; sets t->spelling. HUNCH_REFUSED for unsupported ones, with their names. After a failure
+ * hn_hf_pipeline_fini must be called as well. */
 hunch_status hn_hf_pipeline_read(hn_hf_pipeline *p, hn_tokenizer *t, const json_t *doc, hunch_error *err);
 void hn_hf_pipeline_fini(hn_hf_pipeline *p);
-/* Opens t's normalizer and pre-tokenizer, or the short way that does the same. names_normal: some name is looked for in
- * normalised text, so there must be one. */
+/* Opens t's normalizer and pre-tokenizer, or the equivalent fast path. names_normal: some name is matched in normalised text,
+ * so there must be a normalizer. */
 hunch_status hn_hf_pipeline_open(hn_hf_pipeline *p, hn_tokenizer *t, bool names_normal, hunch_error *err);
 
-/* After the vocabulary: what decoding does beside joining the pieces. */
+/* After the vocabulary: reads what decoding does besides joining the pieces. */
 hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error *err);
 
-/* Tokens, added tokens, merges or scores. The pipeline is opened on the way. */
+/* Reads tokens, added tokens, merges or scores, and opens the pipeline. */
 hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *doc, hunch_error *err);
 
-/* "" if absent or no string. */
+/* "" if absent or not a string. */
 const char *hn_hf_string(const json_t *object, const char *key);
 bool hn_hf_bool(const json_t *object, const char *key);
-/* Where a Metaspace adds its mark: "always", "first", "never" or what else the file says; older files have a bool. */
+/* Where a Metaspace adds its mark: "always", "first", "never" or any other string of the file; older files have a bool. */
 const char *hn_hf_prepend_scheme(const json_t *metaspace);
 hunch_status hn_hf_refuse(const char *what, const char *type, hunch_error *err);
-/* The parts of a thing: members of its Sequence, or itself; NULL behind the last. */
+/* Part i of an object: a member of its Sequence, or the object itself; NULL after the last. */
 const json_t *hn_hf_part(const json_t *thing, const char *members, size_t i);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_hf_decoder.c - the decoder of a tokenizer.json: what a token shows as, where that is not the piece itself.
+/* tokenizer_hf_decoder.c - the decoder of a tokenizer.json: the text of a token, if that is not the piece itself.
  *
- * ByteLevel, Metaspace, ByteFallback and Fuse ask for nothing that pieces and detok.c do not do already.
+ * ByteLevel, Metaspace, ByteFallback and Fuse need nothing: pieces and detok.c do the same already.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static hunch_status read_decoder_strip(const decoder *d, hn_tokenizer *t, const 
 
 static hunch_status read_decoder_part(decoder *d, hn_tokenizer *t, const json_t *j, hunch_error *err) {
     const char *type = hn_hf_string(j, "type");
-    if (strcmp(type, "ByteFallback") == 0) return HUNCH_OK; /* bytes are bytes wherever they come from */
+    if (strcmp(type, "ByteFallback") == 0) return HUNCH_OK; /* pieces are bytes already */
     if (strcmp(type, "Fuse") == 0) {
         d->fused = true;
     } else if (strcmp(type, "ByteLevel") == 0) {
@@ -61,7 +61,7 @@ static hunch_status read_decoder_part(decoder *d, hn_tokenizer *t, const json_t 
     return HUNCH_OK;
 }
 
-/* All of `from` in the bytes of out behind `start` become `to`. False: as hn_text_put. */
+/* Replaces every `from` in the bytes of out after `start` by `to`. False: as hn_text_put. */
 static bool replace(hn_text *out, size_t start, hn_text *spare, const char *from, const char *to) {
     spare->len = 0;
     if (out->len == start) return true;
@@ -70,7 +70,7 @@ static bool replace(hn_text *out, size_t start, hn_text *spare, const char *from
     return hn_text_replace(out, spare->bytes, spare->len, from, to);
 }
 
-/* What a token shows as, and a NUL, appended to out. False: as hn_text_put. */
+/* Appends the decoded text of a token and a NUL to out. False: as hn_text_put. */
 static bool show(hn_text *out, hn_text *spare, const decoder *d, hn_piece p) {
     size_t start = out->len, n = 0;
     out->most = start + HN_MAX_TOKEN_BYTES + 1;
@@ -83,7 +83,7 @@ static bool show(hn_text *out, hn_text *spare, const decoder *d, hn_piece p) {
         if (!hn_text_put(spare, out->bytes + start, out->len - start)) return false;
         if (hn_letters_to_bytes(spare->bytes, spare->len, out->bytes + start, &n))
             out->len = start + n;
-        else /* some letter is not of the alphabet */
+        else /* some letter is not in the alphabet */
             memcpy(out->bytes + start, spare->bytes, spare->len);
     }
     return hn_text_put(out, "", 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer_hf_pipeline.c - normalizer and pre-tokenizer of a tokenizer.json.
  *
- * Each is a thing with a "type", or a Sequence of them. What has a name here becomes steps of normalizer.h and
+ * Each is an object with a "type", or a Sequence of them. The types known here become steps of normalizer.h and
  * pretokenizer.h; any other is refused by its name: a tokenizer that is nearly right is worse than none.
  */
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "text/space_mark.h"
 #include "text/tokenizer_hf.h"
 
-/* \w and \p{P} as the `tokenizers` package means them. */
+/* \w and \p{P} as defined in the `tokenizers` package. */
 #define WORD                                                                                                           \
     "\\p{L}\\p{M}\\p{Nl}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}"                      \
     "\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}"
@@ -53,7 +53,7 @@ static const char *own(hn_hf_pipeline *p, char *text) {
     return text;
 }
 
-/* {"Regex": …} or {"String": …}. *string: the latter, as it is. */
+/* {"Regex": …} or {"String": …}. *string: the latter, unquoted. */
 static hunch_status read_pattern(hn_hf_pipeline *p, const json_t *value, const char **pattern, const char **string,
                                  hunch_error *err) {
     const char *regex = json_string_value(json_object_get(value, "Regex"));
@@ -166,7 +166,7 @@ static hunch_status read_steps(hn_hf_pipeline *p, const json_t *thing, const cha
 static hunch_status add_step(hn_hf_pipeline *p, hn_pretok_step step, hunch_error *err) {
     size_t needed = p->byte_level && !p->letters ? 2 : 1;
     if (p->n_pre + needed > HN_PRETOK_MAX_STEPS) return hn_hf_refuse("pre-tokenizer", "of so many steps", err);
-    if (needed == 2) { /* behind ByteLevel the text is in letters */
+    if (needed == 2) { /* after ByteLevel the text is in letters */
         p->pre[p->n_pre++] = (hn_pretok_step){.kind = HN_PRETOK_LETTERS};
         p->letters = true;
     }
@@ -262,7 +262,7 @@ hunch_status hn_hf_pipeline_read(hn_hf_pipeline *p, hn_tokenizer *t, const json_
     return s;
 }
 
-/* Spaces as U+2581 and one in front, and no more: encoder.c does so on its way. */
+/* True for a pipeline that only writes spaces as U+2581 and puts one in front: encoder.c does that itself. */
 static bool take_short_way(hn_hf_pipeline *p, hn_tokenizer *t) {
     const hn_pretok_step *m = &p->pre[0];
     size_t front = p->n_normal > 0 && is_mark_in_front(&p->normal[0]);

@@ -62,7 +62,7 @@ static hunch_status each_token(const json_t *model, token_fn *token, void *user,
 }
 
 typedef struct size {
-    size_t n, bytes; /* the highest id and one more; of all texts */
+    size_t n, bytes; /* the highest id plus one; bytes of all texts */
 } size;
 
 static hunch_status measure_token(void *user, const char *text, int32_t id, double score, hunch_error *err) {
@@ -94,14 +94,14 @@ typedef struct filler {
 } filler;
 
 static hunch_status put_once(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, hunch_error *err) {
-    if (t->kinds[id] != HN_TOKEN_UNUSED) /* the kind, as a token may have no bytes */
+    if (t->kinds[id] != HN_TOKEN_UNUSED) /* not the length, as a token may be empty */
         return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "two tokens have the id %d", id);
     hunch_status s = hn_vocab_put(t, id, kind, text, strlen(text), err);
     if (s != HUNCH_OK) hn_error_prefix(err, "tokenizer.json");
     return s;
 }
 
-/* Was an added token put by this name? */
+/* True if the id is an added token of this name. */
 static bool is_added_as(const hn_tokenizer *t, int32_t id, const char *text) {
     hn_token_kind kind = t->kinds[id];
     return (kind == HN_TOKEN_CONTROL || kind == HN_TOKEN_USER) && hn_vocab_is_spelled(t, id, text, strlen(text));
@@ -185,7 +185,7 @@ static bool any_normalized(const json_t *added) {
     return false;
 }
 
-/* Adds a name as it stands in normalised text. Such names come second, even where there is no normalizer (w: NULL). */
+/* Adds a name as it is in normalised text. Such names are matched second, even without a normalizer (w: NULL). */
 static hunch_status add_normal_name(hn_tokenizer *t, hn_normal_work *w, const char *name, int32_t id, uint8_t marks,
                                     hunch_error *err) {
     hn_normal_text n = {.bytes = name, .len = strlen(name)};

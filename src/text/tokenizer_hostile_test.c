@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer_hostile_test.c - files and texts made to be slow, huge or wrong: a status within seconds, never a crash.
  *
- * What single wrong values are refused for: tokenizer_test.c. With a fuzzer's inputs: tests/fuzz.
+ * Errors of single wrong values: tokenizer_test.c. Inputs of a fuzzer: tests/fuzz.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define BYTES "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
 #define SMALL "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"aa\": 2}, \"merges\": [\"a a\"]}"
 
-/* Opens it as a file may want, and encodes: any status, in the end. */
+/* Opens it and encodes: any status, within finite time. */
 static void try(const char *json, size_t len, const char *text, size_t n_text) {
     hn_tokenizer *t = NULL;
     hunch_error e = {0};
@@ -105,7 +105,7 @@ static void test_counts(void **state) {
     hn_tokenizer_close(&t);
 }
 
-/* A reader that measured less than it puts. */
+/* A reader that adds more bytes than it measured. */
 static void test_more_than_measured(void **state) {
     (void)state;
     hn_tokenizer t = {.spelling = HN_SPELL_PLAIN};
@@ -133,7 +133,7 @@ static void check_long(const hn_tokenizer *t, const char *one, size_t size) {
     free(text);
 }
 
-/* A megabyte of one thing, through pipelines of each kind. */
+/* A megabyte of one repeated string, through pipelines of each kind. */
 static void test_long_texts(void **state) {
     (void)state;
     static const char *const files[] = {
@@ -165,7 +165,7 @@ static void test_long_texts(void **state) {
     }
 }
 
-/* Long runs of white space are walked forth and back by real patterns: no error. */
+/* Real patterns scan long runs of white space forth and back: no error. */
 static void test_long_spaces(void **state) {
     (void)state;
     hn_tokenizer *t = opened("{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
@@ -180,7 +180,7 @@ static void test_long_spaces(void **state) {
     hn_tokenizer_close(&t);
 }
 
-/* Names that all begin alike, and a text that begins all of them everywhere. */
+/* Names with a common prefix, and a text that matches that prefix everywhere. */
 static void test_names_alike(void **state) {
     (void)state;
     enum { NAMES = 500 };
@@ -238,7 +238,7 @@ static const char rich[] = "{\"normalizer\": {\"type\": \"Sequence\", \"normaliz
                            "\"<0x0A>\": 7, \"<u>\": 8}, \"merges\": "
                            "[\"a b\", [\"▁\", \"ab\"]]}}";
 
-/* Bytes of a good file changed, cut out, doubled. */
+/* A good file with bytes changed, removed, doubled. */
 static void test_mutations(void **state) {
     (void)state;
     static const char text[] = "a <t> ab. ab▁b<s> \n語 é 'll";
@@ -272,7 +272,7 @@ static void test_truncation(void **state) {
     for (size_t len = 0; len < sizeof rich - 1; len += light() ? 37 : 7) try(rich, len, "ab", 2);
 }
 
-/* Each allocation in turn fails: nothing leaks, nothing is half made. */
+/* Each allocation in turn fails: no leaks, no partial results. */
 static void test_no_memory(void **state) {
     (void)state;
     static const char unigram[] = "{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": "
@@ -286,7 +286,7 @@ static void test_no_memory(void **state) {
         int failed = 0;
         tokenizer_folder(files[f], strlen(files[f]), "{}", "{}");
         assert_int_equal(hn_source_open(&src, test_path("hf"), NULL), HUNCH_OK);
-        for (int64_t after = 0; after < 300; after++) { /* one may fail without harm: that of PCRE2's own stack */
+        for (int64_t after = 0; after < 300; after++) { /* one may fail without an error: that of PCRE2's own stack */
             hn_tokenizer *t = NULL;
             hunch_error e = {0};
             int32_t *ids = NULL;

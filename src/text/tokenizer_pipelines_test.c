@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_pipelines_test.c - a small tokenizer.json for each normalizer, pre-tokenizer, model, decoder and kind of added
- * token that we read, against the `tokenizers` package (tools/make_pipeline_vectors.py).
+/* tokenizer_pipelines_test.c - a small tokenizer.json for each supported normalizer, pre-tokenizer, model, decoder and kind of
+ * added token, against the `tokenizers` package (tools/make_pipeline_vectors.py).
  */
 #include <stdarg.h>
 #include <stddef.h>

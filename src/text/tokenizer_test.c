@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_test.c - ids against reference tokenizers, round trips over random texts, special tokens, and files that lie.
+/* tokenizer_test.c - ids against reference tokenizers, round trips over random texts, special tokens, and invalid files.
  *
  * SmolLM2's vectors come from Hugging Face's tokenizers (tools/make_tokenizer_vectors.py), those of the two tiny models
  * from llama2.c (tests/data/README.md).
@@ -25,7 +25,7 @@ static hn_tokenizer *open_at(const char *path) {
     hunch_error e = {0};
     if (hn_source_open(&src, path, &e) != HUNCH_OK) fail_msg("%s: %s", path, e.message);
     if (hn_tokenizer_open(&t, src, &e) != HUNCH_OK) fail_msg("%s: %s", path, e.message);
-    hn_source_close(&src); /* the tokenizer keeps nothing of it */
+    hn_source_close(&src); /* the tokenizer does not refer to it */
     return t;
 }
 
@@ -86,7 +86,7 @@ static void check_golden_row(const json_t *row, void *user) {
     size_t n = json_array_size(greedy);
     assert_in_range(n, 1, 600);
     for (size_t i = 0; i < n; i++) ids[i] = (int32_t)json_integer_value(json_array_get(greedy, i));
-    /* Behind a prompt a first space is of the text; at the start of a text it is the one that encoding added. */
+    /* After a prompt a first space belongs to the text; at the start of a text it is the one that encoding added. */
     char *behind = decode(user, ids, n, true), *alone = decode(user, ids, n, false);
     assert_string_equal(behind, want);
     assert_string_equal(alone, want[0] == ' ' ? want + 1 : want);
@@ -146,7 +146,7 @@ static size_t random_text(char *out, size_t most, uint64_t *seed) {
                       : kind == 5 ? 0x20 + (uint32_t)(r % 0x3000)
                       : kind == 6 ? 0x1F300 + (uint32_t)(r % 0x300)
                                   : 0x20 + (uint32_t)(r % 0x3F000);
-        if (cp == 0x2581) cp = ' '; /* SentencePiece's space: it reads back as one */
+        if (cp == 0x2581) cp = ' '; /* SentencePiece's space: decoded as a space */
         n += (size_t)hn_utf8_encode(cp, out + n);
     }
     return n;
@@ -176,7 +176,7 @@ static void test_round_trip(void **state) {
     }
 }
 
-/* A word cut out of a long text, where the cache answers, has the ids that it has alone. */
+/* A word of a long text, where the cache is used, has the same ids as alone. */
 static void test_cache_changes_nothing(void **state) {
     (void)state;
     hn_tokenizer *t = smollm2();
@@ -287,7 +287,7 @@ static void test_invalid_text(void **state) {
     hn_tokenizer_close(&t);
 }
 
-/* ---- files that lie ---- */
+/* ---- invalid files ---- */
 
 typedef struct fake { /* a GGUF file of a few tokens; NULL and 0 leave a key out */
     const char *model, *pre;
@@ -410,7 +410,7 @@ static void encode_small(const fake *f, const char *text, int flags, const char 
     hn_tokenizer_close(&t);
 }
 
-/* User tokens are read always, control tokens on demand, the longest first; a tokenizer without space prefix. */
+/* User tokens are always matched, control tokens on request, the longest first; a tokenizer without space prefix. */
 static void test_named_tokens(void **state) {
     (void)state;
     fake f = {.model = "gpt2",
@@ -427,7 +427,7 @@ static void test_named_tokens(void **state) {
     encode_small(&f, "", HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, "");
 }
 
-/* SentencePiece: equal scores merge from the left; a character that is no token may still be part of one. */
+/* SentencePiece: equal scores merge from the left; a character that is not a token may still be part of one. */
 static void test_scores(void **state) {
     (void)state;
     fake f = {.model = "llama",
@@ -442,7 +442,7 @@ static void test_scores(void **state) {
     encode_small(&f, "ab", HUNCH_TEXT_ADD_SPECIAL, "1 3 4 0 ");
 }
 
-/* Merges over text with U+2581 for spaces; runs of line ends are words, and whole if they are tokens. */
+/* Merges over text with U+2581 for spaces; runs of line ends are words, and one token if there is one. */
 static void test_gemma4(void **state) {
     (void)state;
     fake f = {.model = "gemma4",
@@ -459,7 +459,7 @@ static void test_gemma4(void **state) {
     encode_small(&f, "a", HUNCH_TEXT_ADD_SPECIAL, "0 ");
 }
 
-/* No token, no bytes to fall back to, no unknown token. */
+/* A character without a token, byte fallback or unknown token. */
 static void test_unspeakable(void **state) {
     (void)state;
     fake f = {.model = "llama", .tokens = {"\xE2\x96\x81", "b"}, .scores = {0, 0}, .n_scores = 2, .eos = -1};
@@ -472,7 +472,7 @@ static void test_unspeakable(void **state) {
     assert_non_null(strstr(e.message, "no token for \"c\""));
     hn_tokenizer_close(&t);
     fake g = {.model = "gpt2", .pre = "gpt-2", .tokens = {"a", "b", "ab"}, .merges = {"a b"}, .eos = -1};
-    encode_small(&g, "abcab", 0, "2 2 "); /* byte-level: left out, as elsewhere */
+    encode_small(&g, "abcab", 0, "2 2 "); /* byte-level: dropped, as in other tokenizers */
 }
 
 /* ---- tokenizer.json ---- */
@@ -529,18 +529,19 @@ static void check_encoded(const hn_tokenizer *t, const char *text, const int32_t
     hn_free(ids);
 }
 
-/* As the `tokenizers` package has it: an added token that the vocabulary lacks is found by its name and no other way (b
- * must stand alone here, and is unknown elsewhere); and names that are marked as normalized are looked for last, in what
- * the others left, even without a normalizer (so <y> stands alone beside the x_ that goes first). */
+/* As in the `tokenizers` package: an added token that the vocabulary lacks is only matched by its name (b must stand alone
+ * here, and is unknown elsewhere); and names that are marked as normalized are matched last, in the text between the other
+ * names, even without a normalizer (so <y> stands alone beside the x_ that is matched first). */
 static void test_added_tokens(void **state) {
     (void)state;
     hn_tokenizer *t;
     hunch_error e = {0};
-    const char *text = "{\"added_tokens\": [{\"id\": 3, \"content\": \"b\", \"single_word\": true, \"normalized\": false}, "
-                       "{\"id\": 4, \"content\": \"<y>\", \"single_word\": true, \"normalized\": true}, "
-                       "{\"id\": 5, \"content\": \"x_\", \"normalized\": false}], "
-                       "\"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0, \"x\": 1, \"?\": 2}, "
-                       "\"merges\": []}}";
+    const char *text =
+        "{\"added_tokens\": [{\"id\": 3, \"content\": \"b\", \"single_word\": true, \"normalized\": false}, "
+        "{\"id\": 4, \"content\": \"<y>\", \"single_word\": true, \"normalized\": true}, "
+        "{\"id\": 5, \"content\": \"x_\", \"normalized\": false}], "
+        "\"model\": {\"type\": \"BPE\", \"unk_token\": \"?\", \"vocab\": {\"a\": 0, \"x\": 1, \"?\": 2}, "
+        "\"merges\": []}}";
     if (open_folder(text, "{}", "{}", &t, &e) != HUNCH_OK) fail_msg("%s", e.message);
     check_encoded(t, "ab", (int32_t[]){0, 2}, 2);
     check_encoded(t, "a b", (int32_t[]){0, 2, 3}, 3);
@@ -604,9 +605,12 @@ static void test_hostile_json(void **state) {
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "{}") "}", "model.merges"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[[\"a\"]]") "}", "model.merges[0]"},
         {"{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[\"a b\"]") "}", "model.merges[0]"},
-        {"{" BYTE_LEVEL ", \"added_tokens\": -1," BPE("{\"a\": 0}", "[]") "}", "tokenizer.json: added_tokens: expected an array"},
-        {"{" BYTE_LEVEL ", \"added_tokens\": true," BPE("{\"a\": 0}", "[]") "}", "tokenizer.json: added_tokens: expected an array"},
-        {"{" BYTE_LEVEL ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\", \"special\": 1}]," BPE("{\"a\": 0}", "[]") "}",
+        {"{" BYTE_LEVEL ", \"added_tokens\": -1," BPE("{\"a\": 0}", "[]") "}",
+         "tokenizer.json: added_tokens: expected an array"},
+        {"{" BYTE_LEVEL ", \"added_tokens\": true," BPE("{\"a\": 0}", "[]") "}",
+         "tokenizer.json: added_tokens: expected an array"},
+        {"{" BYTE_LEVEL
+         ", \"added_tokens\": [{\"id\": 1, \"content\": \"b\", \"special\": 1}]," BPE("{\"a\": 0}", "[]") "}",
          "added_tokens[0].special: expected true or false"},
         {"{" BYTE_LEVEL ", \"normalizer\": []," BPE("{\"a\": 0}", "[]") "}", "normalizer: expected an object"},
         {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": 7}, " BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}",
@@ -614,7 +618,8 @@ static void test_hostile_json(void **state) {
         {"{" BYTE_LEVEL ", \"decoder\": 3," BPE("{\"a\": 0}", "[]") "}", "decoder: expected an object"},
         {"{" BYTE_LEVEL ", \"decoder\": {\"type\": \"Sequence\", \"decoders\": {}}," BPE("{\"a\": 0}", "[]") "}",
          "decoder.decoders: expected an array"},
-        {"{" BYTE_LEVEL ", \"post_processor\": \"x\"," BPE("{\"a\": 0}", "[]") "}", "post_processor: expected an object"},
+        {"{" BYTE_LEVEL ", \"post_processor\": \"x\"," BPE("{\"a\": 0}", "[]") "}",
+         "post_processor: expected an object"},
         {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"byte_fallback\": \"yes\", \"vocab\": {}, \"merges\": []}}",
          "model.byte_fallback: expected true or false"},
         {"{" BYTE_LEVEL ", \"model\": {\"type\": \"BPE\", \"unk_token\": 0, \"vocab\": {}, \"merges\": []}}",
@@ -636,8 +641,9 @@ static void test_hostile_json(void **state) {
         open_folder("{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "{}", "{\"eos_token_id\": \"x\"}", &t, &e),
         HUNCH_REFUSED);
     assert_non_null(strstr(e.message, "eos_token_id"));
-    assert_int_equal(open_folder("{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "{\"add_bos_token\": \"true\"}", "{}", &t, &e),
-                     HUNCH_REFUSED);
+    assert_int_equal(
+        open_folder("{" BYTE_LEVEL "," BPE("{\"a\": 0}", "[]") "}", "{\"add_bos_token\": \"true\"}", "{}", &t, &e),
+        HUNCH_REFUSED);
     assert_non_null(strstr(e.message, "tokenizer_config.json: add_bos_token: expected true or false"));
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_vectors_test.c - whole vocabularies of real models against ids that other programs computed.
+/* tokenizer_vectors_test.c - whole vocabularies of real models against ids computed by other programs.
  *
- * The vocabularies and the vectors lie in tests/data/tokenizers/vocabularies.tar.xz, which the build extracts. Vectors
- * whose vocabulary is not there are counted and named. Where they come from: tests/data/tokenizers/README.md.
+ * The vocabularies and the vectors are in tests/data/tokenizers/vocabularies.tar.xz, which the build extracts. Vectors
+ * whose vocabulary is missing are counted and named. Their sources: tests/data/tokenizers/README.md.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static ids encode(const hn_tokenizer *t, const char *text, size_t len, int flags
     return out;
 }
 
-/* special: control tokens show as their names. */
+/* special: control tokens decode to their names. */
 static char *decode(const hn_tokenizer *t, ids list, bool special) {
     hn_detok d;
     char *text = NULL;
@@ -148,7 +148,7 @@ static void test_ggml(void **state) {
     assert_int_equal(skipped, 7);
 }
 
-/* Gemma 4's vocabulary is Gemma 3's, whose model the long tests bring. */
+/* Gemma 4's vocabulary is Gemma 3's, whose model the long tests download. */
 static void test_gemma(void **state) {
     (void)state;
     char path[600];
@@ -156,7 +156,7 @@ static void test_gemma(void **state) {
     assert_int_equal(check_ggml("gemma-4", path), 46);
 }
 
-/* ---- vectors/NAME.vectors.jsonl: text, ids, and what they decode to if it is not the text ---- */
+/* ---- vectors/NAME.vectors.jsonl: text, ids, and the decoded text if it differs ---- */
 
 static void check_row(const json_t *row, const hn_tokenizer *t, const char *name) {
     size_t len;
@@ -209,7 +209,7 @@ static void test_jsonl(void **state) {
 
 /* ---- vectors/swift-transformers.tokenizer_tests.json: {model: [{input, encoded, decoded_without_special}]} ---- */
 
-/* What transformers does to a decoded text where a tokenizer says clean_up_tokenization_spaces; we leave texts alone. */
+/* What transformers does to a decoded text if a tokenizer sets clean_up_tokenization_spaces; hunch does not. */
 static void clean_up(char *text) {
     static const char *const pairs[][2] = {{" .", "."},     {" ?", "?"},     {" !", "!"},   {" ,", ","},
                                            {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"},
@@ -226,7 +226,7 @@ static void clean_up(char *text) {
 typedef struct swift_model {
     const char *name, *vocabulary;
     bool cleans_up;
-    size_t front; /* ids that the model's own files add before a text, and those here do not */
+    size_t front; /* ids that the model's own files add before a text, and the files here do not */
 } swift_model;
 
 static void check_swift_case(const json_t *j, const hn_tokenizer *t, const swift_model *m) {

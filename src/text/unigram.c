@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unigram.c - Viterbi's algorithm: for each end of a character the best way there, from the pieces that begin before it. */
+/* unigram.c - Viterbi's algorithm: for each end of a character the best path to it, over the pieces that end there. */
 #include "text/unigram.h"
 
 #include <float.h>
@@ -44,7 +44,7 @@ static void offer(hn_unigram_node *n, double score, size_t from, int32_t id) {
     *n = (hn_unigram_node){score, (uint32_t)from, id};
 }
 
-/* Offers every piece that word[at…] begins with. Says whether one of them is the first character alone. */
+/* Offers every piece that word[at…] begins with. Returns whether one of them is the first character alone. */
 static bool offer_pieces(const hn_unigram *u, hn_unigram_node *nodes, const char *word, size_t at, size_t len,
                          size_t char_len) {
     bool single = false;

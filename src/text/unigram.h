@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unigram.h - the Unigram model: a word is cut into the tokens whose scores add up to most (Viterbi). Read-only after
+/* unigram.h - the Unigram model: a word is split into the tokens with the greatest sum of scores (Viterbi). Read-only after
  * hn_unigram_finish. */
 #ifndef HN_UNIGRAM_H
 #define HN_UNIGRAM_H
@@ -9,7 +9,7 @@ typedef struct hn_unigram {
     hn_prefix_index index; /* of the id */
     double *scores;        /* [id] */
     size_t n;              /* pieces that were put */
-    double unknown_score; /* of a character that no piece is */
+    double unknown_score; /* of a character without a piece */
     double least;         /* of all scores */
 } hn_unigram;
 
@@ -21,9 +21,9 @@ void hn_unigram_put(hn_unigram *u, hn_piece piece, int32_t id, double score);
 /* False: no memory. */
 bool hn_unigram_finish(hn_unigram *u);
 
-typedef struct hn_unigram_node { /* the best way to the end of some bytes */
+typedef struct hn_unigram_node { /* the best path to an offset of the word */
     double score;
-    uint32_t from; /* where its last piece begins; HN_UNIGRAM_NONE: no way */
+    uint32_t from; /* where its last piece begins; HN_UNIGRAM_NONE: no path */
     int32_t id;    /* -1: a character without a piece */
 } hn_unigram_node;
 
@@ -36,7 +36,7 @@ typedef struct hn_unigram_work { /* reused from word to word; zeroed at first */
 } hn_unigram_work;
 void hn_unigram_work_fini(hn_unigram_work *w);
 
-/* Cuts a word of valid UTF-8 (len > 0): n_ends ends rise to len in w->ends; w->nodes[end] says what the piece is. False:
- * no memory. */
+/* Splits a word of valid UTF-8 (len > 0) into *n_ends pieces: w->ends has their ends, ascending to len, and w->nodes[end] the
+ * piece. False: no memory. */
 bool hn_unigram_cut(const hn_unigram *u, hn_unigram_work *w, const char *word, size_t len, size_t *n_ends);
 #endif

@@ -35,7 +35,7 @@ static bool starts_character(const char *at) {
     return ((unsigned char)*at & 0xC0) != 0x80;
 }
 
-/* The best sum over all ways to cut the word; a character alone that no piece is scores the least and 10 less. */
+/* The best sum over all ways to split the word; a single character without a piece scores 10 less than the least score. */
 static double best_plainly(const vocabulary *v, const char *word) {
     if (!*word) return 0;
     double best = -INFINITY;
@@ -82,7 +82,7 @@ static void test_against_all_paths(void **state) {
         assert_true(hn_unigram_init(&u, PIECES));
         for (int i = 0; i < PIECES; i++) {
             random_word(v.text[i], i < 4 ? 1 : 4, &seed);
-            for (int k = 0; k < i; k++) { /* no two alike: only one of them would count */
+            for (int k = 0; k < i; k++) { /* all different: of equal ones only one counts */
                 if (strcmp(v.text[i], v.text[k]) == 0) random_word(v.text[i], 9, &seed), k = -1;
             }
             v.score[i] = -(double)(hn_splitmix(&seed) % 100000) / 7000.0;
@@ -100,7 +100,7 @@ static void test_against_all_paths(void **state) {
     hn_unigram_work_fini(&w);
 }
 
-/* Pieces that are no text, one that only lowers the least score, bytes of all values, a long word. */
+/* Pieces that are not text, one that only lowers the least score, bytes of all values, a long word. */
 static void test_odd_pieces(void **state) {
     (void)state;
     hn_unigram u = {0};

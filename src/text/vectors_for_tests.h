@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vectors_for_tests.h - tests of src/text read their cases from files of JSON, a row a line. Include after cmocka. */
+/* vectors_for_tests.h - reads cases of tests of src/text from JSON lines files. Include after cmocka. */
 #ifndef HN_VECTORS_FOR_TESTS_H
 #define HN_VECTORS_FOR_TESTS_H
 #include <jansson.h>
@@ -17,7 +17,7 @@ static inline const char *text_path(const char *name) {
     return p;
 }
 
-/* Calls row for each line of a file; gives their number. */
+/* Calls row for each line of a file; returns their number. */
 static inline size_t each_row_of(const char *path, void (*row)(const json_t *row, void *user), void *user) {
     FILE *f = fopen(path, "r");
     char *line = NULL;
@@ -36,7 +36,7 @@ static inline size_t each_row_of(const char *path, void (*row)(const json_t *row
     return n;
 }
 
-/* The same of a file under tests/data. */
+/* The same for a file under tests/data. */
 static inline size_t each_row(const char *name, void (*row)(const json_t *row, void *user), void *user) {
     return each_row_of(text_path(name), row, user);
 }

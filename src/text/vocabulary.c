@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vocabulary.c - builds the tables of a tokenizer from tokens, kinds and merges, whatever file they came from.
+/* vocabulary.c - builds the tables of a tokenizer from tokens, kinds and merges, independent of their file.
  *
- * How a text is cut with them is tokenizer.c's matter; where they come from, tokenizer_gguf.c's and tokenizer_hf.c's.
+ * tokenizer.c encodes with them; tokenizer_gguf.c and tokenizer_hf.c read them from files.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,12 +32,12 @@ hunch_status hn_vocab_init(hn_tokenizer *t, size_t n, size_t total, hunch_error 
     return HUNCH_OK;
 }
 
-/* The bytes that a plain token's spelling stands for. out has room for len. */
+/* Decodes the spelling of a plain token to bytes. out has room for len. */
 static size_t decode_spelling(const hn_tokenizer *t, const char *text, size_t len, char *out) {
     size_t n;
     if (t->spelling == HN_SPELL_MARKS) return hn_marks_to_spaces(text, len, out);
     if (t->spelling == HN_SPELL_BYTES && hn_letters_to_bytes(text, len, out, &n)) return n;
-    memcpy(out, text, len); /* some files spell added tokens as they are */
+    memcpy(out, text, len); /* some files spell added tokens verbatim */
     return len;
 }
 
@@ -49,7 +49,7 @@ int hn_vocab_byte_value(const char *text, size_t len) {
     return (int)strtol(digits, NULL, 16);
 }
 
-/* As decode_spelling, but names of tokens are kept as they are. */
+/* As decode_spelling, but names of tokens are not decoded. */
 static size_t decode_token(const hn_tokenizer *t, hn_token_kind kind, const char *text, size_t len, char *out) {
     bool plain = kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED;
     if (plain || (kind == HN_TOKEN_USER && t->spelling == HN_SPELL_MARKS)) return decode_spelling(t, text, len, out);
@@ -70,8 +70,8 @@ hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const
         return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, at most %d are read", id, len, HN_MAX_TOKEN_BYTES);
     }
     if (len >= t->cap_bytes - t->n_bytes) {
-        return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, more than the vocabulary was measured to have left", id,
-                       len);
+        return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, more than the vocabulary was measured to have left",
+                       id, len);
     }
     char *out = t->bytes + t->n_bytes;
     size_t n = 1;
@@ -144,7 +144,7 @@ void hn_vocab_mark_known_ends(hn_tokenizer *t) {
 
 /* ---- tokens by their bytes ---- */
 
-/* Remembers the bytes that a space follows within the token. */
+/* Records the bytes before a space inside the token. */
 static void note_inner_spaces(hn_tokenizer *t, hn_piece p) {
     for (uint32_t i = 1; i < p.len; i++) {
         if (p.bytes[i] == ' ' && p.bytes[i - 1] != ' ') t->inner_space[(unsigned char)p.bytes[i - 1]] = true;
@@ -204,7 +204,7 @@ static int32_t spelled(const hn_tokenizer *t, const char *text, size_t len, char
     return hn_token_map_get(&t->map, bytes, *n);
 }
 
-/* The spelling of a token that no text spells. */
+/* True if both parts together spell a control token. */
 static bool is_control(const hn_tokenizer *t, const char *left, size_t n_left, const char *right, size_t n_right) {
     char both[2 * HN_MAX_TOKEN_BYTES];
     if (n_left + n_right > sizeof both) return false;
@@ -244,7 +244,7 @@ hunch_status hn_vocab_add_merge_line(hn_tokenizer *t, const char *line, size_t l
 
 enum { CODE_POINTS = 0x110000 };
 
-/* Characters that are no token themselves but part of one. */
+/* Collects characters that are not tokens themselves but part of one. */
 static bool collect_loose(hn_tokenizer *t) {
     unsigned char *seen = hn_zalloc(CODE_POINTS / 8, 1); /* a bit each */
     if (!seen) return false;
@@ -279,7 +279,7 @@ typedef struct merge_list {
     size_t n, cap;
 } merge_list;
 
-/* Every way to make a token of two symbols. False: no memory. */
+/* Adds every pair of symbols that makes the token. False: no memory. */
 static bool add_pairs(const hn_tokenizer *t, int32_t id, uint32_t rank, merge_list *list) {
     hn_piece p = t->pieces[id];
     uint32_t cp;
