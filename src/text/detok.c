@@ -70,7 +70,7 @@ hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char 
     if (!d->started) drop_spaces(t, &piece, &n);
     size_t before = (size_t)d->n_pending;
     memcpy(joined, d->pending, before);
-    if (d->started && t->spaced_out) joined[before++] = ' ';
+    if (d->started && t->spaces_between) joined[before++] = ' ';
     memcpy(joined + before, piece, n);
     n += before;
     d->started = true;

@@ -95,7 +95,7 @@ bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, b
             continue;
         }
         size_t to = at + e->name.len;
-        if ((e->marks & HN_NAME_ALONE) && !is_alone(text, at, to, len)) {
+        if ((e->marks & HN_NAME_SINGLE_WORD) && !is_alone(text, at, to, len)) {
             at = to;
             continue;
         }

@@ -9,7 +9,7 @@ enum {                       /* marks of a name */
        HN_NAME_SPECIAL = 1,  /* matched only if special tokens are parsed */
        HN_NAME_EAT_LEFT = 2, /* the match includes the white space before it */
        HN_NAME_EAT_RIGHT = 4,
-       HN_NAME_ALONE = 8 /* matched only if no word character is next to it */
+       HN_NAME_SINGLE_WORD = 8 /* matched only if no word character is next to it */
 };
 
 typedef struct hn_name_entry {

@@ -104,9 +104,9 @@ static void test_marks(void **state) {
               "b",
               2, 9);
     check_one(HN_NAME_EAT_LEFT | HN_NAME_EAT_RIGHT, " tok ", 0, 5);
-    check_one(HN_NAME_ALONE, "atok tok", 5, 8);
-    check_one(HN_NAME_ALONE, "tok\xCC\x81 tok-", 6, 9); /* a mark belongs to the word */
-    check_one(HN_NAME_ALONE, "tok1 _tok étok", -1, 0);
+    check_one(HN_NAME_SINGLE_WORD, "atok tok", 5, 8);
+    check_one(HN_NAME_SINGLE_WORD, "tok\xCC\x81 tok-", 6, 9); /* a mark belongs to the word */
+    check_one(HN_NAME_SINGLE_WORD, "tok1 _tok étok", -1, 0);
     check_one(HN_NAME_SPECIAL, "toktok", 0, 3);
 }
 

@@ -21,8 +21,8 @@ enum {
     JIT_STACK = 1 << 20,
     MAX_PATTERN = 32 << 10, /* bytes */
     MAX_NESTING = 100,
-    WINDOW = 256,      /* places that one call of PCRE2 tries */
-    LOOK_EVERY = 1024, /* searches between two readings of the clock */
+    WINDOW = 256,          /* places that one call of PCRE2 tries */
+    CLOCK_INTERVAL = 1024, /* searches between two readings of the clock */
     BASE_SECONDS = 3,
     SECONDS_A_MEGABYTE = 3
 };
@@ -182,7 +182,7 @@ hunch_status hn_pattern_find(const hn_pattern *p, hn_pattern_work *w, const char
         last = window_end(text, at, end);
         n = search(p, w, text, at, end, last);
         if (n < 0 && n != PCRE2_ERROR_NOMATCH) return fail_search(n, at, err);
-        if (++w->searches >= LOOK_EVERY || (n < 0 && last < end)) {
+        if (++w->searches >= CLOCK_INTERVAL || (n < 0 && last < end)) {
             hunch_status s = check_time(w, at, err);
             if (s != HUNCH_OK) return s;
         }

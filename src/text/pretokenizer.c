@@ -170,7 +170,7 @@ static hunch_status next_match(const cutter *c, size_t at, size_t len, bool *fou
     if (c->step->scan) {
         hn_scan seen = c->step->scan(c->text, at, len, from, to);
         *found = seen == HN_SCAN_MATCH;
-        if (seen != HN_SCAN_ASK) return HUNCH_OK;
+        if (seen != HN_SCAN_UNDECIDED) return HUNCH_OK;
     }
     return hn_pattern_find(c->step->pattern, c->w->w->patterns, c->text, *from, len, found, from, to, err);
 }

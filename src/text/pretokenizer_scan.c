@@ -23,7 +23,7 @@ static hn_scan scan_number(const char *text, size_t at, size_t end, size_t *from
         if (!(class & (DIGIT | WIDE))) continue;
         *from = at;
         *to = at + 1;
-        return class == DIGIT ? HN_SCAN_MATCH : HN_SCAN_ASK;
+        return class == DIGIT ? HN_SCAN_MATCH : HN_SCAN_UNDECIDED;
     }
     return HN_SCAN_NONE;
 }
@@ -49,11 +49,11 @@ static hn_scan scan_gpt2(const char *text, size_t at, size_t end, size_t *from, 
     }
     size_t i = at + (text[at] == ' ');
     unsigned class = i < end ? class_of(text[i]) : SPACE;
-    if (class == WIDE) return HN_SCAN_ASK;
+    if (class == WIDE) return HN_SCAN_UNDECIDED;
     if (class == SPACE) i = at;
     size_t first = i;
     while (i < end && class_of(text[i]) == class) i++;
-    if (i < end && class_of(text[i]) == WIDE) return HN_SCAN_ASK; /* may belong to the run */
+    if (i < end && class_of(text[i]) == WIDE) return HN_SCAN_UNDECIDED; /* may belong to the run */
     if (class == SPACE && i < end && i - first > 1) i--; /* the last space belongs to the following match, or is one of its own */
     *to = i;
     return HN_SCAN_MATCH;

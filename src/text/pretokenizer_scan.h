@@ -6,9 +6,9 @@
 #define HN_PRETOKENIZER_SCAN_H
 #include <stddef.h>
 
-/* A scanner looks for the next match from `at` on. MATCH: it is [*from, *to). ASK: PCRE2 must search, from *from on. NONE:
- * there is none. */
-typedef enum hn_scan { HN_SCAN_NONE, HN_SCAN_MATCH, HN_SCAN_ASK } hn_scan;
+/* A scanner looks for the next match from `at` on. MATCH: it is [*from, *to). UNDECIDED: PCRE2 must search, from *from on.
+ * NONE: there is none. */
+typedef enum hn_scan { HN_SCAN_NONE, HN_SCAN_MATCH, HN_SCAN_UNDECIDED } hn_scan;
 typedef hn_scan hn_scanner(const char *text, size_t at, size_t end, size_t *from, size_t *to);
 
 /* NULL: none for this pattern. */

@@ -127,10 +127,10 @@ static bool assign(trun *r, const tnode *target, tvalue value, tframe *f) {
 /* ---- loops ---- */
 
 /* Evaluates the loop's condition until n elements have passed it. False: there are fewer, or an error is set. */
-static bool loop_ask(trun *r, tloop *l, size_t n) {
+static bool loop_filter(trun *r, tloop *l, size_t n) {
     int line = r->line;
-    while (l->n < n && l->frame && l->asked < l->items->n) {
-        tvalue item = l->items->items[l->asked++];
+    while (l->n < n && l->frame && l->n_tested < l->items->n) {
+        tvalue item = l->items->items[l->n_tested++];
         tframe frame = {.parent = l->frame};
         if (!assign(r, l->node->a, item, &frame)) return false;
         tvalue keep = eval(r, l->node->c, &frame);
@@ -168,7 +168,7 @@ static tvalue loop_attribute(trun *r, tloop *l, tstr name) {
     while (k < sizeof known / sizeof *known && !ts_equal(name, known[k].name)) k++;
     if (k == sizeof known / sizeof *known)
         return trun_fail(r, "loop.%.*s is not supported", name.n < 60 ? (int)name.n : 60, name.s);
-    if (known[k].ahead) loop_ask(r, l, known[k].ahead == SIZE_MAX ? SIZE_MAX : l->index + 1 + known[k].ahead);
+    if (known[k].ahead) loop_filter(r, l, known[k].ahead == SIZE_MAX ? SIZE_MAX : l->index + 1 + known[k].ahead);
     if (r->status != HUNCH_OK) return tv_error();
     int64_t i = (int64_t)l->index, n = (int64_t)l->n;
     switch (known[k].what) {
@@ -433,7 +433,7 @@ static outcome run_for(trun *r, const tnode *n, tframe *f) {
     tloop *loop = items.kind == TV_ERROR ? NULL : loop_begin(r, n, items, f);
     if (!loop) return STOP;
     outcome o = GO_ON;
-    for (size_t i = 0; o != BREAK && o != STOP && loop_ask(r, loop, i + 1); i++) {
+    for (size_t i = 0; o != BREAK && o != STOP && loop_filter(r, loop, i + 1); i++) {
         loop->index = i;
         o = run_inner(r, n, n->items[0], f, loop);
     }

@@ -271,7 +271,7 @@ typedef struct tframe {
 /* A loop evaluates its condition element by element, as the body runs: it may depend on what the body did before. */
 typedef struct tloop {
     const tlist *items;  /* what the loop iterates over */
-    size_t asked;        /* number of items whose condition was evaluated */
+    size_t n_tested;     /* number of items whose condition was evaluated */
     tvalue *kept;        /* [n] items that passed the condition */
     size_t n, index;     /* index: of the current one */
     const tnode *node;   /* the for statement */

@@ -30,14 +30,14 @@ static void lower(placed *p, double rank) {
 }
 
 /* Places tokens that merges make, by the first merge that makes each. */
-static void by_making(const hn_tokenizer *t, placed *p) {
+static void place_by_merge(const hn_tokenizer *t, placed *p) {
     const hn_merge *m;
     for (size_t at = 0; (m = hn_bpe_next(&t->merges, &at)) != NULL;)
         if (m->id < t->vocab) lower(&p[m->id], m->rank);
 }
 
-/* After by_making: places tokens that no merge makes, by the first merge with them as a part. made: those by_making placed. */
-static void by_use(const hn_tokenizer *t, placed *p, const bool *made) {
+/* After place_by_merge: places tokens that no merge makes, by the first merge with them as a part. made: those that one makes. */
+static void place_by_part(const hn_tokenizer *t, placed *p, const bool *made) {
     const hn_merge *m;
     for (size_t at = 0; (m = hn_bpe_next(&t->merges, &at)) != NULL;) {
         const int32_t part[] = {(int32_t)(m->pair >> 32), (int32_t)(uint32_t)m->pair};
@@ -46,7 +46,7 @@ static void by_use(const hn_tokenizer *t, placed *p, const bool *made) {
     }
 }
 
-static void by_score(const hn_tokenizer *t, placed *p) {
+static void place_by_score(const hn_tokenizer *t, placed *p) {
     for (int32_t id = 0; id < t->vocab; id++)
         if (t->kinds[id] == HN_TOKEN_NORMAL) p[id].place = -t->unigram.scores[id];
 }
@@ -68,17 +68,17 @@ static bool is_first(const hn_tokenizer *t, int32_t id) {
            (!t->is_unigram && kind == HN_TOKEN_NORMAL && t->pieces[id].len == 1);
 }
 
-hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *tells, hunch_error *err) {
+hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *by_frequency, hunch_error *err) {
     const size_t n = (size_t)t->vocab;
     placed *p = hn_alloc(n * sizeof *p);
     bool *made = hn_zalloc(n, sizeof *made);
     const bool ok = p && made;
     for (int32_t id = 0; ok && id < t->vocab; id++) p[id] = (placed){INFINITY, id};
-    if (ok && t->is_unigram) by_score(t, p);
-    if (ok && !t->is_unigram) by_making(t, p);
-    *tells = ok && differ(p, t->vocab);
+    if (ok && t->is_unigram) place_by_score(t, p);
+    if (ok && !t->is_unigram) place_by_merge(t, p);
+    *by_frequency = ok && differ(p, t->vocab);
     for (int32_t id = 0; ok && id < t->vocab; id++) made[id] = p[id].place < INFINITY;
-    if (ok && !t->is_unigram) by_use(t, p, made);
+    if (ok && !t->is_unigram) place_by_part(t, p, made);
     for (int32_t id = 0; ok && id < t->vocab; id++)
         if (is_first(t, id)) p[id].place = -INFINITY;
     if (ok) qsort(p, n, sizeof *p, compare);

@@ -15,14 +15,14 @@
 
 static hunch_error error;
 
-static void check_order(const char *json, bool tells, const int32_t *want, int n) {
+static void check_order(const char *json, bool by_frequency, const int32_t *want, int n) {
     hn_tokenizer *t;
     int32_t ids[64];
-    bool said;
+    bool ordered;
     if (open_json(json, &t, &error)) fail_msg("%s", error.message);
     assert_int_equal(hn_tokenizer_vocab(t), n);
-    assert_int_equal(hn_tokenizer_order(t, ids, &said, &error), HUNCH_OK);
-    assert_int_equal(said, tells);
+    assert_int_equal(hn_tokenizer_order(t, ids, &ordered, &error), HUNCH_OK);
+    assert_int_equal(ordered, by_frequency);
     for (int i = 0; i < n; i++)
         if (ids[i] != want[i]) fail_msg("place %d has token %d, expected %d", i, ids[i], want[i]);
     hn_tokenizer_close(&t);
@@ -52,7 +52,7 @@ static void test_unigram(void **state) {
 }
 
 /* One merge, or one score for all, gives no order. */
-static void test_nothing_told(void **state) {
+static void test_no_order(void **state) {
     (void)state;
     static const int32_t merged[] = {1, 2, 0}, scored[] = {1, 2, 0};
     check_order("{\"model\": {\"type\": \"BPE\", \"vocab\": {\"ab\": 0, \"a\": 1, \"b\": 2}, \"merges\": [\"a b\"]}}",
@@ -68,13 +68,13 @@ static void check_text(const char *path, const char *text, double part, double l
     hn_tokenizer *t;
     size_t n;
     int32_t *ids;
-    bool tells;
+    bool by_frequency;
     if (hn_source_open(&src, path, &error) || hn_tokenizer_open(&t, src, &error)) fail_msg("%s", error.message);
     const int vocab = hn_tokenizer_vocab(t), first = (int)(part * vocab);
     int32_t *order = calloc((size_t)vocab, sizeof *order);
     int *place = malloc((size_t)vocab * sizeof *place);
-    assert_int_equal(hn_tokenizer_order(t, order, &tells, &error), HUNCH_OK);
-    assert_true(tells);
+    assert_int_equal(hn_tokenizer_order(t, order, &by_frequency, &error), HUNCH_OK);
+    assert_true(by_frequency);
     memset(place, 255, (size_t)vocab * sizeof *place);
     for (int i = 0; i < vocab; i++) {
         assert_true(order[i] >= 0 && order[i] < vocab && place[order[i]] == -1);
@@ -116,6 +116,6 @@ static void test_real(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_unigram),
-                                       cmocka_unit_test(test_nothing_told), cmocka_unit_test(test_real)};
+                                       cmocka_unit_test(test_no_order), cmocka_unit_test(test_real)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

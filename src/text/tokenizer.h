@@ -19,9 +19,9 @@ bool hn_tokenizer_is_end(const hn_tokenizer *t, int32_t id);
 bool hn_tokenizer_is_special(const hn_tokenizer *t, int32_t id); /* control tokens: not part of the text */
 /* True for an id without a meaning: outside the vocabulary, without a piece, or marked unused by the file. */
 bool hn_tokenizer_is_padding(const hn_tokenizer *t, int32_t id);
-/* All ids, [hn_tokenizer_vocab], most frequent first if the vocabulary was built by frequency. *tells: it was; else the order
- * is hardly meaningful. HUNCH_NO_MEMORY. (token_order.c) */
-hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *tells, hunch_error *err);
+/* All ids, [hn_tokenizer_vocab], most frequent first if the vocabulary was built by frequency. *by_frequency: it was; else
+ * the order is hardly meaningful. HUNCH_NO_MEMORY. (token_order.c) */
+hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *by_frequency, hunch_error *err);
 
 /* flags: HUNCH_TEXT_*. text must be valid UTF-8 (else HUNCH_USAGE). ids: hn_alloc'ed, freed with hn_free. */
 hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids,

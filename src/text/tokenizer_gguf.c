@@ -233,7 +233,7 @@ static hunch_status read_marks(hn_tokenizer *t, const hn_source *src, hunch_erro
         uint8_t mark;
     } lists[] = {{OWN_KEY "lstrip", HN_NAME_EAT_LEFT},
                  {OWN_KEY "rstrip", HN_NAME_EAT_RIGHT},
-                 {OWN_KEY "single_word", HN_NAME_ALONE}};
+                 {OWN_KEY "single_word", HN_NAME_SINGLE_WORD}};
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         const hn_array *ids;
         hunch_status s = array_of(src, lists[k].key, false, 0, &ids, err);

@@ -71,7 +71,7 @@ static bool replace(hn_text *out, size_t start, hn_text *spare, const char *from
 }
 
 /* Appends the decoded text of a token and a NUL to out. False: as hn_text_put. */
-static bool show(hn_text *out, hn_text *spare, const decoder *d, hn_piece p) {
+static bool put_decoded(hn_text *out, hn_text *spare, const decoder *d, hn_piece p) {
     size_t start = out->len, n = 0;
     out->most = start + HN_MAX_TOKEN_BYTES + 1;
     if (!hn_text_put(out, p.bytes, p.len)) return false;
@@ -96,7 +96,7 @@ static hunch_status build_shown(hn_tokenizer *t, const decoder *d, hunch_error *
     bool ok = starts && t->shown;
     for (int32_t id = 0; ok && id < t->vocab; id++) {
         starts[id] = out.len;
-        ok = show(&out, &spare, d, t->pieces[id]);
+        ok = put_decoded(&out, &spare, d, t->pieces[id]);
     }
     t->shown_bytes = out.bytes;
     if (ok) starts[t->vocab] = out.len;
@@ -115,7 +115,7 @@ hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error 
     decoder d = {.n = 0};
     hunch_status s = HUNCH_OK;
     if (!json_is_object(thing)) { /* joins tokens by spaces; spaces in the tokens themselves are enough */
-        t->spaced_out = t->spelling == HN_SPELL_PLAIN;
+        t->spaces_between = t->spelling == HN_SPELL_PLAIN;
         t->drops = t->prefix != HN_SPACE_PREFIX_NONE;
         return HUNCH_OK;
     }

@@ -203,7 +203,7 @@ static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_wo
         uint8_t marks = (uint8_t)((hn_hf_bool(value, "special") ? HN_NAME_SPECIAL : 0) |
                                   (hn_hf_bool(value, "lstrip") ? HN_NAME_EAT_LEFT : 0) |
                                   (hn_hf_bool(value, "rstrip") ? HN_NAME_EAT_RIGHT : 0) |
-                                  (hn_hf_bool(value, "single_word") ? HN_NAME_ALONE : 0));
+                                  (hn_hf_bool(value, "single_word") ? HN_NAME_SINGLE_WORD : 0));
         hunch_status s = HUNCH_OK;
         if (is_normalized(value))
             s = add_normal_name(t, w, name, id, marks, err);

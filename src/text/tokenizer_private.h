@@ -65,7 +65,7 @@ struct hn_tokenizer {
     hn_space_prefix prefix;          /* marks, without a normalizer: where a space is added */
     bool prefix_unless_space;
     int drops;       /* leading spaces of a decoded text that are not part of it */
-    bool spaced_out; /* decoding puts a space between tokens */
+    bool spaces_between; /* decoding puts a space between tokens */
     bool fuse_unknown, byte_fallback;
     int32_t bos, eos, unknown; /* -1: none */
     hn_added front, back;      /* added to a text if special tokens are requested */
