@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bytes_for_tests.h - tests of src/format write files byte by byte, damage them and open them again. */
+/* bytes_for_tests.h - for tests of src/format: writes files byte by byte, damages them and opens them again. */
 #ifndef HN_BYTES_FOR_TESTS_H
 #define HN_BYTES_FOR_TESTS_H
 #include <ftw.h>
@@ -62,8 +62,8 @@ static inline void test_root_remove(void) {
     nftw(test_root, test_entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A path in a folder of this process, which is made by the first call and removed at exit (valid until the eighth call
- * after this one). */
+/* A path in a temporary folder of this process, which the first call creates and which is removed at exit. Valid until the
+ * eighth call after this one. */
 static inline const char *test_path(const char *name) {
     static char paths[8][1200];
     static unsigned turn;
@@ -79,7 +79,7 @@ static inline const char *test_path(const char *name) {
     return out;
 }
 
-/* A new file: some file systems wait for the disk when an old one is cut and written again. */
+/* Creates a new file: some file systems wait for the disk when an old one is truncated and rewritten. */
 static inline void test_file_write(const char *path, const void *data, size_t n) {
     unlink(path);
     FILE *f = fopen(path, "wb");

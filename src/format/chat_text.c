@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chat_text.c - where a model's chat templates stand: keys of a GGUF file; of a folder chat_template.jinja, else what
- * tokenizer_config.json says, one text or a list of named ones. Their language is src/text/'s affair. */
+/* chat_text.c - finds a model's chat templates: in keys of a GGUF file; in a folder's chat_template.jinja, else in its
+ * tokenizer_config.json, as one string or a list of named ones. src/text/ interprets them. */
 #include <string.h>
 
 #include "base/file.h"
@@ -17,7 +17,7 @@ static hunch_status copy_out(const char *from, size_t n, char **text, size_t *le
     return *text ? HUNCH_OK : hn_fail_memory(err, "a chat template", n);
 }
 
-/* What tokenizer_config.json says; of two with one name the last counts. */
+/* The template in tokenizer_config.json; of two with one name the last counts. */
 static const json_t *listed(const json_t *said, hn_chat_use use) {
     const json_t *one, *found = use == HN_CHAT_DEFAULT && json_is_string(said) ? said : NULL;
     size_t i;
@@ -34,7 +34,8 @@ static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text
     if (!path) return hn_fail_memory(err, "a path", strlen(hn_source_path(s)));
     bool file;
     hunch_status st = hn_file_look(path, &file, err);
-    const json_t *said = file ? NULL : listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
+    const json_t *said =
+        file ? NULL : listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
     if (file && use == HN_CHAT_DEFAULT) st = hn_file_read(path, 16 << 20, text, len, err);
     if (st == HUNCH_OK && said) st = copy_out(json_string_value(said), json_string_length(said), text, len, err);
     hn_free(path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* describe.c - a source as JSON, for `hunch inspect`.
  *
- *     {"format": "gguf" or "hf", "path": …, "files": how many hold the tensors, "metadata": {key: value, …},
- *      "tensors": [{"name", "type", "shape", "bytes", "used"}, …], "tensor_bytes": n, and what describe_summary.c adds}
+ *     {"format": "gguf" or "hf", "path": …, "files": number of files with tensors, "metadata": {key: value, …},
+ *      "tensors": [{"name", "type", "shape", "bytes", "used"}, …], "tensor_bytes": n, and the keys of describe_summary.c}
  *
  * Arrays of more than 16 elements appear as {"type", "count", "first": [8 of them]}. Files may hold any bytes: invalid
  * UTF-8 appears as U+FFFD, numbers that JSON cannot hold as null.
@@ -16,7 +16,7 @@
 
 enum { DESCRIBE_ARRAY_MAX = 16, DESCRIBE_ARRAY_FIRST = 8, DESCRIBE_MAX_DEPTH = 32 };
 
-/* NULL: no memory, as of all functions here that return JSON. */
+/* NULL: no memory; so for all functions here that return JSON. */
 json_t *hn_json_text(const char *bytes, size_t len) {
     static const char replacement[] = "\xEF\xBF\xBD";
     char *clean = hn_alloc(len * 3 + 1); /* len is of mapped bytes: no overflow */
@@ -145,7 +145,7 @@ hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *e
     json_t *tensors = tensors_describe(s, &bytes);
     json_t *path = hn_json_text(s->path, strlen(s->path));
     json_t *summary = hn_describe_summary(s);
-    /* "o" hands each part over, and frees all of them where one is NULL */
+    /* "o" passes ownership of each part, and frees all of them if one is NULL */
     *out = json_pack("{s:s, s:o, s:I, s:o, s:o, s:I}", "format", s->kind == HN_SOURCE_GGUF ? "gguf" : "hf", "path",
                      path, "files", (json_int_t)s->n_files, "metadata", metadata, "tensors", tensors, "tensor_bytes",
                      (json_int_t)bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe_summary.c - what a source is on the whole, for `hunch inspect`: bytes by type, its tokenizer and whether it has a
- * chat template. From names, shapes and metadata alone: no byte of a tensor is read, no tokenizer opened.
+/* describe_summary.c - a summary of a source, for `hunch inspect`: bytes by type, its tokenizer and whether it has a chat
+ * template. From names, shapes and metadata alone: no tensor is read, no tokenizer opened.
  *
  *     {"elements": n, "quantisation": "Q4_K_M" or null, "types": [{"type", "tensors", "elements", "bytes"}, …],
  *      "tokenizer": {"kind", "pre" or null, "tokens"} or null, "chat_template": bool}
@@ -43,7 +43,7 @@ static uint64_t elements_of(const hn_tensor *t) {
 }
 
 static json_t *types_describe(const hn_source *s, uint64_t *elements) {
-    enum { TYPES_MAX = 64 }; /* more than there are; the others count as the last */
+    enum { TYPES_MAX = 64 }; /* more than exist; any further ones are added to the last */
     type_sum sums[TYPES_MAX];
     size_t n = 0;
     *elements = 0;
@@ -67,7 +67,7 @@ static json_t *types_describe(const hn_source *s, uint64_t *elements) {
     return list;
 }
 
-/* What a GGUF says of the mixture of types that it was made with; NULL: nothing that has a name. */
+/* The name of a GGUF file's mixture of types (general.file_type); NULL: none or unknown. */
 static const char *quantisation_of(const hn_source *s) {
     static const char *const names[] = {
         [0] = "F32",      [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",     [7] = "Q8_0",    [8] = "Q5_0",
@@ -125,7 +125,7 @@ static json_t *hf_tokenizer(const hn_source *s) {
     return json_pack("{s:s, s:n, s:I}", "kind", kind, "pre", "tokens", tokens);
 }
 
-/* Whether a conversation finds one; one that cannot be read is none. NULL: no memory. */
+/* Whether it has a chat template; one that cannot be read does not count. NULL: no memory. */
 static json_t *template_describe(const hn_source *s) {
     char *text;
     size_t len;

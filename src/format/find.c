@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find.c - see find.h. Names are only compared with what the caches hold (find_caches.h), and what their files name is
- * checked before it becomes part of a path: nothing leads out of a cache. */
+/* find.c - see find.h. Names are only compared with the entries of the caches (find_caches.h), and names in their files are
+ * checked before they become part of a path: no path leads out of a cache. */
 #include "format/find.h"
 
 #include <ctype.h>
@@ -21,9 +21,9 @@ enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN
 typedef struct finder {
     const char *name;     /* as given */
     char *base;           /* before any @ and : */
-    const char *revision; /* behind @; NULL: none */
-    const char *choice;   /* behind the last :; NULL: none */
-    char **paths;         /* what has the name */
+    const char *revision; /* after @; NULL: none */
+    const char *choice;   /* after the last :; NULL: none */
+    char **paths;         /* matches */
     size_t n, cap;
     bool any_case;
     hunch_error *err;
@@ -43,7 +43,7 @@ static hunch_status path_add(finder *f, char *path) {
     return HUNCH_OK;
 }
 
-/* ", x" at the end of a list in a message, "..." once where it is full. */
+/* Appends ", x" to a list in a message, or "..." once if it is full. */
 static void list_put(char *out, size_t size, const char *x) {
     size_t at = strlen(out), room = size - at;
     if (hn_ends_with(out, "..."))
@@ -62,7 +62,7 @@ static bool equals_stem(const finder *f, const char *file, const char *text) {
                                    (f->any_case ? strncasecmp(file, text, n) : strncmp(file, text, n)) == 0);
 }
 
-/* Whether the name holds the part as words of its own: F16 is no part of BF16. */
+/* True if the name contains the part as a whole word: F16 is not a part of BF16. */
 static bool holds_part(const char *file, const char *part) {
     size_t n = strlen(part);
     for (const char *at = file; n && (at = strcasestr(at, part)) != NULL; at++)
@@ -71,14 +71,14 @@ static bool holds_part(const char *file, const char *part) {
     return false;
 }
 
-/* Parts of a split file behind its first, "-00002-of-00003.gguf", are found by that one. */
+/* True for later parts of a split file, "-00002-of-00003.gguf": only its first part is listed. */
 static bool is_later_part(const char *file) {
     const char *of = strcasestr(file, "-of-");
     return of != NULL && of - file > 5 && strspn(of - 5, "0123456789") == 5 && strncmp(of - 5, "00001", 5) != 0 &&
            strspn(of + 4, "0123456789") == 5 && strcasecmp(of + 9, ".gguf") == 0;
 }
 
-/* Projectors of images and sounds, which lie beside the language model. */
+/* True for projectors of images and audio, which are published with the language model. */
 static bool is_projector(const char *file) {
     return strncasecmp(file, "mmproj", 6) == 0;
 }
@@ -87,14 +87,14 @@ static bool is_projector(const char *file) {
 
 typedef struct snapshot {
     finder *f;
-    bool whole;      /* files named by the choice alone; else by a part */
+    bool whole;      /* match files named exactly by the choice; else by a part of the name */
     char seen[400];  /* GGUF files there */
     const char *revision;
-    char *found;     /* of a commit's beginning */
+    char *found;     /* the commit that begins with the revision */
     size_t n_found;
 } snapshot;
 
-/* One component of a path, and no way out of its folder. */
+/* True for one path component that does not leave its folder. */
 static bool is_component(const char *s) {
     return *s != '\0' && *s != '.' && strlen(s) < 200 &&
            strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") == strlen(s);
@@ -134,7 +134,7 @@ static hunch_status commit_entry(void *user, const char *folder, const char *nam
     return s->found != NULL ? HUNCH_OK : hn_fail_memory(s->f->err, "a path", strlen(folder));
 }
 
-/* What refs/REVISION says, without white space; "" if there is no such file. *out: hn_free. */
+/* The contents of refs/REVISION, without white space; "" if there is no such file. *out: hn_free. */
 static hunch_status ref_read(finder *f, const char *repository, const char *revision, char **out) {
     size_t len = 0;
     char *refs = hn_path_join(repository, "refs"), *path = refs ? hn_path_join(refs, revision) : NULL;
@@ -161,7 +161,7 @@ static hunch_status ref_read(finder *f, const char *repository, const char *revi
     return status;
 }
 
-/* The folder of the revision asked for; HUNCH_REFUSED if it is not there. *out: hn_free. */
+/* The folder of the requested revision; HUNCH_REFUSED if there is none. *out: hn_free. */
 static hunch_status snapshot_find(finder *f, const char *repository, char **out) {
     const char *revision = f->revision ? f->revision : "main";
     char *commit = NULL, *snapshots = hn_path_join(repository, "snapshots");
@@ -169,7 +169,7 @@ static hunch_status snapshot_find(finder *f, const char *repository, char **out)
     hunch_status status = snapshots ? ref_read(f, repository, revision, &commit)
                                     : hn_fail_memory(f->err, "a path", strlen(repository));
     if (status == HUNCH_OK) {
-        /* A commit by its beginning; without refs/main the only one that was fetched. */
+        /* A commit by its prefix; without refs/main the only one that was downloaded. */
         s.revision = *commit ? commit : f->revision;
         if (s.revision == NULL || strlen(s.revision) >= REVISION_MIN)
             status = hn_folder_each(snapshots, commit_entry, &s, f->err);
@@ -201,7 +201,7 @@ static hunch_status snapshot_take(finder *f, const char *folder) {
                          s.seen[0] ? s.seen : "is none at all");
     if (status != HUNCH_OK || f->n > before)
         return status;
-    char *path = NULL; /* the only file, as a draft head has it */
+    char *path = NULL; /* the only weights file, as in a draft head's repository */
     status = described ? hn_weights_find(folder, &path, f->err) : HUNCH_REFUSED;
     hn_free(path);
     if (status == HUNCH_OK)
@@ -232,7 +232,7 @@ static hunch_status hf_take(finder *f, const hn_cached *entry) {
 
 static bool is_digest(const char *s) {
     static const char prefix[] = "sha256";
-    const char *hex = s + sizeof prefix; /* behind : or - */
+    const char *hex = s + sizeof prefix; /* after : or - */
     return strlen(s) == sizeof prefix + 64 && strncmp(s, prefix, sizeof prefix - 1) == 0 &&
            (hex[-1] == ':' || hex[-1] == '-') && strspn(hex, "0123456789abcdef") == 64;
 }
@@ -255,7 +255,7 @@ static hunch_status blob_add(finder *f, const hn_cached *entry, const char *dige
     snprintf(name, sizeof name, "sha256-%s", digest + 7);
     char *path = hn_path_join(entry->folder, name);
     bool is_file = true;
-    hunch_status status = path ? hn_file_look(path, &is_file, f->err) : HUNCH_OK; /* path_add says that there is no memory */
+    hunch_status status = path ? hn_file_look(path, &is_file, f->err) : HUNCH_OK; /* path_add reports that there is no memory */
     if (!is_file && status == HUNCH_OK)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
     if (status == HUNCH_OK)
@@ -272,7 +272,7 @@ static hunch_status ollama_take(finder *f, const hn_cached *entry) {
                                 !same(f, hn_cached_name(entry), wanted)))
         return HUNCH_OK;
     char *text;
-    size_t len, held = 0; /* alone: no other document is held with it */
+    size_t len, held = 0; /* no other document is in memory */
     json_error_t why;
     hunch_status status = hn_file_read(entry->path, MANIFEST_MAX, &text, &len, f->err);
     if (status != HUNCH_OK)
@@ -294,7 +294,7 @@ static hunch_status ollama_take(finder *f, const hn_cached *entry) {
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
 
-/* llama.cpp calls what it fetched from org/name "org_name_FILE.gguf". */
+/* llama.cpp saves a file of org/name as "org_name_FILE.gguf". */
 static bool is_fetched(const finder *f, const char *file) {
     char prefix[NAME_MAX_BYTES + 2];
     snprintf(prefix, sizeof prefix, "%s_", f->base);
@@ -328,7 +328,7 @@ static hunch_status search(finder *f, const hn_caches *c) {
     return status;
 }
 
-/* The downloads that come near. */
+/* Lists the downloads with a similar name. */
 static void nearest(const finder *f, const hn_caches *c, char *out, size_t size) {
     hn_near near = {.wanted = f->name};
     for (size_t i = 0; i < c->n; i++)
@@ -338,7 +338,7 @@ static void nearest(const finder *f, const hn_caches *c, char *out, size_t size)
         list_put(out, size, near.best[i].name);
 }
 
-/* The bytes that all paths begin with, up to a slash. */
+/* Length of the common prefix of all paths, up to a slash. */
 static size_t common_folder(const finder *f) {
     size_t n = strlen(f->paths[0]);
     for (size_t i = 1; i < f->n; i++)
@@ -356,12 +356,12 @@ static hunch_status fail_several(const finder *f) {
     for (size_t i = 0; i < f->n; i++)
         list_put(list, sizeof list, f->paths[i] + n);
     bool colon = f->choice == NULL && strchr(f->base, '/') != NULL;
-    return hn_fail(f->err, HUNCH_REFUSED,
-                   "%.100s: several models have this name: %s in %.*s; expected the path of one%s", f->name, list,
-                   (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
+    return hn_fail(
+        f->err, HUNCH_REFUSED, "%.100s: several models have this name: %s in %.*s; expected the path of one%s", f->name,
+        list, (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
 }
 
-/* Nothing has the name. Where a path comes near, it is what was meant, and where else it was looked for is not said. */
+/* The error if nothing has the name. If a similar path exists, it is suggested, and the searched folders are not listed. */
 static hunch_status fail_absent(const char *name, const char *searched, const char *downloads, hunch_error *err) {
     char near[300];
     bool is_file;
@@ -370,17 +370,18 @@ static hunch_status fail_absent(const char *name, const char *searched, const ch
         return unknown;
     if (hn_near_path(name, near, sizeof near))
         return hn_fail(err, HUNCH_REFUSED, "%.200s: no such file or folder%s, did you mean %s?%s%s", name,
-                       searched ? ", and no download of that name" : "", near, *downloads ? " Downloads that come near: " : "",
-                       downloads);
+                       searched ? ", and no download of that name" : "", near,
+                       *downloads ? " Downloads that come near: " : "", downloads);
     if (!searched)
         return hn_fail(err, HUNCH_REFUSED,
                        "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of "
                        "a download",
                        name);
-    return hn_fail(err, HUNCH_REFUSED,
-                   "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
-                   "Face folder or the name of a download",
-                   name, *searched ? searched : "any cache", *downloads ? "; what comes near: " : "", downloads);
+    return hn_fail(
+        err, HUNCH_REFUSED,
+        "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
+        "Face folder or the name of a download",
+        name, *searched ? searched : "any cache", *downloads ? "; what comes near: " : "", downloads);
 }
 
 static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
@@ -396,7 +397,7 @@ static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
     return fail_absent(f->name, c->searched, list, f->err);
 }
 
-/* Cuts the name into its parts. A colon or an @ in a file's own name does no harm: files are compared whole. */
+/* Splits the name at @ and :. These may occur in a file's own name, as files are compared by the whole name. */
 static bool parts_cut(finder *f) {
     f->base = hn_strdup(f->name);
     if (f->base == NULL)
@@ -413,7 +414,7 @@ static bool parts_cut(finder *f) {
     return true;
 }
 
-/* A name of a download: no path from here or from the root. */
+/* True if it may be the name of a download: not a path relative to here, to the root or to ~. */
 static bool is_name(const char *s) {
     if (*s == '\0' || *s == '/' || *s == '.' || *s == '~' || strlen(s) > NAME_MAX_BYTES || strstr(s, "/../") != NULL)
         return false;
@@ -423,23 +424,25 @@ static bool is_name(const char *s) {
     return true;
 }
 
-/* Of a file that is there: a part of a folder is not the folder, and a folder of GGUF files is none of them. */
+/* Refuses an existing path of one file of a Hugging Face folder, and a folder of GGUF files. */
 static hunch_status whole_check(const char *path, hunch_error *err) {
-    static const char *const parts[] = {".safetensors", ".safetensors.index.json", "/pytorch_model.bin", ".bin.index.json",
-                                        ".pt",          ".pth",                     "/config.json",       "/tokenizer.json"};
+    static const char *const parts[] = {
+        ".safetensors", ".safetensors.index.json", "/pytorch_model.bin", ".bin.index.json", ".pt", ".pth",
+        "/config.json", "/tokenizer.json"};
     snapshot s = {.f = &(finder){.err = err, .choice = ""}, .whole = true};
     const char *slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) : 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !hn_is_folder(path); i++)
         if (hn_ends_with(path, parts[i]))
-            return hn_fail(err, HUNCH_REFUSED, "%.300s is one file of a Hugging Face folder; expected the folder itself: %.*s", path,
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%.300s is one file of a Hugging Face folder; expected the folder itself: %.*s", path,
                            folder ? folder : 1, folder ? path : slash ? "/" : ".");
     if (!hn_is_folder(path) || hn_folder_holds(path, "config.json"))
         return HUNCH_OK;
     hunch_status status = hn_folder_each(path, snapshot_file, &s, err);
     if (status == HUNCH_OK && s.seen[0])
-        status = hn_fail(err, HUNCH_REFUSED, "%.300s: a folder without config.json; expected one of its GGUF files: %s", path,
-                         s.seen);
+        status = hn_fail(err, HUNCH_REFUSED, "%.300s: a folder without config.json; expected one of its GGUF files: %s",
+                         path, s.seen);
     return status;
 }
 

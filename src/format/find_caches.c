@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_caches.c - see find_caches.h. The only place of src/format that asks the environment. */
+/* find_caches.c - see find_caches.h. The only file of src/format that reads environment variables. */
 #include "format/find_caches.h"
 
 #include <dirent.h>
@@ -71,7 +71,7 @@ typedef struct lister {
     hunch_error *err;
 } lister;
 
-/* Takes over name and path, either of which may be NULL for lack of memory. */
+/* Takes ownership of name and path, either of which may be NULL (no memory). */
 static hunch_status entry_add(lister *l, char *name, char *path) {
     hn_caches *c = l->caches;
     hn_cached entry = {.kind = l->kind, .name = name, .path = path};
@@ -151,7 +151,7 @@ const char *hn_cached_name(const hn_cached *entry) {
     return strncmp(space, library, sizeof library - 1) == 0 ? space + sizeof library - 1 : space;
 }
 
-/* ---- where ---------------------------------------------------------------------------------------------------------- */
+/* ---- folders of caches ---------------------------------------------------------------------------------------------- */
 
 static const char *environment(const char *name) {
     const char *value = getenv(name);
@@ -171,10 +171,10 @@ static hunch_status list_folder(hn_caches *c, hn_cached_kind kind, const char *f
     return walk(&l, folder, "manifests", ollama_host);
 }
 
-/* Where a cache lies: what its own variable says, else `place` below the folder that the variable `base` names, else below
- * `in_home` in the home folder. */
-static hunch_status list_cache(hn_caches *c, hn_cached_kind kind, const char *own, const char *base, const char *in_home,
-                               const char *place, hunch_error *err) {
+/* Lists a cache: in the folder given by its own variable, else in `place` below the folder given by the variable `base`, else
+ * below `in_home` in the home folder. */
+static hunch_status list_cache(hn_caches *c, hn_cached_kind kind, const char *own, const char *base,
+                               const char *in_home, const char *place, hunch_error *err) {
     char folder[4096];
     int n = sizeof folder;
     const char *home = environment("HOME");
@@ -203,7 +203,7 @@ static hunch_status list_hf(hn_caches *c, hunch_error *err) {
 static hunch_status list_ollama(hn_caches *c, hunch_error *err) {
     const char *own = environment("OLLAMA_MODELS");
     hunch_status status = list_cache(c, HN_CACHED_OLLAMA, own, NULL, ".ollama", "models", err);
-    if (status == HUNCH_OK && own == NULL) /* where its service keeps them */
+    if (status == HUNCH_OK && own == NULL) /* the folder of its system service */
         status = list_folder(c, HN_CACHED_OLLAMA, "/usr/share/ollama/.ollama/models", err);
     return status;
 }
@@ -218,7 +218,7 @@ static void entry_fini(hn_cached *entry) {
     hn_free(entry->folder);
 }
 
-/* Two variables may name one folder, or links lead to it: what is in it is one model all the same. The entries are in order. */
+/* Removes duplicates: two variables may give one folder, or links lead to it. The entries are sorted. */
 static void same_drop(hn_caches *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++) {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "format/find_caches.h"
 
-/* Takes over the path, which may be NULL for lack of memory. */
+/* Takes ownership of path, which may be NULL (no memory). */
 static hunch_status add_if_there(hn_name_list *heads, char *path, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     if (!path) return hn_fail_memory(err, "the name of a draft head", 0);

@@ -15,7 +15,7 @@ static const char *last_component(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* What is behind a revision or a choice, org/name@main:Q4_0, is no part of the name. */
+/* True if name contains what is wanted, without its revision and choice (org/name@main:Q4_0). */
 static bool holds_base(const char *name, const char *wanted) {
     char base[256];
     snprintf(base, sizeof base, "%.250s", last_component(wanted));
@@ -24,7 +24,7 @@ static bool holds_base(const char *name, const char *wanted) {
 }
 
 void hn_near_add(hn_near *n, const char *name) {
-    const size_t len = strlen(n->wanted), ending = 5; /* of ".gguf", which people leave out */
+    const size_t len = strlen(n->wanted), ending = 5; /* of ".gguf", which users may omit */
     const bool cut = hn_ends_with(name, ".gguf") && !hn_ends_with(n->wanted, ".gguf");
     const size_t far = holds_base(name, n->wanted)
                            ? 0

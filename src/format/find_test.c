@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_test.c - models by name in caches as the tools lay them out, and what is damaged, missing, ambiguous or hostile. */
+/* find_test.c - models by name in caches as the tools lay them out; damaged, missing, ambiguous and hostile entries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define OTHER "89abcdef0123456789abcdef0123456789abcdef"
 #define DIGEST "aaaaaaaabbbbbbbbccccccccddddddddeeeeeeeeffffffff0000000011111111"
 
-/* A file below the test's folder, and the folders on the way to it. */
+/* Creates a file below the test's folder, and the folders of its path. */
 static const char *file(const char *name, const char *text) {
     const char *path = test_path(name);
     char folder[1200];
@@ -31,7 +31,7 @@ static const char *file(const char *name, const char *text) {
     return path;
 }
 
-/* A file as Hugging Face keeps it: a link out of the snapshot into the blobs. */
+/* Creates a file as Hugging Face stores it: a link from the snapshot to a blob. */
 static void linked(const char *repository, const char *name, const char *blob) {
     char path[600], to[300];
     snprintf(path, sizeof path, "hf/models--%s/blobs/%s", repository, blob);
@@ -45,10 +45,11 @@ static void linked(const char *repository, const char *name, const char *blob) {
 
 static void manifest(const char *place, const char *digest) {
     char text[600], path[300];
-    snprintf(text, sizeof text,
-             "{\"schemaVersion\": 2, \"layers\": [{\"mediaType\": \"application/vnd.ollama.image.template\", \"digest\": "
-             "\"sha256:0\"}, {\"mediaType\": \"application/vnd.ollama.image.model\", \"digest\": \"%s\", \"size\": 7}]}",
-             digest);
+    snprintf(
+        text, sizeof text,
+        "{\"schemaVersion\": 2, \"layers\": [{\"mediaType\": \"application/vnd.ollama.image.template\", \"digest\": "
+        "\"sha256:0\"}, {\"mediaType\": \"application/vnd.ollama.image.model\", \"digest\": \"%s\", \"size\": 7}]}",
+        digest);
     snprintf(path, sizeof path, "ollama/manifests/%s", place);
     file(path, text);
 }
@@ -87,7 +88,7 @@ static int caches_make(void **state) {
     file("hf/models--org--lost/snapshots/" HASH "/x.gguf", "");
     file("hf/models--org--evil/refs/main", "../../models--org--safe");
     file("hf/models--org--evil/snapshots/" HASH "/x.gguf", "");
-    file("hf/models--old/snapshots/" HASH "/old.gguf", ""); /* no refs: fetched by its commit */
+    file("hf/models--old/snapshots/" HASH "/old.gguf", ""); /* no refs: downloaded by its commit */
     file("hf/.locks/models--org--safe/x", "");
     file("ollama/blobs/sha256-" DIGEST, "weights");
     manifest("host.example/library/tiny/latest", "sha256:" DIGEST);
@@ -200,7 +201,7 @@ static void test_files(void **state) {
     refused("nothing like any of these", "no download of that name in ");
 }
 
-/* One folder in two variables, or through a link, holds each model once. */
+/* A folder given by two variables, or by a link, lists each model once. */
 static void test_one_folder_twice(void **state) {
     (void)state;
     assert_int_equal(symlink(test_path("own"), test_path("own-link")), 0);
@@ -214,12 +215,13 @@ static void test_one_folder_twice(void **state) {
     refused("Both", "several models");
 }
 
-/* Where it cannot be known whether there is a model, it is not said that there is none. */
+/* If it cannot be determined whether there is a model, the error does not claim that there is none. */
 static void unknown(const char *name, const char *says) {
     hunch_error e = {0};
     hn_source *s;
     hunch_status status = hn_source_open(&s, name, &e);
-    if (status != HUNCH_FAILED || strstr(e.message, says) == NULL || strstr(e.message, strerror(ELOOP)) == NULL || s != NULL)
+    if (status != HUNCH_FAILED || strstr(e.message, says) == NULL || strstr(e.message, strerror(ELOOP)) == NULL ||
+        s != NULL)
         fail_msg("%.80s: %d \"%s\"", name, status, e.message);
 }
 
@@ -247,7 +249,7 @@ static void test_unreachable(void **state) {
     unknown("org/safe@v3", "refs/v3");
 }
 
-/* What lies there always wins, and a path that leads nowhere is no name. */
+/* An existing path always wins, and a path that does not exist is not looked up as a name. */
 static void test_paths(void **state) {
     (void)state;
     hunch_error e = {0};
@@ -276,7 +278,7 @@ static void test_paths(void **state) {
     free(longest);
 }
 
-/* Where the caches are when only some variables say so. */
+/* The folders of the caches if only some variables are set. */
 static void test_places(void **state) {
     (void)state;
     static const char *const names[] = {"HF_HUB_CACHE", "OLLAMA_MODELS", "HUNCH_CACHE", "LLAMA_CACHE", "HOME",

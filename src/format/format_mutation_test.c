@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* format_mutation_test.c - small model files with random damage: opening ends in success or a message, and whatever opens
- * can be described and read to its last byte. The seed is fixed and printed, so that a failure repeats. */
+/* format_mutation_test.c - small model files with random damage: opening succeeds or gives an error, and a file that opens can
+ * be described and read to its last byte. The seed is fixed and printed, so that a failure can be reproduced. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 4000, SEED = 20261121 };
 
-/* Overwrites, inserts, removes, repeats or cuts a few bytes. What stands in structural places is drawn often. */
+/* Overwrites, inserts, removes, repeats or truncates a few bytes. Structural values are drawn often. */
 static void damage(bytes *b, uint64_t *state) {
     static const unsigned char likely[] = {0x00, 0x01, 0x08, 0x7f, 0x80, 0xff, '"', '{',
                                            '}',  '[',  ']',  ',',  ':',  '-',  '9', 'e'};
@@ -102,7 +102,7 @@ static void mutate(const char *file, const char *opened, int rounds) {
     }
     test_file_write(path, whole.at, whole.size);
     bytes_free(&whole);
-    assert_in_range(survived, 1, rounds - 1); /* some damage is harmless, some is found */
+    assert_in_range(survived, 1, rounds - 1); /* some damage is harmless, some is detected */
 }
 
 static void test_gguf(void **state) {

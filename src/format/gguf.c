@@ -6,8 +6,8 @@
  *     tensors: string name, u32 n, u64 dims[n], u32 type, u64 offset from the start of the data
  *     padding to general.alignment (32), then the data
  *
- * Nothing is allocated for a count before the bytes that it promises are known to be there, and of the tensors' data no
- * page is touched. Writing is gguf_writer.c's; a model in several files is put together by gguf_split.c.
+ * Nothing is allocated for a count before the file is known to have enough bytes for it, and no page of the tensors' data is
+ * touched. Writing: gguf_writer.c; models in several files: gguf_split.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static uint64_t little_endian(const unsigned char *p, size_t bytes) {
     return x;
 }
 
-/* ---- a cursor over the head ------------------------------------------------------------------------------------- */
+/* ---- a cursor over the header ----------------------------------------------------------------------------------- */
 
 typedef struct cursor {
     hn_map *map;
@@ -154,7 +154,7 @@ double hn_array_number(const hn_array *a, size_t i) {
     }
 }
 
-/* Type and count of an array; its smallest possible size is checked, so a count can be trusted to be allocated. */
+/* Type and count of an array; its smallest possible size is checked, so that the count can be allocated. */
 static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
     hunch_status status = cursor_u32(c, type);
     if (status == HUNCH_OK)
@@ -166,7 +166,7 @@ static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
                        "%s: the elements of %s have the unknown type %" PRIu32 "; expected 0 to %d", c->path, c->what,
                        *type, HN_GGUF_TYPES - 1);
     size_t least = *type == HN_GGUF_STRING ? 8 : *type == HN_GGUF_ARRAY ? 12 : GGUF_TYPES[*type].bytes;
-    size_t left = (c->size < GGUF_MAX_HEAD ? c->size : (size_t)GGUF_MAX_HEAD) - c->at; /* a file of holes is as large as it says */
+    size_t left = (c->size < GGUF_MAX_HEAD ? c->size : (size_t)GGUF_MAX_HEAD) - c->at; /* the size of a sparse file is no limit */
     if (*count > left / least)
         return hn_fail(c->err, HUNCH_REFUSED,
                        "%s: %s promises %" PRIu64 " elements, more than the %zu bytes left of a head can hold", c->path,
@@ -174,7 +174,7 @@ static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
     return HUNCH_OK;
 }
 
-/* Nested arrays are walked for their size alone. depth: how deep this one lies inside others. */
+/* Skips a nested array to find its size. depth: its nesting level. */
 static hunch_status array_skip(cursor *c, uint32_t type, uint64_t count, int depth) {
     const unsigned char *p;
     hn_gguf_string text;
@@ -290,7 +290,7 @@ static hunch_status metas_read(hn_source *s, cursor *c, uint64_t count) {
 
 /* ---- tensors ------------------------------------------------------------------------------------------------- */
 
-/* Where the file says that a tensor starts, kept until the whole head is read and the data's start is known. */
+/* A tensor's offset in the file, kept until the header is read and the start of the data is known. */
 typedef struct place {
     uint64_t offset;
     size_t tensor;
@@ -372,7 +372,7 @@ static int place_compare(const void *a, const void *b) {
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-/* A type that we do not read has a size that we do not know: it gets what lies between it and the next tensor. */
+/* Types that hunch does not read have an unknown size: such a tensor gets all bytes up to the next one. */
 static void sizes_of_unknown_types(hn_source *s, const place *sorted, size_t room) {
     for (size_t i = 0; i < s->n_tensors; i++) {
         hn_tensor *t = &s->tensors[sorted[i].tensor];
@@ -381,7 +381,7 @@ static void sizes_of_unknown_types(hn_source *s, const place *sorted, size_t roo
     }
 }
 
-/* Offsets to addresses inside the file. data: the offset in the file where the tensors' data begins. */
+/* Converts offsets to addresses in the file. data: offset of the tensors' data in the file. */
 static hunch_status tensors_place(hn_source *s, cursor *c, place *places, size_t data, uint64_t alignment) {
     size_t room = c->size - data;
     for (size_t i = 0; i < s->n_tensors; i++) {
@@ -438,7 +438,7 @@ static hunch_status head_read(cursor *c, uint32_t *version, uint64_t *n_tensors,
     return HUNCH_OK;
 }
 
-/* What offsets and the start of the data are multiples of. */
+/* The alignment of offsets and of the start of the data. */
 static hunch_status alignment_read(const hn_source *s, cursor *c, uint64_t *alignment) {
     bool found;
     *alignment = HN_GGUF_ALIGNMENT;

@@ -6,8 +6,8 @@
  *     name-00003-of-00003.gguf   the same
  *
  * Every part has split.no (counted from 0), split.count and split.tensors.count (of all parts together), has its own
- * alignment and stays mapped as its own file. Other keys of later parts are not looked at. What a file holds is read and
- * checked by gguf.c; that no tensor appears twice over all parts, by hn_source_index_tensors.
+ * alignment and stays mapped as its own file. Other keys of later parts are ignored. gguf.c reads and checks each file;
+ * hn_source_index_tensors checks that no tensor appears twice in all parts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 enum { SPLIT_MAX_PARTS = UINT16_MAX, SPLIT_MAX_TENSORS = 1000000 };
 enum { SPLIT_ENDING = sizeof "-00001-of-00003.gguf" - 1 };
 
-/* Where one part says that it belongs. */
+/* The split keys of one part. */
 typedef struct split {
     uint64_t no, count, tensors;
 } split;
@@ -31,7 +31,7 @@ static void ending_print(char out[SPLIT_ENDING + 1], uint64_t no, uint64_t count
     snprintf(out, SPLIT_ENDING + 1, "-%05u-of-%05u.gguf", (unsigned)(no + 1) % 100000, (unsigned)count % 100000);
 }
 
-/* Another part's name beside the one of `path`, which has an ending. To be freed with hn_free; NULL: no memory. */
+/* The path of another part of the same model; `path` has such an ending. To be freed with hn_free; NULL: no memory. */
 static char *part_path(const char *path, uint64_t no, uint64_t count) {
     char *out = hn_strdup(path);
     if (out != NULL)
@@ -86,7 +86,7 @@ static hunch_status same(const hn_source *part, const char *what, uint64_t value
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* Files and tensors of the part go over to s; its keys stay behind. */
+/* Moves the files and tensors of the part to s, without its keys. */
 static hunch_status part_append(hn_source *s, hn_source *part, hunch_error *err) {
     size_t n_files = s->n_files + part->n_files, n_tensors = s->n_tensors + part->n_tensors;
     if (!hn_grow((void **)&s->files, &s->cap_files, n_files, sizeof *s->files) ||
@@ -144,7 +144,7 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
     return status;
 }
 
-/* The first part's own keys: what it says of the whole, and that it is the first. */
+/* Checks the first part's keys: those of the whole model, and that it is the first part. */
 static hunch_status first_check(const hn_source *s, split *whole, hunch_error *err) {
     hunch_status status = split_read(s, whole, err);
     if (status == HUNCH_OK)
@@ -167,7 +167,7 @@ static hunch_status first_check(const hn_source *s, split *whole, hunch_error *e
     return HUNCH_OK;
 }
 
-/* split.count 0 and 1 are written by tools that joined the parts, or never cut the file. */
+/* split.count is 0 in files whose parts were joined, and 1 in some that were never split. */
 hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err) {
     split whole = {.count = 1};
     bool found;

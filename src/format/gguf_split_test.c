@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf_split_test.c - models cut into parts open as they do whole; what can be wrong about parts is refused. */
+/* gguf_split_test.c - models split into parts open like whole ones; invalid parts are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ enum { PARTS = 3 };
 typedef struct part {
     uint32_t version;
     uint64_t no, count, total;
-    const char *missing; /* key that the part has not */
+    const char *missing; /* key that is omitted */
     uint32_t alignment;
     const char *tensors[3]; /* F32 [8], each filled with its name's first letter */
 } part;
@@ -68,7 +68,7 @@ static void part_write(const part *p, const char *name) {
     bytes_free(&b);
 }
 
-/* Writes three good parts and returns what they were made of. */
+/* Writes three valid parts and returns their descriptions. */
 static void model_make(part p[PARTS]) {
     static const char *const names[] = {PART_1, PART_2, PART_3};
     static const char *const tensors[PARTS][2] = {{"a"}, {"b", "c"}, {"d"}};
@@ -98,7 +98,7 @@ static void assert_path_refused(const char *path, const char *culprit, const cha
     assert_null(s);
 }
 
-/* With part i changed to *p. Mends it again. */
+/* With part i changed to *p, which is undone afterwards. */
 static void assert_refused(const part *p, const char *name, const char *culprit, const char *message) {
     part good[PARTS];
     part_write(p, name);
@@ -183,7 +183,7 @@ static void test_each_part_by_itself(void **state) {
     hn_source_close(&s);
 }
 
-/* Tools that join parts leave the keys behind, with a count of 0; a file that was never cut may have 1. */
+/* Tools that join parts leave the keys, with a count of 0; a file that was never split may have 1. */
 static void test_not_split(void **state) {
     (void)state;
     for (uint64_t count = 0; count <= 1; count++) {
@@ -224,7 +224,7 @@ static void test_missing_parts(void **state) {
     assert_int_equal(mkdir(test_path(PART_3), 0777), 0);
     assert_path_refused(test_path(PART_1), PART_3, "no such file; expected part 3 of 3");
     assert_int_equal(rmdir(test_path(PART_3)), 0);
-    assert_int_equal(symlink(PART_3, test_path(PART_3)), 0); /* to itself: what is there cannot be known */
+    assert_int_equal(symlink(PART_3, test_path(PART_3)), 0); /* a link to itself: cannot be read */
     hn_source *none = NULL;
     hunch_error err = {0};
     assert_int_equal(hn_source_open(&none, test_path(PART_1), &err), HUNCH_FAILED);
@@ -248,7 +248,7 @@ static void test_wrong_keys(void **state) {
         wrong = p[1], wrong.missing = keys[i];
         assert_refused(&wrong, PART_2, PART_2, message);
         wrong = p[0], wrong.missing = keys[i];
-        if (i < 2) /* without a count the first part is no part */
+        if (i < 2) /* without a count the first part is a whole file */
             assert_refused(&wrong, PART_1, PART_1, message);
     }
     wrong = p[1], wrong.version = 2;
@@ -273,7 +273,7 @@ static void test_wrong_keys(void **state) {
     assert_refused(&wrong, PART_1, PART_1, "split.tensors.count is 2000000; expected at most");
 }
 
-/* Counts that the type of the published tools' key cannot hold. */
+/* Counts beyond the type of the key in the published tools. */
 static void test_wrong_counts(void **state) {
     (void)state;
     bytes b = {0};
@@ -319,7 +319,7 @@ static void test_truncated_parts(void **state) {
     }
 }
 
-/* Whatever byte of a part is wrong: it opens, or is refused with a message that names a part. */
+/* With any byte of a part changed it opens, or is refused with a message that names a part. */
 static void test_every_byte_changed(void **state) {
     (void)state;
     static const char *const names[] = {PART_1, PART_2, PART_3};

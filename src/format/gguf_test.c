@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf_test.c - GGUF files written here byte by byte, whole and damaged, and the tiny models. */
+/* gguf_test.c - GGUF files written here byte by byte, valid and damaged, and the tiny models. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -356,7 +356,7 @@ static void test_wrong_tensors(void **state) {
     assert_refused(&b, "not printable");
 }
 
-/* Matrices side by side: [inputs, outputs, how many]. */
+/* Stacked matrices: [inputs, outputs, number of matrices]. */
 static void test_shapes_of_three(void **state) {
     (void)state;
     static const uint64_t right[] = {32, 2, 3, 1}, flat[] = {32, 6}, turned[] = {32, 3, 2}, more[] = {32, 2, 3, 2};
@@ -387,9 +387,11 @@ static void assert_not_run(hn_source *s, const char *name, const char *type) {
     hunch_error err = {0};
     hn_tensor *t = NULL;
     char message[300];
-    snprintf(message, sizeof message,
-             "tensor %s has type %s; models run with weights of these types: F32, F16, BF16, F8_E4M3, Q4_0, Q4_1, Q5_0, "
-             "Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4", name, type);
+    snprintf(
+        message, sizeof message,
+        "tensor %s has type %s; models run with weights of these types: F32, F16, BF16, F8_E4M3, Q4_0, Q4_1, Q5_0, "
+        "Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4",
+        name, type);
     assert_int_equal(hn_source_need(s, name, 2, 256, 2, &t, &err), HUNCH_REFUSED);
     assert_null(t);
     size_t len = strlen(err.message), tail = strlen(message);
@@ -414,7 +416,7 @@ static void test_alignment_and_unknown_types(void **state) {
     hn_source_close(&s);
 }
 
-/* Types of blocks: exact sizes, shown as they are, taken where a model wants to run. */
+/* Types of blocks: exact sizes, listed by their names, accepted as weights. */
 static void test_block_types(void **state) {
     (void)state;
     static const struct {
@@ -451,14 +453,14 @@ static void test_block_types(void **state) {
         head(&b, 3, 1, 0), tensor(&b, "w", 2, 1ull << 32, (1ull << 31) - 1, cases[i].type, 0), data(&b, 64);
         assert_refused(&b, "tensor w needs");
     }
-    bytes b = {0}; /* whole numbers are read, but are no weights */
+    bytes b = {0}; /* integers are read, but are not weights */
     head(&b, 3, 1, 0), tensor(&b, "w", 2, 256, 2, 26, 0), data(&b, 2048);
     hn_source *s = assert_opens(&b);
     assert_not_run(s, "w", "I32");
     hn_source_close(&s);
 }
 
-/* Opening must end in success or an error that has a message; what opens must describe itself. */
+/* Opening must succeed or give an error with a message; a file that opens can be described. */
 static void assert_survives(const bytes *b) {
     hn_source *s = NULL;
     hunch_error err = {0};
@@ -527,7 +529,7 @@ static void test_no_memory(void **state) {
     bytes_free(&b);
 }
 
-/* Names by the thousand, stored backwards: opening must not take time that grows with their square. */
+/* Thousands of names in reverse order: opening must not take quadratic time. */
 static void test_many_tensors(void **state) {
     (void)state;
     enum { COUNT = 100000 };
@@ -547,7 +549,7 @@ static void test_many_tensors(void **state) {
     hn_source_close(&s);
 }
 
-/* A file of holes, which take no room on a disk, is as large as it likes: memory is not taken by its size. */
+/* The size of a sparse file is arbitrary: memory is not allocated by it. */
 static void test_holes(void **state) {
     (void)state;
     bytes b = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf_writer.c - writes a GGUF v3 file (gguf_writer.h; the layout is drawn in gguf.c).
+/* gguf_writer.c - writes a GGUF v3 file (gguf_writer.h; layout: gguf.c).
  *
- * Keys and declarations gather in memory, since the header counts them; the first tensor's data sends them out. Data
- * goes straight to the file, which is there whole or not at all (base/file_out.h).
+ * Keys and declarations are buffered in memory, as the header counts them, and written with the first tensor's data. Data is
+ * written directly to the file, which exists completely or not at all (base/file_out.h).
  */
 #include "format/gguf_writer.h"
 
@@ -29,7 +29,7 @@ struct hn_gguf_writer {
     size_t left; /* bytes to come of the tensor that is being written */
 };
 
-enum { GGML_TYPES = 64 }; /* more than the format numbers */
+enum { GGML_TYPES = 64 }; /* more than the format has */
 
 static const unsigned char ZEROS[HN_GGUF_ALIGNMENT];
 
@@ -37,7 +37,7 @@ static size_t padding_of(uint64_t size) {
     return (size_t)(-size & (HN_GGUF_ALIGNMENT - 1));
 }
 
-/* ---- gathering the head ------------------------------------------------------------------------------------------ */
+/* ---- the header -------------------------------------------------------------------------------------------------- */
 
 static hunch_status buffer_put(buffer *b, const void *data, size_t n, hunch_error *err) {
     size_t need;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 typedef struct hn_gguf_writer hn_gguf_writer;
 hunch_status hn_gguf_writer_open(hn_gguf_writer **out, const char *path, hunch_error *err); /* writes PATH.partial */
-/* All metadata, then all tensors' declarations, then hn_gguf_writer_data for each in the same order. */
+/* Order of calls: all metadata, then all tensors' declarations, then hn_gguf_data for each tensor in the same order. */
 hunch_status hn_gguf_put_u32(hn_gguf_writer *w, const char *key, uint32_t v, hunch_error *err);
 hunch_status hn_gguf_put_f32(hn_gguf_writer *w, const char *key, float v, hunch_error *err);
 hunch_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hunch_error *err);
@@ -18,11 +18,10 @@ hunch_status hn_gguf_put_f32s(hn_gguf_writer *w, const char *key, const float *v
 hunch_status hn_gguf_declare(hn_gguf_writer *w, const char *name, hn_dtype t, int n_dims, const uint64_t *dims,
                              hunch_error *err);
 hunch_status hn_gguf_data(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err);
-/* The same in pieces: begin with the size of the whole, then pieces that make it up. A tensor without bytes is one empty
- * piece. */
+/* The same in pieces: begin with the size of the whole tensor, then its pieces. A tensor without bytes is one empty piece. */
 hunch_status hn_gguf_data_begin(hn_gguf_writer *w, size_t bytes, hunch_error *err);
 hunch_status hn_gguf_data_piece(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err);
-/* Flushes and renames to the path. The file exists whole or not at all. */
+/* Flushes and renames to the path. The file exists completely or not at all. */
 hunch_status hn_gguf_writer_finish(hn_gguf_writer **w, hunch_error *err);
 void hn_gguf_writer_abort(hn_gguf_writer **w);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gguf_writer_test.c - what is written reads back the same, and what fails leaves no file. */
+/* gguf_writer_test.c - a written file reads back the same, and a failed write leaves no file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -135,7 +135,7 @@ static void test_wrong_use(void **state) {
     assert_null(w);
 }
 
-/* A limit on the size of files stands for a full disk: at every size the write fails, and nothing is left. */
+/* Simulates a full disk by a limit on the size of files: at every size the write fails, and no file is left. */
 static void test_full_disk(void **state) {
     (void)state;
     hunch_error err = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf.c - a Hugging Face folder: config.json and its companions, and which files hold the weights.
+/* hf.c - a Hugging Face folder: config.json and its companions, and the files of weights.
  *
- * One file, or an index whose weight_map names a shard for each tensor: weights_file.h says what they are called. What a file
- * holds is read by safetensors.c or torch.c.
+ * The weights are one file, or an index whose weight_map names a shard for each tensor; weights_file.h has their names. The
+ * files are read by safetensors.c or torch.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
 
 /* ---- shards ----------------------------------------------------------------------------------------------------- */
 
-/* A shard lies in the folder itself: a name from the index must not lead elsewhere. */
+/* A shard is in the folder itself: a name in the index must not lead elsewhere. */
 static bool shard_name_allowed(const char *name) {
     return hn_is_weights_file(name) && strlen(name) <= 255 && name[0] != '.' && strpbrk(name, "/\\") == NULL;
 }
@@ -69,10 +69,10 @@ static hunch_status shards_list(const char *index_path, const json_t *weight_map
     json_object_foreach ((json_t *)(uintptr_t)weight_map, tensor, file) {
         const char *name = json_string_value(file);
         if (name == NULL || !shard_name_allowed(name))
-            return hn_fail(
-                err, HUNCH_REFUSED,
-                "%s: weight_map gives no usable file for %.200s; expected a .safetensors or .bin file in the same folder",
-                index_path, tensor);
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: weight_map gives no usable file for %.200s; expected a .safetensors or .bin file in "
+                           "the same folder",
+                           index_path, tensor);
         if (json_object_get(shards, name) != NULL)
             continue;
         if (json_object_size(shards) >= HF_MAX_SHARDS)
@@ -106,7 +106,7 @@ static hunch_status shards_read(hn_source *s, const char *folder, const char *in
     return HUNCH_OK;
 }
 
-/* Every tensor that the index promises must be in the file that it names. */
+/* Every tensor of the index must be in the file that it names. */
 static hunch_status shards_check(const hn_source *s, const char *index_path, const json_t *weight_map,
                                  const json_t *shards, hunch_error *err) {
     const char *tensor;
@@ -168,12 +168,13 @@ static hunch_status documents_read(hn_source *s, const char *folder, hunch_error
     return status;
 }
 
-/* Of a draft head's folder: Meta's own have params.json in the place of config.json. */
+/* Of a draft head's folder: Meta's own have params.json instead of config.json. */
 static hunch_status head_documents_read(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = documents_read(s, folder, err);
     if (status != HUNCH_OK || s->documents[HN_HF_CONFIG] != NULL)
         return status;
-    return document_read(s, folder, "params.json", HF_DOCUMENTS[HN_HF_CONFIG].max_bytes, &s->documents[HN_HF_CONFIG], err);
+    return document_read(s, folder, "params.json", HF_DOCUMENTS[HN_HF_CONFIG].max_bytes, &s->documents[HN_HF_CONFIG],
+                         err);
 }
 
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
@@ -202,9 +203,10 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     return status == HUNCH_OK ? file_read(s, path, err) : status;
 }
 
-static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
-    const char *names[HN_HF_DOCUMENTS + 4] = {"model.safetensors.index.json", "pytorch_model.bin.index.json", HN_CHAT_FILE,
-                                              "params.json"};
+static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user,
+                                   hunch_error *err) {
+    const char *names[HN_HF_DOCUMENTS + 4] = {"model.safetensors.index.json", "pytorch_model.bin.index.json",
+                                              HN_CHAT_FILE, "params.json"};
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
         names[i + 4] = HF_DOCUMENTS[i].name;
@@ -223,7 +225,8 @@ static hunch_status documents_each(const char *folder, void (*each)(void *user, 
 
 hunch_status hn_hf_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
     char *folder = hn_is_folder(path) ? hn_strdup(path) : folder_of(path);
-    hunch_status status = folder ? documents_each(folder, each, user, err) : hn_fail_memory(err, "a path", strlen(path) + 1);
+    hunch_status status =
+        folder ? documents_each(folder, each, user, err) : hn_fail_memory(err, "a path", strlen(path) + 1);
     hn_free(folder);
     return status;
 }
@@ -256,9 +259,10 @@ static bool value_from_json(const json_t *json, hn_value *out) {
     }
 }
 
-/* Walks a dotted path. *out: NULL where it is absent or null; HUNCH_REFUSED where it leads through something that is no
+/* Follows a dotted path. *out: NULL if it is absent or null. HUNCH_REFUSED if it leads through a value that is not an
  * object. */
-static hunch_status path_walk(const hn_source *s, const json_t *at, const char *key, const json_t **out, hunch_error *err) {
+static hunch_status path_walk(const hn_source *s, const json_t *at, const char *key, const json_t **out,
+                              hunch_error *err) {
     const char *part = key;
     *out = NULL;
     while (at != NULL && !json_is_null(at)) {
@@ -279,7 +283,7 @@ static hunch_status path_walk(const hn_source *s, const json_t *at, const char *
 }
 
 static hunch_status config_walk(const hn_source *s, const char *key, const json_t **out, hunch_error *err) {
-    /* of a model of several parts, of a draft head as speculators writes it, and as vLLM does */
+    /* of a multimodal model, of a draft head by speculators, and by vLLM */
     static const char *const inner[] = {"text_config", "transformer_layer_config", "model"};
     const json_t *config = s->documents[HN_HF_CONFIG];
     hunch_status status = HUNCH_OK;

@@ -182,7 +182,7 @@ static void test_config_values(void **state) {
 
 /* ---- damaged folders -------------------------------------------------------------------------------------------- */
 
-/* What text_config says comes first; the rest of the file is there too. */
+/* Keys of text_config come first; the rest of the file is found too. */
 static void test_text_config(void **state) {
     (void)state;
     hn_source *s = NULL;
@@ -191,7 +191,8 @@ static void test_text_config(void **state) {
     bool found = false;
     hunch_error err = {0};
     folder_empty();
-    folder_file("config.json", "{\"model_type\": \"both\", \"layers\": 5, \"eos\": 7, \"list\": [1], \"text_config\": {\"model_type\": \"text\","
+    folder_file("config.json", "{\"model_type\": \"both\", \"layers\": 5, \"eos\": 7, \"list\": [1], \"text_config\": "
+                               "{\"model_type\": \"text\","
                                " \"layers\": 9, \"eos\": null, \"list\": [1, 2], \"flat\": 3}}");
     folder_weights("model.safetensors", "{}", 0);
     assert_int_equal(hn_source_open(&s, test_path("hf"), &err), HUNCH_OK);
@@ -308,9 +309,11 @@ static void test_wrong_heads(void **state) {
         {"{\"a\": {\"dtype\": \"U8\", \"shape\": [1,1,1,1,9], \"data_offsets\": [0, 8]}}",
          "tensor a holds 8 bytes; its shape needs 9 elements"},
         {"{\"\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 8]}}", "the name of tensor 0"},
-        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [9], \"data_offsets\": [0, 9]}, \"b\": {\"dtype\": \"U8\", \"shape\": [8], \"data_offsets\": [8, 16]}}",
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [9], \"data_offsets\": [0, 9]}, \"b\": {\"dtype\": \"U8\", \"shape\": "
+         "[8], \"data_offsets\": [8, 16]}}",
          "tensors a and b overlap"},
-        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}, \"a\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [1, 2]}}",
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [1], \"data_offsets\": [0, 1]}, \"a\": {\"dtype\": \"U8\", \"shape\": "
+         "[1], \"data_offsets\": [1, 2]}}",
          "duplicate"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -494,10 +497,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_file),        cmocka_unit_test(test_shards),
         cmocka_unit_test(test_one_file_alone),     cmocka_unit_test(test_config_values),
-        cmocka_unit_test(test_text_config),        cmocka_unit_test(test_wrong_folders),      cmocka_unit_test(test_wrong_index),
-        cmocka_unit_test(test_wrong_heads),        cmocka_unit_test(test_wrong_lengths),
-        cmocka_unit_test(test_types_not_read),     cmocka_unit_test(test_every_type),
-        cmocka_unit_test(test_truncated_at_every_byte),
+        cmocka_unit_test(test_text_config),        cmocka_unit_test(test_wrong_folders),
+        cmocka_unit_test(test_wrong_index),        cmocka_unit_test(test_wrong_heads),
+        cmocka_unit_test(test_wrong_lengths),      cmocka_unit_test(test_types_not_read),
+        cmocka_unit_test(test_every_type),         cmocka_unit_test(test_truncated_at_every_byte),
         cmocka_unit_test(test_every_byte_changed), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_read_errors),
     };

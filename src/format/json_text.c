@@ -8,15 +8,15 @@
 
 #include "base/mem.h"
 
-/* The largest real documents (tokenizers of 260,000 tokens and 500,000 merges) take half of it. */
+/* The largest real documents (tokenizers of 260,000 tokens and 500,000 merges) need half of it. */
 static const size_t MOST_BYTES = (size_t)640 << 20;
 
-/* Bytes that the parser takes at most for what a character begins: an array and its table, an object and its buckets, an
- * element, a key, a string. Measured with jansson 2.14 and glibc; other builds differ by little. */
+/* Bytes that the parser allocates at most for the value that a character begins: an array and its table, an object and its
+ * buckets, an element, a key, a string. Measured with jansson 2.14 and glibc; other builds differ by little. */
 static const unsigned short TAKES[256] = {['['] = 128, ['{'] = 224, [','] = 56, [':'] = 112, ['"'] = 80};
 
 static size_t bytes_reckon(const char *text, size_t size) {
-    size_t bytes = size; /* of the strings, all in all */
+    size_t bytes = size; /* of all strings together */
     bool inside = false; /* of a string */
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
@@ -30,8 +30,8 @@ static size_t bytes_reckon(const char *text, size_t size) {
     return bytes;
 }
 
-/* malloc may say that there is no memory and find another way (glibc where the heap cannot grow in its place). Where there is
- * as much as the document takes once more, beside it, nothing was refused. */
+/* malloc may set ENOMEM and still succeed (glibc, if the heap cannot grow in place). If as much memory as the document needs
+ * can be allocated once more, no allocation failed. */
 static bool has_room(const char *text, size_t size) {
     void *again = hn_alloc(bytes_reckon(text, size));
     const bool has = again != NULL;
@@ -44,12 +44,12 @@ json_t *hn_json_load(const char *text, size_t size, size_t flags, json_error_t *
     json_t *out = json_loadb(text, size, flags, where);
     if (errno != ENOMEM || has_room(text, size))
         return out;
-    json_decref(out); /* it may have lost bytes of a name, a text or a number */
-    where->text[JSON_ERROR_TEXT_LENGTH - 1] = (char)json_error_out_of_memory; /* where json_error_code looks */
+    json_decref(out); /* bytes of a key, a string or a number may be missing */
+    where->text[JSON_ERROR_TEXT_LENGTH - 1] = (char)json_error_out_of_memory; /* read by json_error_code */
     return NULL;
 }
 
-/* Into memory of a size that is known: json_dumps, too, drops what its buffer cannot grow for. */
+/* Writes to a buffer of known size: json_dumps, too, drops bytes if its buffer cannot grow. */
 char *hn_json_dump(const json_t *json, size_t flags) {
     const size_t size = json_dumpb(json, NULL, 0, flags);
     char *text = size > 0 ? hn_alloc(size + 1) : NULL;

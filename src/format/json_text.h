@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text.h - JSON of untrusted files: three bytes of it may ask for 300 of memory, so what it will take is reckoned
- * before it is parsed. */
+/* json_text.h - JSON of untrusted files: three bytes of it may need 300 bytes of memory, so the memory is estimated before it
+ * is parsed. */
 #ifndef HN_JSON_TEXT_H
 #define HN_JSON_TEXT_H
 #include <jansson.h>
 
-/* As json_loadb. Where memory was short json_error_code says so, which jansson alone often takes for a syntax error. It goes by
- * errno: jansson (2.14) drops a byte of a token that its buffer cannot grow for, and where a number follows nobody can tell.
- * A program that must not run out of memory unseen gives jansson an allocator that does not return then, as `hunch` does. */
+/* As json_loadb, but if memory ran out, json_error_code reports it; jansson alone often reports a syntax error. Detected by
+ * errno: jansson (2.14) drops a byte of a token if its buffer cannot grow, which in a number is not detectable. A program that
+ * must detect all cases gives jansson an allocator that does not return on failure, as `hunch` does. */
 json_t *hn_json_load(const char *text, size_t size, size_t flags, json_error_t *where);
-/* As json_dumps, whole or NULL (no memory, and with json NULL); to be freed with hn_free. */
+/* As json_dumps, complete or NULL (no memory, or json is NULL); to be freed with hn_free. */
 char *hn_json_dump(const json_t *json, size_t flags);
-/* NULL: no JSON, a key twice in one object, or more memory than the documents of one model may take together; *where says
- * which. held: what earlier ones take; this one's is added. Numbers beyond 64 bits make all of them reals. */
+/* NULL: invalid JSON, a key twice in one object, or more memory than the documents of one model may use together; *where has
+ * the reason. held: the memory of earlier ones, to which this one's is added. A number beyond 64 bits makes all reals. */
 json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t *where);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text_test.c - what is reckoned for a document is no less than what the parser then takes, and not absurdly more. */
+/* json_text_test.c - the estimated memory of a document is at least what the parser allocates, and not far above it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "format/json_text.h"
 
-static size_t taken, most; /* by the parser, now and at its worst */
+static size_t taken, most; /* by the parser, now and at most */
 
 static void *count_alloc(size_t size) {
     void *p = malloc(size);
@@ -27,7 +27,7 @@ static void count_free(void *p) {
     free(p);
 }
 
-/* [PART,PART,…]; free. number: %d of PART, if it has one. */
+/* [PART,PART,…], to be freed with free. %d in PART: a number. */
 static char *list_of(const char *open, const char *part, int n, const char *close) {
     const size_t room = strlen(part) + 16;
     char *text = malloc((size_t)n * room + 16), *at = text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pickle.c - see pickle.h. One function for each kind of step, found by the step's byte in a table at the end; the steps are
- * those that PyTorch's own restricted reader takes, and the four of protocol 4 that write the same in another way. */
+/* pickle.c - see pickle.h. One function for each kind of opcode, by the table at the end; the opcodes are those that PyTorch's
+ * own restricted reader accepts, and the four of protocol 4 with the same meaning. */
 #include "format/pickle.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ typedef struct machine {
     size_t n_marks, cap_marks;
     uint32_t *memo; /* value + 1; 0: nothing */
     size_t n_memo, cap_memo;
-    size_t pushed; /* all in all */
+    size_t pushed; /* in total */
     bool stopped;
     const char *path;
     hunch_error *err;
@@ -66,7 +66,7 @@ static hunch_status push_index(machine *m, uint32_t value) {
     return HUNCH_OK;
 }
 
-/* Values are no more than pushes, which are counted. */
+/* There are at most as many values as pushes, which are counted. */
 static hunch_status push(machine *m, hn_py value) {
     hn_pickle *p = m->p;
     if (!hn_grow((void **)&p->values, &p->cap_values, p->n_values + 1, sizeof *p->values)) return no_memory(m);
@@ -86,7 +86,7 @@ static hunch_status pop(machine *m, uint32_t *value) {
     return HUNCH_OK;
 }
 
-/* Appends an item to a container. Items are no more than pushes: each was on the stack. */
+/* Appends an item to a container. There are at most as many items as pushes: each was on the stack. */
 static hunch_status item_add(machine *m, hn_py *to, uint32_t key, uint32_t value) {
     hn_pickle *p = m->p;
     if (!hn_grow((void **)&p->items, &p->cap_items, p->n_items + 1, sizeof *p->items)) return no_memory(m);
@@ -102,7 +102,7 @@ static hunch_status item_add(machine *m, hn_py *to, uint32_t key, uint32_t value
 
 /* ---- operands --------------------------------------------------------------------------------------------------- */
 
-/* n bytes behind the step, as a number. */
+/* Reads an operand of n bytes as a number. */
 static hunch_status operand(machine *m, unsigned n, uint64_t *out) {
     *out = 0;
     if ((size_t)(m->end - m->at) < n) return refuse(m, "it ends within a step");
@@ -121,7 +121,7 @@ static hunch_status line(machine *m, const char **text, size_t *len) {
     return HUNCH_OK;
 }
 
-/* ---- steps: plain values ---------------------------------------------------------------------------------------- */
+/* ---- opcodes: plain values -------------------------------------------------------------------------------------- */
 
 typedef struct step step;
 struct step {
@@ -147,7 +147,7 @@ static hunch_status step_int(machine *m, const step *s) {
     return push(m, (hn_py){.kind = HN_PY_INT, .i = s->bytes == 4 ? (int64_t)(int32_t)(uint32_t)v : (int64_t)v});
 }
 
-/* An integer of as many bytes as the first one says. */
+/* An integer; its first byte is its length. */
 static hunch_status step_long(machine *m, const step *s) {
     uint64_t n, v = 0;
     hunch_status status = operand(m, s->bytes, &n);
@@ -163,7 +163,7 @@ static hunch_status step_float(machine *m, const step *s) {
     double f;
     hunch_status status = operand(m, s->bytes, &v);
     if (status != HUNCH_OK) return status;
-    v = __builtin_bswap64(v); /* the one number that is stored the other way round */
+    v = __builtin_bswap64(v); /* the only big-endian number */
     memcpy(&f, &v, sizeof f);
     return push(m, (hn_py){.kind = HN_PY_FLOAT, .f = f});
 }
@@ -178,7 +178,7 @@ static hunch_status step_text(machine *m, const step *s) {
     return push(m, (hn_py){.kind = HN_PY_TEXT, .n = (uint32_t)n, .first = first});
 }
 
-/* ---- steps: containers ------------------------------------------------------------------------------------------ */
+/* ---- opcodes: containers ---------------------------------------------------------------------------------------- */
 
 static hunch_status step_mark(machine *m, const step *s HN_UNUSED) {
     if (m->n_marks >= HN_PICKLE_VALUES) return refuse(m, "too many marks");
@@ -187,7 +187,7 @@ static hunch_status step_mark(machine *m, const step *s HN_UNUSED) {
     return HUNCH_OK;
 }
 
-/* Takes the last mark away; *from: where in the stack what was pushed behind it begins. */
+/* Removes the last mark; *from: the height of the stack when it was set. */
 static hunch_status unmark(machine *m, size_t *from) {
     *from = 0;
     if (m->n_marks == 0) return refuse(m, "a step that needs a mark finds none");
@@ -195,7 +195,7 @@ static hunch_status unmark(machine *m, size_t *from) {
     return HUNCH_OK;
 }
 
-/* A tuple of s->n values, or of all behind the mark. */
+/* A tuple of s->n values, or of all values after the mark. */
 static hunch_status step_tuple(machine *m, const step *s) {
     size_t from = 0;
     hn_py tuple = {.kind = HN_PY_TUPLE};
@@ -213,7 +213,7 @@ static hunch_status step_tuple(machine *m, const step *s) {
     return push(m, tuple);
 }
 
-/* Puts what was pushed behind `from` into the list or dictionary below it; s->n at a time: 1, or a key and a value. */
+/* Adds the values from stack index `from` to the list or dictionary below them; s->n at a time: 1, or a key and a value. */
 static hunch_status fill(machine *m, const step *s, size_t from) {
     const size_t n = m->n_stack - from;
     m->n_stack = from;
@@ -239,7 +239,7 @@ static hunch_status step_fill(machine *m, const step *s) {
     return status == HUNCH_OK ? fill(m, s, from) : status;
 }
 
-/* ---- steps: the memo -------------------------------------------------------------------------------------------- */
+/* ---- opcodes: the memo ------------------------------------------------------------------------------------------ */
 
 static hunch_status memo_put(machine *m, uint64_t i) {
     const size_t old = m->cap_memo;
@@ -266,7 +266,7 @@ static hunch_status step_get(machine *m, const step *s) {
     return push_index(m, m->memo[i] - 1);
 }
 
-/* ---- steps: names and calls ------------------------------------------------------------------------------------- */
+/* ---- opcodes: names and calls ----------------------------------------------------------------------------------- */
 
 static hunch_status global_push(machine *m, const char *module, size_t n_module, const char *name, size_t n_name) {
     for (size_t i = 0; i < m->n_globals; i++) {
@@ -299,7 +299,7 @@ static hunch_status step_stack_global(machine *m, const step *s HN_UNUSED) {
     return global_push(m, hn_pickle_text(m->p, module), module->n, hn_pickle_text(m->p, name), name->n);
 }
 
-/* A call is kept, not made. */
+/* A call is recorded, not executed. */
 static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
     uint32_t a, f = 0;
     hunch_status status = pop(m, &a);
@@ -316,7 +316,7 @@ static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
     return push(m, (hn_py){.kind = HN_PY_CALL, .n = args.n, .first = args.first, .last = args.last, .global = g});
 }
 
-/* What else is known of an object: of a dictionary nothing that matters here. */
+/* BUILD, the state of an object: ignored for a dictionary. */
 static hunch_status step_state(machine *m, const step *s HN_UNUSED) {
     uint32_t state;
     hunch_status status = pop(m, &state);
@@ -336,7 +336,7 @@ static hunch_status step_outside(machine *m, const step *s HN_UNUSED) {
     return push(m, v);
 }
 
-/* ---- steps: the frame ------------------------------------------------------------------------------------------- */
+/* ---- opcodes: the frame ----------------------------------------------------------------------------------------- */
 
 static hunch_status step_protocol(machine *m, const step *s) {
     uint64_t version;

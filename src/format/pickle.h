@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pickle.h - reads what Python pickled, and executes nothing.
+/* pickle.h - reads Python's pickles without executing anything.
  *
- * A pickle is a program for a stack machine, and may call any function of Python. This machine knows the steps that plain
- * data takes, and the functions that its caller lists; a call of one of those is kept as what was called with which
- * arguments, for the caller to make sense of (torch.c). Everything else is refused by its name. What a pickle takes is bounded by
- * HN_PICKLE_VALUES whatever it says; nothing recurses, though a value may hold itself.
+ * A pickle is a program for a stack machine, and may call any function of Python. This machine supports the opcodes of plain
+ * data and the functions that its caller lists; a call of one of those is recorded as the function and its arguments, for the
+ * caller to interpret (torch.c). Everything else is refused by its name. The memory of a pickle is limited by HN_PICKLE_VALUES;
+ * nothing recurses, though a value may contain itself.
  */
 #ifndef HN_PICKLE_H
 #define HN_PICKLE_H
 #include "base/status.h"
 
-enum { HN_PICKLE_VALUES = 4 << 20 }; /* that one pickle may make or name again */
+enum { HN_PICKLE_VALUES = 4 << 20 }; /* limit of pushes of one pickle */
 
 typedef enum hn_pickle_use {
-    HN_PICKLE_NAME, /* stands for itself */
+    HN_PICKLE_NAME, /* a value, which is not called */
     HN_PICKLE_CALL, /* is called with arguments */
-    HN_PICKLE_MAKES_DICT /* called without arguments it gives a dictionary */
+    HN_PICKLE_MAKES_DICT /* called without arguments it returns a dictionary */
 } hn_pickle_use;
 
 typedef struct hn_pickle_global {
@@ -28,7 +28,7 @@ typedef enum hn_pickle_kind {
     HN_PY_NONE, HN_PY_BOOL, HN_PY_INT, HN_PY_FLOAT, HN_PY_TEXT, HN_PY_TUPLE, HN_PY_LIST, HN_PY_DICT,
     HN_PY_GLOBAL,  /* `global` alone */
     HN_PY_CALL,    /* of `global`; its items are the arguments */
-    HN_PY_OUTSIDE  /* what the pickler stored elsewhere; its items say where */
+    HN_PY_OUTSIDE  /* stored outside the pickle (persistent id); its items specify where */
 } hn_pickle_kind;
 
 typedef struct hn_py {
@@ -47,16 +47,16 @@ typedef struct hn_py_item {
 } hn_py_item;
 
 typedef struct hn_pickle {
-    const unsigned char *bytes; /* the caller's; texts lie there */
+    const unsigned char *bytes; /* owned by the caller; texts point into it */
     hn_py *values;
     size_t n_values, cap_values;
     hn_py_item *items;
     size_t n_items, cap_items;
-    uint32_t root; /* the value that the pickle made */
+    uint32_t root; /* the resulting value */
 } hn_pickle;
 
-/* Reads the pickle at the beginning of the bytes; *used (may be NULL): how many it takes. path: for messages. On error there
- * is nothing to free. HUNCH_REFUSED, HUNCH_NO_MEMORY. */
+/* Reads the pickle at the beginning of the bytes; *used (may be NULL): its length. path: for messages. On error there is
+ * nothing to free. HUNCH_REFUSED, HUNCH_NO_MEMORY. */
 hunch_status hn_pickle_read(hn_pickle *p, const unsigned char *bytes, size_t size, const hn_pickle_global *globals,
                             size_t n_globals, const char *path, size_t *used, hunch_error *err);
 void hn_pickle_free(hn_pickle *p); /* zeroed is fine */
@@ -64,12 +64,12 @@ void hn_pickle_free(hn_pickle *p); /* zeroed is fine */
 static inline const hn_py *hn_pickle_root(const hn_pickle *p) {
     return &p->values[p->root];
 }
-/* Item i of a tuple, list, call or outside; NULL where there is none. Steps over the ones before it. */
+/* Item i of a tuple, list, call or outside; NULL: none. Linear in i. */
 const hn_py *hn_pickle_at(const hn_pickle *p, const hn_py *v, size_t i);
-bool hn_pickle_is_text(const hn_pickle *p, const hn_py *v, const char *text); /* also of NULL, which is none */
+bool hn_pickle_is_text(const hn_pickle *p, const hn_py *v, const char *text); /* false for NULL */
 static inline const char *hn_pickle_text(const hn_pickle *p, const hn_py *v) {
     return (const char *)p->bytes + v->first; /* v->n bytes, no NUL */
 }
-/* What stands under a text in a dictionary, the last where it stands there several times; NULL: nothing. */
+/* The value of a text key in a dictionary, the last if there are several; NULL: none. */
 const hn_py *hn_pickle_get(const hn_pickle *p, const hn_py *dict, const char *key);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pickle_test.c - pickles of checkpoints that call functions, lie, or try to grow without bound: each is refused in one line that
- * names the file, quickly, and nothing of it is executed. */
+/* pickle_test.c - pickles of checkpoints that call functions, are invalid, or try to grow without bound: each is refused quickly,
+ * with an error that names the file, and nothing of it is executed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include "format/pickle.h"
 #include "format/torch_for_tests.h"
 
-/* A checkpoint whose pickle is these steps. */
+/* A checkpoint whose pickle has these opcodes. */
 static void assert_steps_refused(const char *steps, size_t n, const char *says) {
     bytes b = {0};
     bytes_put(&b, steps, n);
@@ -20,7 +20,7 @@ static void assert_steps_refused(const char *steps, size_t n, const char *says) 
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* Every way to call something: nothing runs, and what was to run is named. */
+/* Every way to call a function: nothing is executed, and the error names the function. */
 static void test_nothing_is_executed(void **state) {
     (void)state;
     static const char *const functions[][2] = {{"os", "system"},        {"posix", "system"},
@@ -69,7 +69,7 @@ static void test_calls(void **state) {
     REFUSED("NQ.", "stored elsewhere is no tuple");
     REFUSED("X\1\0\0\0aN\x93.", "a name that is no text");
     REFUSED("c\x1b[2J\nx\n.", "names ?[2J.x;"); /* nothing reaches a terminal */
-    /* steps that make objects, or read from elsewhere */
+    /* opcodes that make objects, or read from elsewhere */
     static const char steps[] = "iodPRS\x81\x82\x83\x84\x92\x97\x98IL0123glVFp\x8b\x8e\x8f\x90\x91\x96";
     for (size_t i = 0; i + 1 < sizeof steps; i++) {
         char one[4] = {(char)0x80, 2, steps[i], '.'}, says[40];
@@ -88,7 +88,7 @@ static void test_machine(void **state) {
     REFUSED("N(.", "it stops with something left over");
     REFUSED("t.", "a step that needs a mark finds none");
     REFUSED("u.", "a step that needs a mark finds none");
-    REFUSED("N(\x85.", "a step that needs a value finds none"); /* nothing below the mark is touched */
+    REFUSED("N(\x85.", "a step that needs a value finds none"); /* nothing below the mark is used */
     REFUSED("N\x86.", "a step that needs a value finds none");
     REFUSED("}(Nu.", "a key without a value");
     REFUSED("}N(u.", "something is put into what is no dictionary");
@@ -115,13 +115,13 @@ static void test_machine(void **state) {
     REFUSED("cos\nsystem", "it ends within a name");
 }
 
-/* Values that hold themselves, towers of them, and sizes that double with every step. */
+/* Values that contain themselves, deep nesting, and sizes that double with every opcode. */
 static void test_growth(void **state) {
     (void)state;
     enum { MANY = 1000000 };
     REFUSED("]q\0h\0a.", "no dictionary");
     REFUSED("}q\0X\1\0\0\0ah\0s.", "holds no tensors");
-    REFUSED("}q\0X\5\0\0\0modelh\0s.", "holds no tensors"); /* the dictionary within is the same one */
+    REFUSED("}q\0X\5\0\0\0modelh\0s.", "holds no tensors"); /* the inner dictionary is the same one */
     bytes tower = {0}, lists = {0}, doubling = {0}, marks = {0}, values = {0}, named = {0};
     pk_raw(&tower, "N");
     for (int i = 0; i < MANY; i++) {
@@ -199,7 +199,7 @@ static void test_tensors_that_lie(void **state) {
     assert_tensor_refused((pk_tensor){"NoStorage", "0", 6, 0, 1, {6}, {1}}, "names torch.NoStorage");
 }
 
-/* Shapes of many dimensions are listed, and so is what has none. */
+/* Tensors of many dimensions are listed, and so are those of none. */
 static void test_shapes(void **state) {
     (void)state;
     static const pk_tensor shapes[] = {
@@ -237,10 +237,10 @@ static void test_calls_of_wrong_arguments(void **state) {
                    "K\0K\6\x85K\1\x85\x89}"),
             form);
     REFUSED(TENSOR(STORAGE "NK\6\x85K\1\x85\x89}"), form);
-    REFUSED(TENSOR(STORAGE "K\0K\6K\1\x85\x89}"), form);        /* a shape that is none */
+    REFUSED(TENSOR(STORAGE "K\0K\6K\1\x85\x89}"), form);        /* the shape is not a tuple */
     REFUSED(TENSOR(STORAGE "K\0K\6\x85K\1K\1\x86\x89}"), form); /* strides of another rank */
     REFUSED(TENSOR(STORAGE "K\0N\x85K\1\x85\x89}"), form);
-    REFUSED(TENSOR(STORAGE "K\0\x88\x85K\1\x85\x89}"), form); /* a size that is true */
+    REFUSED(TENSOR(STORAGE "K\0\x88\x85K\1\x85\x89}"), form); /* True as a size */
     REFUSED(TENSOR(STORAGE "K\0\x8a\1\xff\x85K\1\x85\x89}"), form); /* -1 */
     REFUSED(TENSOR(STORAGE "K\0J\xff\xff\xff\xff\x85K\1\x85\x89}"), form);
     REFUSED(TENSOR("(tQK\0K\6\x85K\1\x85\x89}"), storage);

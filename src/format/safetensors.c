@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors.c - reads the head of one safetensors file and checks all of it (contract C6).
+/* safetensors.c - reads the header of one safetensors file and checks all of it (contract C6).
  *
  *     u64 length of the head   {"name": {"dtype": "BF16", "shape": [out, in], "data_offsets": [begin, end]}, …}   data
  *
- * Offsets count from the start of the data. Shapes are turned into ggml's order (contiguous first). Which files belong
- * to a model is hf.c's.
+ * Offsets count from the start of the data. Shapes are converted to ggml's order (contiguous first). hf.c chooses the files
+ * of a model.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 static const uint64_t SAFETENSORS_MAX_HEAD = 100 * 1000 * 1000; /* the format's own limit */
 enum { SAFETENSORS_MAX_RANK = 8 };
 
-/* Every type of the format: those that are not read are checked and listed all the same. */
+/* Every type of the format: those that are not read are checked and listed too. */
 static const struct {
     const char *name;
     unsigned bits;
@@ -49,7 +49,7 @@ static bool json_u64(const json_t *value, uint64_t *out) {
     return true;
 }
 
-/* A name of a type to come, as far as it can be shown. */
+/* True if the name of an unknown type is printable. */
 static bool type_name_readable(const char *name) {
     size_t len = 0;
     while (name[len] > ' ' && name[len] < 0x7f)
@@ -75,7 +75,7 @@ static hunch_status type_read(const reader *r, const json_t *value, hn_tensor *t
     return HUNCH_OK;
 }
 
-/* A tensor of more dimensions than we handle is listed with its outer ones multiplied together, as a type not read. */
+/* A tensor of more than HN_MAX_DIMS dimensions is listed with its outer ones multiplied, as a type that is not read. */
 static hunch_status shape_read(const reader *r, const json_t *value, hn_tensor *t, uint64_t *elements) {
     size_t rank = json_array_size(value);
     if (!json_is_array(value) || rank > SAFETENSORS_MAX_RANK)
@@ -133,8 +133,8 @@ static hunch_status tensor_read(const reader *r, const char *name, const json_t 
 
 static hunch_status head_parse(const reader *r, const char *text, size_t len) {
     json_error_t where;
-    /* The format wants '{' as the first byte; what follows the object may only be white space. */
-    size_t held = r->s->json_bytes; /* the head goes once it is read */
+    /* The format requires '{' as the first byte; only white space may follow the object. */
+    size_t held = r->s->json_bytes; /* not added to the source's: the header is freed once it is read */
     json_t *head = len > 0 && text[0] == '{' ? hn_json_parse(text, len, &held, &where) : NULL;
     if (head == NULL && len > 0 && text[0] == '{' && json_error_code(&where) == json_error_out_of_memory)
         return hn_fail_memory(r->err, r->path, len);

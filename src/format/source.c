@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source.c - opening a model whatever its format, tensors by name, typed metadata.
+/* source.c - opens models of any format; tensors by name, typed metadata.
  *
- * The bytes are read by gguf.c, gguf_split.c, hf.c, safetensors.c and torch.c; `hunch inspect` gets its JSON from describe.c.
+ * The files are read by gguf.c, gguf_split.c, hf.c, safetensors.c and torch.c; describe.c writes the JSON of `hunch inspect`.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -105,7 +105,7 @@ void hn_source_close(hn_source **source) {
     *source = NULL;
 }
 
-/* ---- for the readers -------------------------------------------------------------------------------------------- */
+/* ---- used by the readers ---------------------------------------------------------------------------------------- */
 
 hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file **file, hunch_error *err) {
     if (!hn_grow((void **)&s->files, &s->cap_files, s->n_files + 1, sizeof *s->files))
@@ -127,10 +127,10 @@ hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file *
 hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
                                   hunch_error *err) {
     if (len == 0 || len > HN_MAX_NAME || !hn_name_is_printable(name, len))
-        return hn_fail(
-            err, HUNCH_REFUSED,
-            "%s: the name of tensor %zu (%zu bytes) is empty, too long or not printable; expected 1 to %d bytes of UTF-8",
-            file, s->n_tensors, len, HN_MAX_NAME);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: the name of tensor %zu (%zu bytes) is empty, too long or not printable; expected 1 to %d "
+                       "bytes of UTF-8",
+                       file, s->n_tensors, len, HN_MAX_NAME);
     if (!hn_grow((void **)&s->tensors, &s->cap_tensors, s->n_tensors + 1, sizeof *s->tensors))
         return hn_fail_memory(err, "the list of tensors", (s->n_tensors + 1) * sizeof *s->tensors);
     char *copy = hn_strndup(name, len);
@@ -168,7 +168,7 @@ hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const cha
     return status;
 }
 
-/* For messages: the file that holds it, which may be one of many. */
+/* The path of the file that contains the tensor, for messages. */
 static const char *tensor_path(const hn_source *s, const hn_tensor *t) {
     return s->files[t->file].path;
 }
@@ -189,7 +189,8 @@ hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user,
+                             hunch_error *err) {
     for (size_t i = 0; i < s->n_files; i++)
         each(user, s->files[i].path);
     return s->kind == HN_SOURCE_HF ? hn_hf_files(s->path, each, user, err) : HUNCH_OK;
@@ -276,16 +277,18 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
     return hn_source_need_shape(s, name, n_dims, dims, out, err);
 }
 
-hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err) {
+hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to,
+                            hunch_error *err) {
     const hn_source_file *f = &s->files[t->file];
     return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
 }
 
 static bool integer_type(const hn_tensor *t) {
-    return t->known && (t->dtype == HN_I64 || t->dtype == HN_I32 || t->dtype == HN_I16 || t->dtype == HN_I8 || t->dtype == HN_U8);
+    return t->known &&
+           (t->dtype == HN_I64 || t->dtype == HN_I32 || t->dtype == HN_I16 || t->dtype == HN_I8 || t->dtype == HN_U8);
 }
 
-/* Element i of integers as they are stored. */
+/* Element i of stored integers. */
 static int64_t integer_at(hn_dtype type, const unsigned char *data, size_t i) {
     int64_t i64;
     int32_t i32;
@@ -305,11 +308,12 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
     unsigned char piece[PIECE * sizeof *to];
     char have[96];
     if (!integer_type(t))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; expected integers or booleans", tensor_path(s, t),
-                       t->name, t->type_name);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; expected integers or booleans",
+                       tensor_path(s, t), t->name, t->type_name);
     if (!shape_equal(t, (uint64_t[2]){n, 1}, 1)) {
         shape_text(have, sizeof have, t->dims, t->n_dims);
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected [%zu]", tensor_path(s, t), t->name, have, n);
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected [%zu]", tensor_path(s, t), t->name,
+                       have, n);
     }
     const size_t bytes = (size_t)hn_dtype_block_bytes(t->dtype);
     for (size_t from = 0; from < n; from += PIECE) {
@@ -320,7 +324,8 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
         for (size_t i = 0; i < some; i++) {
             to[from + i] = integer_at(t->dtype, piece, i);
             if (to[from + i] < least || to[from + i] > most)
-                return hn_fail(err, HUNCH_REFUSED, "%s: element %zu of tensor %s is %" PRId64 "; expected %" PRId64 " to %" PRId64,
+                return hn_fail(err, HUNCH_REFUSED,
+                               "%s: element %zu of tensor %s is %" PRId64 "; expected %" PRId64 " to %" PRId64,
                                tensor_path(s, t), from + i, t->name, to[from + i], least, most);
         }
     }

@@ -3,8 +3,8 @@
  *
  * GGUF files (gguf.c, gguf_split.c) and Hugging Face folders (config.json and safetensors or PyTorch's checkpoints; hf.c)
  * open as an hn_source.
- * Nothing here knows an architecture: src/model maps the names. Every tensor is marked when somebody takes it, so that
- * the unused ones can be reported.
+ * Nothing here depends on an architecture: src/model maps the names. A tensor that is taken is marked as used, so that the
+ * unused ones can be reported.
  */
 #ifndef HN_SOURCE_H
 #define HN_SOURCE_H
@@ -20,14 +20,14 @@ typedef struct hn_tensor {
     const char *name;           /* as in the file */
     uint32_t ggml_type;         /* GGUF: the number in the file */
     char type_name[32];         /* for messages, as the format calls it, a checkpoint's as safetensors: "Q4_K", "BOOL", "type 99" */
-    bool known;                 /* dtype is valid (a type that we read) */
+    bool known;                 /* dtype is valid (a type that hunch reads) */
     hn_dtype dtype;
     int n_dims;
     uint64_t dims[HN_MAX_DIMS]; /* ggml order for both formats: dims[0] contiguous (= inputs of a matrix), dims[1] = outputs */
     size_t file;                /* which of the source's files holds it */
-    const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file. Where it is
-                                   needed once: hn_source_read */
-    size_t bytes;               /* of a GGUF type that we do not read: up to the next tensor, padding included */
+    const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file. To read it
+                                   once: hn_source_read */
+    size_t bytes;               /* of a GGUF type that hunch does not read: up to the next tensor, padding included */
     bool used;
 } hn_tensor;
 
@@ -36,55 +36,56 @@ typedef struct hn_source hn_source;
 /* Opens a .gguf file (the first of its parts, if it is split) or a folder, by its path or by name (find.h). Errors as
  * hunch_model_open. */
 hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err);
-/* A draft head: as above, and a folder may lack config.json (then params.json stands in its
- * place, or every metadata key is absent); or one file of weights
- * (weights_file.h) by its path, with the config.json beside it, if there is one. */
+/* A draft head: as above, but a folder may lack config.json (params.json is read instead, or every metadata key is absent); or
+ * one file of weights (weights_file.h) by its path, with the config.json in its folder, if there is one. */
 hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
 void hn_source_close(hn_source **s);
 
-/* Calls each for every file that the model is made of: the mapped ones, and what lies beside them in a folder that is read for a
- * model (JSON, index, chat template). HUNCH_FAILED: it cannot be known whether one is there. */
-hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user, hunch_error *err);
+/* Calls each for every file of the model: the mapped ones, and the other files of its folder that are read (JSON, index, chat
+ * template). HUNCH_FAILED: it cannot be determined whether one exists. */
+hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const char *file), void *user,
+                             hunch_error *err);
 
 hn_source_kind hn_source_get_kind(const hn_source *s);
 const char *hn_source_path(const hn_source *s);
 size_t hn_source_tensor_count(const hn_source *s);
 hn_tensor *hn_source_tensor(hn_source *s, size_t i);
-/* By exact name, unmarked: whether it is there, and of which shape. NULL if absent. */
+/* By exact name, without marking it as used. NULL if absent. */
 const hn_tensor *hn_source_look(const hn_source *s, const char *name);
 /* By exact name; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
-/* As take, but absent, of another shape or of a type that no kernel multiplies by (from HN_WEIGHT_TYPES on) is
- * HUNCH_REFUSED, naming the tensor and what was expected. dims in ggml order, 1 to HN_MAX_DIMS of them; trailing dims of 1 do
+/* As hn_source_take, but HUNCH_REFUSED, naming the tensor and what was expected, if it is absent, of another shape or of a type
+ * that no kernel multiplies by (from HN_WEIGHT_TYPES on). dims in ggml order, 1 to HN_MAX_DIMS of them; trailing dims of 1 do
  * not count. */
 hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, const uint64_t *dims, hn_tensor **out,
                                   hunch_error *err);
 /* The same for n_dims 1, a vector, or 2, a matrix. */
 hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t dim0, uint64_t dim1, hn_tensor **out,
                             hunch_error *err);
-/* Copies bytes [off, off + bytes) of a tensor's data from the file. Any thread. HUNCH_FAILED: it cannot be read, or was cut
- * short meanwhile. */
-hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
+/* Copies bytes [off, off + bytes) of a tensor's data from the file. Any thread. HUNCH_FAILED: it cannot be read, or was
+ * truncated. */
+hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to,
+                            hunch_error *err);
 /* Reads a vector of n integers or booleans (0 and 1). HUNCH_REFUSED, naming the tensor: of another type or shape, or an element
  * below least or above most. */
 hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, size_t n, int64_t least, int64_t most,
                                      int64_t *to, hunch_error *err);
-/* HUNCH_FAILED naming the file where one of them was written to or cut short since the source was opened. A file that another
- * took the name of stays the one that was opened. */
+/* HUNCH_FAILED, naming the file, if one of them was written to or truncated since the source was opened. Replacing a file by
+ * another of its name does not matter: the opened one stays in use. */
 hunch_status hn_source_check(const hn_source *s, hunch_error *err);
-/* Frees what is known of the source but the tensors: the files stay mapped. Metadata and JSON are gone. */
+/* Frees metadata and JSON; the tensors stay, and their files stay mapped. */
 void hn_source_trim(hn_source *s);
 
-/* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); where a
- * model of several parts describes its language model in text_config, or a draft head its layers in
- * transformer_layer_config or model, what that says comes first.
+/* Metadata. GGUF: the file's key ("llama.block_count"). HF: a dotted path into config.json ("rope_scaling.factor"); if a
+ * multimodal model describes its language model in text_config, or a draft head its layers in transformer_layer_config or
+ * model, the keys of that object come first.
  * found: false if absent (then *out is untouched). A value of another type or out of range: HUNCH_REFUSED. */
 hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err);
 hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err);
 hunch_status hn_source_bool(const hn_source *s, const char *key, bool *out, bool *found, hunch_error *err);
-/* *out is owned by the source; may hold any bytes, NUL-terminated, length in *len (len may be NULL). */
+/* *out is owned by the source; may contain any bytes, NUL-terminated, length in *len (len may be NULL). */
 hunch_status hn_source_str(const hn_source *s, const char *key, const char **out, size_t *len, bool *found,
                            hunch_error *err);
 /* Arrays (GGUF metadata only). Strings are returned one by one; numbers of any integer or float type as f64/i64. */
@@ -95,16 +96,16 @@ bool hn_array_is_strings(const hn_array *a);
 const char *hn_array_string(const hn_array *a, size_t i, size_t *len); /* owned by the source; NOT NUL-terminated */
 double hn_array_number(const hn_array *a, size_t i);
 
-/* HF folders: the parsed file, or NULL where it is absent. Owned by the source. */
+/* HF folders: the parsed file, or NULL if it is absent. Owned by the source. */
 const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "config.json", "tokenizer.json",
                                             "tokenizer_config.json", "generation_config.json" */
 
-/* HF: what stands at a dotted path of config.json, found as metadata is (for lists); NULL: absent, null, or another format. */
+/* HF: the value at a dotted path of config.json, found like metadata (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);
-/* Is this key of config.json there, and null, where it counts as absent? */
+/* True if this key of config.json is null (such a key counts as absent). */
 bool hn_source_is_null(const hn_source *s, const char *key);
 
-/* The model's chat template for a use, as text: *text is the caller's (hn_free), NULL where there is none. */
+/* The model's chat template for a use: *text is to be freed with hn_free; NULL: none. */
 typedef enum hn_chat_use { HN_CHAT_DEFAULT, HN_CHAT_TOOLS } hn_chat_use;
 #define HN_CHAT_KEY "tokenizer.chat_template"
 #define HN_CHAT_TOOLS_KEY "tokenizer.chat_template.tool_use"
@@ -113,6 +114,6 @@ hunch_status hn_source_chat_template(const hn_source *s, hn_chat_use use, char *
 
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
 hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);
-/* Any bytes as a string of JSON: what is not UTF-8 appears as U+FFFD. NULL: no memory. */
+/* Any bytes as a JSON string: invalid UTF-8 appears as U+FFFD. NULL: no memory. */
 json_t *hn_json_text(const char *bytes, size_t len);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* source_private.h - what the readers of src/format share: the source itself. Not for other folders (see source.h). */
+/* source_private.h - shared by the readers of src/format: the source itself. Not for other folders (see source.h). */
 #ifndef HN_SOURCE_PRIVATE_H
 #define HN_SOURCE_PRIVATE_H
 #include "base/file.h"
@@ -8,8 +8,8 @@
 
 /* Value types by their numbers in a GGUF file. */
 enum hn_gguf_type {
-    HN_GGUF_U8, HN_GGUF_I8, HN_GGUF_U16, HN_GGUF_I16, HN_GGUF_U32, HN_GGUF_I32, HN_GGUF_F32, HN_GGUF_BOOL, HN_GGUF_STRING,
-    HN_GGUF_ARRAY, HN_GGUF_U64, HN_GGUF_I64, HN_GGUF_F64, HN_GGUF_TYPES
+    HN_GGUF_U8, HN_GGUF_I8, HN_GGUF_U16, HN_GGUF_I16, HN_GGUF_U32, HN_GGUF_I32, HN_GGUF_F32, HN_GGUF_BOOL,
+    HN_GGUF_STRING, HN_GGUF_ARRAY, HN_GGUF_U64, HN_GGUF_I64, HN_GGUF_F64, HN_GGUF_TYPES
 };
 
 enum { HN_GGUF_ALIGNMENT = 32, HN_MAX_NAME = 256 }; /* default alignment; longest tensor name, in bytes */
@@ -60,7 +60,7 @@ typedef struct hn_meta {
 
 typedef struct hn_source_file {
     char *path;
-    hn_map map; /* the head, as far as it was read, is held: see file.h */
+    hn_map map; /* the part of the header that was read is a private copy: see file.h */
 } hn_source_file;
 
 enum { HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_GENERATION_CONFIG, HN_HF_DOCUMENTS };
@@ -78,31 +78,31 @@ struct hn_source {
     size_t n_metas, cap_metas;
     hn_name_index by_key;
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
-    size_t json_bytes;                  /* that they may take (json_text.h) */
+    size_t json_bytes;                  /* their estimated memory (json_text.h) */
 };
 
-/* The readers fill an empty source; whatever they leave behind on error is freed by hn_source_close. */
+/* The readers fill an empty source; after an error hn_source_close frees what they added. */
 hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err); /* with the other parts, if it is split */
 hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err); /* this file alone */
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);      /* a model */
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err); /* config.json may be absent */
 hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err);   /* one file of a head's weights */
-/* What is read of a folder beside its weights, or of the folder of a file of weights. */
+/* Calls each for the files of a folder that are read besides its weights. path: the folder, or a file of weights in it. */
 hunch_status hn_hf_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
 hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);       /* the same */
 
-/* For the readers. */
-/* *file: until the next file is added. */
+/* Used by the readers. */
+/* *file: valid until the next file is added. */
 hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file **file, hunch_error *err);
-/* Appends a tensor of the file added last, zeroed but for that and a checked copy of the name. file: for messages. */
+/* Appends a tensor of the file added last, zeroed except for its file and a checked copy of the name. file: for messages. */
 hunch_status hn_source_add_tensor(hn_source *s, const char *file, const char *name, size_t len, hn_tensor **out,
                                   hunch_error *err);
-/* Tensors first..n-1 of one file: no two may share bytes. */
+/* Checks tensors first..n-1 of one file: no two may share bytes. */
 hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const char *file, hunch_error *err);
 /* Builds by_name; a name that appears twice is refused. */
 hunch_status hn_source_index_tensors(hn_source *s, hunch_error *err);
-/* found: false where the path is absent or null. */
+/* found: false if the path is absent or null. */
 hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, bool *found, hunch_error *err);
 
 size_t hn_gguf_type_bytes(uint32_t type); /* of numbers and bool; 0 for the others */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split_for_tests.h - tests cut a whole GGUF file into parts, as the tools that publish large models do. */
+/* split_for_tests.h - splits a whole GGUF file into parts, as the tools that publish large models do. */
 #ifndef HN_SPLIT_FOR_TESTS_H
 #define HN_SPLIT_FOR_TESTS_H
 #include "format/bytes_for_tests.h"
@@ -11,8 +11,8 @@ static inline void split_key(bytes *b, const char *name, uint32_t type, size_t s
     bytes_number(b, value, size);
 }
 
-/* The head of a part up to its tensors: u16 split.no, u16 split.count and i32 split.tensors.count behind `keys`, which
- * holds n_keys keys of the model. */
+/* The header of a part up to its tensors: `keys`, which are n_keys keys of the model, then u16 split.no, u16 split.count and
+ * i32 split.tensors.count. */
 static inline void split_head(bytes *b, uint64_t n_tensors, const bytes *keys, uint64_t n_keys, uint64_t no,
                               uint64_t count, uint64_t total) {
     bytes_put(b, "GGUF", 4);
@@ -58,7 +58,7 @@ static inline bytes split_keys_of(const bytes *file, hn_source *s, uint64_t *n_k
     return keys;
 }
 
-/* Cuts the GGUF file `whole` (alignment 32) into `count` parts NAME-00001-of-0000N.gguf in the test's folder. The first
+/* Splits the GGUF file `whole` (alignment 32) into `count` parts NAME-00001-of-0000N.gguf in the test's folder. The first
  * part has tensors only if first_has_tensors. Returns the first part's path, as test_path. */
 static inline const char *split_file(const char *whole, const char *name, unsigned count, bool first_has_tensors) {
     hn_source *s = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch.c - the tensors of a checkpoint of PyTorch (.bin, .pt, .pth), as safetensors.c lists those of its format (contract
- * C6). Nothing of the file is executed: pickle.h. Where its parts lie: torch_file.h.
+/* torch.c - the tensors of a PyTorch checkpoint (.bin, .pt, .pth), as safetensors.c lists those of its format (contract C6).
+ * Nothing of the file is executed: pickle.h. The layout of the file: torch_file.h.
  *
- * A checkpoint is a dictionary of tensors, or holds one as "state_dict", "model_state_dict" or "model". A tensor is a view of
- * a storage: where in it it begins, its shape, its strides. Those are read that lie there whole and in order; several may
- * share a storage, as tied matrices do. What else a dictionary holds is passed over.
+ * A checkpoint is a dictionary of tensors, or contains one as "state_dict", "model_state_dict" or "model". A tensor is a view
+ * of a storage: offset, shape, strides. Only contiguous tensors are read; several may share a storage, as tied matrices do.
+ * Other values of a dictionary are ignored.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,15 +26,15 @@ static hunch_status form_unknown(const reader *r, const hn_tensor *t) {
     return hn_fail(r->err, HUNCH_REFUSED, "%s: tensor %s is described in a form that is not known", r->f.path, t->name);
 }
 
-/* A whole number of the pickle, 0 or more. */
+/* An integer of the pickle, 0 or more. */
 static bool py_size(const hn_py *v, uint64_t *out) {
     if (v == NULL || v->kind != HN_PY_INT || v->i < 0) return false;
     *out = (uint64_t)v->i;
     return true;
 }
 
-/* A tensor of more dimensions than we handle is listed with its outer ones multiplied together, as a type not read.
- * *elements: of all. */
+/* A tensor of more than HN_MAX_DIMS dimensions is listed with its outer ones multiplied, as a type that is not read.
+ * *elements: their number. */
 static hunch_status shape_read(const reader *r, const hn_py *shape, const hn_py *strides, hn_tensor *t,
                                uint64_t *elements) {
     const hn_pickle *p = &r->f.dictionary;
@@ -63,8 +63,8 @@ static hunch_status shape_read(const reader *r, const hn_py *shape, const hn_py 
     return HUNCH_OK;
 }
 
-/* _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks[, metadata]); v3 has the type behind the hooks,
- * and counts its storage in bytes. */
+/* _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks[, metadata]); v3 has the type after the hooks, and
+ * counts its storage in bytes. */
 static hunch_status tensor_read(const reader *r, const hn_py *call, hn_tensor *t) {
     const hn_pickle *p = &r->f.dictionary;
     const hn_py *outside = hn_pickle_at(p, call, 0);
@@ -91,13 +91,13 @@ static hunch_status tensor_read(const reader *r, const hn_py *call, hn_tensor *t
     return HUNCH_OK;
 }
 
-/* The call that made a tensor; NULL: the value is none. A parameter is a tensor and whether it learns. */
+/* The call that makes a tensor; NULL: the value is not a tensor. A parameter is a tensor and requires_grad. */
 static const hn_py *tensor_call(const hn_pickle *p, const hn_py *v) {
     if (v != NULL && v->kind == HN_PY_CALL && v->global->what == HN_TORCH_PARAMETER) v = hn_pickle_at(p, v, 0);
     return v != NULL && v->kind == HN_PY_CALL && v->global->what != HN_TORCH_PARAMETER ? v : NULL;
 }
 
-/* The dictionary of tensors: of several the one that a training loop calls its model. */
+/* The dictionary of tensors: the checkpoint itself, or the model in the checkpoint of a training loop. */
 static const hn_py *dictionary_find(const hn_pickle *p) {
     static const char *const names[] = {"state_dict", "model_state_dict", "model"};
     const hn_py *root = hn_pickle_root(p);

@@ -16,16 +16,16 @@ static const unsigned char ARCHIVE_MAGIC[4] = {'P', 'K', 3, 4};
 static const unsigned char STREAM_MAGIC[15] = {0x80, 2,    0x8a, 10,   0x6c, 0xfc, 0x9c, 0x46,
                                                0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, '.'};
 
-/* Where a stream has a storage. */
+/* The location of a storage in a stream. */
 typedef struct hn_torch_place {
     const char *key; /* in the dictionary's bytes, no NUL */
     uint32_t len;
     const hn_torch_type *type;
-    uint64_t elements; /* as the dictionary says */
-    size_t off;        /* 0: the list of keys has not named it yet */
+    uint64_t elements; /* as given in the dictionary */
+    size_t off;        /* 0: its key has not been read yet */
 } place;
 
-/* ---- what a checkpoint may name --------------------------------------------------------------------------------- */
+/* ---- names that a checkpoint may use ---------------------------------------------------------------------------- */
 
 enum { F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL, F8_E4M3, F8_E5M2, U16, U32, U64, C64, BYTES, TYPES };
 
@@ -89,13 +89,13 @@ const hn_torch_type *hn_torch_type_of(const hn_py *value) {
                : NULL;
 }
 
-/* Reads one pickle. On success *used and the dictionary; the bytes stay the caller's. */
+/* Reads one pickle into p; *used: its length. The caller still owns the bytes. */
 static hunch_status pickle_read(const hn_torch_file *f, hn_pickle *p, const unsigned char *bytes, size_t size,
                                 size_t *used, hunch_error *err) {
     return hn_pickle_read(p, bytes, size, globals, sizeof globals / sizeof *globals, f->path, used, err);
 }
 
-/* ('storage', type, key, where it was, elements[, None]): the place of a value stored outside the pickle. */
+/* ('storage', type, key, device, elements[, None]): the location of a storage outside the pickle. */
 static hunch_status outside_read(const hn_torch_file *f, const hn_py *v, place *out, hunch_error *err) {
     const hn_pickle *p = &f->dictionary;
     const hn_py *key = hn_pickle_at(p, v, 2), *elements = hn_pickle_at(p, v, 4), *view = hn_pickle_at(p, v, 5);
@@ -145,7 +145,7 @@ static const hn_zip_entry *archive_find(const hn_torch_file *f, const char *fold
     return n < (int)sizeof whole ? hn_zip_find(&f->zip, whole) : NULL;
 }
 
-/* Archives from before torch 2.1 do not say in which order bytes are; it is this one. */
+/* Checks the byte order. Archives before torch 2.1 do not specify it; they are little-endian. */
 static hunch_status archive_check_order(const hn_torch_file *f, hunch_error *err) {
     static const char little[] = "little";
     char order[sizeof little - 1];
@@ -203,7 +203,7 @@ static place *place_find(const hn_torch_file *f, const char *key, uint32_t len) 
     return f->n_places > 0 ? bsearch(&wanted, f->places, f->n_places, sizeof wanted, place_compare) : NULL;
 }
 
-/* Every storage that the dictionary names, once. */
+/* Lists every storage that the dictionary names, once. */
 static hunch_status places_list(hn_torch_file *f, hunch_error *err) {
     const hn_pickle *p = &f->dictionary;
     size_t cap = 0, n = 0;
@@ -227,7 +227,7 @@ static hunch_status places_list(hn_torch_file *f, hunch_error *err) {
     return status;
 }
 
-/* The storages, in the order of the keys, from `at` on. */
+/* Locates the storages, which follow from `at` on in the order of the keys. */
 static hunch_status places_locate(hn_torch_file *f, const hn_pickle *keys, size_t at, hunch_error *err) {
     const hn_py *list = hn_pickle_root(keys);
     uint32_t item = list->first;
@@ -259,7 +259,7 @@ static hunch_status places_locate(hn_torch_file *f, const hn_pickle *keys, size_
     return HUNCH_OK;
 }
 
-/* The version and what it says of the machine, in front of the dictionary. */
+/* Checks the version and the byte order, which precede the dictionary. */
 static hunch_status stream_check_head(const hn_torch_file *f, size_t size, size_t *at, hunch_error *err) {
     hn_pickle version, machine = {0};
     size_t used;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_file.h - a checkpoint of PyTorch as a file: what it pickled, and where its storages lie. What the pickle means is
- * torch.c's.
+/* torch_file.h - the file of a PyTorch checkpoint: its pickle, and the location of its storages. torch.c interprets the
+ * pickle.
  *
  *     an archive (torch 1.6 and later; zip.h)   NAME/data.pkl   the dictionary, pickled
  *                                               NAME/data/KEY   one storage: its elements and nothing else
@@ -14,18 +14,18 @@
 #include "format/zip.h"
 
 typedef struct hn_torch_type {
-    const char *name; /* as safetensors has it; "bytes": of any type, the tensor says which */
+    const char *name; /* as in safetensors; "bytes": untyped, the tensor specifies the type */
     unsigned bytes;
     bool read;        /* dtype is valid */
     hn_dtype dtype;
 } hn_torch_type;
 
-/* What a call in the pickle makes: hn_pickle_global.what. */
+/* Kinds of results of calls in the pickle: hn_pickle_global.what. */
 enum { HN_TORCH_TENSOR = 100, HN_TORCH_TENSOR_TYPED, HN_TORCH_PARAMETER };
 
 typedef struct hn_torch_storage {
     const hn_torch_type *type;
-    size_t off, bytes; /* in the file, all of it inside */
+    size_t off, bytes; /* inside the file */
 } hn_torch_storage;
 
 typedef struct hn_torch_file {
@@ -42,9 +42,9 @@ typedef struct hn_torch_file {
 /* The map and the path must outlive it. On error there is nothing to close. */
 hunch_status hn_torch_file_open(hn_torch_file *f, const hn_map *map, const char *path, hunch_error *err);
 void hn_torch_file_close(hn_torch_file *f);
-/* The storage that a value of the dictionary stands for. tensor: for messages. */
-hunch_status hn_torch_storage_find(const hn_torch_file *f, const hn_py *value, const char *tensor, hn_torch_storage *out,
-                                   hunch_error *err);
-/* The element type that a value of the dictionary names; NULL: none. */
+/* The storage that a value of the dictionary refers to. tensor: for messages. */
+hunch_status hn_torch_storage_find(const hn_torch_file *f, const hn_py *value, const char *tensor,
+                                   hn_torch_storage *out, hunch_error *err);
+/* The element type that a value of the dictionary refers to; NULL: none. */
 const hn_torch_type *hn_torch_type_of(const hn_py *value);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_for_tests.h - tests write checkpoints of PyTorch piece by piece, pickles step by step, archives entry by entry, and open
- * them. Include cmocka.h first. */
+/* torch_for_tests.h - writes PyTorch checkpoints for tests, pickles opcode by opcode, archives entry by entry, and opens them.
+ * Include cmocka.h first. */
 #ifndef HN_TORCH_FOR_TESTS_H
 #define HN_TORCH_FOR_TESTS_H
 #include "format/bytes_for_tests.h"
@@ -68,9 +68,9 @@ typedef struct zip_builder {
     int n;
     char names[ZIP_MOST][80];
     size_t sizes[ZIP_MOST];
-    size_t headers[ZIP_MOST]; /* where each entry begins */
-    size_t listed[ZIP_MOST];  /* where the list has it, once it is written */
-    size_t list, end;         /* where the list and the end record begin */
+    size_t headers[ZIP_MOST]; /* offset of each entry */
+    size_t listed[ZIP_MOST];  /* offset of its record in the list, once that is written */
+    size_t list, end;         /* offsets of the list and the end record */
 } zip_builder;
 
 static inline void zip_add(zip_builder *z, const char *name, const void *data, size_t n) {
@@ -81,7 +81,7 @@ static inline void zip_add(zip_builder *z, const char *name, const void *data, s
     z->sizes[i] = n;
     z->headers[i] = z->b.size;
     bytes_number(&z->b, 0x04034b50, 4);
-    bytes_zeros(&z->b, 22); /* versions, time, sizes: behind the data, as PyTorch leaves them */
+    bytes_zeros(&z->b, 22); /* versions, time, sizes: zero, as by PyTorch, which writes them after the data */
     bytes_number(&z->b, strlen(name), 2);
     bytes_number(&z->b, 5, 2);
     bytes_put(&z->b, name, strlen(name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_hostile_test.c - checkpoints that are cut, or whose archive or stream lies: each is refused in one line that names the
- * file. Reads and allocations that fail are errors. What is pickled: pickle_test.c. */
+/* torch_hostile_test.c - checkpoints that are truncated, or whose archive or stream is invalid: each is refused with an error that
+ * names the file. Reads and allocations that fail are errors. Pickles: pickle_test.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void test_truncated_at_every_byte(void **state) {
     }
 }
 
-/* What opens with a byte changed can be read to its last byte. */
+/* A file with a byte changed, if it opens, can be read to its last byte. */
 static void test_every_byte_changed(void **state) {
     (void)state;
     static const char *const files[] = {CHECKPOINTS "/typed.pt", CHECKPOINTS "/stream.pt"};
@@ -159,7 +159,7 @@ static void test_archives_of_wrong_entries(void **state) {
     bytes_free(&none.b);
 }
 
-/* Two entries of the list in one place of the file, and one inside the other. */
+/* Two entries of the list at one offset of the file, and one inside the other. */
 static void test_overlapping_entries(void **state) {
     (void)state;
     for (size_t inside = 0; inside < 2; inside++) {
@@ -182,10 +182,10 @@ static void test_overlapping_entries(void **state) {
     }
 }
 
-/* The 64-bit form with small numbers, and with numbers that lie. */
+/* The 64-bit form with small numbers, and with wrong numbers. */
 static void test_zip64(void **state) {
     (void)state;
-    enum { THE_PLACE = 1 << 20 }; /* where the place record itself lies */
+    enum { THE_PLACE = 1 << 20 }; /* replaced by the offset of the place record */
     static const struct {
         size_t at; /* in the zip64 end record, or 100: in the place record, 200: in the extra field */
         uint64_t value;
@@ -290,7 +290,7 @@ static void test_streams_that_lie(void **state) {
           "](U\x01"
           "0e.",
           6, 30},
-         NULL}, /* something behind it */
+         NULL}, /* with trailing data */
         {{"M\xe8\x03.", LITTLE,
           "](U\x01"
           "0e.",
@@ -363,7 +363,7 @@ static void test_streams_that_lie(void **state) {
 
 /* ---- failures --------------------------------------------------------------------------------------------------- */
 
-/* Each call of one kind fails in turn: an error of its own kind, until nothing is left to fail. */
+/* Each call of one kind fails in turn: the status of that kind, until no call is left to fail. */
 static void check_failures(const char *path, enum hn_fault_kind kind, bool sticky, hunch_status want, int least) {
     hunch_status status = want;
     int failures = 0;

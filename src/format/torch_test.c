@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* torch_test.c - checkpoints of PyTorch that are as they should be, and the folders and files of draft heads. What lies:
- * torch_hostile_test.c. */
+/* torch_test.c - valid PyTorch checkpoints, and the folders and files of draft heads. Invalid ones: torch_hostile_test.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -42,7 +41,7 @@ static void copy(const char *from, const char *to) {
     bytes_free(&b);
 }
 
-/* ---- what PyTorch writes ---------------------------------------------------------------------------------------- */
+/* ---- files of PyTorch ------------------------------------------------------------------------------------------- */
 
 static void assert_tensor(hn_source *s, const char *name, const char *type, int n_dims, uint64_t dim0, uint64_t dim1,
                           const void *data, size_t n) {
@@ -85,7 +84,7 @@ static void test_all_types(void **state) {
     }
 }
 
-/* Types that have no storage of their own say so in the tensor. */
+/* For types without a storage class of their own the tensor specifies the type. */
 static void test_types_beside_storages(void **state) {
     (void)state;
     hn_source *s = opened(CHECKPOINTS "/typed.pt");
@@ -138,7 +137,7 @@ static void test_head_folders(void **state) {
 
 #define WRAPPED "{\"model_type\": \"eagle\", \"model\": {\"hidden_size\": 64}}" /* as vLLM does */
 
-/* Each name that weights may have alone; a file by its own path; a folder that has no config.json. */
+/* Each name that a single file of weights may have; a file by its own path; a folder without config.json. */
 static void test_names_of_weights(void **state) {
     (void)state;
     static const char *const names[] = {"pytorch_model.bin", "medusa_lm_head.pt", "consolidated.pth", "head.bin"};
@@ -172,7 +171,7 @@ static void test_which_weights(void **state) {
     assert_refused(test_path("which"),
                    "neither model.safetensors nor model.safetensors.index.json is there, nor pytorch_model.bin");
     copy(CHECKPOINTS "/small.pt", in_folder("which", "model-00001-of-00002.bin"));
-    assert_refused(test_path("which"), "neither model.safetensors"); /* a part of something */
+    assert_refused(test_path("which"), "neither model.safetensors"); /* a part */
     copy(CHECKPOINTS "/small.pt", in_folder("which", "one.pt"));
     copy(CHECKPOINTS "/typed.pt", in_folder("which", "two.bin"));
     assert_refused(test_path("which"), "none of its files of weights has a usual name: one.pt, two.bin");
@@ -189,7 +188,7 @@ static void test_which_weights(void **state) {
     hn_source_close(&s);
 }
 
-/* For models the old words hold: a folder, whole. */
+/* Models, unlike heads, must be folders. */
 static void test_models_are_folders(void **state) {
     (void)state;
     hn_source *s = NULL;
@@ -309,7 +308,7 @@ static void test_integers(void **state) {
     assert_integers_refused(s, "d2t", 5, large, "tensor d2t has shape [4]; expected [5]");
     assert_integers_refused(s, "s", 2, large, "tensor s has shape []; expected [2]");
     assert_integers_refused(s, "w", 3, large, "tensor w has type F32; expected integers or booleans");
-    assert_false(hn_source_tensor(s, 3)->used); /* looking marks nothing */
+    assert_false(hn_source_tensor(s, 3)->used); /* hn_source_look does not mark it */
     assert_non_null(hn_source_take(s, "d2t"));
     assert_true(hn_source_look(s, "d2t")->used);
     assert_null(hn_source_look(s, "absent"));
@@ -321,7 +320,7 @@ static void test_integers(void **state) {
     hn_source_close(&h);
 }
 
-/* More than what is read at a time. */
+/* More than are read at a time. */
 static void test_many_integers(void **state) {
     (void)state;
     enum { N = 10000 };

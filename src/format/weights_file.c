@@ -28,7 +28,7 @@ typedef struct lone {
 static hunch_status lone_add(void *user, const char *folder, const char *name) {
     lone *l = user;
     if (!hn_is_weights_file(name) ||
-        strstr(name, "-of-") != NULL) /* a shard without its index is a part of something */
+        strstr(name, "-of-") != NULL) /* a shard without its index is incomplete */
         return HUNCH_OK;
     char *path = hn_path_join(folder, name);
     if (path == NULL) return hn_fail_memory(l->err, "a path", strlen(folder));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_file.h - what the weights of a Hugging Face folder are called. */
+/* weights_file.h - the names of the weights of a Hugging Face folder. */
 #ifndef HN_WEIGHTS_FILE_H
 #define HN_WEIGHTS_FILE_H
 #include "base/status.h"
@@ -7,9 +7,9 @@
 bool hn_is_checkpoint(const char *name);   /* of PyTorch: .bin, .pt, .pth */
 bool hn_is_weights_file(const char *name); /* a checkpoint, or .safetensors */
 
-/* Whether there is model.safetensors, its index, pytorch_model.bin or its index. */
+/* True if there is model.safetensors, its index, pytorch_model.bin or its index. */
 bool hn_weights_usual(const char *folder);
-/* *path (hn_free): the first of those; else the only file of weights that there is, as in the folders of draft heads
- * (medusa_lm_head.pt). HUNCH_REFUSED: there is none, or there are several and none has a usual name. */
+/* *path (hn_free): the first of those; else the only file of weights, as in the folders of draft heads (medusa_lm_head.pt).
+ * HUNCH_REFUSED: there is none, or there are several and none has a usual name. */
 hunch_status hn_weights_find(const char *folder, char **path, hunch_error *err);
 #endif

@@ -4,7 +4,7 @@
  *     (header  name  extra  bytes)...   (entry  name  extra  comment)...   [zip64 end]  [zip64 place]  end  comment
  *                                       the central directory
  *
- * Numbers that do not fit into 32 bits are all ones, and stand in 64 bits in an extra field or in the zip64 end.
+ * Numbers that do not fit into 32 bits are all ones, and are stored as 64 bits in an extra field or in the zip64 end.
  */
 #include "format/zip.h"
 
@@ -24,14 +24,14 @@ enum {
     ENTRY_BYTES = 46,
     END_BYTES = 22,
     END64_BYTES = 56,
-    PLACE_BYTES = 20, /* without what varies */
+    PLACE_BYTES = 20, /* without fields of variable length */
     COMMENT_MAX = 0xFFFF,
     EXTRA_ZIP64 = 1,
     FLAG_ENCRYPTED = 1,
     NAME_MAX_BYTES = 512
 };
 static const uint64_t ZIP_MAX_LIST = 64 << 20;
-static const uint32_t ELSEWHERE = 0xFFFFFFFF; /* the number stands in 64 bits */
+static const uint32_t ELSEWHERE = 0xFFFFFFFF; /* the number is stored as 64 bits */
 
 static uint64_t number(const unsigned char *p, int n) {
     uint64_t v = 0;
@@ -47,10 +47,10 @@ static hunch_status damaged(const hn_zip *z, hunch_error *err, const char *what)
 
 typedef struct ending {
     uint64_t off, bytes, n; /* of the central directory */
-    uint64_t at;            /* where the ending begins */
+    uint64_t at;            /* offset of the end records */
 } ending;
 
-/* *at: where the end record begins, behind which there is its comment alone. */
+/* *at: offset of the end record, which only its comment follows. */
 static hunch_status end_find(const hn_zip *z, unsigned char *end, uint64_t *at, hunch_error *err) {
     const size_t size = z->map->size, n = size < END_BYTES + COMMENT_MAX ? size : END_BYTES + COMMENT_MAX;
     unsigned char *tail = hn_alloc(n);
@@ -66,7 +66,7 @@ static hunch_status end_find(const hn_zip *z, unsigned char *end, uint64_t *at, 
     return status;
 }
 
-/* The 64-bit form of the end, where there is one. */
+/* Reads the 64-bit form of the end, if there is one. */
 static hunch_status end64_read(const hn_zip *z, ending *e, hunch_error *err) {
     unsigned char place[PLACE_BYTES], end[END64_BYTES];
     if (e->at < PLACE_BYTES + END64_BYTES) return HUNCH_OK;
@@ -104,7 +104,7 @@ static hunch_status ending_read(const hn_zip *z, ending *e, hunch_error *err) {
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
-/* The numbers that the entry could not hold, in this order: size, size in the archive, place. False: they are not there. */
+/* Reads the 64-bit numbers of an entry, in this order: size, size in the archive, offset. False: they are missing. */
 static bool extra_read(const unsigned char *extra, size_t len, uint64_t *numbers[3]) {
     bool wanted = false;
     for (int i = 0; i < 3; i++) wanted = wanted || *numbers[i] == ELSEWHERE;
@@ -126,7 +126,7 @@ static bool extra_read(const unsigned char *extra, size_t len, uint64_t *numbers
     return !wanted;
 }
 
-/* Reads the entry at p and steps behind it. The name is moved down by one byte, over what was read, and ends in a NUL. */
+/* Reads the entry at p and advances p. The name is moved down by one byte, over the fixed fields, to make room for a NUL. */
 static hunch_status entry_read(hn_zip *z, unsigned char **p, const unsigned char *end, hunch_error *err) {
     unsigned char *at = *p;
     const size_t left = (size_t)(end - at);
@@ -155,7 +155,7 @@ static int entry_compare(const void *a, const void *b) {
     return (x->header > y->header) - (x->header < y->header);
 }
 
-/* Each entry ends where the next one begins at the latest, and the last one where the list does. */
+/* Sets the limit of each entry: the start of the next one, or of the list. */
 static hunch_status limits_set(hn_zip *z, const ending *e, hunch_error *err) {
     if (z->n > 1) qsort(z->entries, z->n, sizeof *z->entries, entry_compare);
     for (size_t i = 0; i < z->n; i++) {

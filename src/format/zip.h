@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zip.h - the list of a zip archive's entries and where their bytes lie, for checkpoints of PyTorch (torch.c).
+/* zip.h - the entries of a zip archive and the location of their bytes, for PyTorch checkpoints (torch.c).
  *
- * Entries are not unpacked: what is wanted must be stored as it is. All that an archive says is checked before it is used: a
- * name stands once, and no two entries share bytes. Checksums are not looked at. Zip64 is read; archives of several disks and
- * what is encrypted are not.
+ * Entries are not decompressed: those that are read must be stored uncompressed. All fields are checked before they are used:
+ * names are unique, and no two entries share bytes. Checksums are not verified. Zip64 is supported; archives of several disks
+ * and encrypted entries are not.
  */
 #ifndef HN_ZIP_H
 #define HN_ZIP_H
@@ -13,8 +13,8 @@
 typedef struct hn_zip_entry {
     const char *name; /* printable UTF-8 */
     uint64_t bytes;
-    uint64_t header;  /* where in the file its own header begins */
-    uint64_t limit;   /* where the next entry begins, or the list of them */
+    uint64_t header;  /* offset of its own header in the file */
+    uint64_t limit;   /* offset of the next entry, or of the list */
     bool stored;      /* neither compressed nor encrypted */
 } hn_zip_entry;
 
@@ -27,12 +27,12 @@ typedef struct hn_zip {
     hn_name_index by_name;
 } hn_zip;
 
-/* The map and the path must outlive it. HUNCH_REFUSED: no archive, or one that lies; HUNCH_FAILED: it cannot be read. On error
- * there is nothing to close. */
+/* The map and the path must outlive it. HUNCH_REFUSED: not an archive, or an invalid one; HUNCH_FAILED: it cannot be read. On
+ * error there is nothing to close. */
 hunch_status hn_zip_open(hn_zip *z, const hn_map *map, const char *path, hunch_error *err);
 void hn_zip_close(hn_zip *z); /* zeroed is fine */
-/* NULL: none of that name. */
+/* NULL: there is none. */
 const hn_zip_entry *hn_zip_find(const hn_zip *z, const char *name);
-/* Where in the file the entry's bytes begin: all of them lie there. HUNCH_REFUSED where they are not stored as they are. */
+/* The offset of the entry's bytes, all of which are inside the file. HUNCH_REFUSED if they are not stored uncompressed. */
 hunch_status hn_zip_locate(const hn_zip *z, const hn_zip_entry *e, size_t *off, hunch_error *err);
 #endif
