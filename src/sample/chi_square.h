@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chi_square.h - for tests: do counts follow a law? */
+/* chi_square.h - for tests: whether counts follow a distribution. */
 #ifndef HN_CHI_SQUARE_H
 #define HN_CHI_SQUARE_H
 #include <math.h>
 #include <stdbool.h>
 
-/* Pearson's statistic of counts[cells] with total n against p[cells]; cells that expect fewer than 5 are merged into
- * one. A count where p is 0 is infinite. *df: degrees of freedom. */
+/* Pearson's statistic of counts[cells] with total n against p[cells]; cells with expected counts below 5 are merged into
+ * one. It is infinite if a count is above 0 where p is 0. *df: degrees of freedom. */
 static inline double chi_square(const long *counts, const double *p, int cells, long n, int *df) {
     double sum = 0, rest_expected = 0, rest_count = 0;
     int used = 0;
@@ -29,7 +29,7 @@ static inline double chi_square(const long *counts, const double *p, int cells, 
     return sum;
 }
 
-/* What the statistic exceeds with probability 1e-6 (Wilson and Hilferty; a little above the exact value). */
+/* The value that the statistic exceeds with probability 1e-6 (Wilson and Hilferty; a little above the exact value). */
 static inline double chi_square_limit(int df) {
     const double z = 4.7534, v = 2.0 / (9.0 * df);
     return df * pow(1 - v + z * sqrt(v), 3);

@@ -18,7 +18,7 @@ const hn_lanes *hn_lanes_for(hn_isa isa) {
 }
 
 const hn_lanes *hn_lanes_best(void) {
-    static _Atomic(const hn_lanes *) best; /* several threads may find it, and find the same */
+    static _Atomic(const hn_lanes *) best; /* several threads may set it, to the same value */
     const hn_lanes *lanes = atomic_load_explicit(&best, memory_order_relaxed);
     if (!lanes) {
         lanes = hn_lanes_for(hn_isa_best());

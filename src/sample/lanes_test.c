@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes_test.c - every level gives the same bits; weights are exponentials, and the first look at a race misses nothing. */
+/* lanes_test.c - every level gives the same bits; weights are exponentials, and the filter of a race drops no winner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ static float logits_make(uint64_t *seed, float *l, int n) {
     double spread = hn_splitmix(seed) % 4 ? 30 : 150;
     for (int i = 0; i < n; i++) {
         l[i] = (float)(spread * (unit(seed) - .5));
-        if (hn_splitmix(seed) % 20 == 0) l[i] = odd[hn_splitmix(seed) % 40 ? hn_splitmix(seed) % 2 : hn_splitmix(seed) % 6];
+        if (hn_splitmix(seed) % 20 == 0)
+            l[i] = odd[hn_splitmix(seed) % 40 ? hn_splitmix(seed) % 2 : hn_splitmix(seed) % 6];
         if (l[i] > max) max = l[i];
     }
     return max;
@@ -52,7 +53,8 @@ static void test_weights(void **state) {
             memset(got, 0x5a, sizeof got);
             hn_lanes_for(isa)->weights(l, n, max, scale, got);
             assert_memory_equal(got, want, (size_t)n * sizeof *got);
-            for (size_t i = (size_t)n * sizeof *got; i < sizeof got; i++) assert_int_equal(((unsigned char *)got)[i], 0x5a);
+            for (size_t i = (size_t)n * sizeof *got; i < sizeof got; i++)
+                assert_int_equal(((unsigned char *)got)[i], 0x5a);
             memcpy(got, l, (size_t)n * sizeof *got);
             hn_lanes_for(isa)->weights(got, n, max, scale, got); /* in place */
             assert_memory_equal(got, want, (size_t)n * sizeof *got);
@@ -61,7 +63,7 @@ static void test_weights(void **state) {
     assert_true(worst <= 2);
 }
 
-/* A clear bit is a sure loss, a set one a near win, wherever the ids lie. */
+/* A clear bit means a certain loss, a set one nearly a win, for any ids. */
 static void check_race_ids(const float w[HN_LANES_BLOCK], float time, const hn_random_key *key, uint64_t *seed) {
     int32_t id[HN_LANES_BLOCK];
     hn_random_key k = *key;
@@ -77,7 +79,7 @@ static void check_race_ids(const float w[HN_LANES_BLOCK], float time, const hn_r
         assert_true(hn_lanes_for(isa)->race_ids(id, w, time, key) == mask);
 }
 
-/* What a level says of a whole vocabulary: a bit a token, and the weights where some bit of a block is set. */
+/* The filter's result for a whole vocabulary: a bit for each token, and the weights of blocks with a bit set. */
 enum { MOST = 5 * HN_LANES_BLOCK };
 typedef struct looked {
     uint64_t may[MOST / HN_LANES_BLOCK];
@@ -98,8 +100,8 @@ static void look(hn_isa isa, const float *l, int n, const float *most, float max
     }
 }
 
-/* Bits are those of base/random.h: with a time so short that about half of the ids pass, a clear bit is a sure loss and a
- * set one a near win. */
+/* Noise is that of base/random.h: with a time so short that about half of the ids pass, a clear bit means a certain loss and
+ * a set one nearly a win. */
 static void test_race(void **state) {
     (void)state;
     uint64_t seed = 4;
@@ -179,7 +181,8 @@ static void test_thresholds(void **state) {
         const int n = 1 + (int)(hn_splitmix(&seed) % MOST);
         int kept = 0, again = 0;
         logits_make(&seed, l, n);
-        const float least = round % 4 ? l[hn_splitmix(&seed) % (uint64_t)n] : -INFINITY, other = (float)(30 * unit(&seed) - 15);
+        const float least = round % 4 ? l[hn_splitmix(&seed) % (uint64_t)n] : -INFINITY,
+                    other = (float)(30 * unit(&seed) - 15);
         for (int i = 0; i < n; i++)
             if (l[i] >= least) want[kept++] = i;
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
@@ -189,7 +192,7 @@ static void test_thresholds(void **state) {
             assert_memory_equal(id, want, (size_t)kept * sizeof *id);
             for (int i = 0; i < kept; i++) assert_true(value[i] == l[id[i]]);
             for (int i = 0; i < kept; i++) key[i] = -value[i];
-            again = lanes->keep(key, kept, other, id, value); /* by another key than the value */
+            again = lanes->keep(key, kept, other, id, value); /* with a key other than the value */
             for (int i = 0, k = 0; i < kept; i++) {
                 if (!(-l[want[i]] >= other)) continue;
                 assert_true(k < again && id[k] == want[i] && value[k] == l[want[i]] && key[k] == -l[want[i]]);
@@ -208,7 +211,8 @@ static void test_sums(void **state) {
         float l[MOST], w[MOST], block[MOST / HN_LANES_BLOCK];
         const int n = 1 + (int)(hn_splitmix(&seed) % MOST);
         logits_make(&seed, l, n);
-        const float max = hn_lanes_ref.maxima(l, n, block), scale = (float)(.1 + 3 * unit(&seed)), least = (float)unit(&seed);
+        const float max = hn_lanes_ref.maxima(l, n, block), scale = (float)(.1 + 3 * unit(&seed)),
+                    least = (float)unit(&seed);
         hn_lanes_ref.weights(l, n, max, scale, w);
         double sum = 0, mass = 0, numbers = 0, distance = 0, squares = 0;
         int64_t count = 0, above = 0;
@@ -226,7 +230,8 @@ static void test_sums(void **state) {
         assert_true(fabs(added - sum) <= 1e-13 * sum);
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
             const hn_lanes *lanes = hn_lanes_for(isa);
-            const int64_t whole = lanes->mass(l, n, NULL, 0, max, scale), some = lanes->mass(l, n, block, max, max, scale);
+            const int64_t whole = lanes->mass(l, n, NULL, 0, max, scale),
+                          some = lanes->mass(l, n, block, max, max, scale);
             assert_true(lanes->weigh(l, n, max, scale) == added && lanes->sum(w, n) == added);
             assert_true((double)whole * HN_MASS_UNIT == mass);
             assert_true(max == -INFINITY || (some >= (int64_t)1 << 34 && some <= whole)); /* the block of the largest */

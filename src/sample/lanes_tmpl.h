@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes_tmpl.h - the body of lanes*.c: define LANES_BYTES (of a vector) and LANES_TABLE (its name), then include.
+/* lanes_tmpl.h - the body of lanes*.c: define LANES_BYTES (size of a vector) and LANES_TABLE (name of the table), then include.
  *
  * Noise is Philox 4x32-10 with the packing of base/random.c. The token is the last counter word and only the second
- * output word is wanted, so what the first two rounds make of the other words is computed once a block, and the last
- * round needs one product. A word sits in the low half of a 64-bit lane, where the 32 x 32 product wants it; the high
- * halves hold rubbish that nobody reads. Even and odd tokens run in two vectors and are woven together at the end.
+ * output word is needed, so the first two rounds of the other words are computed once for a block, and the last round
+ * needs one product. A word is in the low half of a 64-bit lane, as the 32 x 32 product needs it; the high halves are
+ * unused. Even and odd tokens are in two vectors, which are interleaved at the end.
  *
  * No guards: a file is compiled for one level and includes this once.
  */
@@ -33,7 +33,7 @@ static inline vf vf_load(const float *p) {
 }
 static inline vf vf_if(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
 
-/* a where it is larger, else b: b where a is NaN. */
+/* The larger of a and b; b if a is NaN. */
 static inline vf vf_max(vf a, vf b) {
 #if defined(__AVX512F__) && LANES_BYTES == 64
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
@@ -60,7 +60,7 @@ static inline float vf_largest(vf v) {
 #endif
 }
 
-/* A bit a lane of a comparison. */
+/* The mask of a comparison: a bit for each lane. */
 static inline unsigned bits_of(vi mask) {
 #if defined(__AVX512F__) && LANES_BYTES == 64
     return _mm512_movepi32_mask((__m512i)mask);
@@ -103,7 +103,7 @@ static inline vd vd_high(vf v) {
 #endif
 }
 
-/* The block that begins at i; one that is cut off is filled up with `rest`. */
+/* The block that begins at i; an incomplete one is copied to room and filled up with `rest`. */
 static inline const float *block_at(const float *l, int i, int n, float rest, float room[HN_LANES_BLOCK]) {
     if (n - i >= HN_LANES_BLOCK) return l + i;
     memcpy(room, l + i, (size_t)(n - i) * sizeof *l);
@@ -165,10 +165,10 @@ static inline vf weight(vf z) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * r) * r + r + 1.0f;
-    return vf_from(z, -87.0f, (vf)((vu)p + ((vu)t << 23))); /* n joins the exponent: nothing here is denormal */
+    return vf_from(z, -87.0f, (vf)((vu)p + ((vu)t << 23))); /* n is added to the exponent: nothing here is denormal */
 }
 
-/* infinite: max is +inf, and inf - inf has to count as 0. e^0 is 1 as it is. */
+/* infinite: max is +inf, and inf - inf must be 0. e^0 is exactly 1. */
 static inline vf weights_vector(vf l, float max, float scale, bool infinite) {
     const vf w = weight((l - max) * scale);
     return infinite ? vf_if(l == vf_all(max), vf_all(1), w) : w;
@@ -195,7 +195,7 @@ static void lanes_weights(const float *l, int n, float max, float scale, float *
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-enum { SUMS = 16, PARTS = 2 * SUMS / LANES }; /* lanes of a sum of doubles, and the vectors that they lie in */
+enum { SUMS = 16, PARTS = 2 * SUMS / LANES }; /* lanes of a sum of doubles, and their number of vectors */
 
 static inline void sums_add(vd sum[PARTS], const vf v[SUMS / LANES]) {
     for (int k = 0; k < SUMS / LANES; k++) {
@@ -211,8 +211,8 @@ static inline double sums_end(const vd part[PARTS]) {
     return sum;
 }
 
-/* A weight added to HN_MASS_ROUND has its mass in the low bits, so the bits of such numbers are added, and what the constant
- * brings is taken away at the end. */
+/* A weight added to HN_MASS_ROUND has its mass in the low bits, so the bits of such numbers are summed, and the bits of the
+ * constant are subtracted at the end. */
 static inline vq mass_add(vq mass, vf w) {
     return mass + (vq)(vd_low(w) + HN_MASS_ROUND) + (vq)(vd_high(w) + HN_MASS_ROUND);
 }
@@ -239,7 +239,7 @@ static double lanes_sum(const float *w, int n) {
     return sums_end(sum);
 }
 
-/* One of the two: what is added up is either. */
+/* The sum of weigh_loop: of masses or of weights. */
 typedef union weighed {
     int64_t mass;
     double sum;
@@ -335,7 +335,7 @@ static void lanes_spread(const float *l, int n, float max, double *count, double
         for (int j = 0; j < HN_LANES_BLOCK; j += LANES) {
             const vf v = vf_load(p + j);
             const vi in = v > vf_all(-INFINITY);
-            const vf x = vf_if(in, v, vf_all(max)); /* what is no number adds 0 */
+            const vf x = vf_if(in, v, vf_all(max)); /* NaN and infinities add 0 */
             const vd low = (double)max - vd_low(x), high = (double)max - vd_high(x);
             const int k = j / LANES % (SUMS / LANES) * 2;
             numbers -= in;
@@ -351,8 +351,8 @@ static void lanes_spread(const float *l, int n, float max, double *count, double
 
 /* ---- above a threshold ------------------------------------------------------------------------------------------- */
 
-/* The lanes of id and value whose bit is set, packed to the front of these places; what lies behind them there, up to a
- * vector, is lost. Returns how many. */
+/* Packs the lanes of id and value whose bit is set to the front of to_id and to_value; the rest of a vector there is
+ * overwritten. Returns their number. */
 static inline int pack(unsigned bits, vi id, vf value, int32_t *to_id, float *to_value) {
 #if defined(__AVX512F__) && LANES_BYTES == 64
     const __m512i ids = _mm512_maskz_compress_epi32((__mmask16)bits, (__m512i)id);
@@ -370,7 +370,7 @@ static inline int pack(unsigned bits, vi id, vf value, int32_t *to_id, float *to
 #endif
 }
 
-/* Never more is written than was read: packing in place is safe. */
+/* No more is written than was read, so that it works in place. */
 static int lanes_gather(const float *l, int n, const float *block, float least, int32_t *id, float *value) {
     vi first;
     int kept = 0, i = 0;
@@ -435,7 +435,7 @@ static const uint32_t MUL_A = 0xD2511F53u, MUL_C = 0xCD9E8D57u, STEP_A = 0x9E377
 
 static uint32_t high(uint32_t x, uint32_t y) { return (uint32_t)((uint64_t)x * y >> 32); }
 
-/* The words that do not depend on the token: of round 1, and of round 2. */
+/* The words after rounds 1 and 2 that do not depend on the token. */
 typedef struct noise {
     uint32_t b1, c1, c2, d2, k0, k1;
 } noise;
@@ -471,14 +471,14 @@ static inline vq noise_lanes(const noise *s, vq token) {
 
 /* ---- the race --------------------------------------------------------------------------------------------------- */
 
-/* The upper half of 1 - u from above: (2^32 - 1 - word) / 2^32 <= 1 - u <= -log(u), halved to keep it in the range of signed
- * numbers. Even and odd tokens come in two vectors. */
+/* A lower bound of -log(u) from the upper half of its random number: (2^32 - 1 - word) / 2^32 <= 1 - u <= -log(u), halved to
+ * keep it in the range of signed numbers. Even and odd tokens are in two vectors. */
 static inline vi rest_of(const noise *s, vq even, vq odd) {
     const vu word = (vu)((noise_lanes(s, even) & 0xFFFFFFFFu) | noise_lanes(s, odd) << 32);
     return (vi)(~word >> 1);
 }
 
-/* Which lanes may have -log(u) < time * w; time carries the margin for rounding. */
+/* The lanes that may have -log(u) < time * w; time includes the margin for rounding. */
 static inline vi may_win(vi rest, vf w, float time) { return __builtin_convertvector(rest, vf) * 0x1p-31f < w * time; }
 
 static int lanes_race(const float *l, int n, const float *most, int block, float max, float scale, float time,
@@ -499,7 +499,7 @@ static int lanes_race(const float *l, int n, const float *most, int block, float
         }
         if (!bits_of(any)) continue;
         float room[HN_LANES_BLOCK];
-        const float *p = block_at(l, block * HN_LANES_BLOCK, n, -INFINITY, room); /* weighs nothing: no bit */
+        const float *p = block_at(l, block * HN_LANES_BLOCK, n, -INFINITY, room); /* weight 0: no bit */
         *may = 0;
         for (int i = 0; i < VECTORS; i++) {
             const vf weights = weights_vector(vf_load(p + i * LANES), max, scale, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* law_for_tests.h - for tests: the law as its definition reads, in doubles, with sorted lists and no shortcut, over a
- * history in one piece. What is rounded to float32 in a logit on its way is rounded here too, nothing else. */
+/* law_for_tests.h - for tests: the law by its definition, in doubles, with sorted lists and no shortcut, over a contiguous
+ * history. Roundings of logits to float32 are made here too, no others. */
 #ifndef HN_LAW_FOR_TESTS_H
 #define HN_LAW_FOR_TESTS_H
 #include <math.h>
@@ -19,7 +19,7 @@ typedef struct defined_law {
     double *p;    /* the law */
     int *id;      /* scratch */
     double *w, *key;
-    bool unsure;  /* a cut was so close that float32 may decide otherwise */
+    bool unsure;  /* a cut was so close that float32 may differ */
 } defined_law;
 
 static inline void defined_law_open(defined_law *d, int vocab) {
@@ -39,7 +39,7 @@ static inline void defined_law_close(defined_law *d) {
     free(d->id);
 }
 
-/* A logit that was moved to x: rounded, and a number if it was one. */
+/* A logit that was changed to x: rounded, and finite if it was finite. */
 static inline double defined_moved(double logit, double x) {
     const double most = 3.4028234663852886e38; /* of float32 */
     return isfinite(logit) && fabs(x) > most ? copysign(most, x) : (double)(float)x;
@@ -51,7 +51,7 @@ static inline bool defined_breaker(const uint8_t *breakers, int32_t token) {
     return breakers && (breakers[token / 8] >> (token % 8) & 1);
 }
 
-/* How many tokens that end before position j repeat those that end the text, within the window from `start` on. */
+/* Length of the longest repetition of the text's end that ends before position j, within the window from `start` on. */
 static inline int defined_repeat(const int32_t *text, int n, int start, int j, const uint8_t *breakers) {
     int m = 0;
     while (j - 1 - m >= start && m < DEFINED_LONGEST && text[j - 1 - m] == text[n - 1 - m] &&
@@ -74,8 +74,8 @@ static inline void defined_dry(defined_law *d, const hunch_sampling *q, const in
     }
 }
 
-static inline void defined_logits(defined_law *d, const float *logits, const hunch_sampling *q, const int32_t *text, int n,
-                                  int n_prompt, const uint8_t *breakers) {
+static inline void defined_logits(defined_law *d, const float *logits, const hunch_sampling *q, const int32_t *text,
+                                  int n, int n_prompt, const uint8_t *breakers) {
     for (int i = 0; i < d->vocab; i++) {
         double x = (double)logits[i];
         int all = 0, answered = 0;
@@ -117,7 +117,7 @@ static inline double defined_sum(const defined_law *d, int n) {
     return sum;
 }
 
-/* The shortest run of sorted tokens that holds this share of the weight. slack: what float32 may add to a key. */
+/* The shortest run of sorted tokens with this share of the weight. slack: error of a key in float32. */
 static inline int defined_run(defined_law *d, int n, double share, double slack) {
     const double target = share * defined_sum(d, n);
     double run = 0;
@@ -172,7 +172,7 @@ static inline int defined_xtc(defined_law *d, int n, double threshold) {
     return kept;
 }
 
-/* From processed logits to the law. xtc: it acts. Temperature > 0 and at least one logit that is a number. */
+/* From processed logits to the law. xtc: XTC acts. Temperature > 0 and at least one logit that is a number. */
 static inline void defined_cuts(defined_law *d, const hunch_sampling *q, bool xtc) {
     int n = 0, kept = 0;
     d->unsure = false;
@@ -185,7 +185,7 @@ static inline void defined_cuts(defined_law *d, const hunch_sampling *q, bool xt
     if (q->top_k > 0 && q->top_k < n) n = q->top_k;
     for (int i = 0; i < n; i++) {
         const double w = exp((d->l[d->id[i]] - d->l[d->id[0]]) / q->temperature);
-        d->w[d->id[i]] = w < 1e-37 ? 0 : w; /* float32 has nothing below */
+        d->w[d->id[i]] = w < 1e-37 ? 0 : w; /* as in float32 */
         kept += w >= 1e-37;
     }
     n = kept; /* sorted */
@@ -200,7 +200,7 @@ static inline void defined_cuts(defined_law *d, const hunch_sampling *q, bool xt
     for (int i = 0; i < n; i++) d->p[d->id[i]] = d->w[d->id[i]] / sum;
 }
 
-/* The whole: text[n] is prompt, answer and path. */
+/* All steps: text[n] is prompt, answer and path. */
 static inline void defined_by(defined_law *d, const float *logits, const hunch_sampling *q, const int32_t *text, int n,
                               int n_prompt, const uint8_t *breakers, bool xtc) {
     defined_logits(d, logits, q, text, n, n_prompt, breakers);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.c - logit bias, penalties and DRY: one copy of a row's logits, of which only single tokens are touched. Where only
- * the best token is wanted and the row's own is known and not touched, nothing but the touched ones is copied.
+/* processors.c - logit bias, penalties and DRY: one copy of a row's logits, of which only single tokens are changed. If only the
+ * best token is needed and the row's own is known and not changed, only the changed logits are copied.
  *
- * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds what is
- * new, any other text is counted afresh. A drafted path is added for the time of one call and taken away again, so rows
- * share no history and a rejected draft leaves nothing behind.
+ * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
+ * tokens, any other text is counted from scratch. A drafted path is added during one call and removed again, so rows share no
+ * history and a rejected draft has no effect.
  *
  * Arithmetic is in doubles, rounded to float32 after bias, after the penalties together, and after DRY. A finite logit
  * stays finite, except that a bias of -infinity forbids its token.
@@ -22,17 +22,17 @@ typedef struct occurrences {
 } occurrences;
 
 typedef struct hn_penalties {
-    /* the committed text; arrays are NULL if no penalty counts */
+    /* the committed text; arrays are NULL without a penalty on counts */
     occurrences *count; /* [vocab] */
     int32_t *token;     /* [vocab] those with a count, in order of appearance */
     int n_tokens;
     int n, n_prompt;    /* tokens counted */
-    int32_t *text;      /* a copy of them, to know the text again */
+    int32_t *text;      /* a copy of them, to compare the next text with */
     size_t text_cap;
-    bool kept;          /* the copy is whole: there was memory for it */
+    bool kept;          /* the copy is complete: there was memory for it */
     /* DRY; NULL if it is off */
     int32_t *repeats;   /* [vocab] length of the longest repetition that each token would extend; all 0 between calls */
-    uint8_t *breakers;  /* bitmap; NULL: nothing breaks a repetition */
+    uint8_t *breakers;  /* bitmap; NULL: no token breaks a repetition */
 } penalties;
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ bool hn_sampler_wants_breakers(const hn_sampler *s) { return s->params.dry_multi
 
 /* ---- counts ----------------------------------------------------------------------------------------------------- */
 
-/* Ids without a logit (a text may come from a larger vocabulary) are passed over. */
+/* Ids without a logit (a text may come from a larger vocabulary) are ignored. */
 static bool has_logit(const hn_sampler *s, int32_t token) { return token >= 0 && token < s->vocab; }
 
 static void count_add(hn_sampler *s, int32_t token, bool answer) {
@@ -116,7 +116,7 @@ static void count_add(hn_sampler *s, int32_t token, bool answer) {
     c->count[token].answer += answer;
 }
 
-/* Undoes the latest count_add that is not undone yet, of a token of the answer. */
+/* Undoes the latest count_add, of a token of the answer. */
 static void count_remove(hn_sampler *s, int32_t token) {
     penalties *c = s->penalties;
     if (!has_logit(s, token)) return;
@@ -147,7 +147,7 @@ static void count_text(hn_sampler *s, const hn_history *h) {
 
 /* ---- bias and penalties ----------------------------------------------------------------------------------------- */
 
-/* What becomes of a logit: x, which stays finite if the logit was. */
+/* The new value of a logit: x, which stays finite if the logit was. */
 static float moved(float logit, double x) {
     if (!isfinite(logit)) return (float)x;
     return (float)fmax(fmin(x, (double)FLT_MAX), -(double)FLT_MAX);
@@ -176,7 +176,7 @@ static void penalise(const hn_sampler *s, float *l) {
 
 /* ---- DRY -------------------------------------------------------------------------------------------------------- */
 
-/* A longer repetition counts as one of this length. The matches below need memory for this many, whatever the text. */
+/* A longer repetition counts as one of this length, which bounds the memory of the matches below. */
 enum { LONGEST = 1024 };
 
 /* The token i places before the last one. */
@@ -196,9 +196,9 @@ static void repeat_note(hn_sampler *s, int32_t token, int length, int *n) {
     if (length > repeats[token]) repeats[token] = length;
 }
 
-/* Fills repeats for the tokens that would extend a repetition of at least `allowed` tokens; s->id lists them. Returns how
- * many. With the text read backwards, the repetition that ends i tokens before the end is as long as the text from i on
- * agrees with its own beginning: the Z function, every value from those before it, in linear time. */
+/* Fills repeats for the tokens that would extend a repetition of at least `allowed` tokens; s->id lists them. Returns their
+ * number. In the reversed text, the length of the repetition that ends i tokens before the end is the length of the common
+ * prefix of the text and its suffix from i on: the Z function, computed in linear time. */
 static int repeats_find(hn_sampler *s, const hn_history *h, int allowed) {
     const int all = h->n + h->n_path, range = s->params.dry_range;
     const int len = range > 0 && range < all ? range : all;
@@ -219,7 +219,7 @@ static int repeats_find(hn_sampler *s, const hn_history *h, int allowed) {
     return n;
 }
 
-/* Of the n tokens that s->id lists. */
+/* Changes the logits of the n tokens that s->id lists. */
 static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
     const hunch_sampling *p = &s->params;
     const double base = p->dry_base > 0 ? p->dry_base : 1.75;
@@ -233,7 +233,7 @@ static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
 
 /* ---- all -------------------------------------------------------------------------------------------------------- */
 
-/* The tokens that are touched behind a history, by processor: s->bias, the penalties' list, and so many of s->id. */
+/* The tokens whose logits change after a history, by processor: s->bias, the penalties' list, and n_repeated of s->id. */
 typedef struct touched {
     int n_bias, n_counted, n_repeated, allowed;
 } touched;
@@ -253,7 +253,7 @@ static touched touch_begin(hn_sampler *s, const hn_history *h) {
     return t;
 }
 
-/* The i-th of them; a token may be touched by several. */
+/* The i-th of them; several processors may change one token. */
 static int32_t touched_at(const hn_sampler *s, const touched *t, int i) {
     if (i < t->n_bias) return s->bias[i].token;
     i -= t->n_bias;
@@ -293,7 +293,7 @@ int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history 
         const touched t = touch_begin(s, h);
         const int n = touched_all(&t);
         for (int i = 0; i < n; i++)
-            if (touched_at(s, &t, i) == hint) best = -1; /* nobody knows who is the best of the others */
+            if (touched_at(s, &t, i) == hint) best = -1; /* the best of the other tokens is unknown */
         if (best < 0) {
             memcpy(to, logits, (size_t)s->vocab * sizeof *logits);
         } else {
@@ -305,5 +305,5 @@ int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history 
         l = to;
     }
     if (best < 0) best = s->lanes->argmax(l, s->vocab);
-    return best >= 0 && l[best] > -INFINITY ? best : -1; /* the hint for a row that holds no number */
+    return best >= 0 && l[best] > -INFINITY ? best : -1; /* -1 also if the row has no number but a hint */
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.h - what changes single logits before a law is made of them: logit bias, penalties, DRY. The sampler's own;
- * what cuts the law down is support.h. */
+/* processors.h - the processors that change single logits: logit bias, penalties, DRY. Internal to the sampler; truncation is
+ * in support.h. */
 #ifndef HN_PROCESSORS_H
 #define HN_PROCESSORS_H
 #include "sample/sampler.h"
 
-/* Allocates what s->params ask for and copies the bias. On failure hn_processors_fini frees the rest. */
+/* Allocates the memory that s->params need and copies the bias. On failure hn_processors_fini frees the rest. */
 hunch_status hn_processors_init(hn_sampler *s, hunch_error *err);
 void hn_processors_fini(hn_sampler *s);
 
-/* The logits behind this history: `logits` themselves if no processor changes any, else s->processed. */
+/* The logits after this history: `logits` themselves if no processor changes any, else s->processed. */
 const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h);
-/* hint: the argmax of `logits`, or -1. Returns the argmax of the logits behind this history, -1 if none is a number. */
+/* hint: the argmax of `logits`, or -1. Returns the argmax of the processed logits, -1 if none is a number. */
 int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history *h, int32_t hint);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors_test.c - bias, penalties and DRY: against the definition over random texts; behind a drafted path as behind
- * the same tokens committed; whatever text a sampler saw before; and rows that took another row's history are found out. */
+/* processors_test.c - bias, penalties and DRY: against the definition over random texts; after a drafted path as after the
+ * same tokens committed; whatever text a sampler saw before; and rows with another row's history are detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { MAX_VOCAB = 300, MAX_TEXT = 400, MAX_BIAS = 5 };
 
-/* Parameters whose arrays live here. */
+/* Parameters and their arrays. */
 typedef struct request {
     hunch_sampling q;
     hunch_bias bias[MAX_BIAS];
@@ -55,11 +55,12 @@ static void request_open(hn_sampler *s, const request *r, int vocab) {
     if (r->breaks) assert_int_equal(hn_sampler_breakers(s, r->breakers, NULL), HUNCH_OK);
 }
 
-/* Tokens that repeat: from few ids, often what stood there `period` tokens before. */
+/* Tokens that repeat: of few ids, often the one `period` tokens before. */
 static void text_make(uint64_t *seed, int32_t *text, int n, int vocab) {
     const int ids = 1 + below(seed, vocab), period = 1 + below(seed, 9), often = 1 + below(seed, 6);
     for (int i = 0; i < n; i++)
-        text[i] = i >= period && below(seed, often) ? text[i - period] : (int32_t)(below(seed, ids) * (int64_t)7 % vocab);
+        text[i] =
+            i >= period && below(seed, often) ? text[i - period] : (int32_t)(below(seed, ids) * (int64_t)7 % vocab);
 }
 
 /* The text of n tokens, the last n_path of them as a path. */
@@ -107,8 +108,8 @@ static void test_against_the_definition(void **state) {
 }
 
 /* The processed logits, from a law without cuts at temperature 1: differences to those of token 0. */
-static void logits_behind(const hunch_sampling *p, const uint8_t *breakers, const float *l, int vocab, const hn_history *h,
-                          double *out) {
+static void logits_behind(const hunch_sampling *p, const uint8_t *breakers, const float *l, int vocab,
+                          const hn_history *h, double *out) {
     hunch_sampling q = *p;
     double law[16];
     hn_sampler s;
@@ -137,8 +138,8 @@ static void test_penalties_by_hand(void **state) {
     assert_logits((hunch_sampling){.repetition_penalty = 1.25}, NULL, l, 5, h, (double[]){0, 1.6, -2.5, .8, -1});
     assert_logits((hunch_sampling){.frequency_penalty = .5}, NULL, l, 5, h, (double[]){0, 2, -2.5, -.5, -1});
     assert_logits((hunch_sampling){.presence_penalty = .5}, NULL, l, 5, h, (double[]){0, 2, -2.5, .5, -1});
-    assert_logits((hunch_sampling){.presence_penalty = -2, .frequency_penalty = 1, .repetition_penalty = 2}, NULL, l, 5, h,
-                  (double[]){0, 1, -3, -.5, -1});
+    assert_logits((hunch_sampling){.presence_penalty = -2, .frequency_penalty = 1, .repetition_penalty = 2}, NULL, l, 5,
+                  h, (double[]){0, 1, -3, -.5, -1});
     const hunch_bias bias[] = {{1, -4}, {4, 3}}; /* before the penalties: the biased logit is multiplied */
     assert_logits((hunch_sampling){.bias = bias, .n_bias = 2, .repetition_penalty = 2}, NULL, l, 5, h,
                   (double[]){0, -4, -4, .5, 2});
@@ -147,7 +148,7 @@ static void test_penalties_by_hand(void **state) {
 static void test_dry_by_hand(void **state) {
     (void)state;
     const float l[] = {0, 2, -2, 1, -1, 3};
-    /* behind 1 2 3, which stood before a 4 and before a 5; 2 3 stood before a 1 */
+    /* after 1 2 3, which occurred before a 4 and before a 5; 2 3 occurred before a 1 */
     const int32_t text[] = {1, 2, 3, 4, 1, 2, 3, 5, 2, 3, 1, 2, 3};
     const hn_history h = split(text, 13, 0, 1);
     const hunch_sampling q = {.dry_multiplier = .8, .dry_base = 2};
@@ -171,7 +172,7 @@ static void test_dry_by_hand(void **state) {
     assert_logits(q, &at_4, l, 6, h, (double[]){0, 1.2, -2, 1, -1, 1.4});
 }
 
-/* A token many times over: repetitions grow with the text until they count as 1,024, and in little time. */
+/* One token repeated: repetitions grow with the text until they count as 1,024, in little time. */
 static void test_dry_on_long_repetitions(void **state) {
     (void)state;
     enum { LONG = 100000 };
@@ -200,7 +201,7 @@ static void test_bias_forbids(void **state) {
             sampler_open(&s, (hunch_sampling){.temperature = temperature, .top_p = 1, .bias = bias, .n_bias = n}, 4);
             for (int i = 0; i < 30; i++) {
                 const hn_history here = at(i);
-                const int32_t token = hn_sampler_draw(&s, l, &here, 2); /* a hint that only holds for the raw logits */
+                const int32_t token = hn_sampler_draw(&s, l, &here, 2); /* a hint that is only right for the raw logits */
                 if (n == 4) assert_int_equal(token, -1);
                 for (int k = 0; k < n; k++) assert_true(n == 4 || token != bias[k].token);
             }
@@ -211,12 +212,12 @@ static void test_bias_forbids(void **state) {
     }
 }
 
-/* Whatever is done to them, numbers stay drawable numbers, and ids beyond the vocabulary are passed over. */
+/* With any parameters numbers stay finite and drawable, and ids beyond the vocabulary are ignored. */
 static void test_finite_stays_finite(void **state) {
     (void)state;
     const float l[] = {FLT_MAX, -FLT_MAX, -3e38f, -INFINITY, NAN};
     static const int32_t period[] = {0, 1, 2, 3, 4, 9, -5};
-    int32_t text[MAX_TEXT - 1]; /* whole periods: token 0 would go on */
+    int32_t text[MAX_TEXT - 1]; /* whole periods: token 0 would be next */
     const hunch_sampling all[] = {{.repetition_penalty = 100}, {.repetition_penalty = 1e-300}, {.frequency_penalty = 2},
                                   {.dry_multiplier = 1000, .dry_base = 100, .dry_allowed_length = 1}};
     for (int i = 0; i < MAX_TEXT - 1; i++) text[i] = period[i % 7];
@@ -242,8 +243,8 @@ static bool same_law(hn_sampler *a, hn_sampler *b, const float *l, const hn_hist
            memcmp(x.weight, y.weight, (size_t)x.n * sizeof *x.weight) == 0;
 }
 
-/* One sampler goes through a text in rounds, as an engine does: rows behind drafted paths of which few are kept. It must
- * always agree, to the bit, with a new sampler for which all is committed text. */
+/* One sampler goes through a text in rounds, as an engine does: rows after drafted paths of which few are kept. It must
+ * always agree, to the bit, with a new sampler whose text is all committed. */
 static void test_path_is_like_text(void **state) {
     (void)state;
     static float l[MAX_VOCAB];
@@ -261,7 +262,7 @@ static void test_path_is_like_text(void **state) {
             const hn_history drafted = {text, n, n_prompt, path, below(&seed, 9)};
             logits_make(&seed, l, vocab, false);
             text_make(&seed, path, drafted.n_path, vocab);
-            for (int i = 0; i < drafted.n_path && below(&seed, 3); i++) path[i] = text[n + i]; /* what comes, for a while */
+            for (int i = 0; i < drafted.n_path && below(&seed, 3); i++) path[i] = text[n + i]; /* a prefix of the text to come */
             memcpy(joined, text, (size_t)n * sizeof *text);
             memcpy(joined + n, path, (size_t)drafted.n_path * sizeof *path);
             const hn_history committed = split(joined, n + drafted.n_path, n_prompt, 0);
@@ -275,7 +276,7 @@ static void test_path_is_like_text(void **state) {
     }
 }
 
-/* At temperature 0 the row's own best token is a hint; with or without it the best behind processors is the same. */
+/* At temperature 0 the row's own best token is a hint; with or without it the best processed token is the same. */
 static void test_hints(void **state) {
     (void)state;
     static float l[MAX_VOCAB];
@@ -297,7 +298,7 @@ static void test_hints(void **state) {
         for (int i = 0; i < vocab && round % 50 == 0; i++) l[i] = i % 2 ? NAN : -INFINITY;
         const int32_t hint = s.lanes->argmax(l, vocab), want = hn_sampler_draw(&s, l, &h, -1);
         assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want);
-        assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want); /* nothing is left behind */
+        assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want); /* no state remains */
         moved += want != hint;
         none += want < 0;
         hn_sampler_fini(&s);
@@ -305,8 +306,8 @@ static void test_hints(void **state) {
     assert_true(moved > 100 && none > 20);
 }
 
-/* Texts that shrink, change in place, change places or prompt: what was counted before never shows; nor does it when there
- * is no memory to remember it. */
+/* Texts that shrink, change in place, are exchanged or change the prompt: earlier counts have no effect, nor if there is no
+ * memory for the copy of the text. */
 static void test_any_text_may_follow(void **state) {
     (void)state;
     float l[8];
@@ -334,16 +335,16 @@ static void test_any_text_may_follow(void **state) {
     }
 }
 
-/* ---- the statistic that finds wrong histories ------------------------------------------------------------------- */
+/* ---- the statistic that detects wrong histories ----------------------------------------------------------------- */
 
 enum { V = 4, STEPS = 3, CELLS = V * V * V };
 typedef enum mutant { RIGHT, LAST_ROW_ONLY, ROWS_SHARE, PATH_TWICE, PATH_REVERSED, MUTANTS } mutant;
 
-/* The history that row `step` sees behind the answer so far: the root's text, then the path. */
+/* The history of row `step` after the answer so far: the root's text, then the path. */
 static hn_history row_history(mutant m, const int32_t *text, int n, int n_prompt, const int32_t *path, int step,
                               int32_t *scratch) {
     hn_history h = {text, n, n_prompt, path, step};
-    if (m == LAST_ROW_ONLY && step < STEPS - 1) h.n_path = 0; /* drafted rows go without penalties of their path */
+    if (m == LAST_ROW_ONLY && step < STEPS - 1) h.n_path = 0; /* drafted rows ignore their path */
     if (m == ROWS_SHARE && step > 0) h.path = scratch, scratch[0] = (path[0] + 1) % V, scratch[1] = path[0];
     if (m == PATH_TWICE && step > 0) {
         memcpy(scratch, path, (size_t)step * sizeof *path);
@@ -380,7 +381,7 @@ static void joint_law(const hunch_sampling *q, const int32_t *prefix, int n, int
     }
 }
 
-/* Draws STEPS tokens many times, each from the row behind the ones before it. */
+/* Draws STEPS tokens many times, each from the row after the ones before it. */
 static bool draws_fit(hunch_sampling q, mutant m) {
     enum { N = 30000 };
     const int32_t text[] = {0, 1, 2, 1, 2, 0, 1, 2}; /* no 3: its first occurrence counts too */
@@ -409,7 +410,7 @@ static void test_wrong_histories_are_found(void **state) {
     (void)state;
     const struct {
         hunch_sampling q;
-        bool found[MUTANTS]; /* what changes this law */
+        bool found[MUTANTS]; /* mutants that change this law */
     } cases[] = {
         {{.repetition_penalty = 1.6}, {false, true, true, false, false}},
         {{.presence_penalty = 1}, {false, true, true, false, false}},
@@ -422,7 +423,8 @@ static void test_wrong_histories_are_found(void **state) {
             q.temperature = q.top_p = 1;
             if (m != RIGHT && !cases[c].found[m]) continue;
             if (draws_fit(q, (mutant)m) == cases[c].found[m])
-                fail_msg("case %zu: mutant %d is %s", c, m, cases[c].found[m] ? "not found" : "no mutant, yet rejected");
+                fail_msg("case %zu: mutant %d is %s", c, m,
+                         cases[c].found[m] ? "not found" : "no mutant, yet rejected");
         }
 }
 

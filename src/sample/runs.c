@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runs.c - see runs.h. Sums of masses are exact, so where a run ends does not depend on the way that leads there. */
+/* runs.c - see runs.h. Sums of masses are exact, so the end of a run does not depend on the order of the additions. */
 #include "sample/runs.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Floats by number: rising keys have rising numbers, one apart where nothing lies between them. */
+/* The rank of a float: ascending with the key, consecutive for adjacent floats. */
 static int64_t order_of(float key) {
     int32_t bits;
     key += 0.0f; /* -0 is 0 */
     memcpy(&bits, &key, sizeof bits);
     return bits < 0 ? bits ^ INT32_MAX : bits;
 }
-/* NaN above infinity: no key reaches it. */
+/* The inverse; NaN above infinity, which no key reaches. */
 static float key_at(int64_t order) {
     const int32_t bits = order < 0 ? (int32_t)order ^ INT32_MAX : (int32_t)order;
     float key;
@@ -20,15 +20,15 @@ static float key_at(int64_t order) {
     return key;
 }
 
-enum { NEAR = 64 }; /* so few are sorted */
+enum { NEAR = 64 }; /* up to this many are sorted */
 
-/* A run ends among the keys numbered from lo to before hi; those from hi on add up to `above`. */
+/* The run ends at a key of rank [lo, hi); those of rank hi and above add up to `above`. */
 typedef struct range {
     int64_t lo, hi;
     double above;
 } range;
 
-/* Narrows until few keys lie in the range, or equal ones. value: what is added up, NULL: number. */
+/* Narrows the range until it has few keys, or equal ones. value: summed by mass; NULL: keys are counted. */
 static range run_narrow(const hn_lanes *lanes, const float *key, const float *value, int n, double target, float low,
                         float high) {
     range r = {order_of(low), order_of(high) + 1, 0};
@@ -45,7 +45,7 @@ static range run_narrow(const hn_lanes *lanes, const float *key, const float *va
     return r;
 }
 
-/* The first index from i on whose key does not reach `end`; n: none. */
+/* The first index from i on whose key is below `end`; n: none. */
 static int next_below(const float *key, int i, int n, float end) {
     for (; i < n; i += HN_LANES_BLOCK) {
         const int stop = n - i < HN_LANES_BLOCK ? n : i + HN_LANES_BLOCK;
@@ -87,11 +87,12 @@ int hn_run_cut(const hn_lanes *lanes, const hn_run *r) {
     const int n = lanes->keep(r->key, r->n, key_at(g.lo), r->id, r->value);
     const int last = run_last(r, n, &g);
     if (last < 0) return n;
-    /* up to there what is as good stays, behind it what is better */
+    /* up to `last` equal keys stay, after it only larger ones */
     const float worst = r->key[last];
     const int behind = last + 1;
     const int kept = lanes->keep(r->key, behind, worst, r->id, r->value);
-    const int more = lanes->keep(r->key + behind, n - behind, key_at(order_of(worst) + 1), r->id + behind, r->value + behind);
+    const int more =
+        lanes->keep(r->key + behind, n - behind, key_at(order_of(worst) + 1), r->id + behind, r->value + behind);
     memmove(r->id + kept, r->id + behind, (size_t)more * sizeof *r->id);
     memmove(r->value + kept, r->value + behind, (size_t)more * sizeof *r->value);
     return kept + more;

@@ -25,11 +25,13 @@ static int by_key(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-static int by_id(const void *a, const void *b) { return ((const candidate *)a)->id < ((const candidate *)b)->id ? -1 : 1; }
+static int by_id(const void *a, const void *b) {
+    return ((const candidate *)a)->id < ((const candidate *)b)->id ? -1 : 1;
+}
 
 static double unit(uint64_t *seed) { return (double)(hn_splitmix(seed) >> 11) * 0x1p-53; }
 
-/* Candidates with rising ids; few different keys in some rounds, extremes in others. */
+/* Candidates with ascending ids; few different keys in some rounds, extremes in others. */
 static void make(uint64_t *seed, int round, bool own_key, candidate *c, int n) {
     static const float odd[] = {INFINITY, 0, -0.f, 1e-45f, 3e38f, 1};
     for (int i = 0; i < n; i++) {
@@ -42,7 +44,7 @@ static void make(uint64_t *seed, int round, bool own_key, candidate *c, int n) {
     }
 }
 
-/* How many of the sorted candidates the run takes. */
+/* Length of the run of sorted candidates. */
 static int run_length(const candidate *sorted, int n, bool count, double target) {
     double sum = 0;
     for (int i = 0; i < n; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler.c - the law behind a history, one draw from it, and log-probabilities. What changes logits is processors.c, what
- * makes a law of them support.c; which rule uses the draw stands in verify.c.
+/* sampler.c - the law after a history, one draw from it, and log-probabilities. processors.c changes logits, support.c computes
+ * the law; verify.c uses the draw.
  *
  * A draw is a race over the support. Shortcuts that change no result:
  *   - e = -log(u) >= 1 - u, so a token with 1 - u >= best·w cannot win the race and needs no logarithm; the upper half of
  *     its random number bounds u from above, which a vector loop tests for 64 ids at once;
  *   - u <= 1 - 2^-53, so a block of 64 logits too low to win with the luckiest u needs no random numbers;
- *   - of a block the largest weight is known first, and the weights of the others only once somebody may win there.
+ *   - the largest weight of a block is computed first, and the others only if one of its tokens may win.
  */
 #include "sample/sampler.h"
 
@@ -60,7 +60,7 @@ void hn_sampler_fini(hn_sampler *s) {
 typedef struct race {
     hn_sampler *s;
     hn_random_key key;
-    double time;    /* of the winner so far */
+    double time;    /* e / weight of the winner so far */
     int32_t winner;
 } race;
 
@@ -75,13 +75,13 @@ static void race_enter(race *r, int32_t id, float w) {
     }
 }
 
-/* The race over all tokens, with the noise of hn_coins_philox. Turns the largest logits of blocks into their weights. */
+/* The race over all tokens, with the noise of hn_coins_philox. Replaces the largest logits of blocks by their weights. */
 static void race_all(race *r, const float *l, float max, int32_t best) {
     const hn_sampler *s = r->s;
     const float scale = hn_sampler_scale(s);
     const int blocks = hn_lanes_blocks(s->vocab);
     s->lanes->weights(s->block, blocks, max, scale, s->block);
-    race_enter(r, best, 1.0f); /* first: it makes most others impossible */
+    race_enter(r, best, 1.0f); /* first: it rules out most others */
     for (int b = 0;; b++) {
         float w[HN_LANES_BLOCK];
         uint64_t may;
@@ -105,13 +105,13 @@ static void race_support(race *r, int n) {
         int32_t id[HN_LANES_BLOCK] = {0};
         float w[HN_LANES_BLOCK] = {0};
         memcpy(id, s->id + first, (size_t)left * sizeof *id);
-        memcpy(w, s->value + first, (size_t)left * sizeof *w); /* what is behind the end weighs nothing: no bit */
+        memcpy(w, s->value + first, (size_t)left * sizeof *w); /* beyond the end weights are 0: no bit */
         uint64_t may = s->lanes->race_ids(id, w, (float)r->time, &r->key);
         for (; may; may &= may - 1) race_enter(r, id[__builtin_ctzll(may)], w[__builtin_ctzll(may)]);
     }
 }
 
-/* The draw of a replaced coins.draw, which wants doubles: not on any path of a running engine. */
+/* The draw by a replaced coins.draw, which takes doubles: only in tests. */
 static int32_t draw_replaced(const hn_sampler *s, const hn_random_key *key, int n) {
     double *weight = hn_zalloc((size_t)n, sizeof *weight);
     if (!weight) return -1;
@@ -154,7 +154,7 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
     return r.winner;
 }
 
-/* Nothing but temperature changes the logits' law: what it is of one token can be said without the others. */
+/* The law if only temperature changes the logits': a token's weight can be computed without the others. */
 static void law_of_all(hn_sampler *s, const float *l, float max, hn_law *out) {
     const float scale = hn_sampler_scale(s);
     *out = (hn_law){.logits = l, .max = max, .n = s->vocab,
@@ -225,7 +225,7 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
     double before = 0, passed = 0;
     int block = 0;
     int32_t last = -1;
-    for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* where that is, or the last with weight */
+    for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* finds its block, or the last one with weight */
         const int n = law->n - i < HN_LANES_BLOCK ? law->n - i : HN_LANES_BLOCK;
         const double more = s->lanes->weigh(law->logits + i, n, law->max, hn_sampler_scale(s));
         if (!(more > 0)) continue;
@@ -241,7 +241,7 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
     return last;
 }
 
-/* What turns logits into log-probabilities. False: nothing is drawable. */
+/* The constants that convert logits to log-probabilities. False: no token can be drawn. */
 static bool softmax_of(const float *logits, int vocab, float *max, double *log_sum) {
     const hn_lanes *lanes = hn_lanes_best();
     const int32_t best = lanes->argmax(logits, vocab);

@@ -7,10 +7,10 @@
  * a drafter that draws with the same noise couples with it and changes no text (verification.md 4, 10; 2408.07978).
  * Ties (top-k cut, greedy) go to the lowest id. NaN logits never win; a row of NaN or -inf alone is an error.
  *
- * What depends on earlier tokens reads them from an hn_history, so a row behind a drafted path is processed with that
+ * Processors that depend on earlier tokens read them from an hn_history, so a row after a drafted path is processed with that
  * path's own history, and nothing has to be undone when a draft is rejected (verification.md 9). Any history may follow any
- * other; one that goes on where the last one's text ended costs least. DRY counts a repetition of over 1,024 tokens as one
- * of 1,024, and never holds back a breaker.
+ * other; one that continues the last one's text costs least. DRY counts a repetition of over 1,024 tokens as one of 1,024, and
+ * never penalises a breaker.
  */
 #ifndef HN_SAMPLER_H
 #define HN_SAMPLER_H
@@ -27,7 +27,7 @@ typedef struct hn_history {
     int n_path;
 } hn_history;
 
-/* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids rising. Lies in the sampler until its next call.
+/* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids ascending. Owned by the sampler, valid until its next call.
  * n == 0: nothing can be drawn. At temperature 0: one id. */
 typedef struct hn_law {
     const int32_t *id; /* NULL: not listed yet (hn_law_fill); n is no less than the support then */
@@ -38,10 +38,10 @@ typedef struct hn_law {
     float max;
 } hn_law;
 
-struct hn_penalties; /* what processors.c knows of the committed text */
+struct hn_penalties; /* counts of the committed text (processors.c) */
 
 typedef struct hn_sampler {
-    hunch_sampling params; /* bias is copied, dry_breakers are forgotten: both may go after init */
+    hunch_sampling params; /* bias is copied, dry_breakers are not kept: both may be freed after init */
     hn_coins coins;
     int vocab;
     const hn_lanes *lanes; /* the best level's; all give the same results */
@@ -49,7 +49,7 @@ typedef struct hn_sampler {
     int32_t *id;  /* [vocab] */
     float *value; /* [vocab] */
     float *block; /* [hn_lanes_blocks(vocab)] largest logit of each 64 */
-    float *key;   /* [vocab], only for typical_p: what candidates are ordered by */
+    float *key;   /* [vocab], only for typical_p: the keys of candidates */
     hunch_bias *bias;               /* [params.n_bias] */
     float *processed;               /* [vocab], only if a processor changes logits */
     struct hn_penalties *penalties; /* only if one looks at the history */
@@ -60,34 +60,34 @@ typedef struct hn_sampler {
 hunch_status hn_sampling_check(const hunch_sampling *p, int vocab, hunch_error *err);
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err);
 void hn_sampler_fini(hn_sampler *s);
-/* DRY's sequence breakers as tokens: bit id % 8 of breakers[id / 8], [(vocab + 7) / 8] bytes, copied. Without this call
- * nothing breaks a sequence. */
+/* DRY's sequence breakers as tokens: bit id % 8 of breakers[id / 8], [(vocab + 7) / 8] bytes, copied. Without this call no
+ * token breaks a sequence. */
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
 bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
-/* Is the token that is drawn always the best of the logits as they are: temperature 0 and nothing that changes them? */
+/* True if the drawn token is always the argmax of the raw logits: temperature 0 and no processor. */
 bool hn_sampler_takes_best(const hn_sampler *s);
 
-/* The token that plain decoding emits behind this history. logits: [vocab], not changed. greedy_hint: the argmax of
+/* The token that plain decoding emits after this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);
 
-/* The law itself, behind this history. */
+/* The law after this history. */
 void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
-/* The same without a list of its support where all tokens are in it: for those who may want only a few of them. The logits
- * are read until the list is made. */
+/* The same, but if all tokens are in its support, without a list of it: for callers that need only a few tokens. The logits
+ * must stay valid until hn_law_fill or the last use. */
 void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
 void hn_law_fill(hn_sampler *s, hn_law *law); /* makes the list */
-/* Of any law: the weight of a token, 0 if it is not in the support. */
+/* The weight of a token in any law, 0 if it is not in the support. */
 float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
-int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among rising ids, -1: it is not there */
-/* Of a law that is not listed: the weights of tokens first..first+n-1; the token at which their running sum passes u of
- * the whole. */
+int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among ascending ids, -1: none */
+/* For a law that is not listed: the weights of tokens first..first+n-1; the token at which the running sum of all passes u
+ * times the whole. */
 void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w);
 int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u);
 
-/* Natural log of softmax(logits)[token], before any processing: what is reported as a log-probability. -inf for a token
- * of logit -inf; NaN if nothing is drawable. */
+/* Natural log of softmax(logits)[token], before any processing: the reported log-probability. -inf for a token of logit -inf;
+ * NaN if no token can be drawn. */
 double hn_logprob(const float *logits, int vocab, int32_t token);
 /* Those of the n likeliest tokens, n at most vocab: likeliest first, equal ones by their ids. */
 void hn_logprob_top(const float *logits, int vocab, hunch_logprob *top, int n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_test.c - draws against the law, the quick race against the slow one, replaced coins, odd logits and
- * log-probabilities. The law itself is held by support_test.c and processors_test.c. */
+/* sampler_test.c - draws against the law, the fast race against the slow one, replaced coins, odd logits and
+ * log-probabilities. The law itself: support_test.c and processors_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static double uniform_slow(void *ctx, const hn_random_key *key) {
 
 /* ---- draws ------------------------------------------------------------------------------------------------------ */
 
-/* The race as the definition reads: smallest e / P, ties to the lowest id. */
+/* The race by its definition: smallest e / P, ties to the lowest id. */
 static int32_t race_by_definition(const double *p, int n, uint64_t seed, uint64_t position) {
     int32_t winner = -1;
     double best = INFINITY;
@@ -39,7 +39,7 @@ static int32_t race_by_definition(const double *p, int n, uint64_t seed, uint64_
     return winner;
 }
 
-/* Shortcuts change nothing: the quick race, the generic one and the definition agree, with and without the hint. */
+/* Shortcuts change no result: the fast race, the generic one and the definition agree, with and without the hint. */
 static void test_draw_is_the_race(void **state) {
     (void)state;
     static float l[MAX_VOCAB];
@@ -70,7 +70,7 @@ static void test_draw_is_the_race(void **state) {
     }
 }
 
-/* The same over a vocabulary of today's models, with penalties before the quick race or not. */
+/* The same with the vocabulary of current models, with and without penalties. */
 static void test_large_vocabulary(void **state) {
     (void)state;
     const int vocab = light() ? 20011 : 151936;
@@ -131,7 +131,7 @@ static void test_draws_follow_the_law(void **state) {
             hn_sampler_fini(&s);
             continue;
         }
-        /* and the test has power: a law three percent off is refused */
+        /* the test has power: a law that is off by three percent is rejected */
         double other[V], sum = 0;
         for (int i = 0; i < V; i++) sum += other[i] = p[i] * (i == 2 ? 1.03 : 1);
         for (int i = 0; i < V; i++) other[i] /= sum;
@@ -145,7 +145,7 @@ static void test_draws_follow_the_law(void **state) {
     }
 }
 
-/* Where XTC acts now and then, draws follow the mixture of both laws. */
+/* If XTC acts with some probability, draws follow the mixture of both laws. */
 static void test_xtc_mixture(void **state) {
     (void)state;
     enum { V = 4, N = 40000 };
@@ -177,7 +177,7 @@ static void test_xtc_mixture(void **state) {
 
 /* ---- replaced coins --------------------------------------------------------------------------------------------- */
 
-/* Coins on a grid instead of random ones: the share of each winner tends to P (area under a monotone boundary). */
+/* Numbers on a grid instead of random ones: the share of each winner tends to P (area under a monotone boundary). */
 typedef struct grid {
     int index[3];
     int cells;
@@ -200,7 +200,8 @@ static void test_race_on_a_grid(void **state) {
     law_spread(&s, l, &h, p);
     for (g.index[0] = 0; g.index[0] < M; g.index[0]++)
         for (g.index[1] = 0; g.index[1] < M; g.index[1]++)
-            for (g.index[2] = 0; g.index[2] < M; g.index[2]++) share[hn_sampler_draw(&s, l, &h, -1)] += 1. / (M * M * M);
+            for (g.index[2] = 0; g.index[2] < M; g.index[2]++)
+                share[hn_sampler_draw(&s, l, &h, -1)] += 1. / (M * M * M);
     for (int i = 0; i < 3; i++) assert_true(fabs(share[i] - p[i]) < 1.5 / M);
     hn_sampler_fini(&s);
 }
@@ -211,7 +212,7 @@ static double uniform_same(void *ctx, const hn_random_key *key) {
     return .5;
 }
 
-/* With one number for all, the heaviest token wins, of equals the lowest id: in whatever order the cuts left them. */
+/* With one number for all tokens, the heaviest wins, of equal ones the lowest id, in any order of the candidates. */
 static void test_ties(void **state) {
     (void)state;
     float l[60];
@@ -232,7 +233,7 @@ static void test_ties(void **state) {
     }
 }
 
-/* Coins that a test chooses: each outcome with the probability that was asked for it. */
+/* Coins with outcomes chosen by the test, which record the requested probabilities. */
 typedef struct chooser {
     bool acts;
     int want;      /* index to draw */
@@ -266,7 +267,8 @@ static void test_chosen_coins(void **state) {
     chooser c = {0};
     double law[4], joint[2][4] = {{0}};
     hn_sampler s;
-    const hunch_sampling params = {.temperature = 1, .top_p = 1, .xtc_probability = .3, .xtc_threshold = .2, .seed = 44};
+    const hunch_sampling params = {
+        .temperature = 1, .top_p = 1, .xtc_probability = .3, .xtc_threshold = .2, .seed = 44};
     sampler_open(&s, params, 4);
     s.coins = (hn_coins){hn_coins_philox.uniform, accept_chosen, draw_chosen, &c};
     for (int acts = 0; acts < 2; acts++) {
@@ -286,7 +288,7 @@ static void test_chosen_coins(void **state) {
                         target = {.seed = 44, .position = 10, .purpose = HN_PURPOSE_TARGET};
     assert_memory_equal(&c.accept_key, &xtc, sizeof xtc);
     assert_memory_equal(&c.draw_key, &target, sizeof target);
-    /* greedy asks nobody */
+    /* greedy calls nothing */
     s.params.temperature = 0;
     assert_int_equal(hn_sampler_draw(&s, l, &h, -1), 1);
     assert_int_equal(law_spread(&s, l, &h, law), 1);
@@ -344,7 +346,7 @@ static void test_odd_logits(void **state) {
             if (q.temperature > 0 && q.top_p == 1) first += t == 1, second += t == 3;
         }
     }
-    assert_true(first > 20 && second > 20); /* equally likely where nothing cuts */
+    assert_true(first > 20 && second > 20); /* equally likely without cuts */
 }
 
 static void test_greedy(void **state) {
@@ -385,7 +387,7 @@ static int32_t token_at(const hn_law *law, double u) {
     return law->id[law->n - 1];
 }
 
-/* What is said of a law that is not listed is what its list says. */
+/* Queries of a law that is not listed agree with its list. */
 static void test_looks(void **state) {
     (void)state;
     static float l[3000], w[3000];
@@ -419,7 +421,7 @@ static void test_looks(void **state) {
                 const double u = k == 0 ? 0x1p-53 : k == 1 ? 1 - 0x1p-53 : unit(&seed);
                 const int32_t token = hn_law_token_at(&s, &look, u);
                 assert_true(hn_law_weight(&s, &look, token) > 0);
-                agreed += token == token_at(&law, u); /* but where rounding of sums decides */
+                agreed += token == token_at(&law, u); /* except by rounding of sums */
             }
         }
         hn_law_fill(&s, &look);
@@ -470,7 +472,7 @@ static void test_logprob(void **state) {
     assert_true(hn_logprob(infinite, 3, 1) == -INFINITY);
 }
 
-/* Ones drawn from few values, so that many are equal; against sorting them all. */
+/* Logits of few values, so that many are equal; against sorting them all. */
 static void test_logprob_top(void **state) {
     (void)state;
     static float l[700];
@@ -479,7 +481,8 @@ static void test_logprob_top(void **state) {
         const int vocab = 1 + below(&seed, 700), n = 1 + below(&seed, vocab < 30 ? vocab : 30);
         hunch_logprob top[30];
         bool taken[700] = {false};
-        for (int i = 0; i < vocab; i++) l[i] = below(&seed, 9) == 0 ? -INFINITY : (float)below(&seed, round % 2 ? 5 : 100000) / 3;
+        for (int i = 0; i < vocab; i++)
+            l[i] = below(&seed, 9) == 0 ? -INFINITY : (float)below(&seed, round % 2 ? 5 : 100000) / 3;
         l[below(&seed, vocab)] = 1;
         hn_logprob_top(l, vocab, top, n);
         for (int k = 0; k < n; k++) {

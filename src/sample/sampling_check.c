@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampling_check.c - which sampling parameters are refused, and in which words. What they mean stands in hunch.h. */
+/* sampling_check.c - checks sampling parameters and writes the errors. Their meaning: hunch.h. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@ static hunch_status check_ranges(const hunch_sampling *p, hunch_error *err) {
     const struct {
         const char *name;
         double value, low, high;
-        const char *off; /* what the value that switches it off is called */
+        const char *off; /* for messages: the value that switches it off */
     } range[] = {
         {"temperature", p->temperature, 0, 1000, "0: greedy"},
         {"min_p", p->min_p, 0, 1, "0: off"},
@@ -25,8 +25,8 @@ static hunch_status check_ranges(const hunch_sampling *p, hunch_error *err) {
     };
     for (size_t i = 0; i < sizeof range / sizeof range[0]; i++)
         if (!(range[i].value >= range[i].low && range[i].value <= range[i].high))
-            return hn_fail(err, HUNCH_USAGE, "%s=%g, expected a number from %g to %g (%s)", range[i].name, range[i].value,
-                           range[i].low, range[i].high, range[i].off);
+            return hn_fail(err, HUNCH_USAGE, "%s=%g, expected a number from %g to %g (%s)", range[i].name,
+                           range[i].value, range[i].low, range[i].high, range[i].off);
     if (p->top_k < 0) return hn_fail(err, HUNCH_USAGE, "top_k=%d, expected 0 (off) or more", p->top_k);
     if (!(p->top_p > 0 && p->top_p <= 1))
         return hn_fail(err, HUNCH_USAGE, "top_p=%g, expected a number above 0, up to 1 (off)", p->top_p);
@@ -61,7 +61,8 @@ static hunch_status check_dry(const hunch_sampling *p, hunch_error *err) {
                        : p->dry_range != 0          ? "dry_range"
                        : p->n_dry_breakers != 0     ? "dry_breakers"
                                                     : NULL;
-    return idle ? hn_fail(err, HUNCH_USAGE, "%s without dry_multiplier does nothing, expected dry_multiplier above 0", idle)
+    return idle ? hn_fail(err, HUNCH_USAGE, "%s without dry_multiplier does nothing, expected dry_multiplier above 0",
+                          idle)
                 : HUNCH_OK;
 }
 

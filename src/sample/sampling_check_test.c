@@ -70,7 +70,8 @@ static void test_ranges(void **state) {
 static void test_breakers(void **state) {
     (void)state;
     const char *const words[] = {"\n", ""}, *const none[] = {NULL};
-    assert_refused((hunch_sampling){.dry_multiplier = 1, .dry_breakers = words, .n_dry_breakers = 2}, "dry_breakers[1]");
+    assert_refused((hunch_sampling){.dry_multiplier = 1, .dry_breakers = words, .n_dry_breakers = 2},
+                   "dry_breakers[1]");
     assert_refused((hunch_sampling){.dry_multiplier = 1, .dry_breakers = none, .n_dry_breakers = 1}, "dry_breakers[0]");
     assert_refused((hunch_sampling){.dry_multiplier = 1, .dry_breakers = words, .n_dry_breakers = -1}, "dry_breakers");
     assert_refused((hunch_sampling){.dry_multiplier = 1, .n_dry_breakers = 1}, "dry_breakers");
@@ -94,7 +95,7 @@ static void test_bias(void **state) {
         assert_refused((hunch_sampling){.bias = bad[i].bias, .n_bias = 3}, bad[i].word);
     assert_refused((hunch_sampling){.bias = bad[0].bias, .n_bias = -1}, "biases");
     assert_refused((hunch_sampling){.n_bias = 1}, "biases");
-    /* without a vocabulary ids are not checked; without memory nothing is said to be fine */
+    /* without a vocabulary ids are not checked; without memory the check fails */
     hunch_sampling p = {.top_p = 1, .bias = bad[3].bias, .n_bias = 3};
     assert_int_equal(hn_sampling_check(&p, 0, NULL), HUNCH_OK);
     hn_fault_arm(HN_FAULT_ALLOC, 0, false);
@@ -113,7 +114,7 @@ static void test_ends_of_ranges(void **state) {
         {.temperature = 0},
         {.temperature = 1000, .top_k = INT_MAX, .min_p = 1, .top_n_sigma = 1000, .typical_p = 1},
         {.xtc_probability = 1, .xtc_threshold = .5},
-        {.xtc_threshold = .1}, /* a default, kept for when XTC is switched on */
+        {.xtc_threshold = .1}, /* a default, unused until XTC is switched on */
         {.repetition_penalty = 100, .frequency_penalty = 2, .presence_penalty = 2},
         {.repetition_penalty = .1, .frequency_penalty = -2, .presence_penalty = -2},
         {.dry_multiplier = 1000, .dry_base = 1, .dry_allowed_length = 1000, .dry_range = INT_MAX, .dry_breakers = words,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampling_for_tests.h - for tests of the sampler: random logits and parameters, samplers that must open, a law spread over
- * its vocabulary. Include after cmocka. */
+/* sampling_for_tests.h - for tests of the sampler: random logits and parameters, samplers that must open, a law as an array over
+ * the vocabulary. Include after cmocka. */
 #ifndef HN_SAMPLING_FOR_TESTS_H
 #define HN_SAMPLING_FOR_TESTS_H
 #include <math.h>
@@ -17,7 +17,7 @@ static inline void sampler_open(hn_sampler *s, hunch_sampling p, int vocab) {
     if (hn_sampler_init(s, &p, vocab, &err)) fail_msg("%s", err.message);
 }
 
-/* A history of length n whose tokens nobody reads. */
+/* A history of this length whose tokens are not read. */
 static inline hn_history at(int position) { return (hn_history){.n = position, .n_prompt = position}; }
 
 /* Logits like a model's, on a coarse grid half of the time so that there are ties; now and then NaN and -inf. */
@@ -39,7 +39,8 @@ static inline hunch_sampling cuts_make(uint64_t *seed, int vocab, int rare) {
     if (!below(seed, rare)) p.min_p = .3 * unit(seed) * unit(seed);
     if (!below(seed, rare)) p.top_n_sigma = .2 + 3 * unit(seed);
     if (!below(seed, rare)) p.typical_p = .2 + .79 * unit(seed);
-    if (!below(seed, rare)) p.xtc_probability = below(seed, 2) ? 1 : unit(seed), p.xtc_threshold = .01 + .49 * unit(seed);
+    if (!below(seed, rare))
+        p.xtc_probability = below(seed, 2) ? 1 : unit(seed), p.xtc_threshold = .01 + .49 * unit(seed);
     return p;
 }
 
@@ -56,13 +57,13 @@ static inline int law_spread(hn_sampler *s, const float *logits, const hn_histor
     return law.n;
 }
 
-/* XTC's coin at a position, as its key reads. */
+/* XTC's coin at a position, by its key. */
 static inline bool xtc_expected(const hunch_sampling *q, int position) {
     const hn_random_key key = {.seed = q->seed, .position = (uint64_t)position, .purpose = HN_PURPOSE_XTC};
     return hn_random_uniform(&key) < q->xtc_probability;
 }
 
-/* got follows want but for the float32 rounding of weights, which is relative. */
+/* got equals want up to the float32 rounding of weights, which is relative. */
 static inline bool laws_agree(const double *got, const double *want, int vocab) {
     double sum = 0;
     for (int i = 0; i < vocab; i++) {

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* support.c - from processed logits to the support of the law and its weights, without sorting a vocabulary.
  *
- * The law, exactly. m = largest logit that is no NaN. Every token has the weight w = e^((l - m) / T) in float32, computed
+ * The exact law. m = largest logit that is not NaN. Every token has the weight w = e^((l - m) / T) in float32, computed
  * by lanes.h; T enters as one float32 reciprocal. Then, in this order,
  *   top-n-sigma  keeps logits of at least m - n·σ, σ the standard deviation of the finite logits;
  *   top-k        keeps the k tokens of largest logit, ties to the lowest id;
- *   typical      keeps the shortest run of tokens in order of rising |z - mean of z|, z = (l - m) / T (ties: rising id),
- *                whose masses reach typical_p times the sum. -log P(x) and the entropy are both the same affine function,
- *                of z and of its mean, so this is the distance of 2202.00666;
- *   top-p        keeps the shortest run of tokens in order of falling weight (ties: rising id) whose masses reach p times
- *                the sum over what is left. The mass is the weight rounded to a multiple of 2^-34: sums of such numbers are
- *                exact in a double, so no order of summation has to be kept;
+ *   typical      keeps the shortest run of tokens in order of ascending |z - mean of z|, z = (l - m) / T (ties: ascending
+ *                id), whose masses reach typical_p times the sum. -log P(x) and the entropy are both the same affine
+ *                function, of z and of its mean, so this is the distance of 2202.00666;
+ *   top-p        keeps the shortest run of tokens in order of descending weight (ties: ascending id) whose masses reach p
+ *                times the sum over the remaining tokens. The mass is the weight rounded to a multiple of 2^-34: sums of
+ *                such numbers are exact in a double in any order;
  *   min-p        keeps weights of at least min_p times the largest left;
- *   XTC          where it acts, drops the tokens of at least xtc_threshold times the sum of masses but the least likely of
+ *   XTC          if it acts, drops the tokens of at least xtc_threshold times the sum of masses except the least likely of
  *                them, ties to the lowest id.
  * P(x) = w(x) / sum of the kept weights. So the law is a function of the logits and parameters alone.
  *
  * Shortcuts below change no result. The largest logit of each block of 64 tokens is found first; after that
- *   - a threshold, of logits or of weights, passes over whole blocks, and only what lies above it is looked at;
- *   - the k-th largest of those largest is such a threshold for top-k, as long as there are k blocks;
- *   - so is, for top-p, (1-p)·sum/V less a unit of mass: the last token kept and all behind it hold more than (1-p)·sum
+ *   - a threshold, of logits or of weights, skips whole blocks, and only tokens above it are processed;
+ *   - the k-th largest of those block maxima is such a threshold for top-k, if there are k blocks;
+ *   - so is, for top-p, (1-p)·sum/V less a unit of mass: the last token kept and all after it have more than (1-p)·sum
  *     together, and there are at most V of them. Nor is a token without mass in the set;
- *   - where a run ends is found without sorting (runs.h).
- * Candidates stay in order of rising id.
+ *   - the end of a run is found without sorting (runs.h).
+ * Candidates stay in order of ascending id.
  */
 #include "sample/support.h"
 
@@ -33,9 +33,9 @@
 
 #include "sample/runs.h"
 
-enum { LANES = 16 }; /* partial sums, so that loops become vectors; results do not depend on the level */
+enum { LANES = 16 }; /* partial sums, so that the compiler vectorises loops; results do not depend on the level */
 
-/* Tiny temperatures saturate, and every logit below the largest then weighs 0. */
+/* 1/T saturates for tiny temperatures: every logit below the largest then has weight 0. */
 float hn_sampler_scale(const hn_sampler *s) {
     double scale = 1.0 / s->params.temperature;
     return scale < 1e38 ? (float)scale : 1e38f;
@@ -45,20 +45,20 @@ static double mass_sum(const hn_sampler *s, int n) {
     return (double)s->lanes->tally(s->value, s->value, n, 0).mass * HN_MASS_UNIT;
 }
 
-/* The smallest float that is not below x: v >= x and v >= this say the same of a float v. */
+/* The smallest float that is not below x: for a float v, v >= x is equivalent to v >= this. */
 static float float_above(double x) {
     const float f = (float)x;
     return (double)f < x ? nextafterf(f, INFINITY) : f;
 }
 
-/* No logit below this weighs `least` > 0. The margins are for rounding. */
+/* No logit below this has a weight of `least` > 0 or more. The margins are for rounding. */
 static float logit_floor(const hn_sampler *s, float max, double least) {
-    const double lowest = -87.1; /* what lies below weighs 0 */
+    const double lowest = -87.1; /* logits below have weight 0 */
     if (max == INFINITY) return -INFINITY;
     return max - fabsf(max) * 1e-6f + (float)((fmax(log(least), lowest) - 0.01) / (double)hn_sampler_scale(s));
 }
 
-/* ---- an upper end of the logits --------------------------------------------------------------------------------- */
+/* ---- truncation by logits --------------------------------------------------------------------------------------- */
 
 /* The smallest logit that top-n-sigma keeps. */
 static double sigma_floor(const hn_sampler *s, const float *l, float max) {
@@ -84,7 +84,7 @@ static int upper_end(hn_sampler *s, const float *l, float max) {
 
 /* ---- cuts by probability ---------------------------------------------------------------------------------------- */
 
-/* Keys of falling order for what is sorted by a rising distance >= 0: bits of positive floats are ordered like integers. */
+/* A key that descends with an ascending distance >= 0: bits of positive floats are ordered like integers. */
 static float key_of_distance(float distance) {
     uint32_t bits;
     float key;
@@ -94,7 +94,7 @@ static float key_of_distance(float distance) {
     return key;
 }
 
-/* 0 for what cannot be drawn, so that it adds nothing. max may be +inf. */
+/* 0 for a token that cannot be drawn, so that it adds nothing. max may be +inf. */
 static inline double z_of(float w, float logit, float max, float scale) {
     return w == 0 || logit == max ? 0 : (double)((logit - max) * scale);
 }
@@ -113,8 +113,8 @@ static double z_mean(const float *w, const float *l, int n, float max, float sca
     return sum[0] / weight[0];
 }
 
-/* Locally typical sampling over n weighted candidates with their logits as keys. What cannot be drawn comes last: the run
- * ends before it. */
+/* Locally typical sampling over n weighted candidates with their logits as keys. Tokens that cannot be drawn come last: the run
+ * ends before them. */
 static int typical_cut(hn_sampler *s, int n, float max) {
     const float scale = hn_sampler_scale(s);
     const double mean = z_mean(s->value, s->key, n, max, scale);
@@ -166,7 +166,7 @@ static int probable_gather(hn_sampler *s, const float *l, float max) {
     return top_p_cut(s, n, sum, least);
 }
 
-/* The first index from i on of a weight of at least this; n: none. */
+/* The first index from i on with a weight of at least this; n: none. */
 static int next_from(const float *w, int i, int n, float least) {
     for (; i < n; i += HN_LANES_BLOCK) {
         const int stop = n - i < HN_LANES_BLOCK ? n : i + HN_LANES_BLOCK;
@@ -184,7 +184,7 @@ static int xtc_cut(hn_sampler *s, int n) {
     for (int i = next_from(s->value, 0, n, least); i < n; i = next_from(s->value, i + 1, n, least))
         if (stays == n || s->value[i] < s->value[stays]) stays = i;
     int kept = 0, from = 0;
-    for (int i = 0; i < n; from = i + 1) { /* what lies before the next one that goes moves up */
+    for (int i = 0; i < n; from = i + 1) { /* moves the candidates up to the next one that is dropped */
         i = next_from(s->value, from, n, least);
         if (i == stays) i = next_from(s->value, i + 1, n, least);
         memmove(s->id + kept, s->id + from, (size_t)(i - from) * sizeof *s->id);

@@ -16,12 +16,12 @@ enum { MAX_VOCAB = 3000, BIG = 151936 };
 static void describe_failure(const hunch_sampling *q, int n, int round, const double *got, const double *want) {
     int i = 0;
     while (i < n - 1 && fabs(got[i] - want[i]) <= 1e-5 * want[i]) i++;
-    fail_msg("round %d: V %d T %g k %d p %g min %g sigma %g typical %g xtc %g/%g: token %d has %g, expected %g", round, n,
-             q->temperature, q->top_k, q->top_p, q->min_p, q->top_n_sigma, q->typical_p, q->xtc_probability,
+    fail_msg("round %d: V %d T %g k %d p %g min %g sigma %g typical %g xtc %g/%g: token %d has %g, expected %g", round,
+             n, q->temperature, q->top_k, q->top_p, q->min_p, q->top_n_sigma, q->typical_p, q->xtc_probability,
              q->xtc_threshold, i, got[i], want[i]);
 }
 
-/* Compares one row; false if float32 may decide a cut otherwise. */
+/* Compares one row; false if a cut is so close that float32 may differ. */
 static bool law_checked(const float *l, int n, hunch_sampling q, int round) {
     hn_sampler s;
     defined_law d;
@@ -56,7 +56,7 @@ static void test_law(void **state) {
     assert_true(sure > rounds * 9 / 10);
 }
 
-/* The same with a vocabulary of today's models: each cut alone, and all. */
+/* The same with the vocabulary of current models: each cut alone, and all. */
 static void test_large_vocabulary(void **state) {
     (void)state;
     const hunch_sampling cuts[] = {{.top_p = 1},
@@ -113,7 +113,7 @@ static void test_typical_by_hand(void **state) {
     assert_int_equal(support_of(parts, 6, (hunch_sampling){.typical_p = .8}), 0x7);
     assert_int_equal(support_of(parts, 6, (hunch_sampling){.typical_p = .95}), 0x1f); /* of the last two the lower id */
     assert_int_equal(support_of(parts, 6, (hunch_sampling){.typical_p = 1}), 0x3f);
-    /* the cuts behind it see what it left: the largest weight of {second} is its own */
+    /* later cuts see only the remaining tokens: the largest weight of {second} is its own */
     assert_int_equal(support_of(parts, 6, (hunch_sampling){.typical_p = .2, .min_p = .9}), 0x2);
     assert_int_equal(support_of(parts, 6, (hunch_sampling){.typical_p = .8, .min_p = .4, .top_p = .9}), 0x3);
     /* equal tokens are equally typical: lower ids first */
@@ -126,12 +126,15 @@ static void test_xtc_by_hand(void **state) {
     const hunch_sampling q = {.xtc_probability = 1, .xtc_threshold = .1};
     assert_int_equal(support_of(parts, 6, q), 0x35); /* of 28, 16 and 8 the 8 stays, and all below */
     assert_int_equal(support_of((int[]){16, 16, 16, 16}, 4, q), 0x1);
-    assert_int_equal(support_of((int[]){60, 2, 2}, 3, q), 0x7); /* one alone stays */
-    assert_int_equal(support_of((int[]){2, 31, 31}, 3, (hunch_sampling){.xtc_probability = 1, .xtc_threshold = .5}), 0x7);
+    assert_int_equal(support_of((int[]){60, 2, 2}, 3, q), 0x7); /* a single one stays */
+    assert_int_equal(support_of((int[]){2, 31, 31}, 3, (hunch_sampling){.xtc_probability = 1, .xtc_threshold = .5}),
+                     0x7);
     assert_int_equal(support_of((int[]){32, 32}, 2, (hunch_sampling){.xtc_probability = 1, .xtc_threshold = .5}), 0x1);
-    /* the threshold is one of what other cuts left: 28 and 16 alone are 0.64 and 0.36 */
-    assert_int_equal(support_of(parts, 6, (hunch_sampling){.top_k = 2, .xtc_probability = 1, .xtc_threshold = .3}), 0x8);
-    assert_int_equal(support_of(parts, 6, (hunch_sampling){.top_k = 2, .xtc_probability = 1, .xtc_threshold = .4}), 0xa);
+    /* the threshold applies to the remaining tokens: 28 and 16 alone are 0.64 and 0.36 */
+    assert_int_equal(support_of(parts, 6, (hunch_sampling){.top_k = 2, .xtc_probability = 1, .xtc_threshold = .3}),
+                     0x8);
+    assert_int_equal(support_of(parts, 6, (hunch_sampling){.top_k = 2, .xtc_probability = 1, .xtc_threshold = .4}),
+                     0xa);
 }
 
 static void test_sigma_by_hand(void **state) {
@@ -155,7 +158,7 @@ static void test_sigma_by_hand(void **state) {
             }
 }
 
-/* 0.7 lies between two float32 numbers: the weight below it goes, though float32 calls it 0.7 too. */
+/* 0.7 is between two float32 numbers: the weight just below it is dropped, though 0.7 in float32 equals it. */
 static void test_min_p_in_doubles(void **state) {
     (void)state;
     const hn_history h = at(0);
@@ -177,7 +180,7 @@ static void test_min_p_in_doubles(void **state) {
 
 /* ---- XTC's coin ------------------------------------------------------------------------------------------------- */
 
-/* It is a function of seed and position: drafted or committed, drawn or asked for, and as often as its probability says. */
+/* It is a function of seed and position, for drafted and committed rows, draws and laws alike, and follows its probability. */
 static void test_xtc_coin(void **state) {
     (void)state;
     enum { N = 4000 };
@@ -237,9 +240,14 @@ static void test_levels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_law),         cmocka_unit_test(test_large_vocabulary), cmocka_unit_test(test_typical_by_hand),
-        cmocka_unit_test(test_xtc_by_hand), cmocka_unit_test(test_sigma_by_hand),    cmocka_unit_test(test_xtc_coin),
-        cmocka_unit_test(test_levels),      cmocka_unit_test(test_min_p_in_doubles),
+        cmocka_unit_test(test_law),
+        cmocka_unit_test(test_large_vocabulary),
+        cmocka_unit_test(test_typical_by_hand),
+        cmocka_unit_test(test_xtc_by_hand),
+        cmocka_unit_test(test_sigma_by_hand),
+        cmocka_unit_test(test_xtc_coin),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_min_p_in_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
