@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exact_law_test.c - the law of what each rule emits over two rounds, enumerated with the real code and held against the
+/* exact_law_test.c - the law of the tokens that each rule emits over two rounds, enumerated with the real code, against the
  * product of the target's own laws (verification.md T1, T7). Rules that are wrong on purpose: wrong_rules_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,12 +91,13 @@ static void test_traversal_without(void **state) {
     check_trees("traversal, without replacement", HN_RULE_TRAVERSAL, true);
 }
 
-/* Drafters that have some of the ids only: the target says others too, and with top-k it lacks some of theirs. */
+/* Drafters with some of the ids only: the target draws others too, and with top-k it lacks some of theirs. */
 static void check_reduced(const char *what, hn_rule rule, const int *branch, const int *later, bool without, int vocab,
                           int tokens) {
     static const unsigned have[] = {1 << 1, 1 << 0 | 1 << 2, 1 << 1 | 1 << 3, 15};
     for (int i = 0; i < 4; i++) {
-        toy_drafter first = {.without = without, .only = have[i]}, second = {.without = without, .only = have[(i + 1) % 4]};
+        toy_drafter first = {.without = without, .only = have[i]},
+                    second = {.without = without, .only = have[(i + 1) % 4]};
         for (int d = 0; d < 3; d++) first.branch[d] = branch[d], second.branch[d] = later[d];
         check_all(what, rule, &first, &second, vocab, tokens);
     }
@@ -127,8 +128,8 @@ static void test_points(void **state) {
     }
 }
 
-/* A law that has chance of its own: XTC acts at a position or does not, whichever round looks. Plain sampling is enumerated
- * too, since no product of fixed laws says what it does. */
+/* A law that is random itself: XTC acts at a position or not, the same in every round. Plain sampling is enumerated too, as
+ * it is no product of fixed laws. */
 static void test_xtc(void **state) {
     (void)state;
     static const hn_rule rules[] = {HN_RULE_MATCH, HN_RULE_RATIO, HN_RULE_BLOCK, HN_RULE_TRAVERSAL};
@@ -158,7 +159,7 @@ static void test_xtc(void **state) {
     }
 }
 
-/* The same with the coins of the product: the joint law of the first tokens by counting, over seeds. */
+/* The same with the real coins: the joint law of the first tokens by counting, over seeds. */
 static void test_counted(void **state) {
     (void)state;
     enum { SEEDS = 20000, V = 3 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explorer_for_tests.h - coins that take every outcome in turn, so that the real code can be enumerated: run it until
- * explorer_next says no, weighing each run with explorer.p; the weights of all runs add up to 1.
+ * explorer_next returns false, weighting each run with explorer.p; the weights of all runs add up to 1.
  *
- * It models keys, not calls: the same coin asked twice keeps the interval that its first answers left it, and the same
- * draw repeated gives the same outcome. So noise that is used again, in the same round or the next, shows in the law.
- * Include after cmocka. */
+ * It models keys, not calls: a coin used twice keeps the interval that is left after its first outcomes, and a repeated draw
+ * gives the same outcome. So noise that is used again, in the same round or the next, changes the law. Include after
+ * cmocka. */
 #ifndef HN_EXPLORER_FOR_TESTS_H
 #define HN_EXPLORER_FOR_TESTS_H
 #include <string.h>
@@ -16,7 +16,7 @@ enum { EXPLORER_CHOICES = 128, EXPLORER_OPTIONS = 8 };
 typedef struct explorer {
     double p; /* of this run so far */
     int at;   /* choices made in this run */
-    int n;    /* choices whose outcome is settled */
+    int n;    /* choices whose outcome is fixed */
     struct {
         int taken, options;
         double p[EXPLORER_OPTIONS];
@@ -24,7 +24,7 @@ typedef struct explorer {
     int n_coins, n_draws;
     struct {
         hn_random_key key;
-        double low, high; /* where its uniform lies */
+        double low, high; /* interval of its uniform */
     } coin[EXPLORER_CHOICES];
     struct {
         hn_random_key key;
@@ -34,13 +34,13 @@ typedef struct explorer {
     } drawn[EXPLORER_CHOICES];
 } explorer;
 
-/* Before each run. */
+/* To be called before each run. */
 static inline void explorer_begin(explorer *x) {
     x->p = 1;
     x->at = x->n_coins = x->n_draws = 0;
 }
 
-/* After each run: is there another one? */
+/* To be called after each run: true if there is another one. */
 static inline bool explorer_next(explorer *x) {
     x->n = x->at;
     while (x->n > 0) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lossy.c - see lossy.h (verification.md 5).
  *
- *   lenience   candidates in order, each with min(1, p/(L q)), the next token from what that leaves, N((p - L q)+);
- *              at temperature 0 a child is good that is at least L times as likely as the best token
+ *   lenience   candidates in order, each accepted with min(1, p/(L q)), the next token from the residual N((p - L q)+);
+ *              at temperature 0 a child is good if it is at least L times as likely as the best token
  *   typical    a child is good if P(x) > min(epsilon, alpha e^-H(P)) (2401.10774); at temperature 0 it is greedy
  *   top-m      a child is good if it is among the M likeliest, ties to the lowest id
  *
- * Where children are good or not, the longest path of good ones is accepted, among equals the likeliest, and the next
- * token comes from the law behind it. Temperature 0 has no law: there tokens are judged by the softmax of the processed
- * logits, and the next token is the best.
+ * With rules of good children the longest path of good ones is accepted, of equally long ones the likeliest, and the next
+ * token is drawn from the law after it. At temperature 0, where there is no law, tokens are judged by the softmax of the
+ * processed logits, and the next token is the best.
  */
 #include "verify/lossy.h"
 
@@ -38,7 +38,7 @@ hunch_status hn_lossy_choose(const hunch_lossy *l, double temperature, hn_rule *
 
 /* ---- lenience with a law ----------------------------------------------------------------------------------------- */
 
-/* Is candidate c accepted? What is left is in r if not. One-hot is q = 1. */
+/* True if candidate c is accepted; else r is the residual. One-hot candidates have q = 1. */
 static bool lenient(const hn_walk *k, hn_residual *r, int c) {
     const hn_candidate *x = &k->t->candidate[c];
     const double q = x->q ? hn_residual_q(k, r, c) : 1, p = hn_residual_p(k, r, x->token);
@@ -46,7 +46,7 @@ static bool lenient(const hn_walk *k, hn_residual *r, int c) {
     if (x->q)
         hn_residual_subtract(k, r, 1, k->v->a);
     else
-        hn_residual_exclude(k, r, &x->child, 1); /* p < L: nothing is left of it */
+        hn_residual_exclude(k, r, &x->child, 1); /* p < L: its residual is 0 */
     return false;
 }
 
@@ -78,7 +78,7 @@ static hunch_status judge(const hn_walk *k, int row, hn_residual *r) {
         p->min_p = p->top_n_sigma = p->typical_p = p->xtc_probability = 0;
     }
     hunch_status st = hn_residual_push(k, row, r);
-    if (!st) hn_residual_keep(k, r); /* under the parameters that it was asked for with */
+    if (!st) hn_residual_keep(k, r); /* before the parameters are restored */
     *p = asked;
     return st;
 }
@@ -89,7 +89,7 @@ static double entropy(const double *p, int n, double sum) {
     return h;
 }
 
-/* How many tokens come before this one of the support. */
+/* The number of tokens of the support before this one. */
 static int rank_of(const hn_walk *k, const hn_residual *r, int32_t token) {
     const double *p = k->w->p + r->at;
     const int at = hn_residual_find(k, r, token);
@@ -105,7 +105,7 @@ static bool good(const hn_walk *k, hn_residual *r, int32_t token, double least) 
     return k->v->rule == HN_RULE_TYPICAL ? p > least : p >= least;
 }
 
-/* What a good child of the row has to have. */
+/* The probability that a good child of the row needs. */
 static double threshold(const hn_walk *k, const hn_residual *r) {
     const double *p = k->w->p + r->at;
     double best = 0;
@@ -135,7 +135,7 @@ static hunch_status longest_good_path(const hn_walk *k) {
     double score[HN_TREE_ROWS];
     int best = 0;
     for (int row = 0; row < t->n_rows; row++) score[row] = row ? -INFINITY : 0;
-    for (int row = 0; row < t->n_rows; row++) { /* parents stand before children */
+    for (int row = 0; row < t->n_rows; row++) { /* parents precede children */
         if (score[row] == -INFINITY) continue;
         if (t->depth[row] > t->depth[best] || (t->depth[row] == t->depth[best] && score[row] > score[best])) best = row;
         hunch_status st = mark_children(k, row, score);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lossy_test.c - the lossy rules do what they say, from hand-made laws; what lenience costs is a table in
+/* lossy_test.c - the lossy rules by their definitions, on hand-made laws; the cost of lenience is a table in
  * rule_acceptance_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,13 +41,13 @@ static hn_verdict verify(hn_rule rule, double a, double b, const hunch_sampling 
                                  .committed = {.text = text, .n = 3, .n_prompt = 1},
                                  .rows = {row_logits, NULL, r}};
     if (hn_verify_tree(w, t, &ver, &v, &err)) fail_msg("%s", err.message);
-    assert_memory_equal(&s.params, params, offsetof(hunch_sampling, dry_breakers)); /* as they were */
+    assert_memory_equal(&s.params, params, offsetof(hunch_sampling, dry_breakers)); /* unchanged */
     hn_verifier_close(&w);
     hn_sampler_fini(&s);
     return v;
 }
 
-/* Is a single child of this token accepted? */
+/* True if a single child with this token is accepted. */
 static bool accepts(hn_rule rule, double a, double b, const hunch_sampling *params, rows *r, int32_t token) {
     hn_tree t;
     hn_tree_reset(&t, 0, ROWS);
@@ -57,7 +57,7 @@ static bool accepts(hn_rule rule, double a, double b, const hunch_sampling *para
     return v.n_accepted == 1;
 }
 
-/* P > min(epsilon, alpha e^-H): a sharp law asks for epsilon, a flat one for less. */
+/* P > min(epsilon, alpha e^-H): a sharp law requires epsilon, a flat one less. */
 static void test_typical(void **state) {
     (void)state;
     rows flat = {.p = {{.25, .25, .25, .25}}}, sharp = {.p = {{.9, .07, .02, .01}}};
@@ -85,9 +85,9 @@ static void test_top_m(void **state) {
             for (int i = 0; i < V; i++)
                 assert_int_equal(accepts(HN_RULE_TOP_M, m, 0, both[temperature], &r, order[i]), i < m);
     const hunch_sampling narrow = {.temperature = 1, .top_k = 2, .top_p = 1};
-    assert_false(accepts(HN_RULE_TOP_M, 4, 0, &narrow, &r, 0)); /* never what the law does not hold */
+    assert_false(accepts(HN_RULE_TOP_M, 4, 0, &narrow, &r, 0)); /* never a token outside the law */
     uint64_t rng = 3;
-    for (int i = 0; i < 200; i++) { /* any law: as many are good as M says */
+    for (int i = 0; i < 200; i++) { /* in any law exactly M are good */
         for (int x = 0; x < V; x++) r.p[0][x] = .1 + (double)(hn_splitmix(&rng) >> 40) * 0x1p-24;
         int good = 0;
         for (int x = 0; x < V; x++) good += accepts(HN_RULE_TOP_M, 1 + i % V, 0, both[i % 2], &r, x);
@@ -95,8 +95,8 @@ static void test_top_m(void **state) {
     }
 }
 
-/* At temperature 0: at least L times as likely as the best, whatever the request cuts away at other temperatures; by
- * processed logits; and the next token is the best of the last row. */
+/* At temperature 0: at least L times as likely as the best by processed logits, whatever truncation the request has for other
+ * temperatures; and the next token is the best of the last row. */
 static void test_lenience_at_zero(void **state) {
     (void)state;
     rows r = {.p = {{.1, .5, .3, .1}, {.1, .2, .3, .4}}};
@@ -147,7 +147,7 @@ static void test_longest_path(void **state) {
     assert_int_equal(v.path[0], 2);
     assert_int_equal(v.path[1], 5);
     assert_int_equal(v.provenance[1], 1);
-    assert_int_equal(v.next, 2); /* from the law behind it */
+    assert_int_equal(v.next, 2); /* from the law after it */
     r.p[2][0] = .29, r.p[2][1] = .41, r.p[2][2] = .2;
     v = verify(HN_RULE_TOP_M, 2, 0, &warm, &r, &t); /* .4 x .3 against .4 x .29 */
     assert_int_equal(v.n_accepted, 2);
@@ -157,8 +157,8 @@ static void test_longest_path(void **state) {
     assert_int_equal(v.path[0], 1);
 }
 
-/* Any tree: drawn and one-hot candidates of several drafters at one row. With L = 1 and one kind of candidates it is the
- * ratio rule. */
+/* Any tree: drawn and one-hot candidates of several drafters at one row. With L = 1 and candidates of one kind it is the ratio
+ * rule. */
 static void test_lenience_takes_any_tree(void **state) {
     (void)state;
     rows r = {
@@ -177,7 +177,7 @@ static void test_lenience_takes_any_tree(void **state) {
             hn_tree_add(&t, 1, 1, 1, .5f);
             p.seed = seed;
             const hn_verdict v = verify(HN_RULE_LENIENCE, l ? .25 : 1, 0, &p, &r, &t);
-            if (v.n_accepted == 0) assert_int_equal(v.next, 1); /* nothing else is left */
+            if (v.n_accepted == 0) assert_int_equal(v.next, 1); /* the only token left */
             accepted[l] += v.n_accepted;
         }
     assert_true(accepted[0] > 200 && accepted[1] > accepted[0] + 100);
@@ -196,7 +196,7 @@ static void test_lenience_of_one_is_ratio(void **state) {
                  .second = {.branch = {1}}};
         assert_true(toy_distance(&y) < 1e-12);
         y.a = .5;
-        assert_true(toy_distance(&y) > 1e-4); /* lossy it is */
+        assert_true(toy_distance(&y) > 1e-4); /* it is lossy */
     }
 }
 

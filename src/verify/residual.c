@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* residual.c - laws of visited rows and what rejections leave of them (verification.md 2, 6 to 8). Owns the verifier's
- * stack; which candidates are tried, and when, is the rules' business (rule_*.c, lossy.c). */
+/* residual.c - laws of visited rows and their residuals after rejections (verification.md 2, 6 to 8). Owns the verifier's
+ * stack; the rules (rule_*.c, lossy.c) choose the candidates to try. */
 #include <assert.h>
 #include <string.h>
 
@@ -37,11 +37,11 @@ static hn_history look(const hn_walk *k, int row, hn_residual *r) {
     hn_history h = hn_row_history(k, row, path);
     hn_sampler_look(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
     r->look = ++k->w->looks;
-    h.path = NULL; /* it ends with this function */
+    h.path = NULL; /* local to this function */
     return h;
 }
 
-/* Room is made here, so that keeping cannot fail. */
+/* Allocates here, so that hn_residual_keep cannot fail. */
 hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     hn_verifier *w = k->w;
     *r = (hn_residual){.row = row, .at = w->used};
@@ -63,7 +63,7 @@ static void refresh(const hn_walk *k, hn_residual *r) {
     if (!r->kept && r->look != k->w->looks) look(k, r->row, r);
 }
 
-/* n of p from index i on, as numbers on the stack or made in room of a law that is not listed. */
+/* n of p from index i on: on the stack, or, of a law that is not listed, computed into room. */
 static const double *p_chunk(const hn_walk *k, const hn_residual *r, int i, int n, double room[CHUNK]) {
     float w[CHUNK];
     if (r->kept) return k->w->p + r->at + i;
@@ -108,7 +108,7 @@ double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token) {
 
 /* ---- proposal laws ----------------------------------------------------------------------------------------------- */
 
-/* Where in the law the tokens stand that were gone when c was drawn, rising. */
+/* The indices, ascending, in c's law of the tokens that were drawn before c. */
 static int drawn_before(const hn_tree *t, int c, int *at) {
     const hn_proposal_law *q = t->candidate[c].q;
     int n = 0;
@@ -122,7 +122,7 @@ static int drawn_before(const hn_tree *t, int c, int *at) {
     return n;
 }
 
-/* Summed around the missing tokens, not subtracted from the whole: what is left may be very little. */
+/* The sum without the missing tokens. Not by subtraction from the whole: the rest may be very small. */
 static double sum_without(const hn_proposal_law *q, const int *gone, int n) {
     double sum = 0;
     int from = 0;
@@ -147,13 +147,13 @@ double hn_residual_q(const hn_walk *k, hn_residual *r, int c) {
 
 /* ---- rejections -------------------------------------------------------------------------------------------------- */
 
-/* q of n tokens from index i on; from: how far the law has been walked. */
+/* q of n tokens from index i on; *from: position in the law, for the next call. */
 static const float *q_chunk(const hn_walk *k, const hn_residual *r, int i, int n, int *from, float room[CHUNK]) {
     if (r->dense || !r->kept) return hn_proposal_range(r->q, from, i, n, room);
     return hn_proposal_of(r->q, from, k->w->id + r->at + i, n, room);
 }
 
-/* Sum of (a p - b q)+, of all or up to where it is above 0; what is left of each into out, unless that is NULL. */
+/* Sum of (a p - b q)+, over all tokens or until it is above 0; writes each term to out, unless that is NULL. */
 static double excess(const hn_walk *k, const hn_residual *r, double a, double b, bool all, double *out) {
     const double of_p = a / r->p_sum, of_q = r->q_sum > 0 ? b / r->q_sum : 0;
     double sum = 0, p_room[CHUNK];
@@ -176,7 +176,7 @@ double hn_residual_excess(const hn_walk *k, hn_residual *r, double a, double b) 
 double hn_residual_subtract(const hn_walk *k, hn_residual *r, double a, double b) {
     refresh(k, r);
     if (!r->kept && r->law.id) keep_listed(k, r);
-    if (!(excess(k, r, a, b, false, NULL) > 0)) return 0; /* P = Q up to rounding: P itself is as good */
+    if (!(excess(k, r, a, b, false, NULL) > 0)) return 0; /* P = Q up to rounding: P is left unchanged */
     r->p_sum = excess(k, r, a, b, true, k->w->p + r->at);
     if (!r->kept) r->kept = r->dense = true;
     return r->p_sum;

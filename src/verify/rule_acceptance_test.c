@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule_acceptance_test.c - how much each rule accepts: the tables of expected acceptance (verification.md 2, 5, 6, 7, 10) by
- * enumeration of the real code, the identities behind them (T6), and the extremes (T5). That what is emitted keeps the
- * target's law is exact_law_test.c's business. */
+/* rule_acceptance_test.c - the acceptance of each rule: the tables of expected acceptance (verification.md 2, 5, 6, 7, 10) by
+ * enumeration of the real code, their identities (T6), and the extremes (T5). The law of the emitted tokens:
+ * exact_law_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void test_lenience(void **state) {
     }
 }
 
-/* P of the first token, as the sampler makes it. */
+/* P of the first token, by the sampler. */
 static void first_law(const toy *y, double *p) {
     toy one = *y;
     one.tokens = 1;
@@ -175,7 +175,7 @@ static void test_extremes(void **state) {
     }
 }
 
-/* A candidate that its law does not hold, or of a law that is none, is refused; what it says of itself is never trusted. */
+/* A candidate outside its law, or of an invalid law, is rejected; its own estimate is never used. */
 static void test_broken_laws(void **state) {
     (void)state;
     static const double p[] = {.5, .25, .25};
@@ -207,7 +207,7 @@ static void test_broken_laws(void **state) {
     hn_sampler_fini(&s);
 }
 
-/* match with a drafter that draws with the target's own noise (section 10): how often they agree. */
+/* match with a drafter that draws with the target's own noise (section 10): the frequency of agreement. */
 static double agreement(const double *p, const double *q, int vocab) {
     enum { DRAWS = 40000 };
     toy_model m = {.vocab = vocab, .same = p};

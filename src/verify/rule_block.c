@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rule_block.c - block verification of one drawn chain (Sun et al. 2403.10444; verification.md 7), the lossless rule that
- * accepts most of a single chain. Row i of the chain holds P and Q of the token at depth i + 1.
+ * accepts most of a single chain. Row i of the chain has P and Q of the token at depth i + 1.
  *
  *   w_0 = 1,  w_i = min(1, w_{i-1} P(d_i)/Q(d_i))
  *   Z_i = sum (w_i P - Q)+ at row i,  h_i = Z_i / (Z_i + 1 - w_i),  h_K = w_K
@@ -9,12 +9,12 @@
 #include "verify/verify_private.h"
 
 typedef struct chain {
-    int n;                  /* rows 0..n-1 have a candidate worth looking at */
+    int n;                  /* rows 0..n-1 have a candidate with w > 0 */
     double w[HN_TREE_ROWS]; /* w[i], h[i]: of the prefix of i tokens */
     double h[HN_TREE_ROWS];
 } chain;
 
-/* Behind a token that the target never says every w is 0, and so is every h. */
+/* After a token that the target never draws every w is 0, and so is every h. */
 static hunch_status weigh(const hn_walk *k, chain *b) {
     b->w[0] = 1;
     b->n = 0;
@@ -40,7 +40,7 @@ hunch_status hn_verify_block(const hn_walk *k) {
     hn_residual r;
     hunch_status st = weigh(k, &b);
     if (st) return st;
-    int a = b.n; /* the last success is the first one from behind */
+    int a = b.n; /* the last success is the first one from the end */
     while (a > 0 && !hn_candidate_coin(k, &k->t->candidate[k->t->first[a - 1]], b.h[a])) a--;
     st = hn_residual_push(k, a, &r);
     if (st) return st;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule_ratio.c - top-down verification: at each row its candidates are tried in the order in which they were drawn, each
- * with min(1, p/q), p being what the rejected ones before it left (verification.md 2, 6.1, 6.2, 8.3). One-hot rows take
+/* rule_ratio.c - top-down verification: the candidates of a row are tried in the order in which they were drawn, each with
+ * min(1, p/q), p being the residual after the rejected ones before it (verification.md 2, 6.1, 6.2, 8.3). One-hot rows use
  * the point-mass rule (6.3).
  *
- * Candidates drawn with replacement may be equal and then share a row. Nothing special happens: rejecting a token leaves
- * nothing of it, so its second candidate is rejected too.
+ * Candidates drawn with replacement may be equal and then share a row. This needs no special case: the residual of a
+ * rejected token is 0, so its second candidate is rejected too.
  */
 #include "verify/verify_private.h"
 
-/* The row of the first accepted candidate, or -1 with what is left in r. */
+/* The row of the first accepted candidate, or -1 and the residual in r. */
 static int try_drawn(const hn_walk *k, hn_residual *r) {
     for (int c = k->t->first[r->row]; c >= 0; c = k->t->candidate[c].next) {
         const hn_candidate *x = &k->t->candidate[c];
@@ -19,7 +19,7 @@ static int try_drawn(const hn_walk *k, hn_residual *r) {
     return -1;
 }
 
-/* One coin for the row: it falls on a child with the child's own probability. Same law as drawing the target's token and
+/* One coin for the row selects a child with the child's own probability. The same law as drawing the target's token and
  * following it. */
 static int try_points(const hn_walk *k, hn_residual *r) {
     const hn_candidate *first = &k->t->candidate[k->t->first[r->row]];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rule_traversal.c - traversal verification of one drafter's drawn tree (2505.12398; verification.md 8.4): whole paths are
- * offered from the leaves up, so a path is accepted for the sake of its sum where top-down rules stop at its first bad
- * token. On a chain it is block verification.
+ * tested from the leaves up, so a path may be accepted as a whole although top-down rules stop at its first bad token. On a
+ * chain it is block verification.
  *
- * Equal candidates drawn with replacement share a row and its subtree. The later one brings nothing: its token was refused
- * with a p < q, and nothing of it is left.
+ * Equal candidates drawn with replacement share a row and its subtree. The later one has no effect: its token was rejected
+ * with p < q, so its residual is 0.
  */
 #include "verify/verify_private.h"
 
 typedef struct node {
     int row;
-    int from;   /* candidate that led here, -1: the root */
+    int from;   /* candidate of this row, -1: the root */
     int next;   /* candidate to try, -1: none left */
-    bool known; /* left holds its law */
+    bool known; /* `left` is initialised */
     double a;
     hn_residual left;
 } node;
@@ -25,7 +25,7 @@ static hunch_status learn(const hn_walk *k, node *n) {
     return HUNCH_OK;
 }
 
-/* The child that the next candidate of n makes. */
+/* Makes the child node of the next candidate of n. */
 static hunch_status descend(const hn_walk *k, node *n, node *child) {
     hunch_status st = learn(k, n);
     if (st) return st;
@@ -37,7 +37,7 @@ static hunch_status descend(const hn_walk *k, node *n, node *child) {
     return HUNCH_OK;
 }
 
-/* The child of candidate c was refused: its share goes from n. */
+/* The child of candidate c was rejected: subtracts its share from n. */
 static void refuse(const hn_walk *k, node *n, int c) {
     const double z = hn_residual_subtract(k, &n->left, n->a, 1);
     n->a = n->a < 1 ? z / (z + 1 - n->a) : 1;

@@ -17,7 +17,7 @@
 #include "verify/explorer_for_tests.h"
 #include "verify/verify_private.h"
 
-/* The race that the target's own draw is, over given weights: who holds the key couples with whoever holds it too. */
+/* The race of the target's own draw, over given weights: draws with equal keys are coupled. */
 __attribute__((unused)) static int toy_race(const hn_random_key *key, const double *weight, int n) {
     hn_random_key k = *key;
     int winner = -1;
@@ -39,7 +39,7 @@ static inline bool toy_light(void) { return test_light(); }
 
 typedef struct toy_model {
     int vocab;
-    bool coarse; /* logits on a grid of four values: ties */
+    bool coarse; /* logits of four values: ties */
     uint64_t salt;
     const double *same; /* [vocab] this P after every text */
 } toy_model;
@@ -97,21 +97,21 @@ static inline hn_verification toy_verification(toy_pass *p, hn_rule rule, hn_sam
 
 typedef enum toy_q {
     TOY_Q_CONTEXT, /* depends on the last two tokens */
-    TOY_Q_STALE,   /* does not see the newest two */
+    TOY_Q_STALE,   /* depends on tokens before the newest two */
     TOY_Q_BAD,     /* nearly all on one token, nothing on another */
     TOY_Q_TARGET   /* the target's own law */
 } toy_q;
 
 typedef struct toy_drafter {
-    int branch[TOY_DEPTH + 1]; /* candidates a row, by depth; 0 ends */
+    int branch[TOY_DEPTH + 1]; /* candidates for each row, by depth; 0 ends */
     toy_q kind;
     bool without, one_hot;
     const double *same; /* [vocab] this Q at every row */
-    unsigned only;      /* the ids that it has, a bit each: its laws list them. 0: all, and they do not */
+    unsigned only;      /* bit mask of its ids, which its laws list; 0: all ids, and laws without a list */
     /* mistakes */
-    bool merges;   /* a drawn token that was drawn before is no candidate again */
-    bool denies;   /* drawn without replacement, but does not say so */
-    double prunes; /* drops what has less than this of Q */
+    bool merges;   /* a token that was drawn before does not become a candidate again */
+    bool denies;   /* draws without replacement, but does not mark it */
+    double prunes; /* drops tokens below this probability of Q */
     double warps;  /* draws from Q to this power, 0: from Q */
     double scale;  /* of the weights; 0: 1 */
     int drawn;     /* in this round */
@@ -144,7 +144,7 @@ static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *
     }
 }
 
-/* The law of a row as its candidates carry it. */
+/* The law of a row in the form that its candidates refer to. */
 static inline void toy_list_law(toy_drafter *d, int row, int vocab) {
     hn_proposal_law *q = &d->listed[row].law;
     *q = (hn_proposal_law){vocab, NULL, d->q[row]};
@@ -160,7 +160,7 @@ static inline void toy_list_law(toy_drafter *d, int row, int vocab) {
     }
 }
 
-/* One drawn candidate; left: what may still be drawn at the row. False: nothing can be. */
+/* Adds one drawn candidate; left: weights that can still be drawn at the row. False: none. */
 static inline bool toy_draw_candidate(toy_drafter *d, hn_sampler *s, hn_tree *t, int row, int vocab, double *left,
                                       int root) {
     double w[TOY_VOCAB], sum = 0;
@@ -195,7 +195,7 @@ static inline void toy_add_points(const toy_drafter *d, hn_tree *t, int row, int
 
 static inline void toy_draft(toy_drafter *d, hn_sampler *s, toy_pass *p, hn_tree *t) {
     d->drawn = 0;
-    for (int row = 0; row < t->n_rows; row++) { /* rows grow behind: level by level */
+    for (int row = 0; row < t->n_rows; row++) { /* rows are appended: level by level */
         const int branch = d->branch[t->depth[row]], vocab = p->m->vocab;
         if (branch == 0) continue;
         toy_drafter_q(d, s, p, row, d->q[row]);
@@ -217,14 +217,14 @@ typedef struct toy {
     hunch_sampling params;
     hn_rule rule;
     double a, b;               /* of a lossy rule */
-    toy_drafter first, second; /* what drafts the first round, and the others */
-    int tokens, rounds; /* the law of so many tokens, which come from at most so many rounds, the rest from plain P */
-    hunch_status (*wrong)(const hn_walk *k); /* stands in for the rule */
-    hn_coins (*rekey)(explorer *x);          /* stands in for the explorer's coins */
+    toy_drafter first, second; /* drafter of the first round, and of the others */
+    int tokens, rounds; /* number of tokens of the law, from at most `rounds` rounds, the rest from plain P */
+    hunch_status (*wrong)(const hn_walk *k); /* replaces the rule */
+    hn_coins (*rekey)(explorer *x);          /* replaces the explorer's coins */
     double accepted, first_accepted, runs; /* out: mean of the first round; chance that it accepts any; how many runs */
 } toy;
 
-/* Adds p times the product law of what comes after n tokens of text. */
+/* Adds p times the product law of the tokens after n tokens of text. */
 static inline void toy_extend(const toy *y, hn_sampler *s, int32_t *text, int n, double p, double *joint) {
     if (n >= TOY_PROMPT + y->tokens) {
         int cell = 0;
@@ -259,7 +259,7 @@ static inline void toy_check_verdict(const hn_tree *t, const hn_verdict *v) {
     assert_int_equal(v->next_row, row);
 }
 
-/* One round: draft, verify, append. Returns how many were accepted. */
+/* One round: draft, verify, append. Returns the number of accepted tokens. */
 static inline int toy_round(toy *y, hn_verifier *w, hn_sampler *s, toy_pass *p, toy_drafter *d) {
     hn_tree t;
     hn_verdict v;
@@ -334,7 +334,7 @@ static inline void toy_joint(toy *y, double *joint) {
     assert_true(fabs(total - 1) < 1e-9);
 }
 
-/* How far the two laws are apart, at the cell where it is most. */
+/* The largest difference between the two laws. */
 static inline double toy_distance(toy *y) {
     double joint[TOY_CELLS], product[TOY_CELLS], worst = 0;
     toy_joint(y, joint);

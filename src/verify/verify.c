@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c - which rule verifies which trees, the walk of greedy and match, and what all rules write into a verdict. The
- * other rules: rule_ratio.c, rule_block.c, rule_traversal.c, lossy.c. What a row's law is stands in sample/sampler.c.
+/* verify.c - the choice of a rule, the walk of greedy and match, and the verdicts of all rules. The other rules:
+ * rule_ratio.c, rule_block.c, rule_traversal.c, lossy.c. The law of a row: sample/sampler.c.
  *
  * Under greedy and match the token after a row is drawn from that row's logits with the noise of its position alone, so it
- * is the token that plain decoding emits there; the tree only says whether the row behind it was evaluated in the same
- * pass. The other rules spend the noise of the round (contract C3). A tree of the root alone is plain decoding under
+ * is the token that plain decoding emits there; the tree only decides whether the row of that token was evaluated in the
+ * same pass. The other rules use the noise of the round (contract C3). A tree of the root alone is plain decoding under
  * every rule: the same text as without drafters.
  */
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "verify/lossy.h"
 #include "verify/verify_private.h"
 
-/* ---- which rule -------------------------------------------------------------------------------------------------- */
+/* ---- choice of a rule -------------------------------------------------------------------------------------------- */
 
 hunch_status hn_rule_choose(hunch_verify option, const hunch_lossy *lossy, const hunch_sampling *p, hn_rule *out,
                             hunch_error *err) {
@@ -76,7 +76,7 @@ hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_
                    names, rule_needs(rule));
 }
 
-/* All candidates of a row come from one law, in one way, or none from any. */
+/* True if all candidates of a row were drawn from one law, in one way, or none was drawn. */
 static bool row_is_pure(const hn_tree *t, int row) {
     if (t->first[row] < 0) return true;
     const hn_candidate *first = &t->candidate[t->first[row]];
@@ -98,7 +98,7 @@ bool hn_rule_fits(hn_rule rule, const hn_tree *t) {
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------------- */
 
-/* The drafter that a row of the path counts for. */
+/* The drafter that is credited with a row of the path. */
 static int16_t provenance_of(const hn_tree *t, int child) {
     const hn_candidate *best = NULL;
     for (int c = t->first[t->parent[child]]; c >= 0; c = t->candidate[c].next) {

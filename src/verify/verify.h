@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h - (tree, target logits, law) → accepted path and one more token. Lossless (contract C1) but for the rules of
+/* verify.h - (tree, target logits, law) → accepted path and one more token. Lossless (contract C1) except for the rules of
  * lossy.h.
  *
  *   greedy     the argmax of each row (verification.md 3, 8.2)
  *   match      the target's own draw of each position, followed while a candidate carries it (4, 10)
- *   ratio      acceptance tests against q, residuals behind them (2, 6.1, 6.2, 8.3); at rows whose candidates are all
- *              one-hot the point-mass rule (6.3)
+ *   ratio      acceptance tests against q, then the residual (2, 6.1, 6.2, 8.3); at rows whose candidates are all one-hot
+ *              the point-mass rule (6.3)
  *   block      block verification of a drawn chain (7)
  *   traversal  leaf to root on a drawn tree (8.4)
  *
- * greedy and match take any tree, and what they emit does not depend on it. The others read each candidate's q and are
- * exact only if all of one row's drawn candidates are there, in the order in which they were drawn: hn_rule_fits.
- * Laws are computed for the rows that a walk visits, from that row's own history.
+ * greedy and match take any tree, and the emitted tokens do not depend on it. The others use each candidate's q and are exact
+ * only if the tree has all drawn candidates of a row, in the order in which they were drawn: hn_rule_fits. Laws are computed
+ * for the rows that a walk visits, from each row's own history.
  */
 #ifndef HN_VERIFY_H
 #define HN_VERIFY_H
@@ -34,39 +34,39 @@ typedef enum hn_rule {
 hunch_status hn_rule_choose(hunch_verify option, const hunch_lossy *lossy, const hunch_sampling *p, hn_rule *out,
                             hunch_error *err);
 const char *hn_rule_name(hn_rule rule);
-/* Should drafters give candidates that were drawn from a q (true), or follow the target's noise (false)? */
+/* True: drafters should give candidates drawn from a q; false: they should draw with the target's noise. */
 bool hn_rule_wants_law(hn_rule rule);
 
-/* What the open drafters' trees will be like. */
+/* Properties of the trees of an open drafter. */
 typedef struct hn_rule_drafter {
     const char *name;
     bool has_law, branches;
 } hn_rule_drafter;
-/* Can the rule verify all trees of these drafters together, without loss? HUNCH_USAGE naming rule and drafters:
- * ratio: one drafter with a law alone, or any number without; block: one drafter with a law that does not branch, alone;
- * traversal: one drafter with a law, alone. */
+/* Checks that the rule is lossless on all trees of these drafters together: ratio: one drafter with a law alone, or any
+ * number without; block: one drafter with a law that does not branch, alone; traversal: one drafter with a law, alone.
+ * HUNCH_USAGE otherwise, naming rule and drafters. */
 hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err);
 /* The same of one tree (asserted before verifying). */
 bool hn_rule_fits(hn_rule rule, const hn_tree *t);
 
 typedef struct hn_verdict {
-    int n_accepted;                    /* rows of the path behind the root */
+    int n_accepted;                    /* rows of the path after the root */
     int16_t path[HN_TREE_ROWS];        /* their rows, in order */
     int16_t provenance[HN_TREE_ROWS];  /* drafter of each: highest estimate among its candidates, ties to the lower index */
     int32_t next;                      /* the target's token after them */
     int16_t next_row;                  /* the row whose logits drew it */
 } hn_verdict;
 
-/* logits(ctx, row): float [vocab] of a tree row; NULL where nothing but greedy(ctx, row) is needed and known: the rule is
- * greedy and no processor changes logits. greedy(ctx, row): its argmax; -1: unknown, or no logit is above -inf; may be NULL
- * where every row has logits. */
+/* logits(ctx, row): float [vocab] of a tree row; may be NULL if only greedy(ctx, row) is needed and known: the rule is greedy
+ * and no processor changes logits. greedy(ctx, row): its argmax; -1: unknown, or no logit is above -inf; the function may be
+ * NULL if every row has logits. */
 typedef struct hn_logits_source {
     const float *(*logits)(void *ctx, int row);
     int32_t (*greedy)(void *ctx, int row);
     void *ctx;
 } hn_logits_source;
 
-/* Buffers of verification, for one thread of control; made small, they grow to what a rule needs. */
+/* Buffers of verification, for one thread of control; initially small, they grow as a rule needs. */
 typedef struct hn_verifier hn_verifier;
 hunch_status hn_verifier_open(hn_verifier **out, int vocab, hunch_error *err);
 void hn_verifier_close(hn_verifier **v);
@@ -75,9 +75,10 @@ typedef struct hn_verification {
     hn_rule rule;
     double a, b;          /* of a lossy rule (hunch_lossy) */
     hn_sampler *sampler;  /* law and coins */
-    hn_history committed; /* the text, its newest token being the root: n - 1 is the position that C3 calls the round's root */
+    hn_history committed; /* the text; its newest token is the root: n - 1 is the position of the round's root in C3 */
     hn_logits_source rows;
 } hn_verification;
 /* HUNCH_FAILED if a row has no drawable token, HUNCH_NO_MEMORY. */
-hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out, hunch_error *err);
+hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out,
+                            hunch_error *err);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_test.c - greedy and match on a synthetic model: whatever the tree holds, the emitted text is the plain one. Then
- * which rules there are for which trees, provenance, and failures.
+/* verify_test.c - greedy and match on a synthetic model: whatever the tree has, the emitted text is that of plain decoding. Then
+ * the rules for given trees, provenance, and failures.
  *
- * generate() is an engine's round in twenty lines: propose, verify, append. The same statistics are then held against
- * verifiers that are wrong on purpose, which they have to refuse. The laws of the other rules: exact_law_test.c.
+ * generate() is an engine's round in twenty lines: propose, verify, append. The same statistics are then applied to verifiers
+ * that are wrong on purpose, which they must reject. The laws of the other rules: exact_law_test.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* The token after `row`, drawn wrongly; stands in for the verifier's own draw. */
+/* The token after `row`, drawn wrongly; replaces the verifier's own draw. */
 typedef int32_t (*wrong_draw)(const hn_walk *k, int row);
 /* Fills the tree of a round. ctx is the proposer's own. */
 typedef void (*proposer)(void *ctx, const int32_t *text, int n, hn_tree *t);
@@ -48,7 +48,7 @@ static void walk_wrong(wrong_draw wrong, const hn_walk *k) {
     }
 }
 
-/* Emits at least n_new tokens behind the prompt into out; returns the rounds. */
+/* Emits at least n_new tokens after the prompt into out; returns the number of rounds. */
 static int generate(const setup *u, hn_sampler *s, int n_new, int32_t *out) {
     toy_pass p = {.m = &u->m, .n = TOY_PROMPT, .hint = u->params.seed % 2};
     hn_tree t;
@@ -114,9 +114,9 @@ static void propose_shape(void *ctx, const int32_t *text, int n, hn_tree *t) {
     }
 }
 
-/* A drafter that knows the text: each of `width` chains is right a token further with probability `right`. */
+/* A drafter that knows the text: in each of `width` chains each token is right with probability `right`. */
 typedef struct oracle {
-    const int32_t *text; /* behind the prompt */
+    const int32_t *text; /* after the prompt */
     int n, depth, width, vocab;
     double right;
     uint64_t seed;
@@ -196,7 +196,7 @@ static void test_same_seed_same_text(void **state) {
                     times * (N_PARAMS - COLD)); /* a seed matters unless greedy */
 }
 
-/* An oracle that is always right is accepted whole, one that is always wrong never. */
+/* The drafts of an oracle that is always right are all accepted, those of one that is always wrong never. */
 static void test_extremes(void **state) {
     (void)state;
     for (int i = 0; i < N_PARAMS; i++) {
@@ -216,7 +216,7 @@ static void test_extremes(void **state) {
     }
 }
 
-/* ---- the law of what is emitted ---------------------------------------------------------------------------------- */
+/* ---- the law of the emitted tokens ------------------------------------------------------------------------------- */
 
 enum { V = 4, LAW = 3, CELLS = V * V * V };
 
@@ -238,7 +238,7 @@ static bool law_holds(setup u) {
     return chi_square_fits(counts, p, CELLS, draws);
 }
 
-/* A fixed proposal in every round: a chain of two, or a bush. */
+/* A fixed proposal in every round: a chain of two, or a tree. */
 static void propose_chain(void *ctx, const int32_t *text, int n, hn_tree *t) {
     (void)ctx, (void)text;
     int a = hn_tree_add(t, 0, n % V, 0, .5f);
@@ -274,7 +274,7 @@ static void test_law(void **state) {
 static int32_t draw_later(const hn_walk *k, int row, int later) {
     int32_t path[HN_TREE_ROWS];
     hn_history h = hn_row_history(k, row, path);
-    h.n += later; /* the toy's laws here look at no history */
+    h.n += later; /* the toy's laws here do not depend on the history */
     return hn_sampler_draw(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, -1);
 }
 
@@ -290,7 +290,7 @@ static double likelihood(const hn_walk *k, int row, int32_t token) {
     return p;
 }
 
-/* Takes a candidate because the target likes it well enough. */
+/* Accepts a candidate if it is likely enough under the target. */
 static int32_t draw_if_likely(const hn_walk *k, int row) {
     const int c = k->t->first[row];
     return c >= 0 && likelihood(k, row, k->t->candidate[c].token) > .3 ? k->t->candidate[c].token : plain_draw(k, row);
@@ -314,7 +314,7 @@ static int32_t draw_from_parent(const hn_walk *k, int row) {
     return draw_later(k, row ? k->t->parent[row] : 0, row ? 1 : 0);
 }
 
-/* The draw stands, but a candidate that was not drawn gets a second chance. */
+/* A right draw, but a candidate that was not drawn gets a second chance. */
 static int32_t draw_twice(const hn_walk *k, int row) {
     const int32_t token = plain_draw(k, row);
     return k->t->first[row] < 0 || hn_tree_child(k->t, row, token) >= 0 ? token : draw_later(k, row, 1000);
@@ -337,7 +337,7 @@ static void test_wrong_verifiers_are_refused(void **state) {
                  {"twice", draw_twice}};
     for (int i = 1; i < 3; i++) {
         setup u = {.m = {V, false, 9, NULL}, .params = LAWS[0], .wrong = plain_draw, .propose = PROPOSERS[i]};
-        assert_true(law_holds(u)); /* the frame itself is not what is refused */
+        assert_true(law_holds(u)); /* the test setup itself passes */
         for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
             u.wrong = wrong[k].draw;
             if (law_holds(u)) fail_msg("the verifier '%s' passes with proposer %d", wrong[k].name, i);
@@ -581,7 +581,7 @@ static void test_provenance(void **state) {
     hn_verifier_close(&w);
 }
 
-/* Logits of which nothing can be drawn, under every rule; and memory that is not there. */
+/* Logits of which nothing can be drawn, and failing allocations, under every rule. */
 static void test_failures(void **state) {
     (void)state;
     const int32_t text[42] = {0};
@@ -612,7 +612,7 @@ static void test_failures(void **state) {
         const hunch_status st = hn_verify_tree(w, &t, &ver, &v, &err);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_int_equal(st, rule <= HN_RULE_MATCH ? HUNCH_OK : HUNCH_NO_MEMORY);
-        assert_int_equal(hn_verify_tree(w, &t, &ver, &v, &err), HUNCH_OK); /* as if nothing had been */
+        assert_int_equal(hn_verify_tree(w, &t, &ver, &v, &err), HUNCH_OK); /* no effect of the failure remains */
         hn_fault_arm(HN_FAULT_ALLOC, 0, true);
         assert_int_equal(hn_verify_tree(w, &t, &ver, &v, &err), HUNCH_OK); /* once grown, nothing is allocated */
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);

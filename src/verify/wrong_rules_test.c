@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrong_rules_test.c - the popular mistakes of verifying (verification.md T8), each made on purpose here: the statistics of
- * exact_law_test.c have to tell them from the real thing. A mistake of a rule is a rule written here from the product's own
- * parts, one of a drafter is a drafter that does not keep to its word, one of keys is a source of coins that changes them. */
+/* wrong_rules_test.c - common mistakes of verification (verification.md T8), each made on purpose here: the statistics of
+ * exact_law_test.c must detect them. A wrong rule is written here with the library's own parts, a wrong drafter breaks its
+ * contract, wrong keys are a source of coins that changes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static const hunch_sampling warm = {.temperature = 1, .top_p = 1},
                             penal = {.temperature = 1, .top_p = 1, .presence_penalty = 2};
 
-/* The setup is exact as it is, over some targets; with the mistake it is far off on at least one. */
+/* Over some targets the right setup is exact; the wrong one is far off on at least one. */
 static void refuse(const char *what, const toy *right, const toy *wrong) {
     double worst = 0;
     for (uint64_t salt = 0; salt < 3; salt++) {
@@ -49,7 +49,7 @@ static toy tree_toy(hn_rule rule, bool without) {
 
 /* ---- ratio ------------------------------------------------------------------------------------------------------- */
 
-/* A chain's ratio test with the law of each row as `push` makes it; plain: a rejection draws from P, not from the rest. */
+/* A chain's ratio test with the law of each row by `push`; plain: a rejection draws from P, not from the residual. */
 static hunch_status wrong_chain(const hn_walk *k, hunch_status (*push)(const hn_walk *, int, hn_residual *),
                                 bool plain) {
     for (int row = 0;; row++) {
@@ -77,7 +77,7 @@ static hunch_status rule_unsubtracted(const hn_walk *k) {
 static void test_unsubtracted_residual(void **state) {
     (void)state;
     toy right = chain_toy(HN_RULE_RATIO, 3), wrong = right;
-    right.wrong = rule_right; /* the frame itself is not what is refused */
+    right.wrong = rule_right; /* the test setup itself passes */
     wrong.wrong = rule_unsubtracted;
     refuse("unsubtracted residual", &right, &wrong);
 }
@@ -128,7 +128,7 @@ static void test_wrong_rows(void **state) {
     refuse("rows off by one", &right, &wrong);
 }
 
-/* ---- drafters that do not keep to their word --------------------------------------------------------------------- */
+/* ---- drafters that break their contract --------------------------------------------------------------------------- */
 
 static void test_wrong_drafters(void **state) {
     (void)state;
@@ -159,7 +159,7 @@ static void test_wrong_drafters(void **state) {
 
 typedef enum misreading { WEIGHS_NOTHING, THE_NEIGHBOURS, BY_PLACE } misreading;
 
-/* Verifies the same tree with laws that are spelt out for all ids. */
+/* Verifies the same tree with laws that are expanded to all ids. */
 static hunch_status spelt_out(const hn_walk *k, misreading m) {
     hn_tree t = *k->t;
     hn_proposal_law law[HN_TREE_ROWS];
@@ -209,7 +209,7 @@ static void test_wrong_ids(void **state) {
 
 /* ---- block ------------------------------------------------------------------------------------------------------- */
 
-/* Block verification from the formulas, all coins in rising order; `stops`: at the first failure. */
+/* Block verification by the formulas, all coins in ascending order; `stops`: at the first failure. */
 static hunch_status block_by_formula(const hn_walk *k, bool stops) {
     const hn_tree *t = k->t;
     const int n = t->n_rows - 1;
@@ -270,7 +270,7 @@ static void test_wrong_block(void **state) {
     refuse("block with coins keyed by token position", &right, &wrong);
     right.rule = wrong.rule = HN_RULE_TRAVERSAL;
     refuse("traversal with coins keyed by token position", &right, &wrong);
-    right.rule = HN_RULE_RATIO; /* looks at no coin behind the accepted path */
+    right.rule = HN_RULE_RATIO; /* uses no coin after the accepted path */
     right.rekey = coins_by_position;
     wrong.rule = HN_RULE_BLOCK;
     refuse("block, beside ratio, with coins keyed by token position", &right, &wrong);
@@ -278,8 +278,8 @@ static void test_wrong_block(void **state) {
 
 /* ---- traversal --------------------------------------------------------------------------------------------------- */
 
-/* Traversal by recursion: is anything at or below the node accepted? The verdict is written if so. `again`: each child takes
- * a as it came from above, not as its rejected siblings left it. */
+/* Traversal by recursion: returns whether anything at or below the node is accepted, and writes the verdict if so. `again`:
+ * each child uses the parent's initial a, not that after its rejected siblings. */
 static bool offer(const hn_walk *k, int row, int from, double a, bool again) {
     const hn_tree *t = k->t;
     const double arrived = a;
@@ -318,10 +318,11 @@ static void test_wrong_traversal(void **state) {
 
 /* ---- noise that two decisions share ------------------------------------------------------------------------------ */
 
-/* Draws with the product's noise; the residual with the noise of a purpose. */
+/* Draws with the real noise; the residual with the noise of the given purpose. */
 static int draw_as(const hn_random_key *key, uint32_t purpose, const int32_t *id, const double *weight, int n) {
     hn_random_key k = *key;
-    if (k.purpose == HN_PURPOSE_RESIDUAL) k = (hn_random_key){.seed = k.seed, .position = k.position, .purpose = purpose};
+    if (k.purpose == HN_PURPOSE_RESIDUAL)
+        k = (hn_random_key){.seed = k.seed, .position = k.position, .purpose = purpose};
     for (int i = 0; i < n; i++) assert_true(!id || id[i] == i); /* the whole vocabulary: index and token are one */
     return toy_race(&k, weight, n);
 }
@@ -369,7 +370,7 @@ static void test_shared_noise(void **state) {
     assert_true(chi_square_fits(product, noise_p, 3, DRAWS));
     assert_true(chi_square_fits(right, noise_p, 3, DRAWS));
     assert_false(chi_square_fits(wrong, noise_p, 3, DRAWS));
-    assert_true(fabs((double)wrong[1] / DRAWS - .6375) < .015); /* what the mistake is known to give */
+    assert_true(fabs((double)wrong[1] / DRAWS - .6375) < .015); /* the known result of the mistake */
 }
 
 int main(void) {
