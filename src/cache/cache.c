@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache.c - the page pool and the sequences' page tables. Rows are written by ops (rope_store) and moved by kv_move;
- * this file only decides where they lie. Pages in more than one place: cache_share.c. */
+/* cache.c - the page pool and the sequences' page tables. The ops write rows (rope_store) and move them (kv_move); this file
+ * only assigns their places. Pages in more than one place: cache_share.c. */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -9,31 +9,35 @@
 #include "cache/cache_private.h"
 #include "ops/kv.h"
 
-enum { MIN_PAGE_ROWS = 16 }; /* of the ops (hn_kv) */
+enum { MIN_PAGE_ROWS = 16 }; /* required by the ops (hn_kv) */
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
     const int multiple = hn_kv_multiple(d->type);
     if (d->head_dim % multiple == 0) return HUNCH_OK;
-    return hn_fail(err, HUNCH_REFUSED, "a cache of %s takes heads of a multiple of %d, not of %d: expected another --kv",
+    return hn_fail(err, HUNCH_REFUSED,
+                   "a cache of %s takes heads of a multiple of %d, not of %d: expected another --kv",
                    hn_dtype_name(d->type), multiple, d->head_dim);
 }
 
-/* Fills in what a row takes, or of a state the whole; *least: what a page must hold of it, for group 0 as it asks. */
+/* Sets the bytes of a row, or of a whole state; *least: minimum bytes of a page, for group 0 by its page_rows. */
 static hunch_status plan_row(hn_cache_group *d, bool first, size_t *least, hunch_error *err) {
     size_t rows = (size_t)(first ? d->page_rows : d->kind == HN_CACHE_KV ? MIN_PAGE_ROWS : 1), row = 0;
     hunch_status st = d->kind == HN_CACHE_KV ? check_heads(d, err) : HUNCH_OK;
     if (st) return st;
-    if (d->kind == HN_CACHE_KV) row = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
-    if (d->kind != HN_CACHE_KV && !hn_mul_size(d->unit_bytes, (size_t)d->units, &row)) return hn_fail_memory(err, d->name, SIZE_MAX);
+    if (d->kind == HN_CACHE_KV)
+        row = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
+    if (d->kind != HN_CACHE_KV && !hn_mul_size(d->unit_bytes, (size_t)d->units, &row))
+        return hn_fail_memory(err, d->name, SIZE_MAX);
     d->row_bytes = row;
     if (d->kind == HN_CACHE_STATE) row = d->unit_bytes;
-    return hn_mul_size(row, rows, least) && *least <= SIZE_MAX / 2 ? HUNCH_OK : hn_fail_memory(err, "cache page", SIZE_MAX);
+    return hn_mul_size(row, rows, least) && *least <= SIZE_MAX / 2 ? HUNCH_OK
+                                                                   : hn_fail_memory(err, "cache page", SIZE_MAX);
 }
 
-/* A page is what the first group asks for, and holds at least MIN_PAGE_ROWS of every other with K and V, a row of those without,
- * a unit of a state. */
+/* A page has the size that the first group requests, and room for at least MIN_PAGE_ROWS of every other group with K and V, one
+ * row of a group without, one unit of a state. */
 static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         hn_cache_group *d = &c->group[g];
@@ -56,16 +60,16 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     int step = c->group[0].page_rows;
     for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
         hn_cache_group *d = &c->group[g];
-        d->page_rows = d->binds ? step : HN_KEY_BLOCK; /* a larger page would bind the target to its ends */
-        if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* of which it has none */
+        d->page_rows = d->binds ? step : HN_KEY_BLOCK; /* a larger page would restrict the target to its ends */
+        if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* unused by a state */
         while (d->kind != HN_CACHE_STATE && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
         if (d->owner == 0 && d->page_rows > step) step = d->page_rows;
     }
     return HUNCH_OK;
 }
 
-/* Pages that a sequence of `rows` rows and a pass behind them takes at most: all of these, or what a window group keeps,
- * wherever in a page its window begins. */
+/* The most pages that a sequence of `rows` rows and a pass after them needs: for all these rows, or for those that a window
+ * group keeps, wherever in a page its window begins. */
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
     const hn_cache_group *d = &c->group[group];
     if (d->kind == HN_CACHE_STATE) return 2 * hn_pages_of(c, group, 1); /* one that is read, one that is written */
@@ -75,7 +79,7 @@ int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
     return d->window && most < all ? most : all;
 }
 
-/* Pages of a group for the index: what `rows` rows fill, of a window group the windows of as many whole contexts. */
+/* Pages of a group for the index: those of `rows` rows; for a window group those of the windows of as many whole contexts. */
 static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
     if (c->group[group].kind == HN_CACHE_STATE) return 0; /* planned apart */
     const int64_t all = (rows + c->group[group].page_rows - 1) / c->group[group].page_rows;
@@ -83,9 +87,9 @@ static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
     return c->group[group].window && windows < all ? windows : all;
 }
 
-/* Pages of a group: pool_rows rows and the tentative ones of every sequence, wherever the sequences end in their pages
- * (rows beyond those of all sequences are for the index); and one for the old page while rows behind a rewind into it
- * are copied. */
+/* Pages of a group: for pool_rows rows and the tentative ones of every sequence, wherever the sequences end in their pages
+ * (rows beyond those of all sequences are for the index); and one for the old page while its rows are copied after a rewind
+ * into it. */
 static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, hunch_error *err) {
     const int64_t seqs = c->max_seqs, all = seqs * c->rows;
     const int64_t rows = !pool_rows ? all : pool_rows > c->rows ? pool_rows : c->rows;
@@ -95,25 +99,28 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
         const int64_t stride = hn_pages_of(c, g, c->rows + c->group[g].tentative);
         const int64_t most = seqs * hn_cache_pages_at_most(c, g, c->rows);
         const bool state = c->group[g].kind == HN_CACHE_STATE;
-        const int64_t dealt = state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
+        const int64_t dealt =
+            state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         c->stride[g] = (int)stride;
         if (state) pages += (int64_t)c->group[g].kept * hn_pages_of(c, g, 1);
         pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
-    if (pages > INT32_MAX) return hn_fail(err, HUNCH_NO_MEMORY, "%lld pages, expected at most %d", (long long)pages, INT32_MAX);
+    if (pages > INT32_MAX)
+        return hn_fail(err, HUNCH_NO_MEMORY, "%lld pages, expected at most %d", (long long)pages, INT32_MAX);
     c->n_pages = (int)pages;
     return hn_mul_size(c->page_bytes, (size_t)pages, bytes) ? HUNCH_OK : hn_fail_memory(err, "cache pages", SIZE_MAX);
 }
 
 static hunch_status with_advice(const hn_cache *c, hunch_status st, hunch_error *err) {
     if (st)
-        hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", c->max_seqs, c->rows);
+        hn_error_prefix(err, "cache of %d x %d rows (a smaller --context or --parallel needs less)", c->max_seqs,
+                        c->rows);
     return st;
 }
 
-/* The pages of all sequences, where nobody says otherwise; of all but one where memory has no more: they get along. Memory is
- * asked for before it is taken, as that of the weights is: pages are touched as texts grow, and a system that has no more by
- * then kills without a word. */
+/* Without pool_rows: pages for all sequences, or for all but one if memory is short, which works too. The available memory is
+ * checked before it is reserved, as for the weights: pages are touched only as texts grow, and a system without memory then
+ * kills the process without an error. */
 static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
     const size_t left = hn_memory_left();
     hunch_status st = plan_counts(c, pool_rows, bytes, err);
@@ -145,7 +152,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
             c->seq[s].next[g][0] = HN_NO_PAGE;
         }
     }
-    /* The lowest page is on top: a short run touches little of the pool. */
+    /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
     return c->ops->mem_create(c->ops, (2 * HN_KEY_BLOCK + (size_t)widest) * sizeof(int32_t), &c->moves, err);
@@ -159,7 +166,7 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
         slots += c->group[g].kind == HN_CACHE_STATE ? hn_pages_of(c, g, 1) : in_block > 1 ? in_block : 1;
     }
     c->first_slot[c->n_groups] = slots;
-    const int blocks = c->n_pages / c->n_groups; /* a text of windows alone has more than pages */
+    const int blocks = c->n_pages / c->n_groups; /* with window groups alone a text has more blocks than pages */
     return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, blocks > c->stride[0] ? blocks : c->stride[0], err);
 }
 
@@ -284,7 +291,7 @@ static int32_t new_page(hn_cache *c) {
     return page;
 }
 
-/* Lets go of the pages of a group from number `keep` on. */
+/* Releases the pages of a group from number `keep` on. */
 static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
     while (s->n_pages[group] > keep) {
         const int32_t page = s->pages[group][--s->n_pages[group]];
@@ -293,15 +300,14 @@ static void drop_pages(hn_cache *c, hn_seq *s, int group, int keep) {
     if (s->first[group] > keep) s->first[group] = keep;
 }
 
-/* Lets go of the pages that a state would have been written to. */
+/* Releases the pages reserved for the next state. */
 static void drop_next(hn_cache *c, hn_seq *s, int group) {
     if (!s->next[group] || s->next[group][0] == HN_NO_PAGE) return;
     for (int i = 0; i < hn_pages_of(c, group, 1); i++) hn_page_release(c, s->next[group][i]);
     s->next[group][0] = HN_NO_PAGE;
 }
 
-/* Lets go of the pages that no row behind the committed ones sees, nor any behind a rewind by as many as the group holds
- * back. */
+/* Releases the pages that no row after the committed ones sees, nor any after a rewind by up to `back` rows of the group. */
 static void drop_unseen(hn_cache *c, hn_seq *s, int group) {
     const int first = hn_first_page(c, group, hn_rows_needed(c, s, group));
     for (int *i = &s->first[group]; *i < first; ++*i) {
@@ -333,7 +339,7 @@ static void move_rows(void *arg, int rank, int ranks) {
     }
 }
 
-/* Moves rows from[i] to to[i] of one group, slots of the table given. */
+/* Moves rows from[i] to to[i] of one group; both are slots of the given table. */
 static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages, const int32_t *from,
                        const int32_t *to, int n) {
     const hn_buf at = {c->moves, 0};
@@ -344,7 +350,7 @@ static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages
     hn_pool_run(c->ops->pool, move_rows, &job);
 }
 
-/* The page that rows from `rows` on go to, if it holds rows before them that others share; else -1. */
+/* The page of row `rows`, if it has earlier rows and is shared, so that it must be copied; else -1. */
 static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows) {
     if (c->group[group].kind == HN_CACHE_STATE || rows % c->group[group].page_rows == 0) return -1;
     const int i = rows / c->group[group].page_rows;
@@ -352,7 +358,7 @@ static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows)
     return u->tables > 1 || u->blocks ? i : -1;
 }
 
-/* Gives the sequence a page of its own with the first n rows of its page i. */
+/* Replaces page i of the sequence by a page of its own with its first n rows. */
 static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     const int32_t old = s->pages[group][i], both[2] = {new_page(c), old};
     int32_t from[HN_KEY_BLOCK], to[HN_KEY_BLOCK];
@@ -365,7 +371,7 @@ static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     hn_page_release(c, old);
 }
 
-/* Of the page with row `committed`: those before it; of an owner that binds several rows those too that it computes again, in parts. */
+/* Rows of the page with row `committed` to copy: those before it; of an owner that binds several also those that it recomputes. */
 static int rows_to_copy(const hn_cache *c, int group, int committed) {
     const int page_rows = c->group[group].page_rows, before = committed % page_rows;
     const int more = c->group[group].binds > 1 ? c->group[group].binds : 0;
@@ -406,9 +412,10 @@ int hn_cache_table_stride(const hn_cache *c, int group) {
     return c->stride[group];
 }
 
-/* Does a pass need other pages to write the state to? */
+/* True if a pass needs new pages to write the state to. */
 static bool next_missing(const hn_cache *c, const hn_seq *s, int group, int tentative) {
-    return c->group[group].kind == HN_CACHE_STATE && tentative > 0 && s->next[group][0] == HN_NO_PAGE && hn_state_shared(c, s, group);
+    return c->group[group].kind == HN_CACHE_STATE && tentative > 0 && s->next[group][0] == HN_NO_PAGE &&
+           hn_state_shared(c, s, group);
 }
 
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
@@ -418,7 +425,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     assert(s->live && tentative >= 0);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
-        assert(tentative <= c->group[g].tentative || !c->group[g].window); /* rows of a prompt: its table must hold them, as it does the text */
+        assert(tentative <= c->group[g].tentative || !c->group[g].window); /* else rows of a prompt, which the table must have room for */
         drop_unseen(c, s, g);
         want[g] = hn_pages_of(c, g, committed + tentative);
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
@@ -446,7 +453,7 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
     int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
     int m = 0;
     assert(s->live && n >= 0 && (!index || n <= HN_MAX_ROWS));
-    for (int i = 0; index && i < n; i++) { /* rows that already lie right stay */
+    for (int i = 0; index && i < n; i++) { /* rows already in place stay */
         assert(index[i] >= i && (i == 0 || index[i] > index[i - 1]));
         if (index[i] == i) continue;
         from[m] = s->committed[owner] + index[i];
@@ -482,7 +489,7 @@ const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group) {
     return s->next[group][0] == HN_NO_PAGE ? s->pages[group] : s->next[group];
 }
 
-/* Has a window group let go of a page that the row behind `rows` rows needs, or are more in a state? */
+/* True if a window group released a page that the row after `rows` rows needs, or a state has more rows. */
 static bool rows_are_gone(const hn_cache *c, const hn_seq *s, int owner, int rows) {
     if (rows < s->folded[owner]) return true;
     for (int g = 0; g < c->n_groups; g++)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_check.c - does everything in a cache agree? What tests ask after each step. */
+/* cache_check.c - a consistency check of a cache, which tests call after each step. */
 #include "base/mem.h"
 #include "cache/cache_private.h"
 
-/* A table has the pages that cover the committed rows, or those of them that the next row sees, and no more than were
- * planned; before them nothing. Counts them in `seen`. */
+/* A table has the pages of the committed rows, or of those that the next row sees, and no more than were planned; earlier
+ * entries are empty. Counts its pages in `seen`. */
 static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *seen) {
     const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
     if (hn_pages_of(c, g, rows) > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
     if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
     if (s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
-    for (int p = 0; s->next[g] && s->next[g][0] != HN_NO_PAGE && p < hn_pages_of(c, g, 1); p++) seen[s->next[g][p]].tables++;
+    for (int p = 0; s->next[g] && s->next[g][0] != HN_NO_PAGE && p < hn_pages_of(c, g, 1); p++)
+        seen[s->next[g][p]].tables++;
     for (int p = 0; p < s->n_pages[g]; p++) {
         if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
         if (p >= s->first[g]) seen[s->pages[g][p]].tables++;
@@ -18,7 +19,7 @@ static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *
     return true;
 }
 
-/* Tables, and that the pages of a sequence's path are the path's. */
+/* Checks the tables, and that indexed pages of a sequence are those of its path. */
 static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
     for (int i = 0; i < c->max_seqs; i++) {
         const hn_seq *s = &c->seq[i];
@@ -32,8 +33,7 @@ static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
     return true;
 }
 
-/* A block without the target's page is one of window groups, and others follow or a sequence goes on behind it, or it has
- * pages all the same. */
+/* A block without the target's page is one of window groups, and has children, users or other pages. */
 static bool index_valid(const hn_cache *c, hn_page_use *seen) {
     int users = 0;
     for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
@@ -59,7 +59,7 @@ bool hn_cache_valid(const hn_cache *c) {
         idle += seen[p].blocks && !seen[p].tables;
         used += seen[p].tables > 0;
     }
-    for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice shows */
+    for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice is detected */
         ok = !seen[c->free[i]].blocks++ && !seen[c->free[i]].tables;
     hn_free(seen);
     return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;

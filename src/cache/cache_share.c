@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_share.c - pages in more than one place: what enters the prefix index, what a new sequence takes from it, what
- * is evicted.
+/* cache_share.c - pages in more than one place: entering pages into the prefix index, restoring sequences from it, eviction.
  *
- * A block of the index is as long as a page of group 0 and lives as long as that page is in it. Pages of the other
- * groups hang on the block in which they end:
+ * A block of the index is as long as a page of group 0 and exists as long as that page is in it. Pages of the other groups
+ * belong to the block in which they end:
  *
  *   group 0      | block 0 | block 1 | block 2 | block 3 |
  *   larger page  |                              page 0   |     slot of block 3
  *   smaller      |  0 |  1 |  2 |  3 |  4 |  5 |  6 |  7 |     two slots in every block
  *
- * Equal text gives equal rows, bit for bit (contract C2), so a sequence that finds its text in the index drops its own
- * page for the one there.
+ * Equal text gives equal rows, bit for bit (contract C2), so a sequence whose text is in the index replaces its own page by
+ * the one there.
  *
- * Pages of window groups are entered like all others, as they become full. When a table lets go of one the index keeps
- * it, idle: a later text that parts from this one near there needs it. So the slots of window groups may be empty
- * anywhere, and where the target has nothing but window groups so may whole blocks, which stand for their text only:
+ * Pages of window groups are entered like all others, when they become full. When a table releases one, the index keeps it,
+ * idle: a later text that branches from this one near there needs it. So the slots of window groups may be empty anywhere,
+ * and if the target has only window groups so may whole blocks, which then represent their text only:
  *
- *   block        | 0 | 1 | 2 | 3 | 4 | 5 |     a text may go on from the end of block 5, and of block 1; not of 4,
+ *   block        | 0 | 1 | 2 | 3 | 4 | 5 |     a text may continue from the end of block 5, and of block 1; not of 4,
  *   full group   | x | x | x | x | x | x |     where the window of 100 rows (blocks of 64) reaches back to block 3
  *   window group | x | x |   |   | x | x |
  */
@@ -24,7 +23,7 @@
 
 #include "cache/cache_private.h"
 
-/* ---- where a page hangs ---------------------------------------------------------------------------------------- */
+/* ---- the block of a page ---------------------------------------------------------------------------------------- */
 
 /* Depth of the block in which page i of a group ends. */
 static int block_of_page(const hn_cache *c, int group, int i) {
@@ -40,7 +39,7 @@ static void fill_path(hn_cache *c, hn_block *b) {
     for (; b; b = b->parent) c->path[b->depth] = b;
 }
 
-/* Takes a block out that stands for nothing any more, and then those before it. */
+/* Removes a block without pages, children and users, and then such blocks before it. */
 static void prune(hn_cache *c, hn_block *b) {
     while (b && !b->children && !b->users) {
         hn_block *parent = b->parent;
@@ -60,13 +59,14 @@ void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b) {
     prune(c, old);
 }
 
-/* A page leaves its slot of a block. */
+/* Removes a page from its slot of a block. */
 static void leave_page(hn_cache *c, hn_block *b, int slot) {
     const int32_t page = b->page[slot];
     b->page[slot] = HN_NO_PAGE;
     if (page == HN_NO_PAGE) return;
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1]) c->state_pages[g]--;
+        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
+            c->state_pages[g]--;
     if (--c->use[page].blocks || c->use[page].tables) return;
     c->n_idle--;
     hn_page_free(c, page);
@@ -74,7 +74,7 @@ static void leave_page(hn_cache *c, hn_block *b, int slot) {
 
 /* ---- publish --------------------------------------------------------------------------------------------------- */
 
-/* A page of a table enters its slot of a block, or gives way to the page there. */
+/* Enters a page of a table into its slot of a block, or replaces it by the page there. */
 static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
     if (*there == HN_NO_PAGE) {
         c->use[*mine].blocks++;
@@ -86,14 +86,14 @@ static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
     }
 }
 
-/* Page i of the sequence, which is part of block b; where it has been let go there is nothing to share. */
+/* Enters page i of the sequence, which belongs to block b; a released page is skipped. */
 static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
     if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[slot_of_page(c, group, i)]);
     s->published[group]++;
 }
 
-/* A full page that several tables share since the index was emptied founds no block: only one of these tables would hold
- * the pages of the blocks before it, and hn_cache_evict counts on all doing so. */
+/* A full page that several tables share since the index was cleared does not create a block: only one of these tables would
+ * have the pages of the blocks before it, and hn_cache_evict relies on all having them. */
 static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows) {
     const int block_rows = c->prefix.block_rows;
     while ((s->published[0] + 1) * block_rows <= rows) {
@@ -131,7 +131,7 @@ static void leave_state(hn_cache *c, hn_block *b, int group) {
     for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) leave_page(c, b, i);
 }
 
-/* Of the states before block b those stay that are no farther than twice the power of two that divides their number. */
+/* Keeps of the states before block b those closer than twice the largest power of two that divides their number. */
 static void thin_out(hn_cache *c, const hn_block *b, int group) {
     for (hn_block *e = b->parent; e; e = e->parent) {
         const int number = e->depth + 1, power = number & -number;
@@ -154,7 +154,7 @@ static hn_block *oldest_state(const hn_cache *c, int group) {
     return oldest;
 }
 
-/* Makes room for one more. False: there are as many as may be, and all of them in use. */
+/* Makes room for one more. False: the limit is reached, and all of them are in use. */
 static bool limit_states(hn_cache *c, int group) {
     const int most = c->group[group].kept;
     while (most > 0 && hn_cache_states_kept(c, group) >= most) {
@@ -166,14 +166,15 @@ static bool limit_states(hn_cache *c, int group) {
     return true;
 }
 
-/* The state goes to the last full block, if it is one of rows in it that a next pass can go on from, and pages are left for another. */
+/* Gives the state to the last full block, if it is of a row in this block from which a pass can continue, and pages are left for
+ * another. */
 static void publish_state(hn_cache *c, hn_seq *s, int group) {
     hn_block *b = s->block;
     const int pages = s->n_pages[group], folded = s->folded[c->group[group].owner];
     const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
     if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
     if (s->committed[c->group[group].owner] < end || has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
-    leave_state(c, b, group); /* what is left of one */
+    leave_state(c, b, group); /* the rest of an evicted one */
     if (!limit_states(c, group)) return;
     c->state_pages[group] += pages;
     for (int i = 0; i < pages; i++) {
@@ -206,7 +207,7 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
 }
 
 void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
-    if (owner == 0) rows -= rows % c->prefix.block_rows; /* the text may part inside the block */
+    if (owner == 0) rows -= rows % c->prefix.block_rows; /* the text may branch inside the block */
     for (int g = 0; g < c->n_groups; g++)
         if (owner == 0 || c->group[g].owner == owner)
             s->published[g] = at_most(s->published[g], rows / c->group[g].page_rows);
@@ -221,8 +222,8 @@ static bool is_there(const hn_cache *c, int group, int i) {
     return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
-/* The row whose window must be there where an owner's rows end: the next one, or of rows that a state is made of, that behind the
- * state. */
+/* The row whose window an owner needs at the end of its rows: the next one; for rows that are folded into a state, the one after
+ * that state. */
 static int needed_from(const hn_cache *c, int group, int rows, int less) {
     const int owner = c->group[group].owner, block_rows = c->prefix.block_rows;
     const int state = c->group[group].kind == HN_CACHE_ROWS ? state_group(c, owner) : -1;
@@ -231,8 +232,8 @@ static int needed_from(const hn_cache *c, int group, int rows, int less) {
     return has_state(c, b, state) ? at_most(b->folded, rows - less) : rows - less;
 }
 
-/* The last end of a page, at `rows` at most, behind which the index has all that the group keeps, and what the row `less`
- * before it sees. */
+/* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
+ * that the row `less` before it sees. */
 static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.block_rows;
@@ -260,7 +261,7 @@ static int rows_there(const hn_cache *c, int owner, int rows, int less) {
     return rows;
 }
 
-/* The same for the target and all owners that bind it. */
+/* The same for the target and all owners with `binds`. */
 static int bound_rows_there(const hn_cache *c, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows = rows_there(c, 0, rows, less);
@@ -366,16 +367,17 @@ static bool is_idle(const hn_cache *c, int32_t page) {
     return page != HN_NO_PAGE && c->use[page].tables == 0;
 }
 
-/* The page of a slot, or all of the block (slot -1), which goes when it stands for nothing any more. */
+/* Evicts the page of a slot, or all of the block (slot -1), and removes the block if it is empty. */
 static void evict(hn_cache *c, hn_block *b, int slot) {
-    for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a part of a state is nothing */
-        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1]) leave_state(c, b, g);
+    for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a state is evicted as a whole */
+        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
+            leave_state(c, b, g);
     for (int i = 0; i < c->prefix.n_slots; i++)
         if (slot < 0 || i == slot) leave_page(c, b, i);
     prune(c, b);
 }
 
-/* What has been idle longest: a page of a window group in a block (slot), or a whole block (slot -1). */
+/* The candidate for eviction, idle longest: a page of a window group in a block (slot), or a whole block (slot -1). */
 typedef struct victim {
     hn_block *block;
     int slot;
@@ -386,7 +388,7 @@ static void choose(victim *v, hn_block *b, int slot, uint64_t since) {
     if (!v->block || since < v->since) *v = (victim){b, slot, since};
 }
 
-/* Blocks that nothing stands behind are taken out as a whole; of others the pages of window groups are. */
+/* Leaf blocks are evicted as a whole; of other blocks only pages of window groups. */
 static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
     const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
     for (int g = 0; g < c->n_groups; g++) {
@@ -401,12 +403,12 @@ static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
     }
 }
 
-/* Least recently used first. So a text that ended loses its end before its beginning, and before both what its windows had
- * passed: that has been idle since, unless other texts parted from this one there.
+/* Least recently used first. So an ended text loses its end before its beginning, and before both the pages that its windows
+ * had passed: these have been idle longer, unless other texts branched from this one there.
  *
- * Where a block's full page of the target is idle those behind it are idle too (a table holds all pages before its last),
- * so every such block is a leaf in its turn; a drafter that has not yet been rewound after the target keeps its page there
- * for itself. What is idle then are full pages of drafters on blocks that a sequence uses. */
+ * If a block's full page of the target is idle, those after it are idle too (a table has all pages before its last), so every
+ * such block becomes a leaf in its turn; a drafter that has not been rewound with the target yet keeps its own page there.
+ * Other idle pages are full pages of drafters in blocks that a sequence uses. */
 void hn_cache_evict(hn_cache *c) {
     victim v = {NULL, -1, 0};
     for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) look_at_block(c, b, &v);

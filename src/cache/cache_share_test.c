@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_share_test.c - pages in more than one place: what restore gives back, what eviction spares, copies behind a
- * rewind. Random walks: cache_walk_test.c. */
+/* cache_share_test.c - pages in more than one place: restore, eviction, copies after a rewind. Random walks:
+ * cache_walk_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static hunch_status append(hn_cache *c, int seq, int owner, const int32_t *text,
     return HUNCH_OK;
 }
 
-/* A new sequence gets `rows` rows of each of the first three owners and they are published. */
+/* A new sequence gets r0, r1 and r2 rows of the first three owners, and they are published. */
 static void begin_with(hn_cache *c, int seq, const int32_t *text, int r0, int r1, int r2) {
     const int rows[OWNERS] = {r0, r1, r2, 0};
     hn_cache_seq_begin(c, seq);
@@ -35,7 +35,7 @@ static void begin_with(hn_cache *c, int seq, const int32_t *text, int r0, int r1
     assert_true(hn_cache_valid(c));
 }
 
-/* What a new sequence gets for this text: the rows of the first three owners; their content is checked. */
+/* Checks what restore gives a new sequence for this text: the rows of the first three owners and their content. */
 static void expect_restore(hn_cache *c, int seq, const int32_t *text, int n, int r0, int r1, int r2) {
     uint32_t mark[TEXT];
     make_marks(text, n, mark);
@@ -53,7 +53,7 @@ static void make_text(int32_t *text, uint64_t seed) {
     for (int i = 0; i < TEXT; i++) text[i] = (int32_t)(hn_splitmix(&seed) % 1000);
 }
 
-/* The sequence takes pages of an owner, a few rows at a time, until only `left` are free or it gets no more. */
+/* Takes pages of an owner, a few rows at a time, until only `left` are free or there are no more. */
 static void take_pages(hn_cache *c, int seq, int owner, int left) {
     hunch_error err;
     while (hn_cache_free_pages(c) > left && hn_cache_reserve(c, seq, owner, 16, &err) == HUNCH_OK) {
@@ -104,7 +104,7 @@ static void test_longest_prefix(void **state) {
     hn_cache_close(&c);
 }
 
-/* Owners come back as far as each was published, and never beyond the target. */
+/* Each owner is restored as far as it was published, and never beyond the target. */
 static void test_owners_restore_apart(void **state) {
     (void)state;
     static const struct {
@@ -119,12 +119,12 @@ static void test_owners_restore_apart(void **state) {
         int32_t text[TEXT];
         make_text(text, i);
         begin_with(c, 0, text, p[0], p[1], p[2]);
-        expect_restore(c, 1, text, TEXT, g[0], g[1], g[2]); /* more tokens than a table can hold rows */
+        expect_restore(c, 1, text, TEXT, g[0], g[1], g[2]); /* more tokens than a table has rows */
         hn_cache_close(&c);
     }
 }
 
-/* Owner 2 reads the target's features: the target comes back to one row less than it. */
+/* Owner 2 reads the target's features: the target is restored to one row less than it. */
 static void test_owner_binds(void **state) {
     (void)state;
     static const struct {
@@ -152,7 +152,7 @@ static void test_owner_binds(void **state) {
     }
 }
 
-/* A drafter that lags is published later; rows that do not hold the text are not. */
+/* A drafter that lags is published later; rows that do not have the text are not. */
 static void test_publish_in_steps(void **state) {
     (void)state;
     hn_cache *c = open_shared(2, 0);
@@ -194,7 +194,7 @@ static void test_equal_texts_become_one(void **state) {
     hn_cache_close(&c);
 }
 
-/* ---- writing behind shared pages ------------------------------------------------------------------------------- */
+/* ---- writing after shared pages -------------------------------------------------------------------------------- */
 
 static void test_copy_on_write(void **state) {
     (void)state;
@@ -225,8 +225,7 @@ static void test_copy_on_write(void **state) {
     }
 }
 
-/* The owner's own published page is as little to be written as another sequence's; rewinding to a page's end copies
- * none. */
+/* A sequence must not write its own published page either; rewinding to a page's end copies none. */
 static void test_own_pages_are_shared_too(void **state) {
     (void)state;
     hn_cache *c = open_shared(2, 0);
@@ -286,7 +285,7 @@ static void test_full_context_copies(void **state) {
     }
 }
 
-/* No page for the copy: refused, and the shared page is as it was. */
+/* No page for the copy: refused, and the shared page is unchanged. */
 static void test_no_page_for_the_copy(void **state) {
     (void)state;
     hn_cache *c = open_shared(4, 1);
@@ -315,7 +314,7 @@ static void test_no_page_for_the_copy(void **state) {
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */
 
-/* Blocks of a text that are in the index. Looks without touching. */
+/* Blocks of a text that are in the index. Does not count as a use. */
 static int blocks_there(const hn_cache *c, const int32_t *text) {
     int n = 0;
     for (const hn_block *b = NULL; (b = hn_prefix_child(&c->prefix, b, text + n * c->prefix.block_rows)); n++) {
@@ -334,8 +333,8 @@ static hunch_status take_page(hn_cache *c) {
     return st;
 }
 
-/* Three texts; the first was in use longest, the last runs: under pressure the second goes first, then the first, each
- * from its end; what runs stays. */
+/* Three texts; the first was in use longest, the last is running: under pressure the second is evicted first, then the first,
+ * each from its end; the running one stays. */
 static void test_eviction_order(void **state) {
     (void)state;
     const hn_cache_group one = {"target", 4, 2, 16, HN_BF16, 16, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0};
@@ -371,8 +370,8 @@ static void test_eviction_order(void **state) {
     hn_cache_close(&c);
 }
 
-/* A drafter's idle pages go from under a running sequence; a drafter that was not rewound with the target keeps its
- * own. */
+/* A drafter's idle pages are evicted although a sequence uses their blocks; a drafter that was not rewound with the target
+ * keeps its own. */
 static void test_idle_pages_of_drafters(void **state) {
     (void)state;
     int32_t text[TEXT];
@@ -400,7 +399,7 @@ static void test_idle_pages_of_drafters(void **state) {
     }
 }
 
-/* The groups of a drafter lose pages one by one; what is restored ends where all of them have a page's end. */
+/* The groups of a drafter lose pages one by one; the restored rows end where all of them have a page's end. */
 static void test_groups_end_together(void **state) {
     (void)state;
     enum { IDLE = 8 + 16 }; /* pages of owner 2 */
@@ -424,8 +423,8 @@ static void test_groups_end_together(void **state) {
     }
 }
 
-/* Forgetting while two sequences share pages: both go on, one writes to a copy, and what they publish then is sound: a
- * sequence that does not follow a path keeps no part of it. */
+/* The index is cleared while two sequences share pages: both continue, one writes to a copy, and what they publish afterwards
+ * is valid: a sequence that does not follow a path keeps no part of it. */
 static void test_forget_while_shared(void **state) {
     (void)state;
     for (int follow = 0; follow < 2; follow++) {
@@ -445,7 +444,7 @@ static void test_forget_while_shared(void **state) {
         hn_cache_rewind(c, 1, 0, 150);
         assert_int_equal(append(c, 1, 0, other, 200), HUNCH_OK);
         check_rows(c, 0, 0, mark);
-        begin_with(c, 2, text, 64, 64, 64); /* founds the first blocks anew */
+        begin_with(c, 2, text, 64, 64, 64); /* creates the first blocks again */
         hn_cache_publish(c, 0, text, rows);
         if (follow) hn_cache_publish(c, 1, other, others);
         assert_true(hn_cache_valid(c));
@@ -466,7 +465,7 @@ static void test_forget_while_shared(void **state) {
     }
 }
 
-/* Without memory blocks are left out, later ones are tried again. */
+/* Without memory blocks are omitted; later they are tried again. */
 static void test_publish_without_memory(void **state) {
     (void)state;
     int32_t text[TEXT];
@@ -489,13 +488,19 @@ static void test_publish_without_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_longest_prefix),         cmocka_unit_test(test_owners_restore_apart), cmocka_unit_test(test_owner_binds),
-        cmocka_unit_test(test_publish_in_steps),       cmocka_unit_test(test_equal_texts_become_one),
-        cmocka_unit_test(test_copy_on_write),          cmocka_unit_test(test_own_pages_are_shared_too),
-        cmocka_unit_test(test_full_context_copies),    cmocka_unit_test(test_eviction_order),
-        cmocka_unit_test(test_idle_pages_of_drafters), cmocka_unit_test(test_groups_end_together),
-        cmocka_unit_test(test_forget_while_shared),    cmocka_unit_test(test_publish_without_memory),
-        cmocka_unit_test(test_no_page_for_the_copy)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_longest_prefix),
+                                       cmocka_unit_test(test_owners_restore_apart),
+                                       cmocka_unit_test(test_owner_binds),
+                                       cmocka_unit_test(test_publish_in_steps),
+                                       cmocka_unit_test(test_equal_texts_become_one),
+                                       cmocka_unit_test(test_copy_on_write),
+                                       cmocka_unit_test(test_own_pages_are_shared_too),
+                                       cmocka_unit_test(test_full_context_copies),
+                                       cmocka_unit_test(test_eviction_order),
+                                       cmocka_unit_test(test_idle_pages_of_drafters),
+                                       cmocka_unit_test(test_groups_end_together),
+                                       cmocka_unit_test(test_forget_while_shared),
+                                       cmocka_unit_test(test_publish_without_memory),
+                                       cmocka_unit_test(test_no_page_for_the_copy)};
     return cmocka_run_group_tests(tests, rows_setup, rows_teardown);
 }

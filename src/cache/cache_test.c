@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_test.c - page accounting and what commit keeps: random trees of rows against a plain array of the truth; owners
- * that know nothing of each other; the planned sizes; memory that fails. Shared pages: cache_share_test.c. */
+/* cache_test.c - page accounting and the rows that commit keeps: random trees of rows against a plain array; independent
+ * owners; the planned sizes; failing allocations. Shared pages: cache_share_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +22,10 @@ static const int layers[GROUPS] = {2, 1, 4}, owner_of[GROUPS] = {0, 0, 1};
 static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seqs, int rows, int pool_rows,
                              hunch_error *err) {
     const int dim = type == HN_Q8_0 ? SCALED_DIM : DIM;
-    const hn_cache_group g[GROUPS] = {{"wide", 2, KV_HEADS, dim, type, page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                                      {"narrow", 1, 1, dim, type, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                                      {"draft", 4, KV_HEADS, dim, type, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}};
+    const hn_cache_group g[GROUPS] = {
+        {"wide", 2, KV_HEADS, dim, type, page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
+        {"narrow", 1, 1, dim, type, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
+        {"draft", 4, KV_HEADS, dim, type, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}};
     return hn_cache_open(c, &ops, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
@@ -121,7 +122,7 @@ static void test_chain_commit_moves_nothing(void **state) {
     hn_cache_close(&c);
 }
 
-/* Pages have equal bytes; a group's page holds the largest power of two of rows, and never fewer than the ops want. */
+/* Pages have equal sizes; a group's page has the largest power of two of rows that fits, at least as many as the ops need. */
 static void test_geometry(void **state) {
     (void)state;
     static const struct {
@@ -133,9 +134,10 @@ static void test_geometry(void **state) {
                  {8, 32, {32, 256, 16}, 32768}, /* wider than the target: the page grows */
                  {1, 16, {16, 64, 32}, 8192}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const hn_cache_group g[3] = {{"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                                     {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                                     {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}};
+        const hn_cache_group g[3] = {
+            {"wide", 2, 2, 32, HN_BF16, cases[i].page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
+            {"narrow", 1, 1, 32, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
+            {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}};
         hn_cache *c = NULL;
         hunch_error err;
         assert_int_equal(hn_cache_open(&c, &ops, g, 3, 1, ROWS, 0, &err), HUNCH_OK);
@@ -150,7 +152,7 @@ static void test_geometry(void **state) {
     }
 }
 
-/* Commits chains until the sequence has `rows` of the owner; the rows that the pool allowed. */
+/* Commits chains until the sequence has `rows` rows of the owner; returns the rows that the pool allowed. */
 static int fill(hn_cache *c, int seq, int owner, int rows) {
     hunch_error err;
     for (int n; (n = rows - hn_cache_committed(c, seq, owner)) > 0;) {
@@ -175,15 +177,16 @@ static void test_limits(void **state) {
     static const struct {
         hn_dtype type;
         int dim;
-    } uneven[] = {{HN_Q8_0, 48}, {HN_BF16, 7}}; /* scales are for 32 dims, pairs for two */
+    } uneven[] = {{HN_Q8_0, 48}, {HN_BF16, 7}}; /* scales need multiples of 32, pairs of 2 */
     for (int i = 0; i < 2; i++) {
-        const hn_cache_group g = {"uneven", 1, 1, uneven[i].dim, uneven[i].type, 16, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0};
+        const hn_cache_group g = {"uneven", 1, 1, uneven[i].dim, uneven[i].type, 16, 0, 0,
+                                  0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0};
         assert_int_equal(hn_cache_open(&c, &ops, &g, 1, 1, ROWS, 0, &err), HUNCH_REFUSED);
         assert_non_null(strstr(err.message, hn_dtype_name(uneven[i].type)));
         assert_null(c);
     }
     c = open_cache(16, HN_BF16);
-    for (int s = 0; s < SEQS; s++) { /* all the planned rows fit, and a pass behind them */
+    for (int s = 0; s < SEQS; s++) { /* all the planned rows fit, and a pass after them */
         hn_cache_seq_begin(c, s);
         for (int o = 0; o < OWNERS; o++) assert_int_equal(fill(c, s, o, ROWS + HN_MAX_ROWS), ROWS + HN_MAX_ROWS);
     }
@@ -192,7 +195,7 @@ static void test_limits(void **state) {
     hn_cache_close(&c);
 }
 
-/* A pool for fewer rows than all sequences could have: one alone always gets its own, together they get the pool's. */
+/* A pool for fewer rows than all sequences may have: one alone always gets all its rows, together they get the pool's. */
 static void test_pool_rows(void **state) {
     (void)state;
     const int pools[] = {1, ROWS, ROWS + 90, 2 * ROWS};
@@ -208,7 +211,7 @@ static void test_pool_rows(void **state) {
             hn_cache_seq_end(c, s);
         }
         assert_int_equal(hn_cache_free_pages(c), all);
-        int left = pools[i] > ROWS ? pools[i] : ROWS; /* now all at once, dealt unevenly */
+        int left = pools[i] > ROWS ? pools[i] : ROWS; /* now all at once, in unequal shares */
         for (int s = 0; s < SEQS; s++) {
             const int mine = s == SEQS - 1 ? left : left / 2;
             hn_cache_seq_begin(c, s);
@@ -230,8 +233,8 @@ static void test_pool_rows(void **state) {
     }
 }
 
-/* Opens a cache of two sequences of 64 MiB each in a process of its own, which may take so much: its pages in MiB, 0 for none. Skipped
- * where a limit is not kept (under qemu). */
+/* Opens a cache of two sequences of 64 MiB each in a process of its own with this memory limit; returns its pages in MiB, 0:
+ * failed. Skipped if a limit is not enforced (under qemu). */
 static int opened_within(rlim_t mib) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -251,7 +254,7 @@ static int opened_within(rlim_t mib) {
     return WEXITSTATUS(status);
 }
 
-/* Without a wish for pages, those of one sequence are done without where memory has no more. */
+/* Without pool_rows, the pages of one sequence are omitted if memory is short. */
 static void test_short_memory(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* terabytes of addresses */

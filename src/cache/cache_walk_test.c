@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_walk_test.c - long random walks over everything that a cache does, against a naive model: sequences and
- * drafters that draft, commit, part from each other's texts, end and come back. Single cases: cache_share_test.c. */
+/* cache_walk_test.c - long random walks over all operations of a cache, against a naive model: sequences and drafters that
+ * draft, commit, branch from each other's texts, end and return. Single cases: cache_share_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,15 +18,15 @@ typedef struct walk {
     hn_cache *c;
     uint64_t rng;
     int all_pages;
-    bool exact;       /* no pressure: all that was published is there */
-    int brought_back; /* rewinds that found rows in the index which the table had let go */
+    bool exact;       /* no evictions: all published pages are there */
+    int brought_back; /* rewinds that found released rows in the index */
     struct {
         bool live;
-        int32_t text[TEXT];         /* what it has and what it will write */
+        int32_t text[TEXT];         /* of its rows, and of those that it will write */
         uint32_t mark[TEXT];        /* of the text */
         uint32_t has[OWNERS][TEXT]; /* content of the committed rows */
         int rows[OWNERS];
-        int first[MOST_GROUPS];     /* page that the table still has */
+        int first[MOST_GROUPS];     /* first page that the table still has */
         int published[MOST_GROUPS]; /* pages */
     } seq[SEQS];
     uint64_t key[KEYS]; /* set of published pages: group, number, text to the end of its block */
@@ -45,7 +45,7 @@ static void plan_text(walk *w, int s, int from) {
     make_marks(w->seq[s].text, TEXT, w->seq[s].mark);
 }
 
-/* Is page i of the group, as it is for the sequence's text, in the set? add: it is from now on. */
+/* True if page i of the group for the sequence's text is in the set. add: adds it. */
 static bool known(walk *w, int s, int group, int i, bool add) {
     const int end = ((i + 1) * of->rows[group] + B - 1) / B * B;
     uint64_t key = ((uint64_t)w->seq[s].mark[end - 1] << 32) + (uint64_t)(group * 4096 + i + 1);
@@ -98,14 +98,14 @@ static void walk_end(walk *w, int s) {
     w->seq[s].live = false;
 }
 
-/* Rows at the front that hold the sequence's text. */
+/* Number of leading rows that have the sequence's text. */
 static int walk_valid(const walk *w, int s, int o) {
     int n = 0;
     while (n < w->seq[s].rows[o] && w->seq[s].has[o][n] == w->seq[s].mark[n]) n++;
     return n;
 }
 
-/* What a reserve lets go of: how many pages. */
+/* Number of pages that a reserve releases. */
 static int walk_let_go(walk *w, int s, int o) {
     int gone = 0;
     for (int g = 0; g < of->n; g++) {
@@ -115,7 +115,7 @@ static int walk_let_go(walk *w, int s, int o) {
     return gone;
 }
 
-/* A tree of rows behind the committed ones, of which a path with the text's next rows is kept. */
+/* A tree of rows after the committed ones, of which a path with the text's next rows is kept. */
 static void walk_extend(walk *w, int s, int o) {
     int *at = &w->seq[s].rows[o];
     const int n = 1 + pick(w, HN_MAX_ROWS), before = hn_cache_free_pages(w->c), dense = 1 + pick(w, 4);
@@ -148,14 +148,14 @@ static void walk_extend(walk *w, int s, int o) {
     for (int i = 0; i < k; i++, ++*at) w->seq[s].has[o][*at] = w->seq[s].mark[*at];
 }
 
-/* Has the owner lost rows that the one behind `rows` rows sees? */
+/* True if the owner released rows that the one after `rows` rows sees. */
 static bool naive_gone(const walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++)
         if (of->group[g].owner == o && first_page(g, rows) < w->seq[s].first[g]) return true;
     return false;
 }
 
-/* What the naive index brings back of an owner: published rows, `rows` at most. */
+/* Rows of an owner that the naive index restores: published ones, `rows` at most. */
 static int naive_back(walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++) {
         const int published = w->seq[s].published[g] * of->rows[g];
@@ -164,8 +164,8 @@ static int naive_back(walk *w, int s, int o, int rows) {
     return naive_rows(w, s, o, rows);
 }
 
-/* The target's rows end at `rows` and another text follows; or a drafter's do, at the latest where the text parts. Now and
- * then not far from where they end. */
+/* Rewinds the target to some row, from which another text follows; or a drafter, at most to where the text branches. Sometimes
+ * by a few rows only. */
 static void walk_rewind(walk *w, int s, int o) {
     const int valid = walk_valid(w, s, o), most = pick(w, 3) || valid < 12 ? valid + 1 : 12;
     const int wanted = pick(w, 4) || o == 0 ? valid - pick(w, most) : valid;
@@ -196,7 +196,7 @@ static void walk_publish(walk *w, int s) {
     }
 }
 
-/* Pages that no table names are free or idle, all others are not; a table names those that it should. */
+/* Pages in no table are free or idle, all others are not; a table has the right ones. */
 static void check_pages(walk *w) {
     static bool seen[1 << 16];
     int used = 0;

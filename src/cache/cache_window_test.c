@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_window_test.c - window groups: which pages they keep, to the row; how much memory that is; what a rewind past
- * them leaves and what the index brings back. Random walks: cache_walk_test.c. */
+/* cache_window_test.c - window groups: the pages that they keep, exact to the row; their memory; rewinds past them with and
+ * without the index. Random walks: cache_walk_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static hn_cache *open_pair(int window, int back, int seqs, int rows, int pool_ro
     return c;
 }
 
-/* One with a window alone. */
+/* A single group with a window. */
 static hn_cache *open_window(int window, int seqs, int rows, int pool_rows) {
     const hn_cache_group g = {"window", 2, 1, 16, HN_BF16, PAGE, 0, window, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0};
     hn_cache *c = NULL;
@@ -45,7 +45,7 @@ static int setup(void **state) {
     return rows_setup(state);
 }
 
-/* Pages of a group's table, which begin with the first of those that it keeps. */
+/* Number of pages that a group's table keeps; *first: the first of them. */
 static int held(const hn_cache *c, int seq, int group, int *first) {
     int n, none = 0;
     const int32_t *page = hn_cache_pages(c, seq, group, &n);
@@ -55,7 +55,7 @@ static int held(const hn_cache *c, int seq, int group, int *first) {
     return n - none;
 }
 
-/* n tentative rows of owner 0, whose content is checked to be what a row needs: the window before them. */
+/* A pass of n tentative rows of owner 0; checks the rows that they see: the window before them. */
 static void pass(hn_cache *c, int seq, int groups, int window, int n, int keep) {
     hunch_error err;
     const int at = hn_cache_committed(c, seq, 0), low = window && at - window + 1 > 0 ? at - window + 1 : 0;
@@ -72,7 +72,7 @@ static void pass(hn_cache *c, int seq, int groups, int window, int n, int keep) 
     assert_true(hn_cache_valid(c));
 }
 
-/* Every window, at every place in its pages: what a row sees is there, the page before is not. */
+/* Every window, at every offset in its pages: the rows that a row sees are there, the page before is not. */
 static void test_keeps_its_window_to_the_row(void **state) {
     (void)state;
     static const int windows[] = {1, 2, 16, 31, 32, 33, 64, 65, 100, 250, 400};
@@ -91,7 +91,7 @@ static void test_keeps_its_window_to_the_row(void **state) {
         }
 }
 
-/* A window of 100 rows over a text of thousands: no more pages than the plan has, which is not that of the text. */
+/* A window of 100 rows over a text of thousands: no more pages than planned, and the plan is smaller than the text. */
 static void test_memory_is_bounded(void **state) {
     (void)state;
     enum { WINDOW = 100, MOST = (WINDOW - 1 + HN_MAX_ROWS + PAGE - 2) / PAGE + 1 };
@@ -117,7 +117,7 @@ static void test_memory_is_bounded(void **state) {
     hn_cache_close(&c);
 }
 
-/* Full groups as ever beside it; what a text of some length may take is what it takes. */
+/* Full groups are planned as without it; a text needs as many pages as planned for its length. */
 static void test_plan_of_groups(void **state) {
     (void)state;
     hn_cache *c = open_pair(100, 20, 3, 1000, 1000);
@@ -146,7 +146,7 @@ static void commit_rows(hn_cache *c, int seq, int groups, int window, int rows, 
     }
 }
 
-/* A group that holds rows back gives them to a rewind; without an index one past them begins anew. */
+/* A group with `back` rows can be rewound by these; without an index a rewind past them restarts from 0. */
 static void test_rewind(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 600, BACK = 40 };
@@ -178,7 +178,7 @@ static void test_rewind(void **state) {
     }
 }
 
-/* What was published comes back: to the last page's end before. */
+/* Published rows are restored, up to the last page's end before. */
 static void test_rewind_through_the_index(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 600 };
@@ -197,7 +197,7 @@ static void test_rewind_through_the_index(void **state) {
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
-/* A text goes on from its end, and wherever another parts from it, while the pages are there. */
+/* A text can be continued from its end, and from any branch, while the pages are there. */
 static void test_restore_needs_the_window_only(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 600 };
@@ -222,7 +222,7 @@ static void test_restore_needs_the_window_only(void **state) {
     }
 }
 
-/* Pages that were gone when their text was published are not there; the last ones are. */
+/* Pages that were released before their text was published are not in the index; the last ones are. */
 static void test_published_late(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 600 };
@@ -244,7 +244,7 @@ static void test_published_late(void **state) {
     }
 }
 
-/* How many blocks of a text the index has from one on, and how many of them have their page of the group. */
+/* Number of blocks [from, to) of a text in the index; *pages: those with their page of the group. */
 static int blocks_of(const hn_cache *c, const int32_t *t, int from, int to, int group, int *pages) {
     int n = 0;
     *pages = 0;
@@ -257,7 +257,7 @@ static int blocks_there(const hn_cache *c, int group, int *pages) {
     return blocks_of(c, text, 0, LONG / PAGE, group, pages);
 }
 
-/* Where room is short a running text first loses the pages that its window has passed, the oldest first; it goes on. */
+/* Under pressure a running text first loses the pages that its window has passed, the oldest first; it continues. */
 static void test_running_text_loses_what_it_passed(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 1000 };
@@ -277,8 +277,8 @@ static void test_running_text_loses_what_it_passed(void **state) {
     }
 }
 
-/* Least recently used first: what a running text had passed before another ended goes before that one, which goes before
- * what was passed since. */
+/* Least recently used first: pages that a running text had passed before another text ended are evicted before that text, and
+ * that before pages passed since. */
 static void test_oldest_goes_first(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 1000, BEFORE = 320, OTHER = 96 };
@@ -313,7 +313,7 @@ static void test_oldest_goes_first(void **state) {
     }
 }
 
-/* Blocks that stand for nothing any more go: when all pages are taken for another text nothing of the first is left. */
+/* Empty blocks are removed: when another text has taken all pages nothing of the first is left. */
 static void test_nothing_is_left_behind(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 1000 };
@@ -344,7 +344,7 @@ static void test_nothing_is_left_behind(void **state) {
     }
 }
 
-/* A sequence that shares nothing and publishes nothing but empty blocks leaves none when it ends. */
+/* A sequence that shares nothing and publishes only empty blocks leaves none when it ends. */
 static void test_empty_blocks(void **state) {
     (void)state;
     hn_cache *c = open_window(16, 1, 600, 600);
@@ -362,7 +362,7 @@ static void test_empty_blocks(void **state) {
     hn_cache_close(&c);
 }
 
-/* The block that a running text stands at stays when its page, long passed, is taken for another text. */
+/* The current block of a running text stays when its page, passed long ago, is evicted for another text. */
 static void test_running_text_keeps_its_place(void **state) {
     (void)state;
     enum { WINDOW = 16, ROWS = 600 };
@@ -373,7 +373,7 @@ static void test_running_text_keeps_its_place(void **state) {
     for (int i = 0; i < ROWS; i++) other[i] = 5000 + i;
     for (int s = 0; s < 2; s++) hn_cache_seq_begin(c, s);
     commit_rows(c, 0, 1, WINDOW, PAGE + 20, true);
-    assert_int_equal(hn_cache_reserve(c, 0, 0, 1, &err), HUNCH_OK); /* lets go of the first page */
+    assert_int_equal(hn_cache_reserve(c, 0, 0, 1, &err), HUNCH_OK); /* releases the first page */
     assert_int_equal(c->n_idle, 1);
     for (int at; (at = hn_cache_committed(c, 1, 0)) < ROWS;) {
         pass(c, 1, 1, WINDOW, 50, 50);
@@ -389,7 +389,7 @@ static void test_running_text_keeps_its_place(void **state) {
     hn_cache_close(&c);
 }
 
-/* Without memory a block is left out; what comes later is sound, and found once there is memory again. */
+/* Without memory a block is omitted; later ones are valid, and found when there is memory again. */
 static void test_publish_without_memory(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 300 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix.c - the trie of blocks: a hash table from (parent, tokens) to the block, and a list in the order of use. */
+/* prefix.c - the trie of blocks: a hash table from (parent, tokens) to the block, and a list by last use. */
 #include "cache/prefix.h"
 
 #include <assert.h>
@@ -33,9 +33,9 @@ void hn_prefix_fini(hn_prefix *x) {
     *x = (hn_prefix){0};
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------------------------------ */
 
-/* The hash only finds the bucket: blocks are equal where the parents are and the tokens are. */
+/* The hash only selects the bucket: blocks are equal if their parents and tokens are. */
 static uint64_t text_hash(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
     uint64_t h = parent ? parent->hash : 0;
     for (int i = 0; i < x->block_rows; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix_test.c - the trie alone: names are whole texts, the order of use, random adds and removes against a list. */
+/* prefix_test.c - the trie alone: blocks represent whole texts, the order of use, random adds and removes against a list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void test_names_are_texts(void **state) {
     hn_prefix_fini(&x);
 }
 
-/* Texts of equal hash are told apart by their tokens: a block's own are changed under its name. */
+/* Texts of equal hash are distinguished by their tokens: changes those of a block under its hash. */
 static void test_tokens_are_compared(void **state) {
     (void)state;
     static const int32_t one[B] = {1, 2, 3, 4};

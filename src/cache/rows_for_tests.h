@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_for_tests.h - rows of a cache written and checked through their addresses: every element of a row gets a value
- * made from one mark. Include after cmocka. */
+/* rows_for_tests.h - writes and checks rows of a cache through their addresses: every element of a row gets a value derived
+ * from one mark. Include after cmocka. */
 #ifndef HN_ROWS_FOR_TESTS_H
 #define HN_ROWS_FOR_TESTS_H
 #include <string.h>
@@ -28,7 +28,7 @@ HELPER int rows_teardown(void **state) {
     return 0;
 }
 
-/* Where a slot's K or V of one head lies: the page, and in it the row. */
+/* The address of K or V of one head in a slot. */
 HELPER unsigned char *row_of(const hn_cache *c, int seq, int group, const hn_kv *kv, bool value, int slot, int head,
                              hn_kv_row *row) {
     int pages;
@@ -39,7 +39,7 @@ HELPER unsigned char *row_of(const hn_cache *c, int seq, int group, const hn_kv 
     return (unsigned char *)(uintptr_t)ops.view(&ops, hn_at(kv->pool, page));
 }
 
-/* Writes two bytes of an element (one where it has no more), or says whether they differ. */
+/* Writes two bytes of an element (one if it has no more), or returns whether they differ. */
 HELPER int mark_element(unsigned char *p, size_t size, uint16_t mark, bool write) {
     const size_t bytes = size < sizeof mark ? size : sizeof mark;
     if (write) memcpy(p, &mark, bytes);
@@ -55,7 +55,8 @@ HELPER int group_row(const hn_cache *c, int seq, int group, int layers, int slot
             for (int h = 0; h < kv.kv_heads; h++) {
                 hn_kv_row row;
                 unsigned char *page = row_of(c, seq, group, &kv, v, slot, h, &row);
-                const uint16_t base = (uint16_t)((mark * 2654435761u >> 16) ^ (unsigned)(group * 512 + l * 64 + v * 32 + h * 16));
+                const uint16_t base =
+                    (uint16_t)((mark * 2654435761u >> 16) ^ (unsigned)(group * 512 + l * 64 + v * 32 + h * 16));
                 for (int d = 0; d < (v ? kv.v_dim : kv.head_dim); d++)
                     wrong += mark_element(page + hn_kv_element(&kv, &row, d), hn_kv_element_bytes(kv.type),
                                           (uint16_t)(base ^ d), write);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_rows_for_tests.h - a cache with owners of all kinds, and rows whose content is a function of the text up to
- * them, as in a real one (contract C2): a row's mark is the hash of that text. Include after cmocka. */
+/* shared_rows_for_tests.h - a cache with owners of all kinds, and rows whose content is a function of the text up to them, as
+ * in a real cache (contract C2): a row's mark is the hash of that text. Include after cmocka. */
 #ifndef HN_SHARED_ROWS_FOR_TESTS_H
 #define HN_SHARED_ROWS_FOR_TESTS_H
 #include "cache/rows_for_tests.h"
@@ -21,7 +21,7 @@ HELPER const shape FULL = {5,
                             {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                             {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}},
                            {32, 64, 128, 32, 16}};
-/* Windows beside full groups, in larger pages, equal and smaller ones. */
+/* Windows and full groups, in larger, equal and smaller pages. */
 HELPER const shape MIXED = {6,
                             {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                              {"target's window", 8, 1, 8, HN_BF16, 0, 0, 70, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
@@ -30,7 +30,7 @@ HELPER const shape MIXED = {6,
                              {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                              {"short window", 8, 1, 8, HN_BF16, 0, 2, 2, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}},
                             {32, 16, 64, 32, 32, 16}};
-/* A target that has nothing but windows. */
+/* A target with windows only. */
 HELPER const shape WINDOWS = {4,
                               {{"target's window", 4, 1, 8, HN_BF16, B, 0, 75, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                                {"shorter", 8, 1, 8, HN_BF16, 0, 0, 17, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
@@ -47,7 +47,7 @@ HELPER hn_cache *open_shared(int seqs, int pool_rows) {
     return c;
 }
 
-/* The first row that the row behind `rows` rows sees. */
+/* The first row that the row after `rows` rows sees. */
 HELPER int first_seen(int group, int rows) {
     const int window = of->group[group].window, first = rows - window + 1;
     return window && first > 0 ? first : 0;
@@ -65,7 +65,7 @@ HELPER void write_rows(const hn_cache *c, int seq, int owner, int first, int n, 
             group_row(c, seq, g, of->group[g].layers, first + i, mark[i], true);
 }
 
-/* The committed rows of the owner that a next row sees have these marks. */
+/* Checks that the committed rows of the owner which the next row sees have these marks. */
 HELPER void check_rows(const hn_cache *c, int seq, int owner, const uint32_t *mark) {
     const int rows = hn_cache_committed(c, seq, owner);
     for (int g = 0; g < of->n; g++)
