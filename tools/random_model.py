@@ -108,7 +108,18 @@ def more_bits(i, layers):
     return i < layers // 8 or i >= 7 * layers // 8 or (i - layers // 8) % 3 == 2
 
 
-def kind_of(mix, name, i, layers):
+def whole(kind, cols):
+    """Rows that are no whole blocks get another type, as llama.cpp's quantize gives them."""
+    if cols % BLOCKS.get(kind, (0, 1))[1] == 0:
+        return kind
+    return {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}[kind]
+
+
+def kind_of(mix, name, i, layers, cols):
+    return whole(kind_of_name(mix, name, i, layers), cols)
+
+
+def kind_of_name(mix, name, i, layers):
     if mix != "Q4_K_M":
         return mix
     if name in ("token_embd", "output"):
@@ -231,6 +242,8 @@ def main():
             vectors += [(f"blk.{i}.attn_q_norm.weight", np.ones(dim)), (f"blk.{i}.attn_k_norm.weight", np.ones(dim))]
     if experts:
         w.add_bool(f"{family}.expert_weights_norm", True)
+    if family == "glm4moe":
+        w.add_float32(f"{family}.expert_weights_scale", 1.0)
     if hybrid or experts:
         numbers, more, others = hybrid_parts(hybrid, family) if hybrid else expert_parts(experts, family)
         todo += more
@@ -243,7 +256,7 @@ def main():
     for name, values in vectors:
         w.add_tensor(name, values.astype(np.float32))
     for full, name, rows, cols, i in todo:
-        kind = kind_of(a.type, name, i, layers)
+        kind = kind_of(a.type, name, i, layers, cols)
         raw = T[kind]
         per, size = gguf.GGML_QUANT_SIZES[raw]
         shape, count = list(rows) if isinstance(rows, tuple) else [rows], int(np.prod(rows))
@@ -256,7 +269,7 @@ def main():
     for name, values in vectors:
         w.write_tensor_data(values.astype(np.float32))
     for full, name, rows, cols, i in todo:
-        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers), int(np.prod(rows)), cols))
+        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers, cols), int(np.prod(rows)), cols))
     w.close()
 
 

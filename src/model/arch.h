@@ -33,7 +33,8 @@ typedef struct hn_expert_desc {
     float scale;
     int shared_width; /* of what all rows share beside; 0: nothing */
     bool shared_gate; /* which counts as much as the sigmoid of a product of its own */
-    bool stacked;     /* of a folder: gate and up of all experts lie in one tensor, down in another */
+    bool stacked;     /* gate and up of all experts lie in one tensor, down in another */
+    bool single;      /* of a GGUF: a tensor of each expert, as old ones have them; a folder that is not stacked has them so */
 } hn_expert_desc;
 
 typedef struct hn_layer_desc {
@@ -110,7 +111,7 @@ typedef enum hn_role {
     HN_ROLE_ROUTER_BIAS,
     HN_ROLE_EXPERT_GATE,
     HN_ROLE_EXPERT_UP,
-    HN_ROLE_EXPERT_GATE_UP, /* instead of both, where a folder has its experts stacked */
+    HN_ROLE_EXPERT_GATE_UP, /* instead of both, where experts are stacked */
     HN_ROLE_EXPERT_DOWN,
     HN_ROLE_SHARED_ROUTER,
     HN_ROLE_SHARED_GATE,
@@ -309,6 +310,7 @@ float hn_arch_vector_more(const hn_arch *a, hn_role role);
 /* Of every model (roles.c). */
 const char *hn_role_name(hn_role role, hn_source_kind form); /* the usual name; %d in it is the layer, then the expert */
 const char *hn_role_stacked_name(hn_role role); /* of a folder whose experts are stacked; NULL: the role has none */
+const char *hn_role_single_name(hn_role role);  /* of a GGUF with a tensor of each expert; NULL: the role has none */
 /* How a vector's values come out of a tensor's. */
 typedef enum hn_change {
     HN_CHANGE_NONE,
@@ -377,6 +379,7 @@ const hn_key *hn_dense_key_of(hn_dense_key_buf *k, const hn_dense *f, const char
 
 /* Which layers have experts, and how many and how chosen; a->layer is made, and dense. */
 hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err);
+void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* in which tensors the experts of each layer lie */
 hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err); /* keys of a GGUF */
 
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */

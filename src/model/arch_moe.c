@@ -145,26 +145,34 @@ static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_er
     return st;
 }
 
-/* Whether a folder's layer has its experts in two tensors, as newer programs write them. */
-static bool is_stacked(const hn_arch *a, const hn_source *src, int layer) {
+/* Whether the tensor of a role is there, of a layer whose experts lie so. */
+static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int layer, bool stacked, bool single) {
     char name[128];
     hn_layer_desc said = a->layer[layer];
     hn_arch look = *a;
-    said.experts.stacked = true;
+    said.experts.stacked = stacked;
+    said.experts.single = single;
     look.layer = &said - layer;
-    hn_arch_tensor_name(&look, HN_ROLE_EXPERT_GATE_UP, layer, name);
+    hn_arch_tensor_name(&look, role, layer, name);
     return hn_source_look(src, name);
+}
+
+void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
+    for (int i = 0; i < a->layers; i++) {
+        hn_expert_desc *e = &a->layer[i].experts;
+        if (a->layer[i].ffn != HN_FFN_EXPERTS) continue;
+        e->stacked = is_there(a, src, HN_ROLE_EXPERT_GATE_UP, i, true, false);
+        e->single = is_gguf(a) && !e->stacked && is_there(a, src, HN_ROLE_EXPERT_GATE, i, false, true);
+    }
 }
 
 hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
     hn_expert_desc e = {0};
     hunch_status st = read_experts(a, src, &e, err);
     if (!st) st = a->dense->moe->sparse_step && !is_gguf(a) ? mark_by_step(a, src, err) : mark_behind_first(a, src, err);
-    for (int i = 0; !st && i < a->layers; i++) {
-        if (a->layer[i].ffn != HN_FFN_EXPERTS) continue;
-        a->layer[i].experts = e;
-        a->layer[i].experts.stacked = !is_gguf(a) && is_stacked(a, src, i);
-    }
+    for (int i = 0; !st && i < a->layers; i++)
+        if (a->layer[i].ffn == HN_FFN_EXPERTS) a->layer[i].experts = e;
+    if (!st) hn_moe_find_tensors(a, src);
     return st;
 }
 

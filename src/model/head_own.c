@@ -119,9 +119,9 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
 /* As the block's own file has them: the target may be of another form. A side file may have an output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     a->form = hn_source_get_kind(src);
+    hn_moe_find_tensors(a, src);
     if (a->form == HN_SOURCE_HF) return HUNCH_OK;
     a->norms_less_one = false;
-    for (int i = 0; i < a->layers; i++) a->layer[i].experts.stacked = false;
     const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
     if (!hn_source_look(src, "d2t") || !output) return HUNCH_OK;
     if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)

@@ -88,8 +88,8 @@ typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS } kind; 
                                                                                     of each expert */
 
 typedef struct role_row {
-    const char *name[3]; /* of a GGUF, of a folder, of one whose experts are stacked (NULL: as before); %d is the layer, then
-                            the expert */
+    const char *name[4]; /* of a GGUF, of a folder, of one whose experts are stacked, of a GGUF with a tensor of each (NULL: as
+                            usual); %d is the layer, then the expert */
     kind kind;
     width in, out;       /* a vector's length is `in` */
     hn_phase phase;      /* of a matrix's product */
@@ -181,18 +181,18 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_DELTA_OUT] = {{BLK("ssm_out.weight"), LAYER("linear_attn.out_proj.weight")},
         MATRIX, VALUES, HIDDEN, HN_PHASE_O, DELTA, 0},
 
-    [HN_ROLE_ROUTER] = {{BLK("ffn_gate_inp.weight"), LAYER("mlp.gate.weight")},
+    [HN_ROLE_ROUTER] = {{BLK("ffn_gate_inp.weight"), LAYER("mlp.gate.weight"), LAYER("mlp.gate.weight")},
         MATRIX, HIDDEN, EXPERTS, HN_PHASE_ROUTER, SPARSE, 0},
     [HN_ROLE_ROUTER_BIAS] = {{BLK("exp_probs_b.bias"), LAYER("mlp.gate.e_score_correction_bias")},
         BIAS, EXPERTS, ONE, HN_PHASE_OTHER, SPARSE | ROUTER_BIAS, 0},
-    [HN_ROLE_EXPERT_GATE] = {{BLK("ffn_gate_exps.weight"), LAYER("mlp.experts.%d.gate_proj.weight")},
+    [HN_ROLE_EXPERT_GATE] = {{BLK("ffn_gate_exps.weight"), LAYER("mlp.experts.%d.gate_proj.weight"), NULL, BLK("ffn_gate.%d.weight")},
         OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, SPARSE, STACKED},
-    [HN_ROLE_EXPERT_UP] = {{BLK("ffn_up_exps.weight"), LAYER("mlp.experts.%d.up_proj.weight")},
+    [HN_ROLE_EXPERT_UP] = {{BLK("ffn_up_exps.weight"), LAYER("mlp.experts.%d.up_proj.weight"), NULL, BLK("ffn_up.%d.weight")},
         OF_EXPERTS, HIDDEN, EXPERT, HN_PHASE_GATE_UP, SPARSE, STACKED},
     [HN_ROLE_EXPERT_GATE_UP] = {{BLK("ffn_gate_up_exps.weight"), LAYER("mlp.experts.%d.gate_up_proj.weight"),
         LAYER("mlp.experts.gate_up_proj")}, OF_EXPERTS, HIDDEN, BOTH_EXPERT, HN_PHASE_GATE_UP, SPARSE | STACKED, 0},
     [HN_ROLE_EXPERT_DOWN] = {{BLK("ffn_down_exps.weight"), LAYER("mlp.experts.%d.down_proj.weight"),
-        LAYER("mlp.experts.down_proj")}, OF_EXPERTS, EXPERT, HIDDEN, HN_PHASE_DOWN, SPARSE, 0},
+        LAYER("mlp.experts.down_proj"), BLK("ffn_down.%d.weight")}, OF_EXPERTS, EXPERT, HIDDEN, HN_PHASE_DOWN, SPARSE, 0},
     [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
         MATRIX, HIDDEN, ONE, HN_PHASE_ROUTER, SPARSE | SHARES | SHARED_GATE, 0},
     [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
@@ -211,6 +211,10 @@ const char *hn_role_name(hn_role role, hn_source_kind form) {
 
 const char *hn_role_stacked_name(hn_role role) {
     return table[role].name[2];
+}
+
+const char *hn_role_single_name(hn_role role) {
+    return table[role].name[3];
 }
 
 bool hn_role_is_vector(hn_role role) {
@@ -254,7 +258,7 @@ float hn_arch_vector_more(const hn_arch *a, hn_role role) {
 
 int hn_arch_sheets(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
-    return hn_role_of_experts(role) && (a->form == HN_SOURCE_GGUF || e->stacked) ? e->count : 1;
+    return hn_role_of_experts(role) && (e->stacked || (a->form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }
 
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {

@@ -75,14 +75,15 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     return need_tensor(p, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
 }
 
-/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format). */
-static hunch_status find_factors(hn_plan *p, const hn_tensor *t, hn_tensor **factors, hunch_error *err) {
+/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format), and so many of
+ * these where the tensor has several matrices. */
+static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int sheets, hn_tensor **factors, hunch_error *err) {
+    const uint64_t dims[3] = {(t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (uint64_t)sheets};
     char name[160];
     *factors = NULL;
     if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
     snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
-    return hn_source_need(p->src, name, 2, (t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK,
-                          (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, factors, err);
+    return hn_source_need_shape(p->src, name, sheets > 1 ? 3 : 2, dims, factors, err);
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
@@ -167,9 +168,15 @@ static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_w
     return HUNCH_OK;
 }
 
+size_t hn_plan_factors(const hn_tensor *factors) {
+    size_t n = 1;
+    for (int i = 0; i < factors->n_dims; i++) n *= (size_t)factors->dims[i];
+    return n;
+}
+
 /* Room for the factors of a matrix that stays in its file. */
 static size_t place_factors(hn_plan *p, const hn_tensor *factors) {
-    return hn_plan_room(p, factors ? (size_t)(factors->dims[0] * factors->dims[1]) * sizeof(float) : 0);
+    return hn_plan_room(p, factors ? hn_plan_factors(factors) * sizeof(float) : 0);
 }
 
 /* The type that a matrix is packed in: its own, or the plan's where its rows are whole blocks of that. */
@@ -210,7 +217,7 @@ static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int ex
 
 static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
     hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count};
-    hunch_status st = find_factors(p, t, &it.factors, err);
+    hunch_status st = find_factors(p, t, 1, &it.factors, err);
     if (!st) st = check_factors(p, t, it.factors, part, err);
     if (st) return st;
     *w = weight_of(p, t, part.count, 0);
@@ -233,10 +240,7 @@ static hunch_status plan_sheet(hn_plan *p, hn_role role, int layer, int e, int s
     dims[2] = (uint64_t)sheets;
     hunch_status st = need_sheets(p, name, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
-    if (it.tensor->dtype == HN_F8_E4M3 && sheets > 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s of several experts, expected a tensor of each", hn_source_path(p->src),
-                       name, it.tensor->type_name);
-    st = find_factors(p, it.tensor, &it.factors, err);
+    st = find_factors(p, it.tensor, sheets, &it.factors, err);
     if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
     if (st) return st;
     if (hn_plan_leaves(p, w)) it.off = place_factors(p, it.factors);

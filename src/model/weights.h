@@ -74,6 +74,7 @@ hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
 void hn_plan_rotation(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
+size_t hn_plan_factors(const hn_tensor *factors); /* how many there are, of all matrices of a tensor */
 /* Room in the model's block for what is not in the file. Returns its place. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Takes the memory (m->weights) and brings everything planned there. On failure m->weights is the caller's to free. */

@@ -28,6 +28,7 @@ typedef struct pack_job {
     hn_stored from;      /* rows NULL */
     hn_turn turn;
     int expert, sheets;  /* of a weight of experts: those of this tensor */
+    size_t sheet_factors;
     unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them; then, where that is another type, as floats */
     size_t rank_bytes;   /* of each rank */
     bool finite;         /* refuse what is not */
@@ -39,6 +40,11 @@ typedef struct pack_job {
 /* The tensor's row that is a sheet's first. */
 static size_t sheet_row(const pack_job *j, int sheet) {
     return (size_t)sheet * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
+}
+
+/* A sheet's factors are so many floats behind those of the sheet before it; 0: there are none. */
+static size_t factors_of_sheet(const hn_placement *it) {
+    return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->sheets > 0 ? it->sheets : 1) : 0;
 }
 
 /* Rows of strip s of a sheet into the rank's place. */
@@ -86,6 +92,11 @@ static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows,
     return HUNCH_OK;
 }
 
+static const float *factors_of(const pack_job *j, int sheet, int s) {
+    const float *first = hn_stored_factors(&j->from, j->w->in, s * HN_STRIP);
+    return first ? first + j->sheet_factors * (size_t)sheet : NULL;
+}
+
 static void pack_matrix(void *arg, int rank, int ranks) {
     (void)ranks;
     pack_job *j = arg;
@@ -106,7 +117,7 @@ static void pack_matrix(void *arg, int rank, int ranks) {
             continue;
         }
         j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
-                           hn_stored_factors(&j->from, j->w->in, s * HN_STRIP), 0,
+                           factors_of(j, sheet, s), 0,
                            hn_at(j->w->data, (size_t)((j->expert + sheet) * strips + s) * j->w->strip_stride));
     }
     hn_barrier(j->ops->pool, rank);
@@ -118,7 +129,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
     const size_t floats = converted || finite ? (HN_STRIP + 1) * (size_t)it->weight->in * sizeof(float) : 0;
     const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
     pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .turn = it->turn, .expert = it->expert,
-                  .sheets = it->sheets > 0 ? it->sheets : 1, .err = err};
+                  .sheets = it->sheets > 0 ? it->sheets : 1, .sheet_factors = factors_of_sheet(it), .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
     hn_pool_run(p->m->pool, pack_matrix, &j);
@@ -189,6 +200,7 @@ static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
         *to = *from;
         to->rows = rows + sheet * (size_t)i;
+        if (to->factors) to->factors += factors_of_sheet(it) * (size_t)i;
     }
     if (it->expert + it->sheets < it->weight->experts || it->sheets == 0) return;
     it->weight->each = p->each;
@@ -199,7 +211,7 @@ static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
     const hn_ops *o = &p->m->ops;
     const hn_buf place = {p->m->weights, it->off};
-    const size_t n_factors = it->factors ? (size_t)(it->factors->dims[0] * it->factors->dims[1]) : 0;
+    const size_t n_factors = it->factors ? hn_plan_factors(it->factors) : 0;
     hn_stored from = {.first = it->first};
     float *factors = NULL;
     hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
