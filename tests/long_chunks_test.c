@@ -8,10 +8,11 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
+#include "heads_for_tests.h"
 
 enum { CONTEXT = 700, TEXTS = 3, TOKENS = 10, VOCAB = 256 };
-static const size_t lengths[TEXTS] = {613, 130, 33};
+static size_t lengths[TEXTS] = {613, 130, 33};
+static int context = CONTEXT;
 static hunch_token prompt[TEXTS][CONTEXT];
 
 static hunch_request request(const hunch_model *m, int i) {
@@ -35,7 +36,7 @@ static hunch_engine_options options(int chunk, int parallel) {
     hunch_engine_options_defaults(&o);
     o.chunk = chunk;
     o.parallel = parallel;
-    o.context = CONTEXT;
+    o.context = context;
     o.page_rows = 16;
     return o;
 }
@@ -108,6 +109,95 @@ static void test_recurrent_models_keep_theirs(void **state) {
     (void)state;
     check_model("goldens/qwen3_5-dense", 64, 64);
     check_model("goldens/qwen3_next-moe", 64, 64);
+}
+
+static void keep_level(void *user, int level, const float *logits, int vocab) {
+    keep_logits(user, (size_t)level, logits, vocab);
+}
+
+/* What is drafted behind the first text, and its logits: of features of every row. */
+static void drafts_of(hunch_model *m, const char *draft, int chunk, answer *out) {
+    hunch_draft_result r;
+    hunch_engine *e = open_engine_with(m, draft, options(chunk, 1));
+    (void)request(m, 0);
+    *out = (answer){0};
+    must(hunch_draft(e, prompt[0], lengths[0], 0, -1, NULL, keep_level, out, &r, err));
+    assert_true(r.n > 0 && out->logits);
+    out->n = (size_t)r.n;
+    out->token = calloc(out->n, sizeof *out->token);
+    for (int i = 0; i < r.n; i++) out->token[i] = r.node[i].token;
+    hunch_free(r.node);
+    hunch_engine_close(&e);
+}
+
+static void compare_drafts(hunch_model *m, const char *draft, int chunk, const char *what) {
+    answer want, got;
+    drafts_of(m, draft, 7, &want);
+    drafts_of(m, draft, chunk, &got);
+    if (want.n != got.n || memcmp(want.token, got.token, want.n * sizeof *want.token)) fail_msg("%s: other drafts", what);
+    if (memcmp(want.logits, got.logits, (size_t)want.vocab * sizeof *want.logits)) fail_msg("%s: other logits of drafts", what);
+    answer_free(&want);
+    answer_free(&got);
+}
+
+static void answers_of(hunch_model *m, const char *draft, int chunk, int parallel, answer out[TEXTS]) {
+    hunch_request r[TEXTS];
+    hunch_engine *e = open_engine_with(m, draft, options(chunk, parallel));
+    if (chunk >= 64) assert_int_equal(hunch_engine_chunk(e), chunk < 512 ? chunk : 512);
+    for (int i = 0; i < TEXTS; i++) r[i] = request(m, i);
+    memset(out, 0, TEXTS * sizeof *out);
+    for (int i = 0; i < TEXTS; i += parallel) run_requests(e, r + i, parallel, true, out + i);
+    hunch_engine_close(&e);
+}
+
+static void check_heads(const char *target, const char *const *drafts, int n) {
+    answer want[TEXTS] = {{0}};
+    hunch_model *m = open_model(data_path(target), "best", 2, HUNCH_PRECISION_NATIVE);
+    context = 512; /* of these targets */
+    lengths[0] = 460;
+    expect(m, want);
+    for (int d = 0; d < n; d++)
+        for (int parallel = 1; parallel <= TEXTS; parallel += TEXTS - 1) {
+            answer got[TEXTS];
+            char what[600];
+            for (int chunk = 100; chunk <= 600; chunk += 500) {
+                answers_of(m, heads_spec(drafts[d]), chunk, parallel, got);
+                snprintf(what, sizeof what, "%s, chunk %d, %d together", drafts[d], chunk, parallel);
+                for (int i = 0; i < TEXTS; i++) assert_same(&want[i], &got[i], what);
+                for (int i = 0; i < TEXTS; i++) answer_free(&got[i]);
+                if (parallel == 1) compare_drafts(m, heads_spec(drafts[d]), chunk, what);
+            }
+        }
+    hunch_model_close(&m);
+    context = CONTEXT;
+    lengths[0] = 613;
+    for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
+}
+
+/* Heads are fed the features of every row of such a pass: of layers and behind the norm, with rows of their own and without. */
+static void test_heads(void **state) {
+    (void)state;
+    static const char *const of_llama[] = {"eagle:@eagle1-bias-bin,depth=4",
+                                           "eagle3:@eagle3-official-d2t,depth=3,tree=dynamic,topk=3,total=9",
+                                           "medusa:@medusa-4heads,depth=4",
+                                           "hydra:@hydra-prefix,depth=3",
+                                           "dflash:@dflashspec-d2t",
+                                           "falcon:@falcon-k2,depth=4+medusa:@medusa-4heads"};
+    static const char *const of_qwen[] = {"mtp:@mtp-spec-qwen3,depth=5"};
+    check_heads(HEADS_LLAMA, of_llama, light() ? 3 : 6);
+    check_heads(HEADS_QWEN, of_qwen, 1);
+}
+
+/* A model of experts beside a block of its own: as many rows as give an expert 16. */
+static void test_own_block(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = open_engine_with(m, "mtp", options(0, 1));
+    assert_int_equal(hunch_engine_chunk(e), 256); /* 2 of 32 */
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    static const char *const drafts[] = {"mtp"};
+    check_heads("goldens/glm4_moe-3blocks", drafts, 1);
 }
 
 /* Every level computes its own bits, the same in every chunk. */
@@ -185,7 +275,8 @@ static void test_places_are_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts), cmocka_unit_test(test_dense_models_keep_theirs),
-                                       cmocka_unit_test(test_recurrent_models_keep_theirs), cmocka_unit_test(test_levels),
+                                       cmocka_unit_test(test_recurrent_models_keep_theirs), cmocka_unit_test(test_heads),
+                                       cmocka_unit_test(test_own_block), cmocka_unit_test(test_levels),
                                        cmocka_unit_test(test_nobody_waits_longer), cmocka_unit_test(test_places_are_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

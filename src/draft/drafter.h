@@ -81,6 +81,7 @@ typedef struct hn_begin {
 
 /* One committed row of the target, in order: prompt chunks and accepted rows alike. Rows are fed after verification, so
  * the token that follows is always known: the pair (feature of position, token at position + 1) is complete. */
+enum { HN_FEED_ROWS = 64 }; /* of one call */
 typedef struct hn_feed_row {
     int seq, position;
     int32_t token;      /* at this position */
@@ -167,7 +168,8 @@ typedef struct hn_drafter_ops {
     hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
     /* The sequence's session fails with it; what failed is not ended. */
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-    /* Every row that is committed, of all sequences of a pass together, once. Rows that came with a prefix are not fed: who has
+    /* Every row that is committed, of all sequences of a pass together, once; HN_FEED_ROWS a call at most: a pass of a prompt may
+     * have more, and takes several calls. Rows that came with a prefix are not fed: who has
      * rows of its own and needs them says so (hn_cache_group.binds), and what it has of them may be fed again. */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */

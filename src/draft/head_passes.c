@@ -63,7 +63,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     h->together = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : 1;
     h->blocks = hn_head_blocks(&h->model.arch.draft_head);
     h->width = width * h->together;
-    h->room = 2 + HN_MAX_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0); /* a pass of rows beside one of each sequence */
+    h->room = 2 + HN_FEED_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0); /* rows of a call beside one of each sequence */
     if (ids) {
         const size_t bytes = (size_t)h->model.arch.vocab * sizeof *ids;
         h->ids = hn_alloc(bytes);
@@ -360,9 +360,9 @@ static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32
 }
 
 hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
-    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
+    int32_t from[HN_FEED_ROWS], to[HN_FEED_ROWS];
     hn_buf state[HN_MOST_HEAD_FEATURES];
-    assert(n <= HN_MAX_ROWS && f->n >= 1);
+    assert(n <= HN_FEED_ROWS && f->n >= 1);
     const int m = has_rows(h) ? feed_waiting(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
     for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
     if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);

@@ -107,12 +107,12 @@ static size_t bytes_of_pairs(const hn_arch *a, int rows) {
 }
 
 /* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or where they are asked for: a dense model reads its
- * weights fast enough with these. States of recurrent layers and what is told to drafters come in passes of HN_MAX_ROWS. */
+ * weights fast enough with these. States of recurrent layers come in passes of HN_MAX_ROWS. */
 static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
     int rows = asked ? asked : rows_of_experts(a);
     while (!asked && rows > HN_MAX_ROWS && (rows > e->context || bytes_of_pairs(a, rows) > hn_memory_left() / 8)) rows /= 2;
-    const int most = e->feeds || hn_model_is_recurrent(a) ? HN_MAX_ROWS : HN_PASS_ROWS;
+    const int most = hn_model_is_recurrent(a) ? HN_MAX_ROWS : HN_PASS_ROWS;
     e->chunk = rows < most ? rows : most;
     e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
 }

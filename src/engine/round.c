@@ -104,10 +104,18 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     return HUNCH_OK;
 }
 
+/* A drafter hears of the rows, HN_FEED_ROWS at a time at most. */
+static hunch_status tell_rows(hn_drafter *to, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < n; i += HN_FEED_ROWS)
+        st = to->ops->feed(to, rows + i, n - i < HN_FEED_ROWS ? n - i : HN_FEED_ROWS, f, err);
+    return st;
+}
+
 /* Tells the drafters that read the target which rows of the pass were committed, of all its sessions together. Texts that ended
  * are told too: their rows will be shared. */
 static void feed(hunch_engine *e, const batch *b) {
-    hn_feed_row rows[HN_MAX_ROWS];
+    hn_feed_row rows[HN_PASS_ROWS];
     hn_buf buffers[HN_MAX_FEATURES];
     int n = 0;
     for (int k = 0; k < b->n_sessions; k++) {
@@ -125,7 +133,7 @@ static void feed(hunch_engine *e, const batch *b) {
         hunch_error why = {0};
         if (!to->ops->feed) continue;
         f.n = hn_pass_features(e->runner, &to->needs.features, buffers, &f.ld);
-        if (!to->ops->feed(to, rows, n, &f, &why)) continue;
+        if (!tell_rows(to, rows, n, &f, &why)) continue;
         for (int k = 0; k < b->n_sessions; k++)
             if (!b->session[k]->plain) hn_session_fail(b->session[k], &why);
     }
