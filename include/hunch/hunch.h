@@ -168,6 +168,9 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
 /* Numbers of K and V that the last of `rows` rows of a text reads, over all layers: of a layer with a window at most its
  * window. */
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
+/* Bytes that a token of a text takes in the cache, in layers that keep every row; *window (may be NULL): in those with a window, which
+ * keep no more tokens than it and a pass have. Beside them a text has a state (state_bytes) where layers are recurrent. */
+uint64_t hunch_model_row_bytes(const hunch_model *m, hunch_kv kv, uint64_t *window);
 /* A context (hunch_engine_options) for a text of so many tokens and as many again: a power of two, at most the model's. 0: the
  * model does not take the text. */
 int hunch_model_context_for(const hunch_model *m, size_t tokens);
@@ -247,8 +250,8 @@ typedef struct hunch_engine_options {
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
-    int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more where experts are many, as memory allows. With draft
-                                  heads and in recurrent models larger ones than 64 mean 64; nothing that is computed depends on it */
+    int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more where experts are many, as memory allows. In recurrent
+                                  models larger ones than 64 mean 64; nothing that is computed depends on it */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int draft_depth;           /* levels that drafters with a depth draft where their spec does not say; 0: their own choice */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1

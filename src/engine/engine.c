@@ -34,11 +34,6 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
     return HUNCH_OK;
 }
 
-static hn_dtype kv_type(const hunch_model *m, hunch_kv kv) {
-    if (kv == HUNCH_KV_DEFAULT) kv = m->precision == HUNCH_PRECISION_F32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
-    return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : kv == HUNCH_KV_Q8_0 ? HN_Q8_0 : HN_BF16;
-}
-
 /* ---- drafters ----------------------------------------------------------------------------------------------------------- */
 
 /* A rule that the drafters' trees do not fit is refused here, not in the middle of a text. */
@@ -191,7 +186,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->parallel = o->parallel;
     e->verify = o->verify;
     e->lossy = o->lossy;
-    e->kv = kv_type(m, o->kv);
+    e->kv = hn_kv_type(m, o->kv);
     e->reuse = !o->no_prefix_reuse;
     st = open_parts(e, o, err);
     if (st) {

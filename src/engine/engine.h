@@ -129,6 +129,7 @@ hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 /* Every id is one of the vocabulary, else HUNCH_USAGE naming the first that is not; what: "prompt " or "". */
 hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
 /* What to say of a text ("prompt") of n tokens that the context does not hold: what would hold it, if something does. */
+hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT: what goes with the precision */
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err);
 /* Starts a session without a place: request checked and copied, sampler made. */
 hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);

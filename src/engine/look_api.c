@@ -193,6 +193,11 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
                               hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
                               a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
                               "mapped_bytes", (json_int_t)bytes->stored);
+    uint64_t window;
+    const uint64_t row = hn_model_row_bytes(a, HN_BF16, &window), state = hn_model_group_bytes(a, HN_CACHE_STATE);
+    ok = ok && json_object_set_new(model, "cache_row_bytes", json_integer((json_int_t)row)) == 0;
+    if (window > 0) ok = ok && json_object_set_new(model, "cache_window_row_bytes", json_integer((json_int_t)window)) == 0;
+    if (state > 0) ok = ok && json_object_set_new(model, "state_bytes", json_integer((json_int_t)state)) == 0;
     if (bytes->experts_stored > 0)
         ok = ok && json_object_set_new(model, "expert_bytes", json_integer((json_int_t)bytes->experts_stored)) == 0 &&
              json_object_set_new(model, "packed_expert_bytes", json_integer((json_int_t)bytes->experts_memory)) == 0;

@@ -163,15 +163,6 @@ void hunch_model_close(hunch_model **mp) {
     hn_free(m);
 }
 
-/* What a group of this kind takes, of all its layers. */
-static uint64_t group_bytes(const hn_arch *a, hn_cache_kind kind) {
-    hn_cache_group group[HN_MODEL_GROUPS];
-    const int n = hn_kv_groups(a, HN_BF16, group, NULL);
-    for (int g = 0; g < n; g++)
-        if (group[g].kind == kind) return (uint64_t)group[g].units * group[g].unit_bytes;
-    return 0;
-}
-
 static int most_experts(const hn_arch *a, int *used) {
     int most = 0;
     for (int i = 0; i < a->layers; i++)
@@ -206,13 +197,25 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .has_chat_template = m->chat || m->chat_refused,
                                .load_seconds = m->load_seconds,
                                .n_unused = m->n_unused,
-                               .state_bytes = a->layers ? group_bytes(a, HN_CACHE_STATE) : 0,
-                               .input_bytes = a->layers ? group_bytes(a, HN_CACHE_ROWS) : 0,
+                               .state_bytes = hn_model_group_bytes(a, HN_CACHE_STATE),
+                               .input_bytes = hn_model_group_bytes(a, HN_CACHE_ROWS),
                                .unused = m->unused};
 }
 
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
     return rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
+}
+
+hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv) {
+    if (kv == HUNCH_KV_DEFAULT) kv = m->precision == HUNCH_PRECISION_F32 ? HUNCH_KV_F32 : HUNCH_KV_BF16;
+    return kv == HUNCH_KV_F32 ? HN_F32 : kv == HUNCH_KV_F16 ? HN_F16 : kv == HUNCH_KV_Q8_0 ? HN_Q8_0 : HN_BF16;
+}
+
+uint64_t hunch_model_row_bytes(const hunch_model *m, hunch_kv kv, uint64_t *window) {
+    uint64_t of_window;
+    const uint64_t all = hn_model_row_bytes(&m->target.arch, hn_kv_type(m, kv), &of_window);
+    if (window) *window = of_window;
+    return all;
 }
 
 int hunch_model_context_for(const hunch_model *m, size_t tokens) {

@@ -82,6 +82,24 @@ bool hn_model_is_recurrent(const hn_arch *a) {
     return false;
 }
 
+uint64_t hn_model_group_bytes(const hn_arch *a, hn_cache_kind kind) {
+    hn_cache_group group[HN_MODEL_GROUPS];
+    const int n = a->layers > 0 ? hn_kv_groups(a, HN_BF16, group, NULL) : 0;
+    for (int g = 0; g < n; g++)
+        if (group[g].kind == kind) return (uint64_t)group[g].units * group[g].unit_bytes;
+    return 0;
+}
+
+uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window) {
+    uint64_t all = 0;
+    *window = 0;
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        if (attends(d)) *(d->window > 0 ? window : &all) += 2 * (uint64_t)d->kv_heads * hn_kv_bytes(type, d->head_dim, 1);
+    }
+    return all;
+}
+
 hn_attention_how hn_layer_how(const hn_layer_desc *d) {
     return (hn_attention_how){.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first,
                               .ahead = d->ahead};

@@ -29,5 +29,9 @@ typedef struct hn_kv_work {
     double bytes, macs;
 } hn_kv_work;
 bool hn_model_is_recurrent(const hn_arch *a); /* some layer is */
+/* What a text has of this kind, over all layers: a state, or a row of inputs; 0: there are none. (Of K and V: the next one.) */
+uint64_t hn_model_group_bytes(const hn_arch *a, hn_cache_kind kind);
+/* Bytes that K and V of a token take in layers that keep all rows; *window: in those that keep a window's. */
+uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window);
 hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int n);
 #endif

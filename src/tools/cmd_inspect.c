@@ -18,16 +18,6 @@ static const char *text_of(const json_t *j, const char *key) {
     return json_string_value(json_object_get(j, key));
 }
 
-/* "123.4 MB" */
-static const char *size_text(double bytes, char out[32]) {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    int unit = 0;
-    for (; bytes >= 999.95 && unit < 4; unit++)
-        bytes /= 1000;
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-    return out;
-}
-
 static void metadata_print(const json_t *metadata, bool color) {
     enum { WIDEST = 90 };
     const char *key;
@@ -80,7 +70,7 @@ static void types_print(const json_t *d, bool color) {
         char size[32];
         double bytes = (double)int_of(t, "bytes");
         printf("  %-10s %8lld %14lld %12s %5.1f %%\n", text_of(t, "type"), int_of(t, "tensors"), int_of(t, "elements"),
-               size_text(bytes, size), total > 0 ? 100 * bytes / total : 0);
+               tool_size_text(bytes, size), total > 0 ? 100 * bytes / total : 0);
     }
 }
 
@@ -141,7 +131,7 @@ static void summary_print(const json_t *d, bool color) {
            int_of(d, "files") == 1 ? "" : "s");
     model_print(d);
     printf("  %-12s %.1f M in %zu tensors, %s, %.2f bits each%s%s\n", "weights", weights / 1e6,
-           json_array_size(json_object_get(d, "tensors")), size_text(bytes, size),
+           json_array_size(json_object_get(d, "tensors")), tool_size_text(bytes, size),
            weights > 0 ? 8 * bytes / weights : 0, made ? ", made as " : "", made ? made : "");
     tokenizer_print(d);
     if (refused) {
@@ -151,13 +141,17 @@ static void summary_print(const json_t *d, bool color) {
     }
     unused_print(json_object_get(d, "unused"), color);
     const json_t *model = json_object_get(d, "model");
-    printf("  %-12s yes: with %s of weights in memory", "runs", size_text((double)int_of(model, "packed_bytes"), size));
+    printf("  %-12s yes: with %s of weights in memory", "runs", tool_size_text((double)int_of(model, "packed_bytes"), size));
     if (json_object_get(model, "expert_bytes")) {
         printf(", or with --mapped-experts %s",
-               size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));
-        printf(" and %s of experts left in the file", size_text((double)int_of(model, "expert_bytes"), size));
+               tool_size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));
+        printf(" and %s of experts left in the file", tool_size_text((double)int_of(model, "expert_bytes"), size));
     }
-    printf(", or with --mapped %s left in the file\n", size_text((double)int_of(model, "mapped_bytes"), size));
+    printf(", or with --mapped %s left in the file\n", tool_size_text((double)int_of(model, "mapped_bytes"), size));
+    char cache[160];
+    printf("  %-12s %s\n", "cache",
+           tool_cache_text((double)int_of(model, "cache_row_bytes"), (double)int_of(model, "cache_window_row_bytes"),
+                           (double)int_of(model, "state_bytes"), cache, sizeof cache));
 }
 
 /* Masks control characters: text of a file must not send escape sequences to the terminal. */

@@ -34,12 +34,21 @@ static void unused_note(const hunch_model *m, const char *name) {
                      info.unused);
 }
 
-static void mapped_note(const hunch_model *m, const char *name, bool experts) {
+/* What the model takes: said where it is not all in memory, and to who sits at a terminal. */
+static void plan_note(const hunch_model *m, const tool_options *o) {
     hunch_model_info info;
+    char rows[160];
+    uint64_t window;
     hunch_model_get_info(m, &info);
+    if (!info.mapped_bytes && !tool_is_terminal(stderr))
+        return;
+    const uint64_t row = hunch_model_row_bytes(m, o->kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)o->kv, &window);
+    tool_cache_text((double)row, (double)window, (double)info.state_bytes, rows, sizeof rows);
     if (info.mapped_bytes)
-        tool_message("%s: %.1f MB of %s stay mapped in the file, %.1f MB are in memory", name,
-                     (double)info.mapped_bytes / 1e6, experts ? "experts" : "weights", (double)info.memory_bytes / 1e6);
+        tool_message("%s: %.1f MB of %s stay mapped in the file, %.1f MB are in memory; %s", o->model, (double)info.mapped_bytes / 1e6,
+                     o->mapped ? "weights" : "experts", (double)info.memory_bytes / 1e6, rows);
+    else
+        tool_message("%s: %.1f MB of weights in memory; %s", o->model, (double)info.memory_bytes / 1e6, rows);
 }
 
 int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
@@ -69,7 +78,7 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
         return tool_failed(&err);
     if (!tool_quiet) {
         unused_note(*out, o->model);
-        mapped_note(*out, o->model, o->mapped_experts && !o->mapped);
+        plan_note(*out, o);
     }
     return 0;
 }

@@ -196,6 +196,26 @@ json_t *tool_json_piece(const char *bytes, size_t len) {
 
 /* ---- time, memory --------------------------------------------------------------------------------------------- */
 
+const char *tool_size_text(double bytes, char out[32]) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    int unit = 0;
+    for (; bytes >= 999.95 && unit < 4; unit++)
+        bytes /= 1000;
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return out;
+}
+
+const char *tool_cache_text(double row, double window, double state, char *out, size_t size) {
+    char all[32], some[32], of_text[32];
+    tool_size_text(row, all);
+    tool_size_text(window, some);
+    tool_size_text(state, of_text);
+    snprintf(out, size, "%s of cache a token%s%s%s%s%s%s", all, window > 0 ? ", and " : "", window > 0 ? some : "",
+             window > 0 ? " in layers that keep a window" : "", state > 0 ? "; a state of " : "", state > 0 ? of_text : "",
+             state > 0 ? " a text" : "");
+    return out;
+}
+
 double tool_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
