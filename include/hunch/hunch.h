@@ -31,9 +31,9 @@ extern "C" {
 #pragma GCC visibility push(default) /* what this header declares is what libhunch.so exports */
 #endif
 
-/* Semantic versioning, and this is the only place that says the number. While MAJOR is 0 a new MINOR may change calls and
- * structs, and the library then has another name (libhunch.so.0.MINOR); a new PATCH changes neither. From 1.0 on only a new
- * MAJOR does. Programs are recompiled where the name changes: structs of options grow, and a caller allocates them. */
+/* Semantic versioning; the number is defined only here. While MAJOR is 0 a new MINOR may change calls and structs, and the
+ * library then has another name (libhunch.so.0.MINOR); a new PATCH changes neither. From 1.0 on only a new MAJOR does. Programs
+ * must be recompiled when the name changes: structs of options grow, and a caller allocates them. */
 #define HUNCH_VERSION_MAJOR 0
 #define HUNCH_VERSION_MINOR 1
 #define HUNCH_VERSION_PATCH 0
@@ -62,47 +62,48 @@ typedef struct hunch_model hunch_model;
 typedef struct hunch_engine hunch_engine;
 typedef struct hunch_session hunch_session;
 
-const char *hunch_version(void); /* HUNCH_VERSION of the library; the macro says that of the header */
+const char *hunch_version(void); /* HUNCH_VERSION of the library; the macro is that of the header */
 void hunch_free(void *p); /* frees what a function of this header returned "to be freed with hunch_free" */
 
-/* What was built, and what of it this machine uses. Nothing in it depends on when or where it was built. Strings are static. */
+/* How the library was built, and which level this machine uses. Independent of when and where it was built. Strings are static. */
 typedef struct hunch_build_info {
     const char *version;
-    const char *isa;      /* the level that runs here unless another is asked for */
-    const char *levels;   /* levels that are in it, "ref avx2 ..." */
+    const char *isa;      /* the level that runs here unless another is chosen */
+    const char *levels;   /* levels that it contains, "ref avx2 ..." */
     const char *compiler; /* "gcc 12.2.0" */
-    const char *type;     /* "Release", "Debug", ...; "" if the build did not say. Sanitizers behind it */
+    const char *type;     /* "Release", "Debug", ...; "" if the build has none. Sanitizers follow */
     const char *target;   /* "x86_64-linux-gnu" */
     const char *libraries; /* as they are loaded, "jansson 2.14, pcre2 10.42, utf8proc 2.8.0, glibc 2.36" */
 } hunch_build_info;
 void hunch_build_get_info(hunch_build_info *out); /* may be called by several threads */
 
-/* Called from the thread that called the function at work, again and again, with how much is done of all there is to do. */
+/* Called repeatedly, from the thread that called the working function, with the work done so far and the total. */
 typedef void (*hunch_progress)(void *user, uint64_t done, uint64_t total);
 
-/* For programs that take names from people: the name nearest to what was typed, NULL if none is near. */
+/* For error messages: the name nearest to a word that a user typed, NULL if none is near. */
 const char *hunch_nearest(const char *word, const char *const *names, size_t n);
 
-/* For programs that write a file under another name and rename it when it is whole: where to. *place is PATH with its links
- * followed (they stay, and may lead to what is not there yet), to be freed with hunch_free. NULL: a file of that name would be in
- * the place of a device, a pipe or what a process has open (/dev/stdout): to be opened and appended to as it is. Errors:
+/* For programs that write a file under another name and rename it when it is complete: the final name. *place is PATH with its
+ * links followed (they stay, and their target need not exist yet), to be freed with hunch_free. NULL: a rename would replace a
+ * device, a pipe or a file that a process has open (/dev/stdout), which must be opened and appended to instead. Errors:
  * HUNCH_FAILED (a folder, links that lead nowhere), HUNCH_NO_MEMORY. */
 hunch_status hunch_file_place(const char *path, char **place, hunch_error *err);
 
-/* For programs that write files: what they must not write over. Names are valid during the call; compare what they lead to, not how
- * they are spelt. Of a model, or a draft head, the files that are read when it is opened: the parts of a split GGUF file; of a
- * folder its weights, JSON and chat template. Errors: as hunch_model_open. */
-hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
-typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MODEL } hunch_file_use; /* MODEL: for hunch_model_files */
-/* What a drafter's SPEC names. A file that it begins with and writes again (cache,dynamic=F,save=F) is only written. Errors:
- * HUNCH_USAGE, HUNCH_NO_MEMORY. */
-hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
+/* For programs that write files: the files that they must not overwrite. Names are valid during the call; compare the files
+ * themselves, not the names. Of a model, or a draft head, the files that are read when it is opened: the parts of a split GGUF
+ * file; of a folder its weights, JSON and chat template. Errors: as hunch_model_open. */
+hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user,
                                hunch_error *err);
+typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MODEL } hunch_file_use; /* MODEL: for hunch_model_files */
+/* The files that a drafter's SPEC names. A file that is both read and written (cache,dynamic=F,save=F) is reported as written
+ * only. Errors: HUNCH_USAGE, HUNCH_NO_MEMORY. */
+hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use),
+                               void *user, hunch_error *err);
 
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {
-    HUNCH_PRECISION_NATIVE, /* activations quantised to what the kernels like */
+    HUNCH_PRECISION_NATIVE, /* activations quantised as the kernels need them */
     HUNCH_PRECISION_F32     /* as the published reference computes: weights as stored, the rest float32 */
 } hunch_precision;
 
@@ -116,33 +117,33 @@ typedef struct hunch_model_options {
     hunch_progress progress;   /* of loading, in bytes of weights; may be NULL */
     void *progress_user;
     /* Matrices stay in the file, mapped read-only, and are packed strip by strip whenever a pass needs them: the same bits,
-     * slower, and memory for little more than the cache. For files larger than memory. The file must then stay as it is until
-     * the model is closed. (Another file may take its name, or it may be removed.) Before and behind each pass its size and time
-     * of change are looked at: a pass over one that was written to or cut short is HUNCH_FAILED and names it, and no token
-     * comes of it. One that is cut short in the middle of a pass raises SIGBUS, for which the library has no handler; a program
-     * that wants to say something then has its own, as the `hunch` command does. */
+     * slower, and memory for little more than the cache. For files larger than memory. The file must then not change until
+     * the model is closed. (Another file may take its name, or it may be removed.) Before and after each pass its size and time
+     * of change are checked: a pass over a file that was written to or truncated is HUNCH_FAILED, with its name, and gives no
+     * token. A file that is truncated during a pass raises SIGBUS, for which the library has no handler; a program that wants
+     * to report that installs its own, as the `hunch` command does. */
     bool mapped;
-    bool mapped_experts; /* the same of experts alone: the rest is in memory, and experts are paged in as rows choose them */
-    bool text_only; /* the tokenizer and the chat template alone: no weights are read or needed, and no engine opens on it */
+    bool mapped_experts; /* the same for experts only: the rest is in memory, and experts are paged in as rows choose them */
+    bool text_only; /* only the tokenizer and the chat template: no weights are read or needed, and no engine opens on it */
 } hunch_model_options;
 
 void hunch_model_options_defaults(hunch_model_options *o);
 
-/* Opens a GGUF file or a Hugging Face folder: `path`, or where nothing has that path the download of that name.
+/* Opens a GGUF file or a Hugging Face folder: `path`, or if that does not exist the download of that name.
  *   org/name, org/name@revision, org/name:Q4_K_M   in Hugging Face's cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub);
- *                                                  behind the colon a part of the GGUF file's name
+ *                                                  after the colon a part of the GGUF file's name
  *   name, name:tag, space/name:tag                 in Ollama's ($OLLAMA_MODELS, ~/.ollama/models and its service's)
  *   file, file.gguf                                in hunch's ($HUNCH_CACHE, ~/.cache/hunch) and llama.cpp's ($LLAMA_CACHE,
  *                                                  ~/.cache/llama.cpp)
- * Several of one name are HUNCH_REFUSED. The environment is read: not while another thread changes it. The file is not
- * needed once this returns.
+  * Several of one name are HUNCH_REFUSED. Reads the environment, which no other thread may change meanwhile. The file is not
+ * needed after this returns, unless it is mapped.
  * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read),
- * HUNCH_USAGE, HUNCH_NO_MEMORY. One that is written to or cut short while it is read is HUNCH_FAILED, too. */
+ * HUNCH_USAGE, HUNCH_NO_MEMORY. A file that is written to or truncated while it is read is HUNCH_FAILED, too. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
 
 /* The downloads in those caches, by the names that hunch_model_open takes, in alphabetical order; a name is valid during the
- * call. Nothing is read but folders. Errors: HUNCH_NO_MEMORY. */
+  * call. Reads folders only. Errors: HUNCH_NO_MEMORY. */
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 typedef struct hunch_model_info {
@@ -154,25 +155,25 @@ typedef struct hunch_model_info {
     uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
     int experts, experts_used; /* of a layer that has them (the largest), and how many a row uses; 0: there are none */
     uint64_t expert_bytes;   /* of one expert in every layer that has them; weight_bytes has experts_used of these */
-    uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: there are none */
-    uint64_t input_bytes;    /* with it: what a row leaves beside K and V until it is in the state, or taken back */
+    uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: no such layers */
+    uint64_t input_bytes;    /* with it: what a row stores beside K and V until it is in the state, or rolled back */
     double macs_per_row;     /* multiply-accumulates of one row through all matrices, head included */
     const char *isa;         /* level chosen */
     int threads;
     bool has_tokenizer, has_chat_template;
     double load_seconds;
-    int n_unused;            /* tensors of the file that nothing here reads */
+    int n_unused;            /* tensors of the file that are not used */
     const char *unused;      /* names of the first of them, "a, b, ..."; owned by the model */
 } hunch_model_info;
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info);
-/* Numbers of K and V that the last of `rows` rows of a text reads, over all layers: of a layer with a window at most its
+/* Elements of K and V that the last of `rows` rows of a text reads, over all layers; in a layer with a window at most its
  * window. */
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows);
-/* Bytes that a token of a text takes in the cache, in layers that keep every row; *window (may be NULL): in those with a window, which
- * keep no more tokens than it and a pass have. Beside them a text has a state (state_bytes) where layers are recurrent. */
+/* Bytes that a token of a text takes in the cache, in layers that keep every row; *window (may be NULL): in those with a window,
+ * which keep no more tokens than the window and a pass have. In addition a text has a state (state_bytes) in recurrent layers. */
 uint64_t hunch_model_row_bytes(const hunch_model *m, hunch_kv kv, uint64_t *window);
-/* A context (hunch_engine_options) for a text of so many tokens and as many again: a power of two, at most the model's. 0: the
- * model does not take the text. */
+/* A context (hunch_engine_options) for a text of this many tokens and as many again: a power of two, at most the model's. 0: the
+ * text does not fit the model. */
 int hunch_model_context_for(const hunch_model *m, size_t tokens);
 
 /* ---- text: every call but has_tokenizer needs a tokenizer, else HUNCH_USAGE ----------------------------------- */
@@ -180,7 +181,7 @@ int hunch_model_context_for(const hunch_model *m, size_t tokens);
 enum {
     HUNCH_TEXT_PARSE_SPECIAL = 1, /* read <special> tokens */
     HUNCH_TEXT_ADD_SPECIAL = 2,   /* add BOS if the model wants it */
-    HUNCH_TEXT_RENDERED = 3 | 4   /* both, for what a chat template wrote: no second BOS where the text has one */
+    HUNCH_TEXT_RENDERED = 3 | 4   /* both, for the output of a chat template: no second BOS if the text has one */
 };
 
 /* ids: malloc'ed, to be freed with hunch_free. Invalid UTF-8 is HUNCH_USAGE and names the byte offset. */
@@ -201,11 +202,11 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
 typedef struct hunch_message {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } hunch_message;
-/* A conversation as the prompt that the next answer follows: rendered by the model's chat template (of a model without one:
- * the contents one behind the other), as tokens. *ids: to be freed with hunch_free. HUNCH_USAGE: the template takes no such
- * conversation, nothing is said in it, or it is not UTF-8. */
-hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids, size_t *n_ids,
-                               hunch_error *err);
+/* A conversation as the prompt for the next answer: rendered by the model's chat template (without one: the contents
+ * concatenated), as tokens. *ids: to be freed with hunch_free. HUNCH_USAGE: the template refuses the conversation, it is empty,
+ * or it is not UTF-8. */
+hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids,
+                               size_t *n_ids, hunch_error *err);
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);
@@ -228,7 +229,7 @@ typedef enum hunch_verify {
     HUNCH_VERIFY_TRAVERSAL
 } hunch_verify;
 
-/* Rules that change what is said; never a default, and every answer made with one carries it in its state. */
+/* Rules that may change the text; never a default, and the state of every answer made with one names it. */
 typedef enum hunch_lossy_rule {
     HUNCH_LOSSLESS,
     HUNCH_LOSSY_LENIENCE, /* a = L in (0, 1]: accept with min(1, p/(L q)); greedy: a draft of probability >= L * the best's */
@@ -250,23 +251,23 @@ typedef struct hunch_engine_options {
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
-    int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more where experts are many, as memory allows. In recurrent
-                                  models larger ones than 64 mean 64; nothing that is computed depends on it */
+    int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more for models with many experts, as memory allows. In
+                                  recurrent models larger values mean 64; no result depends on it */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
-    int draft_depth;           /* levels that drafters with a depth draft where their spec does not say; 0: their own choice */
+    int draft_depth;           /* levels of drafters whose spec gives no depth; 0: their own default */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
-                                  times the context, or parallel times where memory has no more. With fewer, sessions
-                                  wait or are preempted and recomputed: their text stays the same. Fewer than
-                                  hunch_engine_context mean so many: one sequence always fits */
-    uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts may go on from, beside those
-                                  of running ones; 0: 16 states, or fewer where memory is short */
-    bool no_prefix_reuse;      /* false: a prompt that begins like an earlier text starts behind the shared pages */
+                                  times the context, or parallel times if memory has no more. With fewer, sessions
+                                  wait or are preempted and recomputed: their text stays the same. Raised to
+                                  hunch_engine_context if less: one sequence always fits */
+    uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts may continue from, beside
+                                  those of running ones; 0: 16 states, or fewer if memory is short */
+    bool no_prefix_reuse;      /* false: a prompt that shares a prefix with an earlier text starts after its pages */
 } hunch_engine_options;
 
 void hunch_engine_options_defaults(hunch_engine_options *o);
 /* Errors: HUNCH_USAGE (a spec or value; names it and what was expected), HUNCH_REFUSED, HUNCH_NO_MEMORY. */
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err);
-/* Running sessions are cancelled. Of a session of a closed engine nothing may be called but hunch_session_close. */
+/* Running sessions are cancelled. The only call allowed on sessions of a closed engine is hunch_session_close. */
 void hunch_engine_close(hunch_engine **e);
 int hunch_engine_states(const hunch_engine *e);                         /* states that it may keep for later texts; 0: the
                                                                            model has none */
@@ -274,21 +275,21 @@ int hunch_engine_context(const hunch_engine *e);                        /* rows 
 int hunch_engine_chunk(const hunch_engine *e);                          /* rows of prefill a pass */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
-/* One line: what a draft head's files hold and what it reads of the model; NULL: a drafter with nothing to say. The engine's. */
+/* One line: the contents of a draft head's files and what it reads of the model; NULL for other drafters. Owned by the engine. */
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
-/* What who runs it should know, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head of which
- * nothing is ever right, a head beside the model that `auto` does not use. The engine's. */
+/* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are
+ * never right, a head beside the model that `auto` does not use. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);
-/* Empties what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
+/* Forgets what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
  * stay. */
 void hunch_engine_forget(hunch_engine *e);
 
 /* One round over all running sessions: a pass with every session's rows (a prefill chunk, or its draft tree), then
- * verification and commit. A session that fails, also for want of memory, ends alone (hunch_session_state) and changes no other's
- * text; a status other than HUNCH_OK means that the engine itself cannot go on: a mapped file changed (hunch_model_options). */
+ * verification and commit. A session that fails, also for lack of memory, ends alone (hunch_session_state) and changes no other's
+ * text; a status other than HUNCH_OK means that the engine itself cannot continue: a mapped file changed (hunch_model_options). */
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err);
 int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
-/* Rounds until no session runs, those included that are opened meanwhile (on_output). A session that fails is HUNCH_OK here. */
+/* Runs rounds until no session runs, including those that are opened meanwhile (on_output). A failed session is HUNCH_OK here. */
 hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err);
 
 /* ---- session ----------------------------------------------------------------------------------------------- */
@@ -298,7 +299,7 @@ typedef struct hunch_bias {
     double bias; /* added to its logit; -INFINITY forbids the token */
 } hunch_bias;
 
-/* The law that tokens are drawn from, in the order in which it is applied: logit bias; penalties; DRY; temperature;
+/* The law (probability distribution) that tokens are drawn from. In order of application: logit bias; penalties; DRY; temperature;
  * top-n-sigma; top-k; typical; top-p; min-p; XTC. */
 typedef struct hunch_sampling {
     double temperature; /* 0: greedy, ties to the lowest id */
@@ -311,12 +312,12 @@ typedef struct hunch_sampling {
     double xtc_probability, xtc_threshold; /* 0: off; with this probability drops all tokens of at least the threshold
                                               (above 0, to 0.5) but the least likely of them */
     double repetition_penalty; /* 0 or 1: off; logits > 0 divided by it, others multiplied, for tokens of prompt and answer (1909.05858) */
-    double frequency_penalty, presence_penalty; /* 0: off; subtracted a time, and once, for tokens of the answer; -2 to 2 */
+    double frequency_penalty, presence_penalty; /* 0: off; subtracted per occurrence, and once, for tokens of the answer; -2 to 2 */
     double dry_multiplier; /* 0: off; subtracts multiplier * base^(n - allowed) from a token that would extend a repetition of n tokens */
     double dry_base;       /* 0: 1.75 */
     int dry_allowed_length;/* 0: 2 */
     int dry_range;         /* tokens looked back; 0: all */
-    const char *const *dry_breakers; /* tokens that hold one of these end a repetition; NULL: newline, colon, quote, asterisk */
+    const char *const *dry_breakers; /* tokens that contain one of these end a repetition; NULL: newline, colon, quote, asterisk */
     int n_dry_breakers;
     const hunch_bias *bias; /* copied */
     int n_bias;
@@ -331,15 +332,15 @@ typedef enum hunch_finish {
     HUNCH_FINISH_LOOP       /* loop_tokens of hunch_request */
 } hunch_finish;
 
-/* What a session has said since the last call of its on_output. */
+/* The output of a session since the last call of its on_output. */
 typedef struct hunch_output {
     hunch_session *session;
-    const char *text; /* whole characters, what may become a stop string held back; not NUL-terminated. "" without tokenizer */
+    const char *text; /* whole characters; a possible beginning of a stop string is held back; not NUL-terminated. "" without tokenizer */
     size_t text_len;
-    const hunch_token *tokens; /* emitted, their text possibly still held back; hunch_session_state says what counts as one */
+    const hunch_token *tokens; /* emitted, their text possibly still held back; as in hunch_session_state */
     const int16_t *provenance; /* one a token: -1 target, or index of the drafter */
     size_t n_tokens;
-    hunch_finish finish;       /* HUNCH_RUNNING, or how the session has ended: then this is the last call */
+    hunch_finish finish;       /* HUNCH_RUNNING, or how the session ended: then this is the last call */
 } hunch_output;
 
 /* A token, and the natural log of its probability under softmax(logits) before any processing. */
@@ -355,15 +356,15 @@ typedef struct hunch_request {
     size_t n_prompt;
     int max_tokens;            /* <= 0: as many as the context holds */
     bool ignore_eos;
-    int loop_tokens;           /* an answer whose last tokens, so many of them, stand in it for the fourth time (not overlapping,
-                                  anywhere in it) ends there; 0: off. HUNCH_LOOP_TOKENS is a good number for people who read along */
+    int loop_tokens;           /* N > 0: an answer ends when its last N tokens occur in it for the fourth time (not overlapping,
+                                  anywhere in it); 0: off. HUNCH_LOOP_TOKENS is a good value for interactive use */
     hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
     const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears */
     int n_stop;
-    const hunch_token *prediction; /* what the caller expects the answer to be like, for `prediction` drafters; copied */
+    const hunch_token *prediction; /* a text that the answer is expected to resemble, for `prediction` drafters; copied */
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */
-    int top_logprobs;          /* keep those of so many likeliest tokens in the place of each, too (and `logprobs`); 0: none */
+    int top_logprobs;          /* keep those of this many likeliest tokens at each position, too (and `logprobs`); 0: none */
     /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
@@ -372,19 +373,19 @@ typedef struct hunch_request {
     void (*on_round)(void *user, const struct hunch_round_report *report);
     void *on_round_user;
     /* Streams the answer; may be NULL. Called at the end of every round (of any kind: hunch_engine_round, hunch_engine_run)
-     * that brought this session a token, some text or its end, in order of opening, on the thread of that call. The pieces,
-     * one behind the other, are the session's text, and its tokens: nothing is said twice or taken back, also where the
-     * session lost its place in between. The last call brings what had been held back, and how the session ended; it comes
-     * exactly once, but never for a session that the caller itself cancels or closes.
-     * False cancels the session, without another call (its state then also has what was held back).
-     * Inside it every call is allowed but rounds (HUNCH_USAGE) and hunch_engine_close: sessions may be opened, cancelled and
+     * that gave this session a token, some text or its end, in order of opening, on the thread of that call. The pieces
+     * concatenated are the session's text, and its tokens: nothing is repeated or retracted, even if the session was preempted
+     * in between. The last call has the text that had been held back, and how the session ended; it is made exactly once, but
+     * never for a session that the caller itself cancels or closes.
+     * Returning false cancels the session, without another call (its state then also has the text that was held back).
+     * Inside it every call is allowed except rounds (HUNCH_USAGE) and hunch_engine_close: sessions may be opened, cancelled and
      * closed, this one too. `output` is valid until the callback returns, or cancels or closes the session.
-     * (Inside on_logits and on_round, in the middle of a round, only calls on the model are.) */
+     * (Inside on_logits and on_round, in the middle of a round, only calls on the model are allowed.) */
     bool (*on_output)(void *user, const hunch_output *output);
     void *on_output_user;
 } hunch_request;
 
-/* One thing that could have been done in a round, and what was expected of it. */
+/* One alternative that was considered in a round, and what was expected of it. */
 typedef struct hunch_choice {
     int drafter;     /* index; -1: none, plain decoding; -2: several together */
     int rows;        /* drafted rows of this session in the pass */
@@ -397,19 +398,19 @@ typedef struct hunch_draft_node {
     hunch_token token;
     int parent;      /* index of a node, -1: the root */
     int drafter;
-    int rank;        /* of its drafter's tokens behind that parent, 0: the first */
-    double q;        /* what the drafter gave it: of the law it was drawn from, else softmax of its logits; 1 where it has none */
+    int rank;        /* among its drafter's tokens after that parent, 0: the first */
+    double q;        /* the drafter's probability: of the law it was drawn from, else softmax of its logits; 1 if it has none */
     double estimate; /* of its acceptance, given its parent's */
     double logp;     /* log q, summed along its path */
-    double confidence; /* of a chain of a head that says it (DSpark): how likely it is accepted, 0 to 1; else -1 */
+    double confidence; /* in a chain of a head that predicts it (DSpark): how likely it is accepted, 0 to 1; else -1 */
 } hunch_draft_node;
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */
     int context;         /* committed rows before it */
-    bool controlled;     /* a controller chose; else every draft is verified and nothing was considered */
+    bool controlled;     /* a controller chose; else every draft is verified and `considered` is empty */
     const hunch_choice *considered;
     int n_considered, chosen; /* chosen: index, -1 if nothing was considered */
-    int rows, accepted;  /* what was verified (root included) and accepted */
+    int rows, accepted;  /* how many were verified (root included) and accepted */
     double draft_s, pass_s;
     double draft_pass_s; /* of draft_s: passes of draft models and heads */
     hunch_token root;    /* the newest token before it */
@@ -427,7 +428,7 @@ void hunch_session_cancel(hunch_session *s); /* finishes as HUNCH_FINISH_CANCELL
 
 enum { HUNCH_MAX_DEPTH = 63 };
 
-/* Everything about a session; arrays belong to the session and hold until its next round or close.
+/* Everything about a session; arrays belong to the session and are valid until its next round or close.
  * rounds: target passes that decoded or verified (prefill's first token belongs to none); tau = (n_tokens-1)/rounds;
  * drafted: candidates verified; accepted: tokens emitted from candidates. */
 typedef struct hunch_session_state {
@@ -437,28 +438,29 @@ typedef struct hunch_session_state {
     const hunch_token *tokens;  /* emitted, an end-of-sequence token that stopped it included */
     const int16_t *provenance;  /* one a token: -1 target, or index of the drafter */
     size_t n_tokens;
-    const char *text;           /* of the emitted tokens: complete UTF-8, what may become a stop string held back while
-                                   it runs. NULL without tokenizer; read text_len bytes (NUL-terminated once finished) */
+    const char *text;           /* of the emitted tokens: complete UTF-8; a possible beginning of a stop string is held
+                                   back while it runs. NULL without tokenizer; text_len bytes (NUL-terminated once
+                                   finished) */
     size_t text_len;
     uint64_t rounds, drafted, accepted;
     uint64_t depth_drafted;     /* sum over rounds of the deepest candidate */
     uint64_t accepted_per_position[HUNCH_MAX_DEPTH]; /* [i]: rounds in which the candidate at depth i+1 was emitted */
     uint64_t passes;            /* target passes, prefill included */
-    bool waiting;               /* for a place, for pages, or for rows that an earlier session is computing and it shares */
-    uint64_t n_restored;        /* prompt rows that a shared prefix gave; of n_prefilled */
-    uint64_t preempted;         /* times its rows were given up and computed again */
-    const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless asked for */
-    const hunch_logprob *top_logprobs; /* [n_tokens][n_top_logprobs], likeliest first, equal ones by their ids; NULL likewise */
-    int n_top_logprobs;         /* as asked for, but at most the vocabulary */
+    bool waiting;               /* for a place, for pages, or for shared rows that an earlier session is computing */
+    uint64_t n_restored;        /* prompt rows from a shared prefix; part of n_prefilled */
+    uint64_t preempted;         /* times its rows were dropped and computed again */
+    const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless requested */
+    const hunch_logprob *top_logprobs; /* [n_tokens][n_top_logprobs], likeliest first, equal ones by their ids; NULL unless requested */
+    int n_top_logprobs;         /* as requested, but at most the vocabulary */
     hunch_lossy lossy;          /* the rule that made it, if not lossless */
     hunch_verify verify;        /* the rule that verified: greedy, match, ratio, block or traversal */
-    double prefill_s, decode_s; /* share of wall time of the rounds that held it */
+    double prefill_s, decode_s; /* share of wall time of the rounds that it took part in */
     double draft_s, verify_s;   /* parts of decode_s */
     double draft_pass_s;        /* of draft_s: passes of draft models and heads */
 } hunch_session_state;
 void hunch_session_get(const hunch_session *s, hunch_session_state *state);
 
-/* ---- looking inside ------------------------------------------------------------------------------------------ */
+/* ---- inspection ---------------------------------------------------------------------------------------------- */
 
 /* Logits of every position of a token sequence, in order, through an engine's cache and chunk size.
  * row: called with float [vocab] for positions 0..n-1; its memory is valid during the call only. Inside it, as inside
@@ -467,57 +469,59 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
                             void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
                             hunch_error *err);
 
-/* One draft of the engine's drafters behind a text. */
+/* One draft of the engine's drafters after a text. */
 typedef struct hunch_draft_result {
-    hunch_token root;       /* the target's (greedy) token behind the text; of the second round with accept >= 0 */
+    hunch_token root;       /* the target's (greedy) token after the text; of the second round with accept >= 0 */
     hunch_draft_node *node; /* parents first; freed with hunch_free */
     int n;
-    bool is_tree;           /* of a head that makes trees: nodes are in its own order */
+    bool is_tree;           /* from a head that makes trees: nodes are in its own order */
 } hunch_draft_result;
-/* Reads the text, appends the target's token as the root, drafts `depth` levels (0: 8, or as many as its draft heads can; more than
- * one can is HUNCH_USAGE). accept = N, 0 or more: commits N drafts of the
- * first round's chain whatever the target thinks of them, appends the target's token, and gives the second round; -1: gives the
- * first. on_logits (may be NULL): a drafter's logits of a level, float [vocab], -inf where it has none, of a chain where its draft
- * is a tree; sampling NULL: greedy.
+/* Reads the text, appends the target's token as the root, and drafts `depth` levels (0: 8, or as many as its draft heads can; more
+ * than a head can is HUNCH_USAGE). accept = N, 0 or more: commits N drafts of the first round's chain even if the target would
+ * reject them, appends the target's token, and returns the second round; -1: returns the first. on_logits (may be NULL): a
+ * drafter's logits of a level, float [vocab], -inf where it has none, of a chain if its draft is a tree; sampling NULL: greedy.
  * The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
 hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, int depth, int accept,
                          const hunch_sampling *sampling,
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
                          hunch_draft_result *out, hunch_error *err);
 
-/* What a model file or folder holds, as JSON: path, format, metadata, tensors (each with "used", null where the model does not
- * run), sums by type, tokenizer, "head" (of a draft head its kind, else null), "runs", and "refused" with the reason or "model" and
- * "unused" (names of tensors). No byte of a tensor is read. path: as of hunch_model_open, or a draft head's. *json: to be freed with hunch_free. */
+/* The contents of a model file or folder, as JSON: path, format, metadata, tensors (each with "used", null if the model does not
+ * run), sums by type, tokenizer, "head" (the kind of a draft head, else null), "runs", and "refused" with the reason or "model" and
+ * "unused" (names of tensors). No byte of a tensor is read. path: as for hunch_model_open, or a draft head's. *json: to be freed
+ * with hunch_free. */
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
-/* Does a draft head fit this model, and is it worth anything? As JSON: "passes", "fits" with "reason", "kind", "taps" and "outputs"
+/* Checks whether a draft head fits this model and drafts well. As JSON: "passes", "fits" with "reason", "kind", "taps" and "outputs"
  * (the layers that it reads, in both numberings), "vocabulary", "tensors", and "smoke", null or how often it was right in real rounds
- * on texts that the model made, against the best constant guess, and the likely cause where something is wrong
- * (docs/formats.md). spec: KIND:PATH or PATH, with keys. *json: to be freed with hunch_free. A head that does not fit is such a
- * result. Errors: HUNCH_USAGE (no spec of a draft head), those of opening its files, and of passes. It opens engines of its own, a
- * few seconds long; not while passes of the model run. */
+ * on texts that the model generated, against the best constant guess, and the likely cause if something is wrong
+ * (docs/formats.md). spec: KIND:PATH or PATH, with keys. *json: to be freed with hunch_free. A head that does not fit is a result,
+ * not an error. Errors: HUNCH_USAGE (no spec of a draft head), those of opening its files, and of passes. It opens engines of its
+ * own for a few seconds; not while passes of the model run. */
 typedef struct hunch_check_options {
-    bool smoke; /* the test on texts, where the model has a tokenizer; true */
-    hunch_progress progress; /* of that test, as far as can be told; may be NULL */
+    bool smoke; /* the test on texts, if the model has a tokenizer; true */
+    hunch_progress progress; /* of that test, estimated; may be NULL */
     void *progress_user;
 } hunch_check_options;
 void hunch_check_options_defaults(hunch_check_options *o);
-hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json, hunch_error *err);
-/* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Whole or not at all: until it is on disk it is PLACE.partial
- * (hunch_file_place), and what had the name stays; a failure removes it. What has no place is written as it is. A file that is there
- * is replaced, one of the folder's own too: hunch_model_files says which those are. */
+hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json,
+                              hunch_error *err);
+/* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Complete or not at all: the file is written
+ * as PLACE.partial (hunch_file_place) and renamed when it is on disk; until then an old file stays, and a failure removes the new
+ * one. Where hunch_file_place gives NULL it is written directly. An existing file is replaced, even one of the folder's own:
+ * hunch_model_files lists those. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
-/* The same, saying how many bytes of weights were written; progress may be NULL. */
+/* The same, reporting how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                                 hunch_error *err);
-/* The same, of a draft head (a folder or a file of weights) and the model that it drafts for, against which it is checked. target: as
- * of hunch_model_open; NULL: the head says what is needed of it, else HUNCH_USAGE. */
-hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
-                               hunch_error *err);
+/* The same, for a draft head (a folder or a file of weights) and the model that it drafts for, against which it is checked. target:
+ * as for hunch_model_open; NULL: the head's files must specify what is needed of it, else HUNCH_USAGE. */
+hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress,
+                               void *user, hunch_error *err);
 /* The same, with the head's matrices as `type`: q8_0, q4_0, bf16 or f32; NULL: as stored, as above. A matrix whose rows are not whole
- * blocks of 32 becomes BF16; norms, biases and ids are what they are above. Such a file drafts the bits that the folder drafts with
+ * blocks of 32 becomes BF16; norms, biases and ids are as above. Such a file drafts the same bits as the folder does with
  * weights=TYPE. target may be NULL. HUNCH_USAGE: another type, or a model in place of a head. */
-hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path, hunch_progress progress,
-                              void *user, hunch_error *err);
+hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path,
+                              hunch_progress progress, void *user, hunch_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------------------------ */
 
@@ -532,8 +536,8 @@ typedef struct hunch_machine {
     double barrier_us;
 } hunch_machine;
 
-/* Measures the machine with a model's threads and level; without a model (NULL) with those of the options. It keeps the memory
- * that it reads, 1 GiB as a rule. Not while passes run. Errors: HUNCH_USAGE, HUNCH_NO_MEMORY. */
+/* Measures the machine with a model's threads and level; without a model (NULL) with those of the options. It holds the memory
+ * that it reads, usually 1 GiB. Not while passes run. Errors: HUNCH_USAGE, HUNCH_NO_MEMORY. */
 typedef struct hunch_meter hunch_meter;
 hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hunch_model_options *o, hunch_error *err);
 void hunch_meter_close(hunch_meter **t); /* before its model */
@@ -542,23 +546,23 @@ hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error
 hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool huge_pages, int n, double *gb_s,
                               hunch_error *err);
 
-/* The following use one sequence of the engine, which keeps its rows from call to call; what is missing of `context` is read
- * before the clock starts. The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
+/* The following use one sequence of the engine, which keeps its rows from call to call; missing rows of `context` are computed
+ * before the measurement starts. The engine must hold no session. Errors: HUNCH_USAGE, and those of a pass. */
 
-/* Seconds of `reps` passes of `rows` chain rows (all logits) behind `context` committed rows. The first of them is cold. */
+/* Seconds of `reps` passes of `rows` chain rows (all logits) after `context` committed rows. The first of them is cold. */
 hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err);
 /* How many experts the rows of the engine's last pass used together, the mean over layers that have them; 0: none has. */
 double hunch_measure_experts(const hunch_engine *e);
 /* Seconds to read a prompt of `rows` tokens into an empty sequence, in the engine's chunks, logits of the last. */
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err);
-/* Seconds of `rows` plain greedy tokens, one after the other, behind `context` committed rows. */
+/* Seconds of `rows` plain greedy tokens, one after the other, after `context` committed rows. */
 hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err);
-/* Seconds of a pass of `rows` chain rows (their best token), a commit of the first `commit` of them, and the pass of one row that follows,
- * together: what rolling back the rest costs until the text goes on. Behind `context` committed rows, and behind what the
- * measurements before kept of theirs. */
+/* Seconds of a pass of `rows` chain rows (their best token), a commit of the first `commit` of them, and the pass of one row that
+ * follows, together: the cost of rolling back the rest until the text continues. After `context` committed rows, and the rows that
+ * earlier measurements kept. */
 hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
                                     hunch_error *err);
-/* Seconds of a commit that keeps a path of `commit` rows out of a tree of `rows`, behind `context` committed rows: the root
+/* Seconds of a commit that keeps a path of `commit` rows out of a tree of `rows`, after `context` committed rows: the root
  * and the tree's last rows, so that every kept row but the root moves. The rest is rolled back. After one that warms up. */
 hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
                                   hunch_error *err);
@@ -573,12 +577,12 @@ typedef struct hunch_phase {
     double macs;    /* multiply-accumulates of its products */
 } hunch_phase;
 enum { HUNCH_PHASES = 11 };
-/* pass_s (may be NULL): seconds of that whole pass; phases leave out what lies between operations. */
-hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
-                                   hunch_error *err);
+/* pass_s (may be NULL): seconds of that whole pass; phases leave out the time between operations. */
+hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES],
+                                   double *pass_s, hunch_error *err);
 
-/* What a pass of `rows` rows, `logits` of them with logits, behind `context` committed rows must read and compute, nothing twice. Its limit is the
- * larger of bytes / bandwidth and the sum of MACs / their peak. */
+/* What a pass of `rows` rows, `logits` of them with logits, after `context` committed rows must read and compute, nothing twice. Its
+ * limit is the larger of bytes / bandwidth and the sum of MACs / their peak. */
 typedef struct hunch_work {
     double weight_bytes, kv_bytes;
     double macs_int8, macs_bf16, macs_f32; /* by the arithmetic that their operands allow; attention is of the last two */
