@@ -1,14 +1,14 @@
-# hunch: the targets that people and CI use. CMake and Ninja do the work, in build*/ folders.
+# hunch: targets for users and CI. They run CMake and Ninja in build*/ folders.
 #   make            release build in build/
 #   make deps       installs missing Debian packages (says which before it uses root)
 #   make test       warnings as errors, all quick tests, then again under ASan and UBSan
 #   make test-long  what takes longer: long tests, TSan, valgrind, 10^7 fuzz executions, the second compiler (make deps-long)
-#   make test-arm   64-bit ARM: cross-compiled, run by qemu, results held against this machine's (make deps-arm: its tools)
+#   make test-arm   64-bit ARM: cross-compiled, run by qemu, results compared with this machine's (make deps-arm: its tools)
 #   make test-cpus  the same with older and smaller x86-64 processors, down to the first
-#   make musl       one static file that runs on any Linux, in build-musl/; its results are held against those of build/
+#   make musl       one static file that runs on any Linux, in build-musl/; its results are compared with those of build/
 #   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
-#   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall takes them away again
+#   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall removes them
 #   make deb        Debian packages into build-deb/ (hunch, libhunch0.N, libhunch-dev)
 #   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
 #   make clean
@@ -21,14 +21,14 @@ CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 FUZZ_SECONDS ?= 360
 FUZZ_TARGETS ?=
 FUZZ_EXECUTIONS ?= 10000000
-# Code where threads meet. The rest has no second thread, or only these between its own lines.
+# Tests of code with several threads. The rest has one thread, or uses only the code tested here.
 TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test|fault_test
-# Where what was never written could be read; memcheck sees the AVX2 level and below.
+# Tests of code that could read uninitialised memory; memcheck supports the levels up to AVX2.
 VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test sampler_test verify_test \
 	suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test drafter_prediction_test drafter_model_test \
 	model_test window_test feed_test session_test
-# Warnings of the toolchains that users have must not stop them: only tests make them errors.
+# Warnings of users' toolchains must not stop the build: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
 .PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz demo install uninstall deb \
@@ -52,7 +52,7 @@ deps-musl:
 	@./scripts/deps.sh musl
 	@JOBS=$(JOBS) ./scripts/sysroot-musl.sh build-musl/sysroot
 
-# Both are built before either is run, so that the two summaries stand together at the end.
+# Both are built before either is run, so that the two summaries are together at the end.
 test: deps
 	@./scripts/fetch-demo-model.sh > /dev/null || echo "Tests that need the demo model will be skipped." >&2
 	$(CONFIGURE) -B build-test -DCMAKE_BUILD_TYPE=Release
@@ -68,7 +68,7 @@ deps-long:
 test-long: deps-long test
 	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
 	$(CTEST) --test-dir build-test -L long
-	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread -DHUNCH_WERROR=OFF # gcc's warnings go astray
+	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread -DHUNCH_WERROR=OFF # gcc has false warnings here
 	cmake --build build-tsan -j $(JOBS)
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-tsan -R '^($(TSAN_TESTS))$$'
 	JOBS=$(JOBS) ./scripts/valgrind.sh build-test $(VALGRIND_TESTS)
@@ -89,7 +89,7 @@ musl: all deps-musl
 fuzz: deps
 	./scripts/fuzz.sh grow $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-# The shell reads names from the environment: there they may hold spaces and quotes.
+# The shell reads names from the environment, so they may contain spaces and quotes.
 demo: export MODEL := $(MODEL)
 demo: deps
 	@$(MAKE) --no-print-directory all
@@ -97,7 +97,7 @@ demo: deps
 	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
 	./scripts/demo.sh build/hunch "$$model"
 
-# The prefix decides where a distribution has its libraries, so it is told before the build.
+# CMake chooses the library folder by the prefix, so it is set before the build.
 install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 install: all
@@ -105,7 +105,7 @@ install: all
 	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_lib hunch_shared hunch_pages
 	@cmake --install build
 
-# Of the last install; of the folders only hunch's own.
+# Removes the files of the last install, and of the folders only hunch's own.
 uninstall:
 	@test -f build/install_manifest.txt || { echo "build/install_manifest.txt is missing: nothing was installed from here" >&2; exit 1; }
 	@(cat build/install_manifest.txt; echo) | while IFS= read -r f; do \

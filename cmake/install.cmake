@@ -1,5 +1,5 @@
-# What `make install` puts under the prefix: command, libraries, header, hunch.pc, the CMake package, documents. Nothing in the
-# installed files names the prefix, so the whole can be moved.
+# Files of `make install` under the prefix: command, libraries, header, hunch.pc, the CMake package, documents. None of the installed files
+# names the prefix, so the folder can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hunch)
@@ -23,7 +23,7 @@ write_basic_package_version_file(hunch-config-version.cmake COMPATIBILITY ${comp
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/hunch-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/hunch-config-version.cmake
         DESTINATION ${config_dir})
 
-# ---- for pkg-config: paths as seen from hunch.pc, where they are below the prefix ------------------------------------------------
+# ---- for pkg-config: paths relative to hunch.pc, if they are below the prefix ----------------------------------------------------
 set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
   file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
@@ -36,7 +36,7 @@ foreach(dir LIBDIR INCLUDEDIR)
     set(pc_${dir} "\${prefix}/${pc_${dir}}")
   endif()
 endforeach()
-# Not as Requires.private: its -DUTF8PROC_EXPORTS would become a flag of every program, for what only the archive needs.
+# Not in Requires.private: its -DUTF8PROC_EXPORTS, which only the archive needs, would become a flag of every program.
 set(pc_utf8proc ${UTF8PROC_STATIC_LIBRARY_DIRS})
 list(REMOVE_ITEM pc_utf8proc ${CMAKE_C_IMPLICIT_LINK_DIRECTORIES})
 list(TRANSFORM pc_utf8proc PREPEND -L)
@@ -52,8 +52,8 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# ---- what the command writes about itself: man pages, completion ------------------------------------------------------------------
-if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) # else nothing here can run it
+# ---- written by the command itself: man pages, completion ------------------------------------------------------------------------
+if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) # else it cannot be run here
   set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
   add_custom_command(OUTPUT ${pages}.made DEPENDS hunch cmake/pages.cmake VERBATIM
     COMMAND ${CMAKE_COMMAND} "-DHUNCH=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:hunch>" -DOUT=${pages} -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake

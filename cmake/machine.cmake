@@ -1,5 +1,5 @@
-# The machines that hunch is written for: it says so before anything is built, not by a result that is wrong.
-# Weights are read as the file has them (little-endian), files are mapped whole, and claims of work are 64-bit words.
+# Supported machines, checked when configuring, as others would get wrong results. Weights are read in the file's byte
+# order (little-endian), whole files are mapped, and work is claimed by 64-bit words.
 if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
   math(EXPR bits "${CMAKE_SIZEOF_VOID_P} * 8")
   message(FATAL_ERROR "hunch needs a 64-bit machine (model files are mapped whole): this compiler makes ${bits}-bit code.")

@@ -1,5 +1,5 @@
-# cmake -DHUNCH=COMMAND -DOUT=FOLDER -P pages.cmake: lets the command write its manual pages and completion scripts, as they are
-# installed: FOLDER/man1/*.1, FOLDER/completions/{hunch,_hunch,hunch.fish}.
+# cmake -DHUNCH=COMMAND -DOUT=FOLDER -P pages.cmake: makes the command write its manual pages and completion scripts in the layout of the
+# installation: FOLDER/man1/*.1, FOLDER/completions/{hunch,_hunch,hunch.fish}.
 cmake_minimum_required(VERSION 3.20)
 function(write file)
   execute_process(COMMAND ${HUNCH} ${ARGN} OUTPUT_FILE ${OUT}/${file} RESULT_VARIABLE code)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian packages hunch, libhunch0.N and libhunch-dev of this tree into build-deb/ (or the folder given), as any user,
-# without network. DEB_BUILD_OPTIONS=nocheck leaves the tests out. scripts/deps.sh deb installs what it needs. Of what is in that
-# folder only files of the same names are replaced; build-deb/ is this tree's own, and has nothing else afterwards.
+# Builds the Debian packages hunch, libhunch0.N and libhunch-dev of this tree into build-deb/ (or the folder given), as any user, without
+# network. DEB_BUILD_OPTIONS=nocheck leaves the tests out. scripts/deps.sh deb installs what it needs. In a given folder only files of the
+# same names are replaced; build-deb/ is emptied first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || rm -rf build-deb
@@ -20,7 +20,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 source=$work/hunch-$version
 ./scripts/export-tree.sh "$source"
-find "$source" -exec touch -h -d "@$epoch" {} + # files that are older than it keep their own time in a package
+find "$source" -exec touch -h -d "@$epoch" {} + # files older than the epoch would keep their own time in a package
 cp -r packaging/debian "$source/debian"
 cd "$source/debian"
 mv libhunch.install "libhunch$soversion.install"

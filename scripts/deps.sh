@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building, testing and the demo need. Looks at what is missing first: where nothing
-# is, nothing is done and no root is asked for. "arm", "cpus", "musl", "long" or "deb" as argument: also what make test-arm,
-# test-cpus, musl, test-long or deb needs.
+# Installs the Debian packages that building, testing and the demo need. First checks what is missing: if nothing is, it does nothing and
+# needs no root. "arm", "cpus", "musl", "long" or "deb" as argument: also what make test-arm, test-cpus, musl, test-long or deb needs.
 set -euo pipefail
 
 missing=()
 read -ra cc <<< "${CC:-cc}" # with its flags, or ccache before it
-need() { # package, then a command that succeeds where the package (or another one like it) is there
+need() { # package, then a command that succeeds if the package (or an equivalent one) is installed
     local package=$1
     shift
     "$@" > /dev/null 2>&1 || missing+=("$package")
@@ -14,14 +13,14 @@ need() { # package, then a command that succeeds where the package (or another o
 library() { # package, pkg-config name
     need "$1" pkg-config --exists "$2"
 }
-links() { # compiler and flags: they make a program of the C on standard input
+links() { # compiler and flags: succeeds if they compile and link the C on standard input
     local out code=0
     out=$(mktemp)
     "$@" -x c - -o "$out" || code=$?
     rm -f "$out"
     return $code
 }
-header_links() { # the C library's own headers are there
+header_links() { # the C library's own headers are installed
     echo 'int main(void) { return 0; }' | links "${cc[@]}" -include stdio.h
 }
 fuzzer_links() {
@@ -58,7 +57,7 @@ musl)
     ;;
 long)
     need clang clang --version
-    # A package of its own where clang comes without what sanitizers and libFuzzer link with.
+    # On some releases the runtimes of sanitizers and libFuzzer are a separate package.
     if apt-cache show libclang-rt-dev > /dev/null 2>&1; then need libclang-rt-dev fuzzer_links; fi
     need valgrind valgrind --version
     ;;

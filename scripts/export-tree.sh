@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Copies this tree, as it stands but without what builds have left, into a folder: what git knows or would add; without git
-# everything but build*/. What is copied is listed first: the folder may lie in the tree.
+# Copies this tree in its current state, without build results, into a folder: files that git tracks or would add; without git everything
+# but build*/. The files are listed first, as the folder may be inside the tree.
 set -euo pipefail
 mkdir -p "${1:?a folder}"
 to=$(cd "$1" && pwd)

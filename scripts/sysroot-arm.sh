@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks the Debian packages of the libraries that hunch links, as they are for 64-bit ARM, into a folder: nothing of the
-# system changes, and no root is needed. Fetched from where this machine's apt fetches, by lists of its own.
+# Unpacks the 64-bit ARM Debian packages of the libraries that hunch links into a folder: the system is not changed, and no root is needed.
+# They are fetched from this machine's apt sources, with separate package lists.
 # usage: sysroot-arm.sh FOLDER
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the libraries that hunch links from the sources of this system's own packages, static, against musl, into a folder:
-# nothing of the system changes, and no root is needed. Fetched from where this machine's apt fetches, by lists of its own.
+# Builds the libraries that hunch links from the sources of this system's own packages, static, against musl, into a folder: the system is
+# not changed, and no root is needed. They are fetched from this machine's apt sources, with separate package lists.
 # usage: sysroot-musl.sh FOLDER   (make deps-musl installs the tools that it needs)
 set -euo pipefail
 
@@ -19,7 +19,7 @@ folder=$(realpath "$folder")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The system's own sources, asked for source packages instead.
+# The system's apt sources, changed to source packages.
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/sources" "$work/build"
 for f in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
     case $f in
@@ -31,10 +31,10 @@ apt() {
     apt-get -q -o APT::Sandbox::User=root -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/sources" \
         -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" "$@"
 }
-fetch() { # package; where a mirror lacks the newest version (of security updates many do), the release's own
+fetch() { # package; if a mirror lacks the newest version (many lack security updates), that of the release
     (cd "$work/build" && { apt source "$1" || apt source "$1/$(sed -n "s/^VERSION_CODENAME=//p" /etc/os-release)"; })
 }
-run() { # a command that says nothing unless it fails
+run() { # a command, whose output is shown only if it fails
     "$@" > "$work/log" 2>&1 || {
         tail -n 20 "$work/log" >&2
         exit 1
@@ -45,7 +45,7 @@ for p in "${packages[@]}"; do
     run fetch "$p"
 done
 
-# What musl does not bring: the kernel's own headers.
+# musl does not include the kernel's headers.
 ln -sfn /usr/include/linux "$folder/include/linux"
 ln -sfn /usr/include/asm-generic "$folder/include/asm-generic"
 for asm in "/usr/include/$(uname -m)-linux-gnu/asm" /usr/include/asm; do
@@ -66,7 +66,7 @@ build pcre2 -DPCRE2_SUPPORT_JIT=ON -DPCRE2_BUILD_PCRE2GREP=OFF -DPCRE2_BUILD_TES
 build utf8proc -DUTF8PROC_ENABLE_TESTING=OFF
 build cmocka -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DWITH_STATIC_LIB=ON
 made=$work/made$folder
-# It has a name of its own for the static one, and builds a shared one all the same.
+# cmocka names the static library differently, and builds a shared one in any case.
 rm "$made"/lib/libcmocka.so*
 mv "$made/lib/libcmocka-static.a" "$made/lib/libcmocka.a"
 cp -a "$made/." "$folder/"

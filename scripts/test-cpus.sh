@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs hunch where this machine is not: qemu plays other processors, one for each instruction level that it knows and some
-# without any; or with another C library. Unit tests of every layer on the first processor, on the others of those layers whose code
-# depends on it, then tiny models, whose logits and texts must be those of this machine's own build (build/hunch, by make), bit
-# for bit. Says nothing about speed.
+# Runs hunch on other processors, emulated by qemu: one for each instruction level that qemu supports and some without any; or with another
+# C library. Runs unit tests of every layer on the first processor, on the others those of the layers whose code depends on the processor,
+# then tiny models, whose logits and texts must be those of this machine's own build (build/hunch, by make), bit for bit. Does not measure
+# speed.
 #   test-cpus.sh x86   x86-64 from its first processors to AVX2, and one whose system does not save the registers of AVX
 #   test-cpus.sh arm   64-bit ARM, cross-compiled (make deps-arm brings what it needs)
 #   test-cpus.sh musl  this processor, but another C library: static, with musl (make deps-musl)
@@ -17,7 +17,7 @@ missing() {
 case ${1-} in
 x86)
     build=build-test
-    # SSE2; SSE4.2; AVX alone; AVX2 that the system does not save; AVX2
+    # SSE2; SSE4.2; AVX alone; AVX2 whose registers the system does not save; AVX2
     processors=(Opteron_G1 Nehalem SandyBridge 'Haswell,-xsave' Haswell)
     emulator=(qemu-x86_64)
     configure=()
@@ -48,9 +48,9 @@ esac
 [ "$1" = musl ] || command -v "${emulator[0]}" > /dev/null || missing "no ${emulator[0]} (qemu-user)" "make deps-cpus"
 [ $# -lt 2 ] || processors=("${@:2}")
 
-# Not run: tests that start other programs (which would run on this machine's own processor), as what they include or call tells;
-# those that read the source alone, one that measures speeds and one that asks for limits of memory (both would be qemu's);
-# and those that take minutes here while what they try does not depend on the processor.
+# Not run: tests that start other programs (which would run on this machine's own processor), recognised by their includes and calls; those
+# that only read the source, one that measures speeds and one of memory limits (both would be those of qemu); and those that take minutes
+# here and do not depend on the processor.
 starts_programs='"(command|bits|hostile_limits)\.h"|system\(|popen\(|HUNCH_COMMAND'
 no_processor='layers|promises|check_backend|memory_left'
 minutes='controller|drafter_model|equality|exact_law|fault.*|file|golden|mapped|match_law|pages|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|session|shared_model|small_stack|smollm2|soak|stream|window|wrong_rules'
@@ -63,13 +63,13 @@ mapfile -t files < <(find src tests -name '*_test.c' ! -name '*_long_test.c' -ex
 mapfile -t tests < <(printf '%s\n' "${files[@]}" | sed 's|.*/||; s/\.c$//')
 cmake --build $build -j "$jobs" --target hunch "${tests[@]}"
 
-# What both builds write, in a folder of this run.
+# Output of both builds, in a temporary folder.
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 export HUNCH_CACHE=$out HUNCH_TEST_LIGHT=1
 text="Once upon a time there was a little girl who had a dog. It was big and red and liked to run all day long."
 same=0
-check() { # arguments of the command, OUT standing for a file that is compared too
+check() { # arguments of the command; OUT is replaced by a file that is compared, too
     : > "$out/here"
     : > "$out/there"
     build/hunch "${@//OUT/$out/here}" > "$out/here.text" 2> "$out/log"
@@ -84,7 +84,7 @@ check() { # arguments of the command, OUT standing for a file that is compared t
     fi
     same=$((same + 1))
 }
-run_test() { # its name; the emulator behind it
+run_test() { # its name, then the emulator
     local name=$1 code=0 began=$SECONDS
     shift
     timeout 1200 "$@" "$build/$name" > "$out/$name.log" 2>&1 || code=$?

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test-deb.sh ROOT [FOLDER]: installs the packages of FOLDER (build-deb) in a Debian root folder (of debootstrap, with gcc,
-# pkg-config, libjansson-dev, libpcre2-dev and libutf8proc-dev), builds the examples there and runs them as a user of that system
-# would, and takes all of it away again: nothing may be left. As root.
+# test-deb.sh ROOT [FOLDER]: installs the packages of FOLDER (build-deb) in a Debian root folder (of debootstrap, with gcc, pkg-config,
+# libjansson-dev, libpcre2-dev and libutf8proc-dev), builds the examples there and runs them as a user of that system would, and removes the
+# packages again: nothing may be left. As root.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=$(cd "${1:?a Debian root folder}" && pwd)
 debs=$(cd "${2:-$here/build-deb}" && pwd)
 fail() { echo "FAILED: $*" >&2; exit 1; }
 inside() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/tmp LC_ALL=C.UTF-8 "$@"; }
-files() { # what packages leave: everything but logs, dpkg's own books and the folder of this test
+files() { # files that packages may leave: all but logs, dpkg's database and the folder of this test
     (cd "$root" && find . \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/log -o -path ./var/lib/dpkg \
         -o -path ./var/cache \) -prune -o -print | sort)
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds this tree twice, in two folders, with another language, time zone, umask and number of jobs: libhunch.so, libhunch.a and
-# hunch must be the same bytes; with "deb" as argument also the Debian packages (scripts/deps.sh deb).
+# Builds this tree twice, in two folders, with different locales, time zones, umasks and numbers of jobs: libhunch.so, libhunch.a and hunch
+# must be the same bytes; with "deb" as argument also the Debian packages (scripts/deps.sh deb).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tree=$PWD
@@ -28,7 +28,7 @@ same() { # name of a file in both
     fi
 }
 
-export CCACHE_DISABLE=1 # its results would be the same for one reason only
+export CCACHE_DISABLE=1 # it would return the same results without compiling twice
 [ "${1:-}" != deb ] || deb=yes
 ./scripts/export-tree.sh "$work/one"
 ./scripts/export-tree.sh "$work/a-longer-name/two"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests of a build under valgrind's memcheck, as many at a time as there are cores (JOBS): a value that was never written
-# and decides something, or a byte outside of what was allocated, fails. What memcheck has to say stays in BUILD/valgrind/TEST.log.
+# Runs tests of a build under valgrind's memcheck, as many at a time as there are cores (JOBS): a branch on an uninitialised value, or an
+# access outside of allocated memory, fails. Memcheck's output is kept in BUILD/valgrind/TEST.log.
 #   scripts/valgrind.sh BUILD TEST...
-# Its processor has no AVX-512, so the tests run at the levels up to AVX2. (clang's MSan would be quicker, but must see into every
-# library that is linked, and those of a distribution are not built for it.)
+# Valgrind does not support AVX-512, so the tests run at the levels up to AVX2. (clang's MSan would be faster, but needs all linked
+# libraries instrumented, and those of a distribution are not.)
 set -euo pipefail
 build=${1:?folder of a build}
 shift

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.h - for tests of the `hunch` command as a black box: running it, reading what it wrote, shapes of its JSON.
- * Fails the running test. Each program that includes it has a folder of its own, made by folder_make. */
+/* command.h - helpers for black-box tests of the `hunch` command: running it, reading its output, checking its JSON. On
+ * an error they fail the running test. Each program that includes it has its own folder, made by folder_make. */
 #ifndef HN_TESTS_COMMAND_H
 #define HN_TESTS_COMMAND_H
 
@@ -38,7 +38,7 @@ typedef struct result {
     size_t out_len;
 } result;
 
-/* Path of a file in the test's folder; the same text for the same name, valid to the end. */
+/* Path of a file in the test's folder; the same pointer for the same name, valid until exit. */
 static inline char *path_of(const char *name) {
     static char paths[32][300];
     char path[300];
@@ -53,7 +53,7 @@ static inline char *path_of(const char *name) {
     return NULL;
 }
 
-/* The bytes of a file and a NUL behind them, to be freed. */
+/* The bytes of a file, followed by a NUL, to be freed. */
 static inline char *file_read(const char *path, size_t *len) {
     if (!test_file_exists(path))
         fail_msg("cannot read %s", path);
@@ -81,7 +81,7 @@ static inline const char *json_write(const char *name, const json_t *value) {
     return path;
 }
 
-/* What the next commands read on standard input. */
+/* Standard input of the next commands. */
 static int input_fd = -1;
 
 static inline pid_t command_start(const char *const *args, const char *out, const char *err) {
@@ -311,7 +311,7 @@ static inline matrix npy_read(const char *path) {
     return m;
 }
 
-/* Sum of -log softmax of ids[from..n-1], each foretold by the row before it; the matrix is of ids from `begin` on. */
+/* Sum of -log softmax of ids[from..n-1], each predicted by the row before it; the matrix is of ids from `begin` on. */
 static inline double nll_sum(const matrix *m, const json_t *ids, size_t begin, size_t from, size_t end) {
     double total = 0;
     for (size_t i = from; i < end; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_bench_test.c - `hunch bench` as a black box: what its figures say of each other, the files it writes, the requests it
- * answers. No figure is compared with a clock. */
+/* command_bench_test.c - `hunch bench` as a black box: consistency of its figures, the files that it writes, the requests that it answers.
+ * No figure is compared with a clock. */
 #include "command.h"
 
 #define QUICK "--quick", "--threads", "2"
 
-/* The file once more, with a name that XML, CSV and JSON must write with care. */
+/* A copy of the file whose name needs escapes in XML, CSV and JSON. */
 static const char *model_with_a_name(void) {
     const char *path = path_of("a<b>\"&\".gguf");
     unlink(path);
@@ -58,7 +58,7 @@ static void test_passes(void **state) {
         assert_true(real_of(p, "ms") >= 0);
     }
     assert_int_equal(i, 4);
-    json_array_foreach(get(j, "rollback"), i, p) { /* two passes, so more than one takes */
+    json_array_foreach(get(j, "rollback"), i, p) { /* a rollback has two passes, so it takes longer than one */
         static const int commits[] = {1, 3, 8, 1, 6, 16};
         assert_int_equal(int_of(p, "rows"), i < 3 ? 8 : 16);
         assert_int_equal(int_of(p, "commit"), commits[i]);
@@ -91,7 +91,7 @@ static const char *skip_name(const char *s) {
     return s + strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
 }
 
-/* Behind a tag's name: attributes up to its ">"; *closed: it ends in "/>". */
+/* After a tag's name: attributes up to its ">"; *closed: it ends in "/>". */
 static const char *skip_attributes(const char *s, bool *closed) {
     for (;;) {
         s += strspn(s, " \n");
@@ -260,7 +260,7 @@ static void test_requests(void **state) {
             fail_msg("line %zu: expected \"%s\", got \"%s\"", i, expected[i], line);
         line = end + 1;
     }
-    assert_int_equal(*line, 0); /* nothing behind quit is answered */
+    assert_int_equal(*line, 0); /* nothing after quit is answered */
     result_free(&r);
     r = command_input("pass 2 0", "bench", STORIES, "--requests"); /* the end of input is an end too */
     assert_int_equal(r.code, 0);
@@ -280,7 +280,7 @@ static void test_refused(void **state) {
     refused(2, "MODEL is missing", "bench");
     refused(2, "--machine takes no value", "bench", "--machine=all");
     refused(2, "warp9", "bench", "--machine", "--isa", "warp9");
-    /* A file that cannot be written is said before the model is asked for. */
+    /* A file that cannot be written is reported before the model is opened. */
     const char *const flags[] = {"--json=%s", "--csv=%s", "--svg=%s"};
     for (int i = 0; i < 3; i++) {
         char flag[400];
@@ -293,7 +293,8 @@ static void test_refused(void **state) {
     assert_false(test_file_exists(path_of("kept.svg")) || test_file_exists(path_of("kept.svg.partial")));
 }
 
-/* How many experts a pass wakes: those of one row; of more rows at least as many, and no more than all, or each row's own. */
+/* Number of experts that a pass uses: those of one row; with more rows at least as many, at most all, and at most those of each row
+ * together. */
 static void test_experts(void **state) {
     (void)state;
     json_t *j = json_of("bench", "-m", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2,16", "--contexts", "8", QUICK);

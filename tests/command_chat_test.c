@@ -56,7 +56,7 @@ static void test_chat(void **state) {
     json_decref(alone);
 }
 
-/* Lines that end as files from elsewhere do say the same. */
+/* Lines that end in CR LF are the same messages. */
 static void test_chat_carriage_returns(void **state) {
     (void)state;
     json_t *a = chat("Once\n\nupon \\\na time\n/exit\nnever\n", "-n", "4");
@@ -134,7 +134,7 @@ static void test_chat_context(void **state) {
         fail_msg("%s", too_long);
     assert_string_equal(text_of(json_array_get(all, 2), "error"), "the message is not valid UTF-8 at byte 3: not sent");
     assert_true(int_of(json_array_get(all, 3), "prompt_tokens") < 10);
-    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; --context 256 makes room"), 2); /* a cure that works, below */
+    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; --context 256 makes room"), 2); /* works below */
     assert_int_equal(count(r.err, "not sent"), 2);
     json_decref(all);
     result_free(&r);
@@ -147,8 +147,8 @@ static void test_chat_context(void **state) {
     refused(2, "unknown flag --json", "chat", "-m", STORIES, "--json");
 }
 
-/* Which turns the model reads when there is no room for all: the system message, the first of --keep, the newest. Each is one token
- * here (a bias makes every answer one, too), so that the prompt is known by its ids. */
+/* Which turns the model reads if there is no room for all: the system message, the first of --keep, the newest. Each is one token here (a
+ * bias makes every answer one token, too), so that the ids identify the prompt. */
 static void test_chat_oldest_turns_go(void **state) {
     (void)state;
     static const char source[] = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
@@ -163,7 +163,7 @@ static void test_chat_oldest_turns_go(void **state) {
         assert_int_equal(r.code, 0);
         json_t *all = objects_of(r.out);
         assert_int_equal(json_array_size(all), 12);
-        /* what each prompt must have been: the turns that fit, said again from the beginning */
+        /* the expected prompts: the turns that fit, computed again from the beginning */
         int first = keep, drops = 0;
         for (int i = 0; i < 12; i++) {
             const json_t *now = json_array_get(all, (size_t)i);
@@ -190,7 +190,7 @@ static void test_chat_oldest_turns_go(void **state) {
         json_decref(all);
         result_free(&r);
     }
-    /* where nothing may go, the message is refused */
+    /* if no turn may be left out, the message is refused */
     result r = command_input("Once upon a time there was a dog\nThe dog ran and ran and ran to the big park\n", "chat", "-m", STORIES, "--context", "32",
                              "--ignore-eos", "--json-lines", "-n", "8", "--keep", "1");
     assert_int_equal(r.code, 1);
@@ -198,7 +198,7 @@ static void test_chat_oldest_turns_go(void **state) {
     result_free(&r);
 }
 
-/* What changes in a conversation is what the flag changes in `run`. A change that cannot be leaves all as it was. */
+/* A setting changes a conversation as its flag changes `run`. A change that fails has no effect. */
 static void test_chat_settings(void **state) {
     (void)state;
     result r = command_input("/set top_k=40\n/set --temperature .9\n/set seed 5\nOnce\n/reset\n/set draft ngram\n/set stop the\nOnce\n/reset\n"
@@ -255,7 +255,7 @@ static void test_chat_files(void **state) {
     assert_string_equal(text, "the only copy");
     free(text);
     result_free(&r);
-    /* it goes on as if it had never ended; files that are none leave it */
+    /* a loaded conversation continues as before; files that are not conversations leave it unchanged */
     snprintf(input, sizeof input, "/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n The dog\n/save %s\n", talk, bad[0], bad[1], bad[2],
              bad[3], bad[4], talk);
     r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_check_test.c - `hunch check`: heads that were trained for a tiny model (tools/train_tiny_head.py) pass, and with a fault
- * planted into a copy each is named, with the key that repairs it; what does not fit is a report, and bad usage one line. */
+/* command_check_test.c - `hunch check`: heads trained for a tiny model (tools/train_tiny_head.py) pass; each fault planted into a copy is
+ * named, with the key that repairs it; a head that does not fit gives a report, and bad usage one line. */
 #include "command.h"
 #include "random_head.h"
 
@@ -22,7 +22,7 @@ static json_t *check_args(int code, const char *const *args) {
 
 /* ---- copies with a fault ---------------------------------------------------------------------------------------------- */
 
-/* A copy of a trained head; change: NULL, or what happens to its weights. Returns its folder. */
+/* A copy of a trained head; change: changes its weights, or NULL. Returns its folder. */
 static const char *plant(const char *name, const char *from, const char *key, json_t *value,
                          void (*change)(unsigned char *data, const json_t *header)) {
     char path[400];
@@ -61,7 +61,7 @@ static size_t dim_of(const json_t *tensor, size_t k) {
     return (size_t)json_integer_value(json_array_get(get(tensor, "shape"), k));
 }
 
-/* The head of a model that is this one with its hidden units in another order: what fc reads of its states. */
+/* Makes the head one of a model whose hidden units have another order: permutes the inputs of fc. */
 static void of_another_model(unsigned char *data, const json_t *header) {
     enum { HIDDEN = 64 };
     const json_t *fc = get(header, "fc.weight");
@@ -137,13 +137,13 @@ static void test_trained_heads_pass(void **state) {
         smoke_shape(j);
         assert_true(json_is_true(get(j, "passes")) && json_is_null(get(get(j, "smoke"), "cause")) && json_is_null(get(get(j, "smoke"), "repair")));
         assert_true(first_acceptance(j) > 0.4);
-        /* what is read in lockstep is what rounds draft: other texts' positions, the same head */
+        /* lockstep reading and rounds agree: other positions of the texts, the same head */
         assert_true(fabs(real_of(json_array_get(get(get(j, "smoke"), "tried"), 0), "acceptance") - first_acceptance(j)) < 0.1);
         json_decref(j);
     }
 }
 
-/* A dynamic tree, or one of few tokens, is not compared with a constant: the head's chain is. */
+/* Not a dynamic tree, or one of few tokens, but the head's chain is compared with a constant guess. */
 static void test_tree_is_left_out(void **state) {
     (void)state;
     json_t *chain = check_stories(0, HEADS "stories-eagle"), *tree = check_stories(0, HEADS "stories-eagle,tree=dynamic,vocab=100");
@@ -179,7 +179,7 @@ static void test_goldens_fit(void **state) {
     }
 }
 
-/* Both numberings of the layers; a state before or behind the final norm; padding. */
+/* Both numberings of the layers; a state before or after the final norm; padding. */
 static void test_what_was_found(void **state) {
     (void)state;
     json_t *j = check(0, STORIES, HEADS "stories-eagle3,taps=0:3:5", "--no-smoke", "--threads", "1"), *want = json_pack("[iii]", 0, 3, 5);
@@ -287,7 +287,7 @@ static json_t *misfit(const char *model, const char *head, const char *reason) {
     return j;
 }
 
-/* All that is missing is named, in whatever part, and all that is left over. */
+/* All missing tensors of every part are named, and all that are left over. */
 static void test_missing_tensors(void **state) {
     (void)state;
     static const char *const gone[] = {"fc.weight", "midlayer.mlp.up_proj.weight", "midlayer.self_attn.q_proj.weight", "norm.weight"};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_editing_test.c - somebody sits at `hunch chat`: keys that edit a line, history, pastes, Ctrl-C, commands, a context that runs
- * out, a loop. What arrived is seen in the answers' objects, which go to a file: their tokens are those of `hunch run` for the same
- * text. */
+/* command_editing_test.c - `hunch chat` at a terminal: keys that edit a line, history, pastes, Ctrl-C, commands, a full context, a loop.
+ * The text received is checked by the answers' objects, which go to a file: their tokens are those of `hunch run` for the same text. */
 #include "terminal_for_tests.h"
 
-#define READY "\033[?2004h" /* the terminal is asked to mark what is pasted: from here on keys are the editor's */
+#define READY "\033[?2004h" /* turns on bracketed paste: from now on the editor reads the keys */
 #define PASTE(text) "\033[200~" text "\033[201~"
 #define TALK "chat", "-m", STORIES, "--json-lines", "-n", "8", "--draft", "none"
 
@@ -44,7 +43,7 @@ static void cleared(terminal *t) {
     terminal_await(t, (size_t)(strstr(t->text + from, "^C") - t->text), ">");
 }
 
-/* Answer `number`, from 1 on, as soon as it is there: within a minute. */
+/* Waits for answer `number`, from 1 on, for at most a minute. */
 static json_t *answer_of(terminal *t, int number) {
     for (int i = 0; i < 600 && lines_of(out) < number; i++)
         if (!terminal_read(t, 100))
@@ -61,7 +60,7 @@ static json_t *answer_of(terminal *t, int number) {
     return one;
 }
 
-/* That the answer is one to this text alone. */
+/* Checks that the answer is to exactly this text. */
 static void answers(terminal *t, int number, const char *said) {
     json_t *one = answer_of(t, number), *same = json_of("run", "-m", STORIES, "-n", "8", "--draft", "none", "-p", said);
     if (json_object_get(one, "error"))
@@ -119,7 +118,7 @@ static void test_editing(void **state) {
     leave(&t, 0);
 }
 
-/* A line that is longer than the window, and another size while it is typed. */
+/* A line longer than the window, and a resize while it is typed. */
 static void test_another_size(void **state) {
     (void)state;
     terminal t = talk(TALK);
@@ -139,7 +138,7 @@ static void test_another_size(void **state) {
     leave(&t, 0);
 }
 
-/* Clears the line, and leaves. A key is sent when the one before was heard: two signals at once are one. */
+/* Clears the line, and leaves. A key is sent after the previous one was handled: two simultaneous signals are one. */
 static void interrupt_twice(terminal *t) {
     cleared(t);
     type(t, "\003");
@@ -147,22 +146,22 @@ static void interrupt_twice(terminal *t) {
     type(t, "\003");
 }
 
-/* The terminal is as it was, however the command ends. */
+/* The terminal's modes are restored, however the command ends. */
 static void test_modes_come_back(void **state) {
     (void)state;
     for (int way = 0; way < 4; way++) {
         struct termios before, now;
         terminal t = talk(TALK);
         assert_int_equal(tcgetattr(t.master, &now), 0);
-        if (now.c_lflag & ICANON) /* not yet: the first key comes behind it */
+        if (now.c_lflag & ICANON) /* not yet: the first key must come later */
             terminal_await(&t, 0, "> ");
         type(&t, "abc");
         terminal_await(&t, 0, "abc");
         assert_int_equal(tcgetattr(t.master, &now), 0);
         assert_false(now.c_lflag & (ICANON | ECHO));
-        assert_true(now.c_lflag & NOFLSH); /* else the kernel takes away what is said in answer to Ctrl-C, now and then */
+        assert_true(now.c_lflag & NOFLSH); /* else the kernel may discard output printed after Ctrl-C */
         const int slave = open(ptsname(t.master), O_RDWR | O_NOCTTY);
-        assert_true(slave >= 0); /* keeps the terminal when its process has gone */
+        assert_true(slave >= 0); /* keeps the terminal open after its process has ended */
         if (way == 0)
             type(&t, "\025/bye\r");
         else if (way == 1)
@@ -198,7 +197,7 @@ static void test_history(void **state) {
     assert_int_equal(stat(file, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     t = talk(TALK);
-    type(&t, UP UP "\r"); /* /bye is the newest, behind what was cleared */
+    type(&t, UP UP "\r"); /* /bye is the newest, after the cleared line */
     answers(&t, 1, "never sent");
     type(&t, "/reset\r" UP UP UP UP UP UP "\r");
     answers(&t, 2, "The\ndog");
@@ -218,7 +217,7 @@ static void test_history(void **state) {
     free(text);
 }
 
-/* What stands there is no history, or cannot be: there is none, and the conversation goes on. */
+/* If the file is not a history, or cannot be made, there is no history, and the conversation works. */
 static void test_history_that_cannot_be(void **state) {
     (void)state;
     char file[500], folder_of[400];
@@ -240,7 +239,7 @@ static void test_history_that_cannot_be(void **state) {
         terminal t = talk(TALK);
         type(&t, way == 0 ? UP "\r" : "The dog\r");
         answers(&t, 1, "The dog");
-        type(&t, "/reset\r" UP UP "\r"); /* in this process there is */
+        type(&t, "/reset\r" UP UP "\r"); /* within this process there is a history */
         answers(&t, 2, "The dog");
         if (way > 0)
             terminal_await(&t, 0, "not kept for the next time: ");
@@ -254,7 +253,7 @@ static void test_history_that_cannot_be(void **state) {
     setenv("XDG_STATE_HOME", path_of("state"), 1);
 }
 
-/* Far more than is kept: the newest stay, and the file does not grow for ever. */
+/* More texts than the limit: the newest stay, and the size of the file is bounded. */
 static void test_history_is_bounded(void **state) {
     (void)state;
     enum { MANY = 5000 };
@@ -278,7 +277,7 @@ static void test_history_is_bounded(void **state) {
 
 /* ---- pastes ------------------------------------------------------------------------------------------------------ */
 
-/* What was said, as /save has it: the content of message `number`. */
+/* The content of message `number` in the file of /save. */
 static char *saved(terminal *t, size_t number) {
     char line[500];
     const char *path = path_of("talk.json");
@@ -320,7 +319,7 @@ static void test_pastes(void **state) {
     char *system = saved(&t, 0);
     assert_string_equal(system, big);
     free(system);
-    /* a terminal that marks nothing: a line may have any length */
+    /* without bracketed paste: a line may have any length */
     snprintf(line, sizeof line, "/system %s\r", one_line(big));
     type(&t, line);
     system = saved(&t, 0);
@@ -330,7 +329,7 @@ static void test_pastes(void **state) {
     type(&t, "/system\r/reset\rThe !\033[D" PASTE("big\rdog") "\r");
     answers(&t, 3, "The big\ndog!");
     type(&t, "/reset\r/set keep 3\r");
-    terminal_await(&t, 0, "keep                 3"); /* Ctrl-C takes away what waits in the terminal */
+    terminal_await(&t, 0, "keep                 3"); /* Ctrl-C discards pending input of the terminal */
     type(&t, "\033[200~half of it");
     cleared(&t);
     type(&t, "The dog\r");
@@ -359,12 +358,12 @@ static void test_interrupts(void **state) {
     char *said = saved(&t, 1), *shown = file_read(out, NULL), *asked = saved(&t, 0);
     assert_true(strlen(said) >= 3);
     shown[strcspn(shown, "\n")] = 0;
-    assert_string_equal(said, shown); /* what it said is kept */
+    assert_string_equal(said, shown); /* the incomplete answer is kept */
     assert_string_equal(asked, "Once");
     free(said);
     free(shown);
     free(asked);
-    /* a line half typed, then two at empty lines, of which a line between them is no second */
+    /* Ctrl-C in a line half typed, then at empty lines: with a line between them two do not count as two in a row */
     size_t from = t.len;
     type(&t, "\003");
     terminal_await(&t, from, "Ctrl-C again leaves");
@@ -404,7 +403,7 @@ static void test_commands(void **state) {
     free(said);
     json_decref(same);
     json_decref(one);
-    /* what was saved goes on in another process */
+    /* a saved conversation continues in another process */
     type(&t, "/set temperature 0\r The dog\r");
     one = answer_of(&t, 3);
     type(&t, "/bye\r");
@@ -427,7 +426,7 @@ static void test_commands(void **state) {
     type(&t, "/load /nowhere/at/all\r");
     terminal_await(&t, 0, "/nowhere/at/all: No such file");
     type(&t, "/bye\r");
-    leave(&t, 0); /* somebody has seen what failed */
+    leave(&t, 0); /* exit code 0: failures were shown at the terminal */
 }
 
 static void test_context_runs_out(void **state) {
@@ -442,7 +441,7 @@ static void test_context_runs_out(void **state) {
     assert_true(int_of(last, "prompt_tokens") <= 56);
     json_decref(last);
     terminal_await(&t, 0, "the context of 64 rows is full: the ");
-    char *said = saved(&t, 14); /* turns that the model does not read any more are still there */
+    char *said = saved(&t, 14); /* turns that the model no longer reads are still saved */
     assert_string_equal(said, " The dog ran to the park.");
     free(said);
     type(&t, "/bye\r");
@@ -466,7 +465,7 @@ static void test_loop(void **state) {
     leave(&t, 0);
 }
 
-/* A terminal that can do nothing: lines as they come. */
+/* A terminal without capabilities: lines are not edited. */
 static void test_dumb_terminal(void **state) {
     (void)state;
     setenv("TERM", "dumb", 1);
@@ -493,7 +492,7 @@ static int begin(void **state) {
     setenv("TERM", "xterm", 1);
     setenv("HOME", folder, 1);
     setenv("XDG_STATE_HOME", path_of("state"), 1);
-    setenv("LC_ALL", "C", 1); /* what is typed is UTF-8 whatever the locale says */
+    setenv("LC_ALL", "C", 1); /* typed text is UTF-8 in any locale */
     return code;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_heads_test.c - what `hunch draft` prints and writes for a draft head: the JSON of chains and trees, the round that
- * --accept asks for, logits in the target's vocabulary; against what the reference implementations drafted. And --draft PATH: which
- * kind is found there. */
+/* command_heads_test.c - output of `hunch draft` for a draft head: the JSON of chains and trees, the round selected by --accept, logits in
+ * the target's vocabulary; compared with the drafts of the reference implementations. And --draft PATH: the kind that is detected. */
 #include "command.h"
 
 #include "format/source.h"
@@ -41,7 +40,7 @@ static const json_t *round_of(const head_golden *g, int round) {
     return json_array_get(json_object_get(g->json, "rounds"), (size_t)round);
 }
 
-/* A list of numbers, each within so much of the other's. */
+/* Two lists of numbers agree, each within limit. */
 static void check_reals(const json_t *have, const json_t *want, double limit) {
     assert_int_equal(json_array_size(have), json_array_size(want));
     for (size_t i = 0; i < json_array_size(want); i++)
@@ -78,7 +77,7 @@ static void check_chain(const head_golden *g, int round) {
     json_decref(have);
 }
 
-/* The tree, and beside it the chain's logits as deep as the tree. */
+/* The tree, and the chain's logits to the depth of the tree. */
 static void check_tree(const head_golden *g, int round) {
     const json_t *shape = json_object_get(g->json, "tree"), *want = round_of(g, round);
     const json_t *nodes = json_object_get(json_object_get(want, "tree"), "nodes"), *node;
@@ -168,7 +167,7 @@ static void test_paths(void **state) {
     json_decref(j);
 }
 
-/* What is no head, or of a kind that is not drafted with: one line that says so. */
+/* A path that is no head, or of an unsupported kind: one line that names the reason. */
 static void test_other_paths(void **state) {
     (void)state;
     static const struct {
@@ -199,7 +198,7 @@ static void test_other_paths(void **state) {
     refused(HUNCH_USAGE, "unknown kind 'nowhere'", "run", "-m", STORIES, "-p", "x", "--draft", "nowhere");
 }
 
-/* A tree that is one path is shown as a tree all the same: it was asked for. */
+/* A tree that is one path is still shown as a tree if one was requested. */
 static void test_one_path(void **state) {
     (void)state;
     head_golden g = golden_open("eagle3-official-d2t");
@@ -218,7 +217,7 @@ static void test_one_path(void **state) {
     golden_close(&g);
 }
 
-/* convert --type says what became what. */
+/* convert --type reports the types written. */
 static void test_types(void **state) {
     (void)state;
     const char *const even = HEADS "eagle1-bias-bin/head", *const uneven = HEADS "hass-bias/head";

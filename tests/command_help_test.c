@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_help_test.c - what the `hunch` command says about itself: help, manual, completion, version. They are held against
- * each other and against what the command and the library take: every flag is in all of them and is parsed, every kind and
- * key of a drafter is listed and opens, every example runs. Shells and readers of man pages that the machine lacks are
- * skipped. */
+/* command_help_test.c - the command's documentation: help, manual, completion, version. They are compared with each other and with what the
+ * command and the library accept: every flag is in all of them and is parsed, every kind and key of a drafter is listed and opens, every
+ * example runs. Shells and readers of man pages that are not installed are skipped. */
 #include "command.h"
 
 #include "random_head.h"
@@ -16,7 +15,7 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 /* ---- lists --------------------------------------------------------------------------------------------------- */
 
 typedef struct list {
-    char items[400][600]; /* some name files of the checkout, wherever that lies */
+    char items[400][600]; /* long enough for paths of files of the checkout */
     int n;
 } list;
 
@@ -40,7 +39,7 @@ static void same_lists(const list *a, const list *b, const char *what) {
     assert_int_equal(a->n, b->n);
 }
 
-/* What completes the last of the words: without what stands behind tabs. */
+/* Completions of the last word, without their descriptions after tabs. */
 static list query_args(const char *const *words) {
     const char *args[16] = {"completion", "--query"};
     list l = {.n = 0};
@@ -57,7 +56,7 @@ static list query_args(const char *const *words) {
 }
 #define query(...) query_args((const char *const[]){__VA_ARGS__, NULL})
 
-/* "a, b, c" behind `before` in a message. */
+/* "a, b, c" after `before` in a message. */
 static list list_in(const char *text, const char *before) {
     list l = {.n = 0};
     const char *at = strstr(text, before);
@@ -115,14 +114,14 @@ static void test_flags_everywhere(void **state) {
                 fail_msg("hunch manual %s: no %s", commands[i], flag);
             if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0)
                 continue;
-            result r = command(commands[i], flag, "--bogus-flag"); /* whatever it says, not that the flag is unknown */
+            result r = command(commands[i], flag, "--bogus-flag"); /* any message, but not that the flag is unknown */
             char unknown[160];
             snprintf(unknown, sizeof unknown, "unknown flag %s,", flag);
             assert_null(strstr(r.err, unknown));
             assert_true(r.code != 0);
             result_free(&r);
         }
-        /* and what help lists is known to the others */
+        /* and each flag in help is in the others */
         for (const char *at = help.out; (at = strstr(at, "\n  -"));) {
             at += 3;
             const size_t len = strcspn(at, " ,[\n");
@@ -192,8 +191,8 @@ static void files_for_examples(void) {
     assert_int_equal(system(line), 0);
 }
 
-/* An example of a page, run where its files are. Measurements take long and are tested elsewhere; man may be missing; what
- * is sourced is tested below. */
+/* Runs an example of a page in the folder of its files. Measurements are slow and tested elsewhere; man may be missing; sourced scripts are
+ * tested below. */
 static void example_run(const char *line, size_t len) {
     char command_line[1200], path[600];
     if (memmem(line, len, "hunch bench", 11) || memmem(line, len, "man -l", 6) || memmem(line, len, "source", 6))
@@ -245,12 +244,12 @@ static const char *spec_of(const char *kind, const char *rest) {
     return spec;
 }
 
-/* A word that the library knows, but not without another key. */
+/* A word that the library accepts only with another key. */
 static bool wants_more(const result *r) {
     return r->code == 2 && strstr(r->err, "fitted to which ranks?");
 }
 
-/* Every key that the library knows is listed, and no other; of keys with words every word opens. */
+/* Every key that the library accepts is listed, and no other; every word of a key opens. */
 static void keys_check(const char *kind) {
     char words[610];
     result r = command("draft", "-m", STORIES, "-p", "Once", "--draft", spec_of(kind, ",bogusbogus=1"));
@@ -326,7 +325,7 @@ static bool has_program(const char *name) {
     return system(line) == 0;
 }
 
-/* No word on standard output or error. */
+/* Nothing on standard output or error. */
 static void silent(const char *program, const char *page) {
     char line[700];
     snprintf(line, sizeof line, "%s %s > %s 2>&1", program, page, path_of("said"));
@@ -380,7 +379,7 @@ static void completes(const char *out, const char *line, const char *with) {
         fail_msg("no \"%s\" in \"%s\"", wanted, out);
 }
 
-/* What the script prints, run where the files of the examples are and `hunch` is this one. */
+/* The output of the script, run in the folder of the examples' files, with this `hunch` first in PATH. */
 static char *shell_run(const char *shell, const char *script) {
     char line[1500], path[600];
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
@@ -445,7 +444,7 @@ static void test_fish(void **state) {
     free(out);
 }
 
-/* zsh completes in its line editor alone, so one runs inside another's terminal. */
+/* zsh completes only in its line editor, so a second zsh runs on a terminal of the first. */
 static void test_zsh(void **state) {
     (void)state;
     if (!has_program("zsh")) {

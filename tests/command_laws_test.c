@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_laws_test.c - the `hunch` command: what shapes the law of a text and who verifies it, templates, predictions,
- * --why, repeated comparisons, `draft`. */
+/* command_laws_test.c - the `hunch` command: flags that change the law of a text and the rule that verifies it,
+ * templates, predictions, --why, repeated comparisons, `draft`. */
 #include "command.h"
 
 /* ---- run: laws, rules, templates, reasons ---------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void test_run_bias(void **state) {
     json_decref(only);
 }
 
-/* Every flag that shapes the law changes the text of this seed. */
+/* Every flag that changes the law changes the text of this seed. */
 static void test_run_laws(void **state) {
     (void)state;
     static const char *const laws[][4] = {{"--top-n-sigma", "0.5"},
@@ -147,7 +147,7 @@ static void test_run_why(void **state) {
         }
         accepted += int_of(round, "accepted");
     }
-    /* a stop inside the last round drops what was accepted behind it */
+    /* a stop inside the last round drops accepted tokens after it */
     assert_true(accepted >= int_of(j, "accepted"));
     result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "60", "--why");
     char last[32];
@@ -174,7 +174,7 @@ static void test_run_template(void **state) {
     assert_int_equal(int_of(text, "prompt_tokens"), int_of(raw, "prompt_tokens")); /* one BOS */
     tokens_equal(raw, text);
     tokens_equal(raw, value);
-    /* a template that opens a <think> block: what is said in it is dim on a terminal */
+    /* a template that opens a <think> block: its text is dim on a terminal */
     result r = command("run", "-m", STORIES, "-p", "Once upon", "-n", "5", "--chat-template-file", source,
                        "--template-arg", "tail=<think>", "--color", "always", "--draft", "none");
     assert_int_equal(strncmp(r.out, "\033[2m", 4), 0);
@@ -184,7 +184,7 @@ static void test_run_template(void **state) {
     json_decref(value);
 }
 
-/* Tools and conversations with calls of them reach the template as they are. */
+/* Tools and conversations with calls of them reach the template unchanged. */
 static void test_run_tools(void **state) {
     (void)state;
     const char *source = text_write("tools.jinja", "{{ bos_token }}{% for m in messages %}{{ m['content'] }}"
@@ -205,7 +205,7 @@ static void test_run_tools(void **state) {
     json_decref(raw);
     json_decref(given);
     json_decref(row);
-    /* without a template nobody would tell the model of them; their contents in a row are still a text */
+    /* without a template the model would not see the tools; the contents of the messages, joined, are still a text */
     refused(2, "\"tools\"", "run", "-m", STORIES, "-f", called, "-n", "1");
     refused(2, "--tools", "run", "-m", STORIES, "-p", "a", "--tools", tools);
     refused(2, "--tools", "run", "-m", STORIES, "-p", "a", "--tools", tools, "--raw");
@@ -278,9 +278,9 @@ static void test_compare_repeat(void **state) {
     json_array_foreach(get(m, "per_prompt"), i, p) assert_int_equal(int_of(p, "repeats"), 3);
     assert_int_equal(int_of(j, "repeat"), 3);
     assert_true(json_is_true(get(j, "cold")));
-    assert_int_equal(int_of(m, "rounds") % 3, 0); /* each time begins with the same stores */
+    assert_int_equal(int_of(m, "rounds") % 3, 0); /* each repetition begins with the same stores */
     json_decref(j);
-    /* any width will do, but not of fewer than 8 slices: 59 tokens behind the first give 4 */
+    /* any width is small enough, but 8 slices are required: 59 tokens after the first give 4 */
     j = json_of("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "60", "--ignore-eos", "--until-width",
                 "1000");
     p = json_array_get(get(json_array_get(get(j, "methods"), 0), "per_prompt"), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_rows_test.c - prompts that are JSON: conversations in every shape, settings of a row, tools; and answers by
- * the file: each the same as alone, in any order, resumed where they were ended. */
+/* command_rows_test.c - prompts that are JSON: conversations in every format, settings of a row, tools; and files of
+ * rows: each answer is the same as alone, in any order, also when resumed. */
 #include "command.h"
 
-/* A template that says who said what, and names tools. */
+/* A template that prints roles, contents and the names of tools. */
 static const char *template_write(void) {
     return text_write("own.jinja", "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
                                    "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}");
@@ -38,13 +38,13 @@ static void test_conversations(void **state) {
                 "\"Once\\nupon\"}\n]",
                 row);
     same_answer("talk.json", "{\n \"model\": null, \"id\": \"x\",\n \"messages\": " TALK "\n}", row);
-    /* parts of text are the text that they are together */
+    /* parts of text are joined */
     same_answer("talk.json",
                 "[{\"role\": \"system\", \"content\": [{\"type\": \"text\", \"text\": \"Be kind.\"}]},"
                 "{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"Once\"}, {\"type\": \"text\", "
                 "\"text\": \"upon\"}]}]",
                 row);
-    /* a text that is JSON but no conversation stays a text */
+    /* a text that is JSON but not a conversation stays a text */
     json_t *text = answer_of("list.json", "[1, 2]"),
            *same = json_of("run", "-m", STORIES, "-p", "[1, 2]", "-n", "12", "--chat-template-file", template_write());
     tokens_equal(text, same);
@@ -80,9 +80,9 @@ static void test_conversations_refused(void **state) {
         refused(2, wrong[i].says, "run", "-m", STORIES, "-f", text_write("no.json", wrong[i].text));
 }
 
-/* ---- what a row says of its answer ------------------------------------------------------------------------------- */
+/* ---- settings of a row ------------------------------------------------------------------------------------------- */
 
-/* Each key is its flag. */
+/* Each key is equivalent to its flag. */
 static void test_row_keys(void **state) {
     (void)state;
     static const struct {
@@ -128,7 +128,7 @@ static void test_row_keys(void **state) {
     json_decref(c);
 }
 
-/* Unknown ones are named once; those of our own files and of Spec-Bench are not. */
+/* Unknown keys are named once; those of our own files and of Spec-Bench are not. */
 static void test_unknown_keys(void **state) {
     (void)state;
     const char *rows =
@@ -211,9 +211,9 @@ static void test_system(void **state) {
     refused(2, "UTF-8", "run", "-m", STORIES, "-p", "a", "--system", "b\xff", "--chat-template-file", t);
 }
 
-/* ---- answers by the file ---------------------------------------------------------------------------------------- */
+/* ---- answers to a file ------------------------------------------------------------------------------------------ */
 
-/* Objects of lines, as one that has them by their ids' JSON. */
+/* One object with the objects of all lines, by the JSON of their ids. */
 static json_t *by_id(const char *lines, size_t *n) {
     json_t *all = json_object();
     for (*n = 0; *lines; ++*n) {
@@ -240,7 +240,7 @@ static const char many[] =
     "{\"prompt\": \"\"}\n"
     "{\"id\": \"last\", \"prompt\": \"Once upon a mat\", \"stop\": \".\", \"max_tokens\": 3}\n";
 
-/* Every row is as it is alone, however many run beside it; a row that cannot be answered stops no other. */
+/* Every answer is the same as alone, however many run at once; a row that cannot be answered stops no other. */
 static void test_rows(void **state) {
     (void)state;
     const char *file = text_write("many.jsonl", many);
@@ -295,7 +295,7 @@ static void file_is(const char *path, const char *wanted) {
     free(text);
 }
 
-/* With -o: what is there stays until there is an answer, and then every answer is whole in the file at once. */
+/* With -o: an existing file stays until the first answer; then every answer is written completely at once. */
 static void test_output(void **state) {
     (void)state;
     const char *file = text_write("many.jsonl", many), *to = text_write("answers.jsonl", "old\n");
@@ -337,7 +337,7 @@ static void test_output(void **state) {
     result_free(&r);
 }
 
-/* Rows with an answer are left as they are, byte for byte; what failed and what is torn is answered. */
+/* Rows with an answer are unchanged, byte for byte; failed rows and a cut-off line are answered. */
 static void test_resume(void **state) {
     (void)state;
     const char *to = text_write("answers.jsonl", "{\"id\": \"first\",   \"finish\": \"stop\"}\n"
@@ -367,7 +367,7 @@ static void test_resume(void **state) {
         json_decref(all);
         free(text);
     }
-    /* a last answer that only lacks its line break is one */
+    /* a last answer without its line break counts */
     text_write("answers.jsonl", "{\"id\": 1, \"finish\": \"stop\"}");
     result r =
         command("run", "-m", STORIES, "-f", text_write("two.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n"),
@@ -402,8 +402,8 @@ static void line_wait(const char *path, int lines) {
     fail_msg("%s never had %d lines", path, lines);
 }
 
-/* Killed or interrupted with answers given: they are there, whole, and what resumes ends with the same as one that was
- * let alone. */
+/* Killed or interrupted after some answers: they are complete in the file, and a resumed run ends with the same file as
+ * an uninterrupted one. */
 static void test_killed(void **state) {
     (void)state;
     enum { ROWS = 400 };
@@ -514,7 +514,7 @@ static void test_other_programs(void **state) {
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         refused(2, flags[i].says, "run", "-m", STORIES, "-p", "a", flags[i].flag, "1");
-    refused(2, "see hunch inspect --help", "inspect", STORIES, "-t", "1"); /* which has no such thing */
+    refused(2, "see hunch inspect --help", "inspect", STORIES, "-t", "1"); /* inspect has no such flag */
     refused(2, "did you mean score?", "perplexity");
     refused(2, "has no serve: ", "serve");
 }

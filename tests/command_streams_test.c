@@ -5,7 +5,7 @@
 
 /* ---- "-" -------------------------------------------------------------------------------------------------------- */
 
-/* What goes to standard output is what a file would hold, and nothing else; last: the -o. */
+/* Standard output has the bytes of the file, and nothing else; -o comes last in args. */
 static void same_as_file(const char *const *args) {
     const char *all[20] = {NULL};
     int n = 0;
@@ -44,7 +44,7 @@ static void test_standard_output(void **state) {
     result_free(&r);
 }
 
-/* Errors name it. */
+/* Errors name standard output. */
 static void test_full(void **state) {
     (void)state;
     const char *const args[] = {"logits", STORIES, "Once upon a time", "-o", "-", NULL};
@@ -56,7 +56,7 @@ static void test_full(void **state) {
 
 /* ---- input without end ------------------------------------------------------------------------------------------- */
 
-/* So many bytes, which take no place on the disk; behind the text, or zeros. */
+/* A sparse file of `size` bytes: the text, then zeros. */
 static const char *sparse_make(const char *name, const char *text, off_t size) {
     const char *path = text_write(name, text);
     assert_int_equal(truncate(path, size), 0);
@@ -81,7 +81,7 @@ static void test_long_input(void **state) {
     refused(2, says, "run", STORIES, "-f", path);
 }
 
-/* Rows are many texts, and what is read in windows is of any length, up to what is no file to read whole. */
+/* Rows are separate texts, and texts read in windows have any length, both up to the limit of files. */
 static void test_longer_input(void **state) {
     (void)state;
     bytes rows = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_terminal_test.c - the `hunch` command on a terminal: bars of progress that fit it and are wiped, colours, and
- * what is said to somebody who sits there. The terminal is a pseudo-terminal; what is written to it is read as it comes. */
+/* command_terminal_test.c - the `hunch` command on a terminal: progress bars that fit and are wiped, colours, and interactive messages. The
+ * terminal is a pseudo-terminal, whose output is read as it arrives. */
 #include "terminal_for_tests.h"
 
 /* ---- bars ------------------------------------------------------------------------------------------------------ */
@@ -12,7 +12,7 @@ static int columns_of(const char *line, size_t len) {
     return n;
 }
 
-/* Bars are "\r", a line, "\033[K": all of them narrower than the terminal, the last one nothing. Returns how many. */
+/* Bars are "\r", a line, "\033[K": all of them narrower than the terminal, the last one empty. Returns their number. */
 static int bars_check(const char *text, int columns) {
     int n = 0, last = 1;
     for (const char *at = text, *end; (at = strchr(at, '\r')); at = end) {
@@ -42,15 +42,15 @@ static void test_bar(void **state) {
     terminal_await(&t, 0, "answering ─");
     terminal_await(&t, 0, "of 1000000 answers");
     terminal_await(&t, 0, "left");
-    assert_null(strstr(t.text, "\033[3")); /* no colour: share and shape say it */
+    assert_null(strstr(t.text, "\033[3")); /* no colour: share and shape suffice */
     const int wide = bars_check(strcat(t.text, "\r\033[K"), 90);
     assert_true(wide >= 1);
-    /* narrower from here on */
+    /* narrower from now on */
     struct winsize size = {.ws_row = 24, .ws_col = 24};
     t.len = 0;
     ioctl(t.master, TIOCSWINSZ, &size);
     for (int i = 0; i < 5; i++)
-        terminal_read(&t, 300); /* one of them may still be wide */
+        terminal_read(&t, 300); /* one bar may still be wide */
     t.len = 0;
     t.text[0] = 0;
     terminal_await(&t, 0, "answering");
@@ -64,7 +64,7 @@ static void test_bar(void **state) {
     free(t.text);
 }
 
-/* The same of a file's rows, whose answers go to another. */
+/* The same for the rows of a file, with answers to another file. */
 static void test_bar_of_rows(void **state) {
     (void)state;
     enum { ROWS = 20000 };
@@ -86,14 +86,14 @@ static void test_bar_of_rows(void **state) {
     free(t.text);
 }
 
-/* Ctrl-C where nobody waits for it: a text that is scored. The key, not a signal. */
+/* Ctrl-C while a text is scored, which does not catch it. By the key, not by a signal. */
 static void test_bar_interrupted(void **state) {
     (void)state;
     enum { TOKENS = 9000 };
     char *list = calloc(TOKENS, 2), *to = list;
     for (int i = 0; i < TOKENS; i++, to += 2)
         memcpy(to, i ? ",2" : "[1", 2);
-    to[-1] = ']'; /* instead of the last token's digit, behind its comma */
+    to[-1] = ']'; /* replaces the last token's digit, after its comma */
     to[-2] = ' ';
     const char *ids = file_write("many.json", list, (size_t)TOKENS * 2);
     free(list);
@@ -178,7 +178,7 @@ static void test_colors(void **state) {
     unsetenv("CLICOLOR_FORCE");
 }
 
-/* A line that goes on in the next has its colour ended and begun anew: pagers show lines one by one. */
+/* A colour that continues in the next line is reset and set again: pagers reset colours at each line. */
 static void test_colors_end_with_lines(void **state) {
     (void)state;
     result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "300", "--draft", "forced,accept=1,depth=8", "--color",
@@ -197,7 +197,7 @@ static void test_colors_end_with_lines(void **state) {
     result_free(&r);
 }
 
-/* ---- somebody who sits there ------------------------------------------------------------------------------------ */
+/* ---- interactive use -------------------------------------------------------------------------------------------- */
 
 static void test_no_prompt(void **state) {
     (void)state;
@@ -230,14 +230,14 @@ static void test_help_fits(void **state) {
             else
                 plain[n++] = *c;
         names |= memmem(plain, n, "--temperature T", 15) != NULL;
-        if (columns_of(plain, n) > 50 && !memmem(plain, n, "    hunch ", 10)) /* examples are lines to be copied */
+        if (columns_of(plain, n) > 50 && !memmem(plain, n, "    hunch ", 10)) /* examples are not wrapped */
             fail_msg("%.*s", (int)n, plain);
     }
     assert_true(names);
     free(t.text);
 }
 
-/* ---- what may have been meant ----------------------------------------------------------------------------------- */
+/* ---- suggestions ------------------------------------------------------------------------------------------------ */
 
 /* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
 static void test_nearest(void **state) {

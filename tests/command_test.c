@@ -108,7 +108,7 @@ static void test_contradictions(void **state) {
     refused(2, "block", "run", "-m", STORIES, "-p", "a", "--verify", "block", "--temperature", "1", "--draft", "ngram");
 }
 
-/* A text that the context does not hold: what would hold it, where something does, and that it does. */
+/* A text too long for the context: the advice names a context that holds it, if there is one, and that works. */
 static void test_too_long(void **state) {
     (void)state;
     char text[4000] = "";
@@ -189,7 +189,7 @@ static size_t prompts_in(const char *path) {
     return n;
 }
 
-/* What was meant as rows is never taken for one text; what merely begins with a brace is. */
+/* A file meant as rows is never taken for one text; one that merely begins with a brace is. */
 static void test_prompt_files(void **state) {
     (void)state;
     static const struct {
@@ -308,7 +308,7 @@ static void test_run_drafted(void **state) {
     assert_int_equal(json_array_size(get(plain, "drafters")), 0);
     assert_int_equal(json_array_size(get(pair, "drafters")), 2);
     assert_string_equal(json_string_value(json_array_get(get(pair, "drafters"), 1)), "ngram");
-    assert_true(real_of(forced, "tau") > 4.5); /* every draft is right: 5 tokens a round but for the last */
+    assert_true(real_of(forced, "tau") > 4.5); /* every draft is right: 5 tokens per round, except the last */
     assert_true(int_of(forced, "rounds") <= 20);
     assert_int_equal(int_of(forced, "depth_drafted"), int_of(forced, "drafted"));
     assert_true(int_of(pair, "accepted") > 0 && int_of(pair, "accepted") < int_of(pair, "drafted"));
@@ -317,7 +317,7 @@ static void test_run_drafted(void **state) {
     json_decref(pair);
 }
 
-/* A + of a path joins nothing, one before a kind does. */
+/* A + in a path joins nothing, one before a kind does. */
 static void test_plus_in_a_path(void **state) {
     (void)state;
     char spec[400], missing[400];
@@ -465,7 +465,7 @@ static void test_run_interrupted(void **state) {
     free(text);
 }
 
-/* Ctrl-C while the prompt is read: its speed is of what was read. */
+/* Ctrl-C while the prompt is read: the reported speed is that of the tokens read. */
 static void test_run_interrupted_in_the_prompt(void **state) {
     (void)state;
     enum { PROMPT = 4000 };
@@ -478,7 +478,7 @@ static void test_run_interrupted_in_the_prompt(void **state) {
     char out[300], err[300];
     snprintf(out, sizeof out, "%s/out", folder);
     snprintf(err, sizeof err, "%s/err", folder);
-    bool met = false; /* between the first row and the last: which moment that is differs between machines */
+    bool met = false; /* interrupted between the first row and the last; that moment differs between machines */
     for (useconds_t after = 100000; !met && after < 3000000; after += after / 2) {
         test_file_write(out, "", 0);
         pid_t child = command_start(args, out, err);
@@ -548,7 +548,7 @@ static void test_compare_parallel(void **state) {
     json_decref(j);
 }
 
-/* Does x lie between key's figures of both prompts? */
+/* Whether x is between key's figures of both prompts. */
 static bool between(const json_t *a, const json_t *b, const char *key, double x) {
     const double from = real_of(a, key), to = real_of(b, key);
     return x >= fmin(from, to) - 1e-9 && x <= fmax(from, to) + 1e-9;
@@ -620,7 +620,7 @@ static int times(const char *text, const char *what) {
     return n;
 }
 
-/* The picture marks what the model says, all of it, some or none; nothing behind drafts that it never said. */
+/* The drawing marks the drafts that the model generates: all, some or none; none after --accept of other tokens. */
 static void test_draft_picture(void **state) {
     (void)state;
     static const struct {
@@ -637,7 +637,7 @@ static void test_draft_picture(void **state) {
         assert_non_null(strstr(r.out, cases[i].says));
         assert_int_equal(times(r.out, "─ "), cases[i].nodes);
         assert_int_equal(times(r.out, "✓"), cases[i].marks + (cases[i].marks > 0)); /* and the legend */
-        assert_null(strstr(r.out, "forced"));                                       /* there is but one */
+        assert_null(strstr(r.out, "forced"));                                       /* there is only one drafter */
         result_free(&r);
     }
     result r = command("draft", STORIES, "The cat ran. The cat ran. The", "--draft", "forced,accept=0,depth=1+ngram,form=pld+ngram");
@@ -708,7 +708,7 @@ static void test_score(void **state) {
     near(real_of(j, "nll"), nll_sum(&m, ids, 0, 1, n) / (double)(n - 1), 1e-6);
     free(m.file);
     json_decref(j);
-    /* windows of 64 with half overlap: 0..63, 32..95, 64..127, ...; each scores what had no score yet */
+    /* windows of 64 with half overlap: 0..63, 32..95, 64..127, ...; each scores the tokens without a score */
     double sum = 0;
     for (size_t begin = 0, scored = 1; scored < n; begin += 32) {
         size_t end = begin + 64 < n ? begin + 64 : n;
@@ -728,7 +728,7 @@ static void test_score(void **state) {
     refused(2, "at least 2", "score", "-m", STORIES, "--tokens", text_write("t.json", "[1]"));
 }
 
-/* What stands for a device is written, not replaced (through a link here: a device that was replaced would be missed). */
+/* A device is written, not replaced (through a link here, as replacing a device would damage the system). */
 static void test_logits_to_a_device(void **state) {
     (void)state;
     struct stat st;
@@ -741,7 +741,7 @@ static void test_logits_to_a_device(void **state) {
     assert_true(S_ISLNK(st.st_mode));
 }
 
-/* One that is too small for a text is raised, which is said, and changes nothing of the text. */
+/* A pool too small for one text is enlarged, with a message, and the text is unchanged. */
 static void test_pool_rows(void **state) {
     (void)state;
     static const char says[] = "--pool-rows 1 is taken as 512";
@@ -755,7 +755,7 @@ static void test_pool_rows(void **state) {
     assert_null(strstr(quiet.err, "--pool-rows"));
     assert_null(strstr(enough.err, "--pool-rows"));
     const char *first = strstr(many.err, "--pool-rows 1 is taken as 64");
-    assert_non_null(first); /* of two engines, once */
+    assert_non_null(first); /* once for two engines */
     assert_null(strstr(first + 1, "--pool-rows"));
     result_free(&plain);
     result_free(&raised);

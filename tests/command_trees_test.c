@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_trees_test.c - trees as they are shown: `run` and `compare` --json --trees, `run --why`, the picture of `hunch draft`; ranks that
- * `compare` counts, and the trees that are fitted to them. */
+/* command_trees_test.c - output of trees: `run` and `compare` --json --trees, `run --why`, the drawing of `hunch draft`; ranks counted by
+ * `compare`, and the trees fitted to them. */
 #include "command.h"
 
 #define EAGLE "eagle:" HUNCH_TEST_DATA "/heads/stories-eagle"
@@ -12,7 +12,7 @@ static int at(const json_t *list, size_t i) {
     return (int)json_integer_value(json_array_get(list, i));
 }
 
-/* Rounds spell the text: a root, the path behind it, the next round's root. Parents first, siblings distinct, ranks in order. */
+/* The rounds together give the text: a root, its path, the next round's root. Parents first, siblings distinct, ranks in order. */
 static void check_tree(const json_t *tree, const json_t *tokens, size_t *said, bool last) {
     const json_t *nodes = get(tree, "nodes"), *path = get(tree, "path");
     assert_int_equal(int_of(tree, "root"), at(tokens, *said));
@@ -71,7 +71,7 @@ typedef struct counts {
     int asked[DEPTHS][RANKS], accepted[DEPTHS][RANKS];
 } counts;
 
-/* What the candidates at rows that were reached would count. */
+/* Counts the candidates at the rows that were reached. */
 static void count_tree(const json_t *tree, counts *c) {
     const json_t *nodes = get(tree, "nodes"), *path = get(tree, "path");
     for (size_t d = 0; d <= json_array_size(path); d++) {
@@ -112,7 +112,8 @@ static void test_ranks(void **state) {
     assert_true(json_is_null(get(json_array_get(get(j, "methods"), 1), "ranks")));
     json_write("ranks.json", j);
     json_decref(j);
-    /* a tree that fits them: its nodes are the likeliest paths, so the first is rank 0 and nothing was never right */
+    /* a tree fitted to them: its nodes are the likeliest paths, so the first has rank 0 and no node has a rank that was
+     * never right */
     char spec[900];
     static const char *const forms[] = {"fitted", "sequoia"};
     for (int f = 0; f < 2; f++) {
@@ -149,7 +150,7 @@ static int widest(const char *text) {
     return most;
 }
 
-/* Each node is there once, on a line of its own or beside its siblings. */
+/* Each node is printed once, on its own line or beside its siblings. */
 static void test_picture(void **state) {
     (void)state;
     static const char *const trees[] = {"mc_sim_7b_63", "dynamic,total=30", "dynamic,topk=16,total=63"};
@@ -188,7 +189,7 @@ static void test_picture_exactly(void **state) {
     result_free(&r);
 }
 
-/* A chain is a line a round; a tree that forks is shown below it, with what was accepted. */
+/* A chain is one line per round; a tree with branches is drawn below it, with the accepted nodes marked. */
 static void test_why(void **state) {
     (void)state;
     result r = command("run", ASK, "-n", "30", "--draft", EAGLE ",tree=dynamic,total=12", "--why");

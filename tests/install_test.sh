@@ -2,9 +2,9 @@
 # README: "The shared library exports what its header declares, and nothing else."
 # README: "What `make install` installs can be moved, and programs are built against it with pkg-config and CMake."
 # SPDX-License-Identifier: Apache-2.0
-# install_test.sh BUILD CC SANITIZERS - what `make install` gives is what a user needs: the build is installed under a DESTDIR,
-# moved somewhere else, and used from there by pkg-config, CMake, C++ and Python, shared and static. The examples must say what
-# the installed command says. Exit code 77: skipped, and why.
+# install_test.sh BUILD CC SANITIZERS - tests `make install`: the build is installed under a DESTDIR, moved somewhere else, and used from
+# there by pkg-config, CMake, C++ and Python, shared and static. The examples must print the same text as the installed command. Exit code
+# 77: skipped, with the reason.
 set -euo pipefail
 build=$1 cc=$2 sanitizers=$3
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -40,7 +40,7 @@ for f in libhunch.a pkgconfig/hunch.pc cmake/hunch/hunch-config.cmake cmake/hunc
     [ -f "$lib/$f" ] || fail "$f was not installed"
 done
 only_text=
-if grep -q '^CMAKE_BUILD_TYPE:.*=Debug$' "$build/CMakeCache.txt"; then only_text=-I; fi # debuggers want the folders of the sources
+if grep -q '^CMAKE_BUILD_TYPE:.*=Debug$' "$build/CMakeCache.txt"; then only_text=-I; fi # debuggers need the folders of the sources
 if grep -rl $only_text -e "$build" -e "$source" -e "$work" -e /opt/first "$prefix"; then fail "these files name a folder of the build"; fi
 
 # ---- the shared library -----------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ for e in $examples; do
     # shellcheck disable=SC2046,SC2086
     "$cc" $strict "$source/examples/$e.c" $(pkg-config --cflags --libs hunch) -o shared/$e
 done
-# The archive is linked by name where the shared library lies beside it, as -static does for everything.
+# Without the shared library beside it, -lhunch links the archive.
 mkdir only-static
 cp -a "$prefix/." only-static/
 find only-static -name 'libhunch.so*' -delete
@@ -113,7 +113,7 @@ cmake --build cmake-static/build > build.log || fail "built with find_package, s
 sed -i 's/hunch [0-9.]* CONFIG/hunch 99.0 CONFIG/' cmake-static/CMakeLists.txt
 if configure cmake-static cmake-static/other; then fail "find_package(hunch 99.0) is content with $version"; fi
 
-# ---- they run against what was installed, and say what the command says ---------------------------------------------------------------
+# ---- they run against the installed library, and print the text of the command --------------------------------------------------------
 export LD_LIBRARY_PATH=$lib HUNCH_CACHE=$work/cache
 for program in shared/* cmake-shared/build/stream_chat; do
     ldd "$program" > loads
@@ -153,7 +153,7 @@ else
     echo "note: the demo model is not there: a chat template was not tried"
 fi
 
-# ---- the page's program, built under a prefix of one's own by the page's command ------------------------------------------------------
+# ---- the program of docs/library.md, built by the command of that page ----------------------------------------------------------------
 sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$source/docs/library.md" > answer.c
 build_answer=$(sed -n 's/^\(cc answer.c .*-rpath.*\)$/\1/p' "$source/docs/library.md")
 [ -n "$build_answer" ] || fail "docs/library.md has no command with an rpath"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# instructions_test.sh - only files named after an instruction level use its instructions, so that the library starts on any
-# x86-64: reads the machine code of an archive. Exempt are functions of which the C library chooses one by asking the processor
-# (target_clones: name.fma). xgetbv in cpu.c stands behind the question whether there is one.
+# instructions_test.sh - only files named after an instruction level use its instructions, so that the library starts on any x86-64: reads
+# the machine code of an archive. Exempt are functions selected at load time by the processor's features (target_clones: name.fma). cpu.c
+# executes xgetbv only after checking that the processor has it.
 # usage: instructions_test.sh libhunch.a
 set -euo pipefail
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Real limits of the kernel, not tables that look like them (cores_test, memory_left_test): hunch in control groups made for this,
-# with a quota of cores and with little memory. Needs root and control groups that can be written; 77: not here.
+# Real limits of the kernel, not simulated ones (cores_test, memory_left_test): hunch in control groups made for this test, with a quota of
+# cores and with little memory. Needs root and writable control groups; else exit code 77.
 #   limits_test.sh HUNCH MODEL
 set -euo pipefail
 hunch=$1 model=$2
@@ -12,7 +12,7 @@ finish() {
 }
 trap finish EXIT
 
-# Prints where new groups of a controller go and the version; nothing if there is no such place.
+# Prints the folder for new groups of a controller and the version; nothing if there is none.
 place() {
     awk -v c="$1" '{for (i = 7; $i != "-"; i++); if ($(i + 1) == "cgroup" && ("," $(i + 3) ",") ~ ("," c ",")) {print $5, 1; exit}}' \
         /proc/self/mountinfo

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts_test.sh - what Makefile and scripts do with names that hold spaces and quotes, and with what lies beside their own files:
-# it stays. The programs that do the long work are played by others that say how they were called.
+# scripts_test.sh - Makefile and scripts work with names that contain spaces and quotes, and leave files beside their own alone. The
+# programs that do the long work are replaced by mocks that record their arguments.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 for tool in make python3 tar; do
@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MAKELEVEL DESTDIR PREFIX CC HUNCH LLAMA IK SETTINGS
 real=$PATH
-play() { # name, what it does in place of the real one
+play() { # name, script of the mock
     mkdir -p "$work/played"
     printf '#!/bin/sh\n%s\n' "$2" > "$work/played/$1"
     chmod +x "$work/played/$1"
@@ -24,7 +24,7 @@ mkdir "$place"
 # ---- make install and uninstall -------------------------------------------------------------------------------------------------
 play ninja :
 play cmake "for a; do case \$a in -DCMAKE_INSTALL_PREFIX=* | --install) echo \"\$a under \$DESTDIR\" >> '$work/calls' ;; esac; done"
-calls() { # what make install passes on, for prefix and DESTDIR
+calls() { # arguments that make install passes on, for prefix and DESTDIR
     : > "$work/calls"
     (cd "$place" && make -s -f "$source/Makefile" install PREFIX="$1" DESTDIR="$2")
     cat "$work/calls"
@@ -51,7 +51,7 @@ before=$(cd "$out" && find . | sort)
 "$source/scripts/deb.sh" "$out" > /dev/null
 same "$(cd "$out" && find . | sort)" "$(printf '%s\n./hunch_0_any.deb\n./hunch_0_any.changes' "$before" | sort)"
 
-# ---- deps.sh: a compiler with its flags is there ---------------------------------------------------------------------------------------
+# ---- deps.sh: CC may have flags --------------------------------------------------------------------------------------------------------
 for tool in apt-get sudo; do play $tool 'exit 1'; done
 PATH=$work/played:$real
 rm "$work/played/cmake" "$work/played/ninja"
@@ -81,7 +81,7 @@ for wanted in "-L$place/build/bin" "$place/build/bin" "$place/build/peer"; do
     grep -qxF -e "$wanted" "$work/calls" || fail "build.sh does not give the compiler $wanted"
 done
 
-# ---- busy.py: where one stranger ends by itself none stays ------------------------------------------------------------------------------
+# ---- busy.py: if one process of load ends by itself, all are ended ---------------------------------------------------------------------
 play nice "mkdir '$work/first' 2> /dev/null || exit 0; echo \$\$ > '$work/stranger'; exec sleep 60"
 python3 -c 'import sys
 sys.dont_write_bytecode = True

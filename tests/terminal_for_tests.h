@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal_for_tests.h - the `hunch` command on a pseudo-terminal: what is written to it is read as it comes, keys are sent as bytes. Nothing
- * depends on when something comes, only on that it comes. */
+/* terminal_for_tests.h - the `hunch` command on a pseudo-terminal: its output is read as it arrives, keys are sent as bytes. Nothing
+ * depends on when output arrives. */
 #ifndef HN_TESTS_TERMINAL_H
 #define HN_TESTS_TERMINAL_H
 
@@ -17,7 +17,7 @@ typedef struct terminal {
     pid_t child;
     char *text; /* so far */
     size_t len, cap;
-    bool nudges; /* Linux may leave what it could not take at once (4,096 bytes) lying until the next key: this one does nothing */
+    bool nudges; /* Linux may hold back input beyond 4,096 bytes until the next key: sends a key without effect */
 } terminal;
 
 /* out: a file for standard output, NULL: the terminal too. */
@@ -44,7 +44,7 @@ static inline terminal terminal_start(int columns, const char *out, const char *
     return t;
 }
 
-/* False: it has ended. */
+/* False: the command has ended. */
 static inline bool terminal_read(terminal *t, int ms) {
     struct pollfd p = {.fd = t->master, .events = POLLIN};
     if (poll(&p, 1, ms) <= 0)
@@ -57,7 +57,7 @@ static inline bool terminal_read(terminal *t, int ms) {
     return true;
 }
 
-/* Reads until it has written this, for a minute at most. */
+/* Reads until the output has this text, for at most a minute. */
 static inline void terminal_await(terminal *t, size_t from, const char *text) {
     for (int i = 0; i < 600 && !strstr(t->text + from, text); i++)
         if (!terminal_read(t, 100))
@@ -73,7 +73,7 @@ static inline int terminal_end(terminal *t) {
     return child_wait(t->child);
 }
 
-/* All of it, reading meanwhile: the terminal's input holds 4,096 bytes. */
+/* Sends all keys and reads output meanwhile: the terminal's input buffer holds 4,096 bytes. */
 static inline void terminal_type(terminal *t, const char *keys, size_t n) {
     while (n > 0) {
         struct pollfd p = {.fd = t->master, .events = POLLIN | POLLOUT};
