@@ -22,12 +22,13 @@ FUZZ_SECONDS ?= 360
 FUZZ_TARGETS ?=
 FUZZ_EXECUTIONS ?= 10000000
 # Tests of code with several threads. The rest has one thread, or uses only the code tested here.
-TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|shared_model_test|soak_test|model_test|window_test|mapped_test|$\
+TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|$\
+	shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test|fault_test
 # Tests of code that could read uninitialised memory; memcheck supports the levels up to AVX2.
-VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test sampler_test verify_test \
-	suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test drafter_prediction_test drafter_model_test \
-	model_test window_test feed_test session_test
+VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test \
+	sampler_test verify_test suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test \
+	drafter_prediction_test drafter_model_test model_test window_test feed_test session_test
 # Warnings of users' toolchains must not stop the build: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 

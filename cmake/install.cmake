@@ -56,7 +56,8 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR) # else it cannot be run here
   set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
   add_custom_command(OUTPUT ${pages}.made DEPENDS hunch cmake/pages.cmake VERBATIM
-    COMMAND ${CMAKE_COMMAND} "-DHUNCH=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:hunch>" -DOUT=${pages} -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
+    COMMAND ${CMAKE_COMMAND} "-DHUNCH=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:hunch>" -DOUT=${pages}
+            -P ${CMAKE_SOURCE_DIR}/cmake/pages.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${pages}.made)
   add_custom_target(hunch_pages ALL DEPENDS ${pages}.made)
   install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})

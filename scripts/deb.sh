@@ -28,7 +28,8 @@ mv libhunch.symbols "libhunch$soversion.symbols"
 sed -i -e "s/@VERSION@/$version/; s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$name <$mail>/" \
     -e "s/@DATE@/$(LC_ALL=C date -u -R -d "@$epoch")/" control changelog "libhunch$soversion.symbols"
 cd ..
-SOURCE_DATE_EPOCH=$epoch DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JOBS:-$(nproc)}" dpkg-buildpackage -b -us -uc
+SOURCE_DATE_EPOCH=$epoch DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JOBS:-$(nproc)}" \
+    dpkg-buildpackage -b -us -uc
 cd "$work"
 rm -rf "$source"
 made=(*)

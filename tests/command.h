@@ -242,8 +242,8 @@ static inline void run_shape(const json_t *j) {
     assert_int_equal(by_position, accepted);
     const json_t *t = get(j, "timing");
     assert_true(real_of(t, "load_s") > 0 && real_of(t, "prefill_s") > 0 && real_of(t, "decode_s") >= 0);
-    near(real_of(t, "prefill_tok_s"), (double)(int_of(j, "prompt_tokens") - int_of(j, "prefix_rows")) / real_of(t, "prefill_s"),
-         1e-6);
+    near(real_of(t, "prefill_tok_s"),
+         (double)(int_of(j, "prompt_tokens") - int_of(j, "prefix_rows")) / real_of(t, "prefill_s"), 1e-6);
     assert_true(real_of(j, "peak_rss_mib") > 1);
     assert_true(json_is_null(get(j, "lossy")));
     assert_true(int_of(j, "prefix_rows") >= 0 && int_of(j, "prefix_rows") < int_of(j, "prompt_tokens"));

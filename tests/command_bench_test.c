@@ -24,7 +24,8 @@ static void test_passes(void **state) {
     json_t *j = json_of("bench", "-m", STORIES, "--rows", "1,4", "--contexts", "16,64,4096", QUICK);
     assert_true(strlen(text_of(j, "cpu")) > 0 && strlen(text_of(j, "isa")) > 0 && strlen(text_of(j, "version")) > 0);
     assert_int_equal(int_of(j, "threads"), 2);
-    static const char *const positive[] = {"read_gb_s", "int8_gmac_s", "bf16_gmac_s", "f32_gmac_s", "barrier_us", "load_s"};
+    static const char *const positive[] = {"read_gb_s", "int8_gmac_s", "bf16_gmac_s", "f32_gmac_s", "barrier_us",
+                                           "load_s"};
     for (size_t i = 0; i < sizeof positive / sizeof *positive; i++)
         assert_true(real_of(j, positive[i]) > 0);
     const json_t *spread = get(j, "read_spread"), *plain = get(j, "plain");
@@ -39,7 +40,8 @@ static void test_passes(void **state) {
     assert_int_equal(int_of(plain, "kv_bytes"), (int_of(plain, "context") + 1) * 5 * 2 * 4 * 8 * 2);
     assert_int_equal(json_array_size(get(j, "pass")), 4); /* the model has no context of 4,096 */
     for (size_t i = 0; i < 4; i++) {
-        const json_t *p = pass_of(j, i), *one = pass_of(j, i & ~(size_t)1), *low = json_array_get(get(p, "ms_spread"), 0);
+        const json_t *p = pass_of(j, i), *one = pass_of(j, i & ~(size_t)1),
+                     *low = json_array_get(get(p, "ms_spread"), 0);
         const long long rows = int_of(p, "rows"), context = int_of(p, "context");
         assert_int_equal(rows, i % 2 ? 4 : 1);
         assert_int_equal(context, i < 2 ? 16 : 64);
@@ -151,7 +153,8 @@ static void test_files(void **state) {
     char json[320], csv[320];
     snprintf(json, sizeof json, "--json=%s", path_of("b.json"));
     snprintf(csv, sizeof csv, "--csv=%s", path_of("b.csv"));
-    result r = command("bench", model, "--rows", "1,2,8", "--contexts", "0,40", QUICK, json, csv, "--svg", path_of("b.svg"));
+    result r =
+        command("bench", model, "--rows", "1,2,8", "--contexts", "0,40", QUICK, json, csv, "--svg", path_of("b.svg"));
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "limit/t1"));
     assert_null(strchr(r.out, 27));
@@ -242,11 +245,13 @@ static void test_profile(void **state) {
 
 static void test_requests(void **state) {
     (void)state;
-    static const char *const expected[] = {"hunch", "#", "#", "error not a request", "error 65 rows", "#", "#", "error 2000 rows",
+    static const char *const expected[] = {"hunch", "#", "#", "error not a request", "error 65 rows", "#", "#",
+                                           "error 2000 rows",
                                            "error", "error", "#", "error"};
-    result r = command_input("info\npass 1 20\npass 64 20\npas 1 20\npass 65 1\nprefill 100\ndecode 5 60\nprefill 2000\n"
-                             "pass 1\npass 1 2 3\npass 3 10\n\nquit\npass 1 20\n",
-                             "bench", STORIES, "--requests", "--threads", "2");
+    result r =
+        command_input("info\npass 1 20\npass 64 20\npas 1 20\npass 65 1\nprefill 100\ndecode 5 60\nprefill 2000\n"
+                      "pass 1\npass 1 2 3\npass 3 10\n\nquit\npass 1 20\n",
+                      "bench", STORIES, "--requests", "--threads", "2");
     assert_int_equal(r.code, 0);
     char *line = r.out;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -297,7 +302,8 @@ static void test_refused(void **state) {
  * together. */
 static void test_experts(void **state) {
     (void)state;
-    json_t *j = json_of("bench", "-m", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2,16", "--contexts", "8", QUICK);
+    json_t *j =
+        json_of("bench", "-m", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2,16", "--contexts", "8", QUICK);
     const json_t *p;
     size_t i;
     double before = 0;
@@ -315,7 +321,8 @@ static void test_experts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts), cmocka_unit_test(test_passes),  cmocka_unit_test(test_files),    cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_experts), cmocka_unit_test(test_passes),  cmocka_unit_test(test_files),
+        cmocka_unit_test(test_machine),
         cmocka_unit_test(test_profile), cmocka_unit_test(test_requests), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

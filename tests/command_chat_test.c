@@ -138,7 +138,8 @@ static void test_chat_context(void **state) {
     assert_int_equal(count(r.err, "not sent"), 2);
     json_decref(all);
     result_free(&r);
-    r = command_input("Once upon a time\n", "chat", "-m", STORIES, "--context", "512", "--ignore-eos", "--json-lines", "--no-loop-guard");
+    r = command_input("Once upon a time\n", "chat", "-m", STORIES, "--context", "512", "--ignore-eos", "--json-lines",
+                      "--no-loop-guard");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "is full; the model takes 512 at most"));
     result_free(&r);
@@ -158,8 +159,8 @@ static void test_chat_oldest_turns_go(void **state) {
         for (int i = 0; i < 12; i++)
             sprintf(input + strlen(input), " dog number %c\n", 'a' + i);
         snprintf(count_text, sizeof count_text, "%d", keep);
-        result r = command_input(input, "chat", "-m", STORIES, "--context", "64", "--ignore-eos", "--json-lines", "-n", "4", "--keep",
-                                 count_text, "--system", "Once", "--chat-template-file", template);
+        result r = command_input(input, "chat", "-m", STORIES, "--context", "64", "--ignore-eos", "--json-lines", "-n",
+                                 "4", "--keep", count_text, "--system", "Once", "--chat-template-file", template);
         assert_int_equal(r.code, 0);
         json_t *all = objects_of(r.out);
         assert_int_equal(json_array_size(all), 12);
@@ -172,9 +173,11 @@ static void test_chat_oldest_turns_go(void **state) {
                 char text[4000] = "Once";
                 for (int k = 0; k <= i; k++)
                     if (k < keep || k >= from)
-                        sprintf(text + strlen(text), " dog number %c%s", 'a' + k, k < i ? text_of(json_array_get(all, (size_t)k), "text") : "");
+                        sprintf(text + strlen(text), " dog number %c%s", 'a' + k,
+                                k < i ? text_of(json_array_get(all, (size_t)k), "text") : "");
                 json_t *same = json_of("run", "-m", STORIES, "-p", text, "-n", "4", "--ignore-eos");
-                found = json_equal(get(same, "tokens"), get(now, "tokens")) && int_of(same, "prompt_tokens") == int_of(now, "prompt_tokens");
+                found = json_equal(get(same, "tokens"), get(now, "tokens")) &&
+                        int_of(same, "prompt_tokens") == int_of(now, "prompt_tokens");
                 json_decref(same);
                 if (found && from > first) {
                     drops++;
@@ -191,20 +194,25 @@ static void test_chat_oldest_turns_go(void **state) {
         result_free(&r);
     }
     /* if no turn may be left out, the message is refused */
-    result r = command_input("Once upon a time there was a dog\nThe dog ran and ran and ran to the big park\n", "chat", "-m", STORIES, "--context", "32",
-                             "--ignore-eos", "--json-lines", "-n", "8", "--keep", "1");
+    result r =
+        command_input("Once upon a time there was a dog\nThe dog ran and ran and ran to the big park\n", "chat", "-m",
+                      STORIES, "--context", "32", "--ignore-eos", "--json-lines", "-n", "8", "--keep", "1");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.out, "\"error\": \"not sent: with this message and the turns of --keep the conversation has "));
+    assert_non_null(
+        strstr(r.out, "\"error\": \"not sent: with this message and the turns of --keep the conversation has "));
     result_free(&r);
 }
 
 /* A setting changes a conversation as its flag changes `run`. A change that fails has no effect. */
 static void test_chat_settings(void **state) {
     (void)state;
-    result r = command_input("/set top_k=40\n/set --temperature .9\n/set seed 5\nOnce\n/reset\n/set draft ngram\n/set stop the\nOnce\n/reset\n"
-                             "/set logit 3\n/set temperature 1e9\n/set draft nothing\n/set dry_range 3\n/set ignore_eos maybe\n/set context 0\nOnce\n"
-                             "/reset\n/set stop default\n/set temperature default\n/set n 3\n/set context 64\nOnce\n/set\n",
-                             "chat", "-m", STORIES, "--json-lines", "-n", "20");
+    result r =
+        command_input("/set top_k=40\n/set --temperature .9\n/set seed 5\nOnce\n/reset\n/set draft ngram\n/set stop "
+                      "the\nOnce\n/reset\n"
+                      "/set logit 3\n/set temperature 1e9\n/set draft nothing\n/set dry_range 3\n/set ignore_eos "
+                      "maybe\n/set context 0\nOnce\n"
+                      "/reset\n/set stop default\n/set temperature default\n/set n 3\n/set context 64\nOnce\n/set\n",
+                      "chat", "-m", STORIES, "--json-lines", "-n", "20");
     assert_int_equal(r.code, 1);
     json_t *all = objects_of(r.out);
     assert_int_equal(json_array_size(all), 4);
@@ -219,10 +227,13 @@ static void test_chat_settings(void **state) {
         json_decref(want[i]);
     }
     assert_string_equal(json_string_value(json_array_get(get(json_array_get(all, 2), "drafters"), 0)), "ngram");
-    static const char *const said[] = {"there is no setting logit: /set lists them", "temperature 1e9 is not a number from 0 to 1000",
+    static const char *const said[] = {"there is no setting logit: /set lists them",
+                                       "temperature 1e9 is not a number from 0 to 1000",
                                        "unknown kind 'nothing'", "--dry-range does nothing without --dry-multiplier",
-                                       "ignore_eos maybe is unknown: expected on, off or default", "context 0 is not a whole number",
-                                       "\nseed                 5\n", "\ncontext              64\n", "\nmax_tokens           3\n",
+                                       "ignore_eos maybe is unknown: expected on, off or default",
+                                       "context 0 is not a whole number",
+                                       "\nseed                 5\n", "\ncontext              64\n",
+                                       "\nmax_tokens           3\n",
                                        "\nloop_guard           on\n", "\nstop                 none\n"};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (!strstr(r.err, said[i]))
@@ -241,7 +252,8 @@ static void test_chat_files(void **state) {
     bad[2] = text_write("bad2", "[{\"content\": \"a\"}]");
     bad[3] = text_write("bad3", "{\"messages\": [");
     bad[4] = text_write("bad4", "7");
-    snprintf(input, sizeof input, "/again\nOnce\n/save %s\n/save %s\n/save\n/load\n/save -\n The dog\n", talk, precious);
+    snprintf(input, sizeof input, "/again\nOnce\n/save %s\n/save %s\n/save\n/load\n/save -\n The dog\n", talk,
+             precious);
     result r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8", "--system", "A tale.");
     assert_int_equal(r.code, 1);
     json_t *all = objects_of(r.out);
@@ -256,8 +268,8 @@ static void test_chat_files(void **state) {
     free(text);
     result_free(&r);
     /* a loaded conversation continues as before; files that are not conversations leave it unchanged */
-    snprintf(input, sizeof input, "/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n The dog\n/save %s\n", talk, bad[0], bad[1], bad[2],
-             bad[3], bad[4], talk);
+    snprintf(input, sizeof input, "/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n/load %s\n The dog\n/save %s\n",
+             talk, bad[0], bad[1], bad[2], bad[3], bad[4], talk);
     r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "8");
     assert_int_equal(r.code, 1);
     json_t *on = objects_of(r.out);
@@ -292,9 +304,11 @@ static void test_chat_files(void **state) {
 /* A template that refuses a conversation: an object that says so. */
 static void test_chat_errors_are_objects(void **state) {
     (void)state;
-    const char *template = text_write(
-        "refuses.jinja", "{% for m in messages %}{% if 'rude' in m['content'] %}{{ raise_exception('be polite') }}{% endif %}{{ m['content'] }}{% endfor %}");
-    result r = command_input("Once\nrude words\n dog\n", "chat", "-m", STORIES, "--json-lines", "-n", "4", "--chat-template-file", template);
+    const char *template =
+        text_write("refuses.jinja", "{% for m in messages %}{% if 'rude' in m['content'] %}{{ raise_exception('be "
+                                    "polite') }}{% endif %}{{ m['content'] }}{% endfor %}");
+    result r = command_input("Once\nrude words\n dog\n", "chat", "-m", STORIES, "--json-lines", "-n", "4",
+                             "--chat-template-file", template);
     assert_int_equal(r.code, 1);
     json_t *all = objects_of(r.out);
     assert_int_equal(json_array_size(all), 3);
@@ -307,7 +321,9 @@ static void test_chat_errors_are_objects(void **state) {
 
 static void test_chat_blocks(void **state) {
     (void)state;
-    json_t *turns = chat("\"\"\"\n/save the\ndog\n\"\"\"\n/reset\n\"\"\"The \\\ndog\"\"\"\n/reset\n\"\"\"The dog\"\"\"  \n/reset\n\"\"\"The\ndog", "-n", "4");
+    json_t *turns = chat("\"\"\"\n/save the\ndog\n\"\"\"\n/reset\n\"\"\"The \\\ndog\"\"\"\n/reset\n\"\"\"The dog\"\"\" "
+                         " \n/reset\n\"\"\"The\ndog",
+                         "-n", "4");
     static const char *const said[] = {"/save the\ndog", "The \\\ndog", "The dog", "The\ndog"};
     assert_int_equal(json_array_size(turns), 4);
     for (size_t i = 0; i < 4; i++) {
@@ -376,7 +392,8 @@ int main(void) {
         cmocka_unit_test(test_chat),         cmocka_unit_test(test_chat_template),    cmocka_unit_test(test_chat_text),
         cmocka_unit_test(test_chat_carriage_returns),
         cmocka_unit_test(test_chat_context), cmocka_unit_test(test_chat_interrupted),
-        cmocka_unit_test(test_chat_oldest_turns_go), cmocka_unit_test(test_chat_settings), cmocka_unit_test(test_chat_files),
+        cmocka_unit_test(test_chat_oldest_turns_go), cmocka_unit_test(test_chat_settings),
+        cmocka_unit_test(test_chat_files),
         cmocka_unit_test(test_chat_errors_are_objects), cmocka_unit_test(test_chat_blocks),
     };
     unsetenv("NO_COLOR");

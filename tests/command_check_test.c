@@ -81,7 +81,8 @@ static void at_random(unsigned char *data, const json_t *header) {
     json_object_foreach ((json_t *)(uintptr_t)header, name, t) {
         if (json_array_size(json_object_get(t, "shape")) != 2) continue;
         uint16_t *v = values_of(data, t);
-        for (size_t i = 0; i < dim_of(t, 0) * dim_of(t, 1); i++) v[i] = (uint16_t)((hn_splitmix(&seed) & 0x83FF) | 0x2C00); /* 1/16 to 1/8 */
+        for (size_t i = 0; i < dim_of(t, 0) * dim_of(t, 1); i++)
+            v[i] = (uint16_t)((hn_splitmix(&seed) & 0x83FF) | 0x2C00); /* 1/16 to 1/8 */
     }
 }
 
@@ -91,11 +92,12 @@ static void same_keys(const json_t *o, const char *const *keys, size_t n) {
     for (size_t i = 0; i < n; i++) get(o, keys[i]);
     assert_int_equal(json_object_size(o), n);
 }
-#define KEYS(o, ...) same_keys(o, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define KEYS(o, ...)                                                                                                   \
+    same_keys(o, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static void report_shape(const json_t *j) {
-    KEYS(j, "model", "draft", "passes", "fits", "reason", "kind", "about", "taps", "outputs", "target_layers", "layers", "hidden",
-         "target_hidden", "vocabulary", "tensors", "smoke", "skipped");
+    KEYS(j, "model", "draft", "passes", "fits", "reason", "kind", "about", "taps", "outputs", "target_layers", "layers",
+         "hidden", "target_hidden", "vocabulary", "tensors", "smoke", "skipped");
     KEYS(get(j, "vocabulary"), "target", "tokenizer", "padding", "drafts", "embeddings", "own_embedding", "own_output");
     KEYS(get(j, "tensors"), "used", "unused", "missing");
     assert_true(json_is_boolean(get(j, "fits")) && json_is_boolean(get(j, "passes")));
@@ -113,11 +115,14 @@ static void smoke_shape(const json_t *j) {
     const double a = first_acceptance(j);
     size_t i;
     json_t *t;
-    KEYS(s, "positions", "acceptance", "drafted", "error", "constant", "verdict", "cause", "repair", "tried", "complete", "seconds");
-    assert_true(int_of(s, "positions") >= 200 && json_integer_value(json_array_get(get(s, "drafted"), 0)) == int_of(s, "positions"));
+    KEYS(s, "positions", "acceptance", "drafted", "error", "constant", "verdict", "cause", "repair", "tried",
+         "complete", "seconds");
+    assert_true(int_of(s, "positions") >= 200 &&
+                json_integer_value(json_array_get(get(s, "drafted"), 0)) == int_of(s, "positions"));
     assert_int_equal(json_array_size(get(s, "acceptance")), 5);
     near(real_of(s, "error"), sqrt(a * (1 - a) / (double)int_of(s, "positions")), 1e-4);
-    assert_string_equal(text_of(s, "verdict"), a > real_of(s, "constant") + 3 * real_of(s, "error") ? "better" : "not better");
+    assert_string_equal(text_of(s, "verdict"),
+                        a > real_of(s, "constant") + 3 * real_of(s, "error") ? "better" : "not better");
     assert_true(real_of(s, "constant") > 0.01 && real_of(s, "constant") < 0.2);
     json_array_foreach (get(s, "tried"), i, t) {
         KEYS(t, "reading", "option", "positions", "acceptance");
@@ -135,10 +140,12 @@ static void test_trained_heads_pass(void **state) {
         json_t *j = check_stories(0, heads[i]);
         report_shape(j);
         smoke_shape(j);
-        assert_true(json_is_true(get(j, "passes")) && json_is_null(get(get(j, "smoke"), "cause")) && json_is_null(get(get(j, "smoke"), "repair")));
+        assert_true(json_is_true(get(j, "passes")) && json_is_null(get(get(j, "smoke"), "cause")) &&
+                    json_is_null(get(get(j, "smoke"), "repair")));
         assert_true(first_acceptance(j) > 0.4);
         /* lockstep reading and rounds agree: other positions of the texts, the same head */
-        assert_true(fabs(real_of(json_array_get(get(get(j, "smoke"), "tried"), 0), "acceptance") - first_acceptance(j)) < 0.1);
+        assert_true(
+            fabs(real_of(json_array_get(get(get(j, "smoke"), "tried"), 0), "acceptance") - first_acceptance(j)) < 0.1);
         json_decref(j);
     }
 }
@@ -146,7 +153,8 @@ static void test_trained_heads_pass(void **state) {
 /* Not a dynamic tree, or one of few tokens, but the head's chain is compared with a constant guess. */
 static void test_tree_is_left_out(void **state) {
     (void)state;
-    json_t *chain = check_stories(0, HEADS "stories-eagle"), *tree = check_stories(0, HEADS "stories-eagle,tree=dynamic,vocab=100");
+    json_t *chain = check_stories(0, HEADS "stories-eagle"),
+           *tree = check_stories(0, HEADS "stories-eagle,tree=dynamic,vocab=100");
     assert_true(json_equal(get(get(chain, "smoke"), "acceptance"), get(get(tree, "smoke"), "acceptance")));
     json_decref(chain);
     json_decref(tree);
@@ -154,12 +162,15 @@ static void test_tree_is_left_out(void **state) {
 
 static void test_goldens_fit(void **state) {
     (void)state;
-    static const char *const names[] = {"eagle1-bias-bin", "eagle2-nobias-gqa", "eagle2-qkv-bias", "eagle3-narrow", "eagle3-official-d2t",
-        "eagle3-official-fullvocab", "eagle3-outputs", "eagle3spec-2layers", "eagle3spec-biases", "eagle3spec-norm-before-residual",
-        "eagle3spec-plain", "eagle3spec-qwen3-mqa", "eagle3spec-v31", "hass-bias", "mtp-spec-qwen3", "mtp-untied-bias",
-        "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms", "peagle-biases", "dart-d2t", "dart-7masks",
-        "dflash-zlab", "dflash-default-ids", "dflashmask-zlab", "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows",
-        "dflashspec-ahead-anchor", "dspark-vanilla", "dspark-gated", "dspark-rnn", "dspark-windows", "falcon-k2", "falcon-k3-none"};
+    static const char *const names[] = {
+        "eagle1-bias-bin", "eagle2-nobias-gqa", "eagle2-qkv-bias", "eagle3-narrow", "eagle3-official-d2t",
+        "eagle3-official-fullvocab", "eagle3-outputs", "eagle3spec-2layers", "eagle3spec-biases",
+        "eagle3spec-norm-before-residual", "eagle3spec-plain", "eagle3spec-qwen3-mqa", "eagle3spec-v31", "hass-bias",
+        "mtp-spec-qwen3", "mtp-untied-bias", "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms",
+        "peagle-biases", "dart-d2t", "dart-7masks", "dflash-zlab", "dflash-default-ids", "dflashmask-zlab",
+        "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows", "dflashspec-ahead-anchor", "dspark-vanilla",
+        "dspark-gated", "dspark-rnn", "dspark-windows", "falcon-k2", "falcon-k3-none"
+    };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char head[400], target[400];
         snprintf(head, sizeof head, GOLDENS "%s/golden.json", names[i]);
@@ -182,7 +193,8 @@ static void test_goldens_fit(void **state) {
 /* Both numberings of the layers; a state before or after the final norm; padding. */
 static void test_what_was_found(void **state) {
     (void)state;
-    json_t *j = check(0, STORIES, HEADS "stories-eagle3,taps=0:3:5", "--no-smoke", "--threads", "1"), *want = json_pack("[iii]", 0, 3, 5);
+    json_t *j = check(0, STORIES, HEADS "stories-eagle3,taps=0:3:5", "--no-smoke", "--threads", "1"),
+           *want = json_pack("[iii]", 0, 3, 5);
     assert_true(json_equal(get(j, "taps"), want));
     json_decref(want);
     want = json_pack("[nii]", 2, 4);
@@ -191,7 +203,8 @@ static void test_what_was_found(void **state) {
     assert_int_equal(int_of(j, "target_layers"), 5);
     assert_int_equal(int_of(get(j, "vocabulary"), "drafts"), 512);
     assert_int_equal(int_of(get(j, "vocabulary"), "tokenizer"), 512);
-    assert_true(json_is_false(get(get(j, "vocabulary"), "own_embedding")) && json_is_true(get(get(j, "vocabulary"), "own_output")));
+    assert_true(json_is_false(get(get(j, "vocabulary"), "own_embedding")) &&
+                json_is_true(get(get(j, "vocabulary"), "own_output")));
     json_decref(want);
     json_decref(j);
     j = check(0, STORIES, HEADS "stories-eagle", "--no-smoke");
@@ -251,15 +264,17 @@ static void test_wrong_taps(void **state) {
     (void)state;
     static const int lists[][3] = {{5, 3, 1}, {3, 1, 5}, {1, 5, 3}};
     for (int i = 0; i < 3; i++)
-        found(plant("order", "stories-eagle3", "eagle_aux_hidden_state_layer_ids", list_of(lists[i][0], lists[i][1], lists[i][2]), NULL),
+        found(plant("order", "stories-eagle3", "eagle_aux_hidden_state_layer_ids",
+                    list_of(lists[i][0], lists[i][1], lists[i][2]), NULL),
               "taps: in another order: taps=1:3:5 accepts 0.", "taps=1:3:5");
-    found(plant("order", "stories-eagle3", "eagle_aux_hidden_state_layer_ids", list_of(0, 2, 4), NULL), "taps: one layer higher: taps=1:3:5",
-          "taps=1:3:5");
+    found(plant("order", "stories-eagle3", "eagle_aux_hidden_state_layer_ids", list_of(0, 2, 4), NULL),
+          "taps: one layer higher: taps=1:3:5", "taps=1:3:5");
 }
 
 static void test_norm_left_out(void **state) {
     (void)state;
-    found(plant("norm", "stories-eagle3", "norm_before_residual", json_false(), NULL), "norm: the residual normed", "residual=normed");
+    found(plant("norm", "stories-eagle3", "norm_before_residual", json_false(), NULL), "norm: the residual normed",
+          "residual=normed");
     found(HEADS "stories-eagle-raw", "norm: the last state before the final norm", "last=raw");
 }
 
@@ -271,8 +286,10 @@ static void test_shifted(void **state) {
 
 static void test_trained_for_another_model(void **state) {
     (void)state;
-    found(plant("other", "stories-eagle3", NULL, NULL, of_another_model), "trained for another model, or not trained", NULL);
-    found(plant("other", "stories-eagle", NULL, NULL, of_another_model), "trained for another model, or not trained", NULL);
+    found(plant("other", "stories-eagle3", NULL, NULL, of_another_model), "trained for another model, or not trained",
+          NULL);
+    found(plant("other", "stories-eagle", NULL, NULL, of_another_model), "trained for another model, or not trained",
+          NULL);
     found(plant("other", "stories-eagle3", NULL, NULL, at_random), "trained for another model, or not trained", NULL);
     found(plant("other", "stories-eagle", NULL, NULL, at_random), "trained for another model, or not trained", NULL);
 }
@@ -283,14 +300,16 @@ static json_t *misfit(const char *model, const char *head, const char *reason) {
     json_t *j = check(3, model, head, "--no-smoke");
     report_shape(j);
     assert_true(json_is_false(get(j, "fits")) && json_is_false(get(j, "passes")));
-    if (!strstr(text_of(j, "reason"), reason)) fail_msg("%s: \"%s\", expected \"%s\"", head, text_of(j, "reason"), reason);
+    if (!strstr(text_of(j, "reason"), reason))
+        fail_msg("%s: \"%s\", expected \"%s\"", head, text_of(j, "reason"), reason);
     return j;
 }
 
 /* All missing tensors of every part are named, and all that are left over. */
 static void test_missing_tensors(void **state) {
     (void)state;
-    static const char *const gone[] = {"fc.weight", "midlayer.mlp.up_proj.weight", "midlayer.self_attn.q_proj.weight", "norm.weight"};
+    static const char *const gone[] = {"fc.weight", "midlayer.mlp.up_proj.weight", "midlayer.self_attn.q_proj.weight",
+                                       "norm.weight"};
     random_head h;
     head_make(&h, &STORIES_EAGLE3);
     for (int i = 0; i < 4; i++) head_drop(&h, gone[i]);
@@ -346,7 +365,8 @@ static void test_bad_usage(void **state) {
     refused(2, "unknown key 'residual'", "check", STORIES, "--draft", HEADS "stories-eagle,residual=plain");
     refused(2, "unknown kind 'eagel'", "check", STORIES, "--draft", "eagel:" HEADS "stories-eagle");
     refused(2, "MODEL is missing", "check", "--draft", HEADS "stories-eagle");
-    refused(2, "fc_norms=yes, expected one of off, on", "check", STORIES, "--draft", HEADS "stories-eagle3,fc_norms=yes");
+    refused(2, "fc_norms=yes, expected one of off, on", "check", STORIES, "--draft",
+            HEADS "stories-eagle3,fc_norms=yes");
     char path[400];
     snprintf(path, sizeof path, "%s/nowhere", folder);
     result r = command("check", STORIES, "--draft", path);
@@ -362,9 +382,11 @@ static void test_bad_usage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trained_heads_pass), cmocka_unit_test(test_tree_is_left_out), cmocka_unit_test(test_goldens_fit),
+        cmocka_unit_test(test_trained_heads_pass), cmocka_unit_test(test_tree_is_left_out),
+        cmocka_unit_test(test_goldens_fit),
         cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_wrong_taps),
-        cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted), cmocka_unit_test(test_trained_for_another_model),
+        cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted),
+        cmocka_unit_test(test_trained_for_another_model),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_bad_usage)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -123,7 +123,8 @@ static void test_another_size(void **state) {
     (void)state;
     terminal t = talk(TALK);
     const struct winsize narrow = {.ws_row = 5, .ws_col = 20}, wide = {.ws_row = 30, .ws_col = 100};
-    type(&t, "Once upon a time there was a \344\270\255\344\270\255\344\270\255 little girl named Lily. She had a \344\270\255 dog. ");
+    type(&t, "Once upon a time there was a \344\270\255\344\270\255\344\270\255 little girl named Lily. She had a "
+             "\344\270\255 dog. ");
     terminal_await(&t, 0, "dog. ");
     size_t from = t.len;
     ioctl(t.master, TIOCSWINSZ, &narrow);
@@ -133,7 +134,9 @@ static void test_another_size(void **state) {
     ioctl(t.master, TIOCSWINSZ, &wide);
     terminal_await(&t, from, "Lily");
     type(&t, "sad.\r");
-    answers(&t, 1, "Once upon a time there was a \344\270\255\344\270\255\344\270\255 little girl named Lily. She had a \344\270\255 dog. Lily was sad.");
+    answers(&t, 1,
+            "Once upon a time there was a \344\270\255\344\270\255\344\270\255 little girl named Lily. She had a "
+            "\344\270\255 dog. Lily was sad.");
     type(&t, "\004"); /* the end of input */
     leave(&t, 0);
 }
@@ -431,7 +434,8 @@ static void test_commands(void **state) {
 
 static void test_context_runs_out(void **state) {
     (void)state;
-    terminal t = talk("chat", "-m", STORIES, "--json-lines", "-n", "8", "--ignore-eos", "--draft", "none", "--context", "64", "--keep", "1");
+    terminal t = talk("chat", "-m", STORIES, "--json-lines", "-n", "8", "--ignore-eos", "--draft", "none", "--context",
+                      "64", "--keep", "1");
     type(&t, "Once upon a time\r");
     for (int i = 2; i <= 8; i++) {
         json_decref(answer_of(&t, i - 1));

@@ -44,7 +44,8 @@ static const json_t *round_of(const head_golden *g, int round) {
 static void check_reals(const json_t *have, const json_t *want, double limit) {
     assert_int_equal(json_array_size(have), json_array_size(want));
     for (size_t i = 0; i < json_array_size(want); i++)
-        assert_true(fabs(json_number_value(json_array_get(have, i)) - json_number_value(json_array_get(want, i))) <= limit);
+        assert_true(fabs(json_number_value(json_array_get(have, i)) - json_number_value(json_array_get(want, i))) <=
+                    limit);
 }
 
 /* The file holds one tensor: logits of the chain. */
@@ -56,7 +57,8 @@ static void check_logits(const head_golden *g, int round, const char *file) {
     assert_int_equal(hn_source_open_safetensors(&src, file, &err), HUNCH_OK);
     const hn_tensor *have = hn_source_take(src, "logits"), *want = hn_source_take(g->tensors, name);
     assert_int_equal(hn_source_tensor_count(src), 1);
-    assert_true(have->dtype == HN_F32 && have->n_dims == 2 && have->dims[0] == want->dims[0] && have->dims[1] == want->dims[1]);
+    assert_true(have->dtype == HN_F32 && have->n_dims == 2 && have->dims[0] == want->dims[0] &&
+                have->dims[1] == want->dims[1]);
     const float *h = have->data, *w = want->data;
     for (size_t i = 0; i < want->bytes / sizeof *w; i++)
         assert_true(isfinite(w[i]) ? fabs((double)h[i] - (double)w[i]) < 1e-2 : isinf(h[i]) && h[i] < 0);
@@ -86,8 +88,10 @@ static void check_tree(const head_golden *g, int round) {
     snprintf(tree, sizeof tree, "%d,%d", (int)json_integer_value(json_object_get(shape, "top_k")),
              (int)json_integer_value(json_object_get(shape, "total")));
     snprintf(depth, sizeof depth, "%d", (int)json_integer_value(json_object_get(shape, "levels")));
-    const char *const args[] = {"draft", "-m", g->target, "--draft", g->draft, "--tokens", g->ids, "--depth", depth, "--precision",
-                                "f32", "--json", "-o", file, "--tree", tree, round ? "--accept" : NULL, g->accept, NULL};
+    const char *const args[] = {"draft", "-m", g->target, "--draft", g->draft, "--tokens", g->ids, "--depth", depth,
+                                "--precision",
+                                "f32", "--json", "-o", file, "--tree", tree, round ? "--accept" : NULL, g->accept,
+                                NULL};
     json_t *have = json_args(args);
     size_t i;
     assert_true(json_equal(json_object_get(have, "root"), json_object_get(want, "root")));
@@ -96,7 +100,8 @@ static void check_tree(const head_golden *g, int round) {
         const json_t *one = json_array_get(json_object_get(have, "nodes"), i);
         assert_true(json_equal(json_object_get(one, "token"), json_object_get(node, "token")));
         assert_true(json_equal(json_object_get(one, "parent"), json_object_get(node, "parent")));
-        assert_true(fabs(json_number_value(json_object_get(one, "logp")) - json_number_value(json_object_get(node, "logp"))) < 4e-3);
+        assert_true(fabs(json_number_value(json_object_get(one, "logp")) -
+                         json_number_value(json_object_get(node, "logp"))) < 4e-3);
     }
     if (!strcmp(depth, g->depth)) check_logits(g, round, file);
     json_decref(have);
@@ -135,11 +140,14 @@ static void check_found(const char *target, const char *path, const char *kind) 
     char spec[600], begin[700];
     snprintf(spec, sizeof spec, "%s:%s", kind, path);
     snprintf(begin, sizeof begin, "hunch: %s %s: ", kind, path);
-    result r = command("draft", "-m", target, "--draft", path, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
+    result r =
+        command("draft", "-m", target, "--draft", path, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
     assert_int_equal(r.code, 0);
     const char *end = strchr(r.err, '\n');
-    if (strncmp(r.err, begin, strlen(begin)) != 0 || !end || end[1]) fail_msg("no line \"%s...\" but \"%s\"", begin, r.err);
-    result said = command("draft", "-m", target, "--draft", spec, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
+    if (strncmp(r.err, begin, strlen(begin)) != 0 || !end || end[1])
+        fail_msg("no line \"%s...\" but \"%s\"", begin, r.err);
+    result said =
+        command("draft", "-m", target, "--draft", spec, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
     assert_string_equal(r.out, said.out);
     result_free(&r);
     result_free(&said);
@@ -163,7 +171,8 @@ static void test_paths(void **state) {
     }
     check_found(STORIES, STORIES, "model");
     json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", STORIES, "--quiet");
-    assert_string_equal(json_string_value(json_array_get(get(j, "about"), 0)), "model " STORIES ": a whole language model");
+    assert_string_equal(json_string_value(json_array_get(get(j, "about"), 0)),
+                        "model " STORIES ": a whole language model");
     json_decref(j);
 }
 
@@ -189,7 +198,8 @@ static void test_other_paths(void **state) {
         refused(HUNCH_REFUSED, kinds[i].says, "run", "-m", STORIES, "-p", "x", "--draft", path_of("other"));
     }
     (void)mkdir(path_of("empty"), 0700);
-    refused(HUNCH_REFUSED, "neither model.safetensors nor", "run", "-m", STORIES, "-p", "x", "--draft", path_of("empty"));
+    refused(HUNCH_REFUSED, "neither model.safetensors nor", "run", "-m", STORIES, "-p", "x", "--draft",
+            path_of("empty"));
     text_write("notes.txt", "hello");
     refused(HUNCH_REFUSED, "not a GGUF file", "run", "-m", STORIES, "-p", "x", "--draft", path_of("notes.txt"));
     text_write("cut.safetensors", "hello");
@@ -223,11 +233,13 @@ static void test_types(void **state) {
     const char *const even = HEADS "eagle1-bias-bin/head", *const uneven = HEADS "hass-bias/head";
     result r = command("convert", even, "-o", path_of("even.gguf"), "--type", "q4_0");
     assert_int_equal(r.code, 0);
-    if (!strstr(r.err, "even.gguf:") || !strstr(r.err, " Q4_0") || !strstr(r.err, " F32") || strstr(r.err, "BF16")) fail_msg("%s", r.err);
+    if (!strstr(r.err, "even.gguf:") || !strstr(r.err, " Q4_0") || !strstr(r.err, " F32") || strstr(r.err, "BF16"))
+        fail_msg("%s", r.err);
     result_free(&r);
     r = command("convert", uneven, "-o", path_of("uneven.gguf"), "--type", "q8_0");
     assert_int_equal(r.code, 0);
-    if (!strstr(r.err, " BF16") || !strstr(r.err, "BF16 (rows that are not whole blocks of 32), ")) fail_msg("%s", r.err);
+    if (!strstr(r.err, " BF16") || !strstr(r.err, "BF16 (rows that are not whole blocks of 32), "))
+        fail_msg("%s", r.err);
     result_free(&r);
     r = command("convert", uneven, "-o", path_of("uneven.gguf"), "--type", "bf16", "--force");
     assert_null(strstr(r.err, "whole blocks"));
@@ -236,15 +248,18 @@ static void test_types(void **state) {
     assert_string_equal(text_of(json_array_get(get(j, "types"), 0), "type"), "Q8_0");
     json_decref(j);
     refused(HUNCH_USAGE, "--type q9 is unknown", "convert", even, "-o", path_of("no.gguf"), "--type", "q9");
-    refused(HUNCH_USAGE, "is no draft head, expected one beside --type", "convert", STORIES_HF, "-o", path_of("no.gguf"), "--type", "q8_0");
+    refused(HUNCH_USAGE, "is no draft head, expected one beside --type", "convert", STORIES_HF, "-o",
+            path_of("no.gguf"), "--type", "q8_0");
     r = command("convert", even, "-o", "-", "--type", "q8_0"); /* which cannot be read again */
     assert_int_equal(r.code, 0);
     result_free(&r);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_types), cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
-                                       cmocka_unit_test(test_reduced_vocabulary), cmocka_unit_test(test_whole_vocabulary),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_types),
+                                       cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
+                                       cmocka_unit_test(test_reduced_vocabulary),
+                                       cmocka_unit_test(test_whole_vocabulary),
                                        cmocka_unit_test(test_none_accepted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

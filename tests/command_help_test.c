@@ -9,7 +9,8 @@
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
-                                       "draft", "check",   "score",   "convert", "train", "help",  "manual",  "completion", "version"};
+                                       "draft", "check",   "score",   "convert", "train", "help",  "manual",
+                                        "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* ---- lists --------------------------------------------------------------------------------------------------- */
@@ -199,8 +200,8 @@ static void example_run(const char *line, size_t len) {
         return;
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
     *strrchr(path, '/') = 0;
-    snprintf(command_line, sizeof command_line, "cd %s && PATH='%s':$PATH && exec < /dev/null > out.txt 2> err.txt && %.*s", folder,
-             path, (int)len, line);
+    snprintf(command_line, sizeof command_line,
+             "cd %s && PATH='%s':$PATH && exec < /dev/null > out.txt 2> err.txt && %.*s", folder, path, (int)len, line);
     if (system(command_line) != 0) {
         char *err = file_read(path_of("err.txt"), NULL);
         fail_msg("%.*s: %s", (int)len, line, err);
@@ -357,7 +358,8 @@ static void test_manual(void **state) {
     assert_int_equal(n, COMMANDS + 1);
     result_free(&names);
     result r = command("manual");
-    static const char *const sections[] = {"DESCRIPTION", "COMMANDS", "MODELS", "DRAFTS", "ENVIRONMENT", "EXIT STATUS", "FILES",
+    static const char *const sections[] = {"DESCRIPTION", "COMMANDS", "MODELS", "DRAFTS", "ENVIRONMENT", "EXIT STATUS",
+                                           "FILES",
                                            "EXAMPLES"};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         char line[40];
@@ -384,7 +386,9 @@ static char *shell_run(const char *shell, const char *script) {
     char line[1500], path[600];
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
     *strrchr(path, '/') = 0;
-    snprintf(line, sizeof line, "cd %s && HUNCH_CACHE=/nonexistent HOME=/nonexistent XDG_CACHE_HOME= PATH='%s':$PATH %s %s > %s 2>&1 < /dev/null",
+    snprintf(line, sizeof line,
+             "cd %s && HUNCH_CACHE=/nonexistent HOME=/nonexistent XDG_CACHE_HOME= PATH='%s':$PATH %s %s > %s 2>&1 < "
+             "/dev/null",
              folder, path, shell, text_write("script", script), path_of("completed"));
     if (system(line) != 0)
         print_message("%s did not end well\n", shell);
@@ -398,12 +402,14 @@ static void test_bash(void **state) {
         skip();
     }
     files_for_examples();
-    char *out = shell_run("bash", "source <(hunch completion bash)\n"
-                                  "t() { COMP_WORDS=(hunch \"$@\"); COMP_CWORD=$#; COMPREPLY=(); _hunch; echo \"[$*] ${COMPREPLY[*]}\"; }\n"
-                                  "t ru; t run --verif; t run --verify ''; t run --verify =; t run --verify = tra\n"
-                                  "t run --draft ngram+su; t run --draft ngram,form =; t run --draft = ngram,form = lon\n"
-                                  "t run --draft model : sma; t run mod; t run model.gguf hi --tempe; t convert fol; t help env\n"
-                                  "t run -f art; t run model.gguf ''; complete -p hunch\n");
+    char *out = shell_run(
+        "bash",
+        "source <(hunch completion bash)\n"
+        "t() { COMP_WORDS=(hunch \"$@\"); COMP_CWORD=$#; COMPREPLY=(); _hunch; echo \"[$*] ${COMPREPLY[*]}\"; }\n"
+        "t ru; t run --verif; t run --verify ''; t run --verify =; t run --verify = tra\n"
+        "t run --draft ngram+su; t run --draft ngram,form =; t run --draft = ngram,form = lon\n"
+        "t run --draft model : sma; t run mod; t run model.gguf hi --tempe; t convert fol; t help env\n"
+        "t run -f art; t run model.gguf ''; complete -p hunch\n");
     completes(out, "ru", "run");
     completes(out, "run --verif", "--verify");
     completes(out, "run --verify ", "greedy match ratio block traversal");
@@ -430,10 +436,12 @@ static void test_fish(void **state) {
         skip();
     }
     files_for_examples();
-    char *out = shell_run("fish --no-config", "hunch completion fish | source\n"
-                                  "function t; echo \"[$argv] \"(string join -- ' ' (complete -C \"hunch $argv\" | string replace -r '\\t.*' ''));end\n"
-                                  "t ru; t run --verify=tra; t run --draft ngram+su; t run --draft ngram,form=lon\n"
-                                  "t run --draft model:sma; t run mod; t convert fol\n");
+    char *out =
+        shell_run("fish --no-config", "hunch completion fish | source\n"
+                                      "function t; echo \"[$argv] \"(string join -- ' ' (complete -C \"hunch $argv\" | "
+                                      "string replace -r '\\t.*' ''));end\n"
+                                      "t ru; t run --verify=tra; t run --draft ngram+su; t run --draft ngram,form=lon\n"
+                                      "t run --draft model:sma; t run mod; t convert fol\n");
     completes(out, "ru", "run");
     completes(out, "run --verify=tra", "--verify=traversal");
     completes(out, "run --draft ngram+su", "ngram+suffix");
@@ -452,16 +460,19 @@ static void test_zsh(void **state) {
         skip();
     }
     files_for_examples();
-    char *out = shell_run("zsh -f", "zmodload zsh/zpty || exit 1\n"
-                                    "zpty z zsh -f -i\n"
-                                    "zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(hunch completion zsh); echo RE''ADY'\n"
-                                    "zpty -r -m z seen '*READY*'\n"
-                                    "for l in 'ru' 'run --verify=tra' 'run --draft ngram+su' 'run --draft ngram,form=lon' 'run mod' 'convert fol'; do\n"
-                                    "  zpty -w -n z \"hunch $l\"$'\\t\\x01'\"echo '<\"$'\\x05'\">'E''ND\"$'\\n'\n"
-                                    "  zpty -r -m z seen '*>END*'\n"
-                                    "  seen=${seen##*$'\\n'<hunch }; seen=${seen%>END*}; echo \"[$l] ${seen%%[ /]#}\"\n"
-                                    "done\n"
-                                    "zpty -d z\n");
+    char *out = shell_run(
+        "zsh -f",
+        "zmodload zsh/zpty || exit 1\n"
+        "zpty z zsh -f -i\n"
+        "zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(hunch completion zsh); echo RE''ADY'\n"
+        "zpty -r -m z seen '*READY*'\n"
+        "for l in 'ru' 'run --verify=tra' 'run --draft ngram+su' 'run --draft ngram,form=lon' 'run mod' 'convert fol'; "
+        "do\n"
+        "  zpty -w -n z \"hunch $l\"$'\\t\\x01'\"echo '<\"$'\\x05'\">'E''ND\"$'\\n'\n"
+        "  zpty -r -m z seen '*>END*'\n"
+        "  seen=${seen##*$'\\n'<hunch }; seen=${seen%>END*}; echo \"[$l] ${seen%%[ /]#}\"\n"
+        "done\n"
+        "zpty -d z\n");
     completes(out, "ru", "run");
     completes(out, "run --verify=tra", "run --verify=traversal");
     completes(out, "run --draft ngram+su", "run --draft ngram+suffix");
@@ -475,7 +486,8 @@ static void test_zsh(void **state) {
 static void test_downloads(void **state) {
     (void)state;
     char line[600];
-    snprintf(line, sizeof line, "cd %s && mkdir -p own hub/models--org--tiny && ln -sf '%s' own/Stories-F32.gguf", folder, STORIES);
+    snprintf(line, sizeof line, "cd %s && mkdir -p own hub/models--org--tiny && ln -sf '%s' own/Stories-F32.gguf",
+             folder, STORIES);
     assert_int_equal(system(line), 0);
     setenv("HUNCH_CACHE", path_of("own"), 1);
     setenv("HF_HUB_CACHE", path_of("hub"), 1);

@@ -305,7 +305,8 @@ static void test_output(void **state) {
     refused(2, "holds 7 prompts", "run", "-m", STORIES, "-f", file, "-o", to);
     refused(2, "answers.jsonl:1: not an answer, so --resume leaves the file alone", "run", "-m", STORIES, "-f", file,
             "--json-lines", "-o", to, "--resume");
-    refused(2, "would be written over a file that the command reads (-f)", "run", "-m", STORIES, "-f", file, "--json-lines", "-o", file, "--resume");
+    refused(2, "would be written over a file that the command reads (-f)", "run", "-m", STORIES, "-f", file,
+            "--json-lines", "-o", file, "--resume");
     refused(3, "nothing.gguf", "run", "-m", "/nowhere/nothing.gguf", "-f", file, "--json-lines", "-o", to);
     refused(2, "not a file", "run", "-m", STORIES, "-f", file, "--json-lines", "-o", "/dev/null", "--resume");
     file_is(to, "old\n");

@@ -70,7 +70,8 @@ static void test_long_input(void **state) {
     const int input = open(path, O_RDONLY);
     assert_true(input >= 0);
     input_fd = input;
-    static const char *const readers[][7] = {{"run", STORIES}, {"compare", STORIES, "-p", "-"}, {"logits", STORIES, "-o", "/dev/null"},
+    static const char *const readers[][7] = {{"run", STORIES}, {"compare", STORIES, "-p", "-"}, {"logits", STORIES,
+                                             "-o", "/dev/null"},
                                              {"draft", STORIES, "-f", "-"}};
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         assert_int_equal(lseek(input, 0, SEEK_SET), 0);

@@ -72,7 +72,8 @@ static void test_bar_of_rows(void **state) {
     for (int i = 0; i < ROWS; i++)
         to += sprintf(to, "{\"prompt\": \"Once upon %d\"}\n", i);
     const char *file = text_write("rows.jsonl", rows), *out = path_of("rows.out");
-    terminal t = terminal_of(90, NULL, "run", "-m", STORIES, "-f", file, "-n", "40", "--json-lines", "--parallel", "4", "-o", out);
+    terminal t = terminal_of(90, NULL, "run", "-m", STORIES, "-f", file, "-n", "40", "--json-lines", "--parallel", "4",
+                             "-o", out);
     free(rows);
     terminal_await(&t, 0, "of 20000 answers");
     terminal_await(&t, 0, "left");
@@ -97,7 +98,8 @@ static void test_bar_interrupted(void **state) {
     to[-2] = ' ';
     const char *ids = file_write("many.json", list, (size_t)TOKENS * 2);
     free(list);
-    terminal t = terminal_of(100, NULL, "score", "-m", STORIES, "--tokens", ids, "--context", "16", "--isa", "ref", "--threads", "1");
+    terminal t = terminal_of(100, NULL, "score", "-m", STORIES, "--tokens", ids, "--context", "16", "--isa", "ref",
+                             "--threads", "1");
     terminal_await(&t, 0, "of 8999 tokens");
     assert_int_equal(write(t.master, "\003", 1), 1);
     assert_int_equal(terminal_end(&t), 130);
@@ -181,8 +183,8 @@ static void test_colors(void **state) {
 /* A colour that continues in the next line is reset and set again: pagers reset colours at each line. */
 static void test_colors_end_with_lines(void **state) {
     (void)state;
-    result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "300", "--draft", "forced,accept=1,depth=8", "--color",
-                       "always", "--stop", "xyzzy");
+    result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "300", "--draft",
+                       "forced,accept=1,depth=8", "--color", "always", "--stop", "xyzzy");
     bool on = false;
     int lines = 0;
     for (const char *c = r.out; *c; c++) {
@@ -245,7 +247,8 @@ static void test_nearest(void **state) {
     char meant[1200], dir[300];
     snprintf(dir, sizeof dir, "%s", path_of("models"));
     assert_int_equal(mkdir(dir, 0700), 0);
-    snprintf(meant, sizeof meant, "cp '%s' %s/stories.gguf && touch %s/model.safetensors && echo Once > %s/tale.txt", STORIES, dir, dir, dir);
+    snprintf(meant, sizeof meant, "cp '%s' %s/stories.gguf && touch %s/model.safetensors && echo Once > %s/tale.txt",
+             STORIES, dir, dir, dir);
     assert_int_equal(system(meant), 0);
     snprintf(meant, sizeof meant, "did you mean %s/stories.gguf?", dir);
     char path[400];
@@ -280,7 +283,8 @@ static void test_nearest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bar), cmocka_unit_test(test_bar_of_rows),    cmocka_unit_test(test_bar_interrupted),       cmocka_unit_test(test_no_bar),
+        cmocka_unit_test(test_bar), cmocka_unit_test(test_bar_of_rows),    cmocka_unit_test(test_bar_interrupted),
+        cmocka_unit_test(test_no_bar),
         cmocka_unit_test(test_colors), cmocka_unit_test(test_colors_end_with_lines), cmocka_unit_test(test_no_prompt),
         cmocka_unit_test(test_help_fits), cmocka_unit_test(test_nearest),
     };

@@ -23,8 +23,8 @@ static void test_usage_errors(void **state) {
     refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
     refused(2, "from 1 to 64", "run", "--parallel", "65");
-    refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed", "9223372036854775806",
-            "--samples", "3");
+    refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed",
+            "9223372036854775806", "--samples", "3");
     refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");
     refused(2, "--temperature -1", "run", "-m", STORIES, "-p", "a", "--temperature=-1");
     refused(2, "--temperature nan", "run", "--temperature", "nan");
@@ -216,7 +216,8 @@ static void test_prompt_files(void **state) {
     char long_row[3000] = "{\"prompt\": \"a\"}\n{\"prompt\": \"";
     for (int i = 0; i < 600; i++)
         strcat(long_row, "to ");
-    refused(2, "long.jsonl:2: a prompt of", "compare", "-m", STORIES, "-f", text_write("long.jsonl", strcat(long_row, "\"}")));
+    refused(2, "long.jsonl:2: a prompt of", "compare", "-m", STORIES, "-f",
+            text_write("long.jsonl", strcat(long_row, "\"}")));
     /* no byte of the mark becomes a token */
     json_t *a = json_of("run", "-m", STORIES, "-f", text_write("x.txt", "\xEF\xBB\xBFOnce"), "-n", "2");
     json_t *b = json_of("run", "-m", STORIES, "-p", "Once", "-n", "2");
@@ -228,9 +229,11 @@ static void test_prompt_files(void **state) {
 /* A zero byte is a character like others: in a text, in a row, and through a template. */
 static void test_zero_byte(void **state) {
     (void)state;
-    const char *source = text_write("z.jinja", "{% for m in messages %}[{{ m.content }}{{ m.content|length }}]{% endfor %}");
+    const char *source =
+        text_write("z.jinja", "{% for m in messages %}[{{ m.content }}{{ m.content|length }}]{% endfor %}");
     json_t *plain = json_of("tokenize", "-m", STORIES, "-f", file_write("z.txt", "[a\0b3]", 6));
-    json_t *text = json_of("run", "-m", STORIES, "-f", file_write("z.txt", "a\0b", 3), "-n", "1", "--chat-template-file", source);
+    json_t *text =
+        json_of("run", "-m", STORIES, "-f", file_write("z.txt", "a\0b", 3), "-n", "1", "--chat-template-file", source);
     json_t *row = json_of("run", "-m", STORIES, "-f", text_write("z.jsonl", "{\"prompt\": \"a\\u0000b\"}"), "-n", "1",
                           "--chat-template-file", source);
     const long long rendered = (long long)json_array_size(get(plain, "ids"));
@@ -474,7 +477,8 @@ static void test_run_interrupted_in_the_prompt(void **state) {
         json_array_append_new(ids, json_integer(i % 200));
     const char *file = json_write("long.json", ids);
     json_decref(ids);
-    const char *const args[] = {"run", "-m", NO_TOKENIZER, "--tokens", file, "--json", "--isa", "ref", "--chunk", "1", NULL};
+    const char *const args[] = {"run", "-m", NO_TOKENIZER, "--tokens", file, "--json", "--isa", "ref", "--chunk", "1",
+                                NULL};
     char out[300], err[300];
     snprintf(out, sizeof out, "%s/out", folder);
     snprintf(err, sizeof err, "%s/err", folder);
@@ -559,7 +563,8 @@ static void test_compare_groups(void **state) {
     const char *rows = text_write("groups.jsonl", "{\"id\": 1, \"group\": \"g\", \"prompt\": \"Once upon a time\"}\n"
                                                   "{\"id\": 2, \"prompt\": \"The sun\"}\n"
                                                   "{\"id\": 3, \"group\": \"g\", \"prompt\": \"Lily and Ben\"}\n");
-    json_t *j = json_of("compare", "-m", STORIES, "-f", rows, "-n", "90", "--ignore-eos", "--draft", "forced,accept=0.5,depth=3");
+    json_t *j = json_of("compare", "-m", STORIES, "-f", rows, "-n", "90", "--ignore-eos", "--draft",
+                        "forced,accept=0.5,depth=3");
     const json_t *m = json_array_get(get(j, "methods"), 0), *groups = get(m, "per_group"), *each = get(m, "per_prompt");
     assert_int_equal(json_array_size(groups), 2);
     const json_t *g = json_array_get(groups, 0), *none = json_array_get(groups, 1), *first = json_array_get(each, 0),
@@ -640,7 +645,8 @@ static void test_draft_picture(void **state) {
         assert_null(strstr(r.out, "forced"));                                       /* there is only one drafter */
         result_free(&r);
     }
-    result r = command("draft", STORIES, "The cat ran. The cat ran. The", "--draft", "forced,accept=0,depth=1+ngram,form=pld+ngram");
+    result r = command("draft", STORIES, "The cat ran. The cat ran. The", "--draft",
+                       "forced,accept=0,depth=1+ngram,form=pld+ngram");
     assert_true(times(r.out, "  forced\n") == 1 && times(r.out, "  ngram 1") > 0);
     assert_null(strstr(r.out, "form=pld"));
     result_free(&r);
@@ -686,7 +692,8 @@ static void test_template(void **state) {
     result_free(&r);
     refused(2, "--messages", "tokenize", "--template", source, "--text");
     refused(1, "/proc/nowhere", "tokenize", "--template", "/proc/nowhere", "--messages", vars, "--text");
-    refused(2, "nul.jinja: a zero byte", "tokenize", "--template", file_write("nul.jinja", "a\0b", 3), "--messages", vars, "--text");
+    refused(2, "nul.jinja: a zero byte", "tokenize", "--template", file_write("nul.jinja", "a\0b", 3), "--messages",
+            vars, "--text");
     refused(2, "--messages contradicts a TEXT", "tokenize", STORIES, "hello", "--template", source, "--messages", vars);
     refused(2, "--messages contradicts -f", "tokenize", STORIES, "-f", vars, "--template", source, "--messages", vars);
     refused(2, "v.json", "tokenize", "--template", source, "--messages", text_write("v.json", "{"), "--text");
@@ -749,7 +756,8 @@ static void test_pool_rows(void **state) {
     result raised = command("run", STORIES, "Once upon a time", "-n", "12", "--temperature", "0", "--pool-rows", "1");
     result quiet = command("run", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "1", "-q");
     result enough = command("run", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "512");
-    result many = command("compare", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "1", "--context", "64", "--draft", "ngram");
+    result many = command("compare", STORIES, "Once upon a time", "-n", "12", "--pool-rows", "1", "--context", "64",
+                          "--draft", "ngram");
     assert_string_equal(plain.out, raised.out);
     assert_non_null(strstr(raised.err, says));
     assert_null(strstr(quiet.err, "--pool-rows"));

@@ -40,7 +40,8 @@ static void check_tree(const json_t *tree, const json_t *tokens, size_t *said, b
 
 static void test_run(void **state) {
     (void)state;
-    static const char *const drafts[] = {EAGLE ",tree=dynamic,total=20", EAGLE ",depth=3", EAGLE ",tree=opt+ngram", "auto"};
+    static const char *const drafts[] = {EAGLE ",tree=dynamic,total=20", EAGLE ",depth=3", EAGLE ",tree=opt+ngram",
+                                         "auto"};
     for (int d = 0; d < 4; d++) {
         json_t *j = json_of("run", ASK, "-n", "60", "--draft", drafts[d], "--trees");
         const json_t *trees = get(j, "trees"), *tree;
@@ -95,7 +96,8 @@ static void check_ranks(const json_t *ranks, const counts *c) {
             wanted += c->asked[d][r];
         }
     for (size_t d = 0; d < json_array_size(ranks); d++)
-        for (size_t r = 0; r < json_array_size(get(json_array_get(ranks, d), "asked")); r++) asked += at(get(json_array_get(ranks, d), "asked"), r);
+        for (size_t r = 0; r < json_array_size(get(json_array_get(ranks, d), "asked")); r++)
+            asked += at(get(json_array_get(ranks, d), "asked"), r);
     assert_true(asked == wanted && asked > 100);
 }
 
@@ -103,8 +105,9 @@ static void test_ranks(void **state) {
     (void)state;
     counts c = {0};
     size_t p, i;
-    json_t *j = json_of("compare", "-m", STORIES, "-f", prompts_write(), "-n", "40", "--ignore-eos", "--draft", EAGLE ",tree=mc_sim_7b_63",
-                        "--draft", "suffix+ngram", "--trees"), *prompt, *tree;
+    json_t *j = json_of("compare", "-m", STORIES, "-f", prompts_write(), "-n", "40", "--ignore-eos", "--draft",
+                        EAGLE ",tree=mc_sim_7b_63", "--draft", "suffix+ngram", "--trees"),
+           *prompt, *tree;
     const json_t *method = json_array_get(get(j, "methods"), 0);
     json_array_foreach (get(method, "per_prompt"), p, prompt)
         json_array_foreach (get(prompt, "trees"), i, tree) count_tree(tree, &c);
@@ -163,7 +166,8 @@ static void test_picture(void **state) {
         assert_true(r.code == 0 && legend != NULL);
         *legend = 0;
         assert_int_equal(count_of(r.out, " %"), nodes[t]);
-        assert_int_equal(count_of(r.out, "·") + count_of(r.out, "├─") + count_of(r.out, "└─") >= nodes[t] - 6, 1); /* lines go on */
+        assert_int_equal(count_of(r.out, "·") + count_of(r.out, "├─") + count_of(r.out, "└─") >= nodes[t] - 6,
+                         1); /* lines go on */
         assert_true(count_of(r.out, "·") > 2 && widest(r.out) <= 110 && count_of(r.out, "✓") > 0);
         result_free(&r);
     }
@@ -171,7 +175,8 @@ static void test_picture(void **state) {
 
 static void test_picture_exactly(void **state) {
     (void)state;
-    const char *file = text_write("tree.json", "[[0], [1], [2], [3], [4], [0, 0], [0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2], [1, 0], [1, 1]]");
+    const char *file = text_write(
+        "tree.json", "[[0], [1], [2], [3], [4], [0, 0], [0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2], [1, 0], [1, 1]]");
     static const char want[] = "\" little\"   the model's token behind the text\n"
                                "├─ \" g\"      64 %  ✓\n"
                                "│  ├─ \"ir\"   95 %  ✓\n"

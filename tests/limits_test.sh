@@ -60,7 +60,8 @@ if [ -n "$cpu" ] && [ "$(nproc)" -ge 2 ] && group "$cpu"; then
         quota "$outer" 100
         [ "$(threads "$made")" = 1 ] || fail "the group above was not seen"
     fi
-    got=$(taskset -c "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" "$hunch" bench -m "$model" --requests <<< info | sed 's/.*threads=\([0-9]*\).*/\1/')
+    got=$(taskset -c "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')" "$hunch" bench -m "$model" --requests <<< info |
+        sed 's/.*threads=\([0-9]*\).*/\1/')
     [ "$got" = 1 ] || fail "one core by its mask, $got threads"
 fi
 

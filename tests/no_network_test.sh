@@ -11,7 +11,8 @@ for object in "$@"; do
     # its undefined symbols, without the sanitizers' own parts
     found=$(nm -u "$object" 2> /dev/null | sed 's/@.*//' | awk '{ print $NF }' | grep -E "^($calls|$runs)\$" | sort -u | tr '\n' ' ')
     case $object in */hunch | */cmd_train.c.o) ;; *)
-        nm -u "$object" 2> /dev/null | sed 's/@.*//' | awk '{ print $NF }' | grep -qx execv && { echo "$object calls execv" >&2; exit 1; } ;;
+        nm -u "$object" 2> /dev/null | sed 's/@.*//' | awk '{ print $NF }' | grep -qx execv &&
+            { echo "$object calls execv" >&2; exit 1; } ;;
     esac
     [ -z "$found" ] || { echo "$object calls $found" >&2; exit 1; }
     # checks that nm works: every one of them reads files
