@@ -98,7 +98,7 @@ static int measure_model(bench *b) {
     if (!code)
         code = bench_machine_peaks(b);
     if (!code)
-        bench_judge(b);
+        bench_fractions(b);
     return code;
 }
 

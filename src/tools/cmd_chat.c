@@ -12,14 +12,14 @@
 
 /* ---- messages ------------------------------------------------------------------------------------------------ */
 
-static int message_take(tool_talk *c, const tool_chat_message *m) {
+static int message_take(tool_chat_state *c, const tool_chat_message *m) {
     if (strspn(m->text, " \t\r\n") == m->len)
         return TOOL_GO_ON; /* an empty message */
-    return *m->text == '/' && !m->block ? tool_chat_command(c, m->text) : tool_chat_say(c, m->text, m->len);
+    return *m->text == '/' && !m->block ? tool_chat_command(c, m->text) : tool_chat_send(c, m->text, m->len);
 }
 
 /* *presses: consecutive presses of Ctrl-C at an empty line. */
-static int interrupt_take(const tool_talk *c, const tool_chat_message *m, int *presses) {
+static int interrupt_take(const tool_chat_state *c, const tool_chat_message *m, int *presses) {
     if (!c->terminal || tool_interrupted != SIGINT)
         return HUNCH_CANCELLED;
     if (!c->editor)
@@ -34,7 +34,7 @@ static int interrupt_take(const tool_talk *c, const tool_chat_message *m, int *p
     return TOOL_GO_ON;
 }
 
-static int conversation(tool_talk *c) {
+static int conversation(tool_chat_state *c) {
     int code = TOOL_GO_ON, presses = 0;
     while (code == TOOL_GO_ON) {
         tool_chat_message m;
@@ -54,7 +54,7 @@ static int conversation(tool_talk *c) {
 
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
-enum { PATIENCE = 3 }; /* presses of Ctrl-C after the one that stops an answer, before the process ends */
+enum { EXIT_PRESSES = 3 }; /* presses of Ctrl-C after the one that stops an answer, before the process ends */
 
 /* The engine's default, computed here so that messages can name it. */
 static int context_of(const tool_options *o, int model_context) {
@@ -62,7 +62,7 @@ static int context_of(const tool_options *o, int model_context) {
     return o->context != TOOL_UNSET ? o->context : model_context < LARGEST ? model_context : LARGEST;
 }
 
-int tool_chat_engine_open(tool_talk *c) {
+int tool_chat_engine_open(tool_chat_state *c) {
     hunch_model_info info;
     hunch_model_get_info(c->model, &info);
     c->context = context_of(&c->o, info.context);
@@ -78,7 +78,7 @@ int tool_chat_engine_open(tool_talk *c) {
     return 0;
 }
 
-static int chat_open(tool_talk *c) {
+static int chat_open(tool_chat_state *c) {
     int code = tool_template_open(&c->template, &c->o);
     if (code)
         return code;
@@ -96,10 +96,10 @@ static int chat_open(tool_talk *c) {
         return code;
     if ((code = tool_chat_engine_open(c)))
         return code;
-    return tool_interrupts_repeat(tool_is_terminal(stdin) ? PATIENCE : 0) ? 0 : HUNCH_FAILED;
+    return tool_interrupts_repeat(tool_is_terminal(stdin) ? EXIT_PRESSES : 0) ? 0 : HUNCH_FAILED;
 }
 
-static int chat_command(tool_talk *c) {
+static int chat_command(tool_chat_state *c) {
     int code = chat_open(c);
     if (code)
         return code;
@@ -121,7 +121,7 @@ static int chat_command(tool_talk *c) {
 }
 
 int tool_chat(int argc, char **argv) {
-    tool_talk c = {.words = json_array()};
+    tool_chat_state c = {.words = json_array()};
     int code = tool_options_parse(&c.o, TOOL_CHAT, argc, argv);
     if (code >= 0) {
         json_decref(c.words);

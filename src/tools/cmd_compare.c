@@ -61,11 +61,11 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     for (size_t i = 1; i < c->prompts.n; i++)
         if (c->prompts.items[i].n_ids > longest->n_ids)
             longest = &c->prompts.items[i];
-    char where[1100], cure[80];
+    char where[1100], advice[80];
     if (longest->n_ids > most)
         return tool_usage("%sa prompt of %zu tokens is longer than the context of %zu: %s",
                           tool_prompt_where(longest, where, sizeof where), longest->n_ids, most,
-                          tool_context_cure(c->model, longest->n_ids, cure));
+                          tool_context_advice(c->model, longest->n_ids, advice));
     size_t need = 0;
     for (size_t i = 0; i < c->prompts.n; i++) {
         const size_t rows = c->prompts.items[i].n_ids + (size_t)tokens_of(&c->prompts.items[i], max_tokens) + SPARE;
@@ -133,10 +133,10 @@ static int batch_generate(tool_comparison *c, const batch *b) {
 }
 
 /* given: [n_lanes][n]. */
-static void answers_judge(tool_comparison *c, const batch *b, const tool_answer *given) {
+static void answers_compare(tool_comparison *c, const batch *b, const tool_answer *given) {
     for (int l = 1; l < c->n_lanes; l++)
         for (int i = 0; i < b->n; i++)
-            tool_duel_add(tool_duel_of(c, l, b->first + (size_t)i), &given[i], &given[l * b->n + i]);
+            tool_prompt_stats_add(tool_prompt_stats_of(c, l, b->first + (size_t)i), &given[i], &given[l * b->n + i]);
 }
 
 /* Keeps the first answers, to be shown. */
@@ -164,7 +164,7 @@ static int batch_once(tool_comparison *c, const batch *b) {
     for (int l = 0; l < c->n_lanes; l++)
         tool_lane_end(&c->lanes[l], code ? NULL : &given[l * b->n]);
     if (!code) {
-        answers_judge(c, b, given);
+        answers_compare(c, b, given);
         answers_keep(c, b, given);
     }
     free(given);
@@ -172,15 +172,15 @@ static int batch_once(tool_comparison *c, const batch *b) {
 }
 
 /* Whether every interval of the batch is narrow enough, or all repetitions are done. */
-static bool batch_settled(const tool_comparison *c, const batch *b) {
+static bool batch_done(const tool_comparison *c, const batch *b) {
     if (b->repeat >= c->repeats)
         return true;
     if (isnan(c->o.until_width) || b->repeat == 0)
         return false;
     for (int l = 1; l < c->n_lanes; l++)
         for (int i = 0; i < b->n; i++) {
-            const tool_duel *d = tool_duel_of(c, l, b->first + (size_t)i);
-            if (d->slices.n && !tool_duel_within(d, c->o.until_width))
+            const tool_prompt_stats *d = tool_prompt_stats_of(c, l, b->first + (size_t)i);
+            if (d->slices.n && !tool_prompt_stats_within(d, c->o.until_width))
                 return false;
         }
     return true;
@@ -196,7 +196,7 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
         tool_row_request(&b.requests[i], p);
         b.requests[i].max_tokens = tokens_of(p, base->max_tokens);
     }
-    for (; !code && !batch_settled(c, &b); b.repeat++)
+    for (; !code && !batch_done(c, &b); b.repeat++)
         code = batch_once(c, &b);
     if (!code || (code == HUNCH_CANCELLED && b.repeat > 1))
         c->n_done += (size_t)n;
@@ -211,7 +211,7 @@ static int prompts_run(tool_comparison *c, int parallel, const hunch_request *ba
     tool_progress_begin(&bar, "comparing", "prompts");
     tool_interrupts_catch();
     c->answers = tool_alloc(all, sizeof *c->answers);
-    c->duels = tool_alloc(all, sizeof *c->duels);
+    c->stats = tool_alloc(all, sizeof *c->stats);
     int code = 0;
     while (c->n_done < c->prompts.n && !code) {
         size_t first = c->n_done, left = c->prompts.n - first;
@@ -265,10 +265,10 @@ static int comparison_run(tool_comparison *c) {
 static void comparison_fini(tool_comparison *c) {
     for (size_t i = 0; c->answers && i < (size_t)c->n_lanes * c->prompts.n; i++) {
         tool_answer_fini(&c->answers[i]);
-        tool_duel_fini(&c->duels[i]);
+        tool_prompt_stats_fini(&c->stats[i]);
     }
     free(c->answers);
-    free(c->duels);
+    free(c->stats);
     for (int i = 0; i < c->n_lanes; i++)
         tool_lane_fini(&c->lanes[i]);
     free(c->lanes);

@@ -39,7 +39,7 @@ static json_t *types_written(const char *path) {
 }
 
 /* Lists the types written if --type was given: some matrices may have another. */
-static void types_say(const tool_options *o, const json_t *types) {
+static void types_print(const tool_options *o, const json_t *types) {
     const json_t *t;
     size_t i;
     fprintf(stderr, "wrote %s:", o->output);
@@ -58,7 +58,7 @@ static int convert_done(const tool_options *o, const char *place) {
         return tool_print_json(json_pack("{s:o,s:o}", "output", tool_json_text(o->output, strlen(o->output)), "types",
                                          types ? types : json_null()));
     if (types)
-        types_say(o, types);
+        types_print(o, types);
     else
         fprintf(stderr, "wrote %s\n", o->output);
     json_decref(types);

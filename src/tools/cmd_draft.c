@@ -16,7 +16,7 @@
 
 enum { DEFAULT_DEPTH = 8 };
 
-typedef struct look {
+typedef struct draft_state {
     tool_options o;
     tool_method method;
     tool_prompt prompt;
@@ -28,11 +28,11 @@ typedef struct look {
     hunch_draft_result result;
     char *spec; /* the drafter's spec with the tree of --tree; NULL: the spec as given */
     bool *agreed; /* [result.n]: the model generates that node too; NULL: not computed */
-} look;
+} draft_state;
 
 /* ---- logits -------------------------------------------------------------------------------------------------- */
 
-static void logits_make(look *l) {
+static void logits_make(draft_state *l) {
     size_t n = (size_t)l->depth * (size_t)l->info.vocab;
     l->logits = tool_alloc(n, sizeof *l->logits);
     for (size_t i = 0; i < n; i++)
@@ -40,13 +40,13 @@ static void logits_make(look *l) {
 }
 
 static void logits_take(void *user, int level, const float *logits, int vocab) {
-    look *l = user;
+    draft_state *l = user;
     if (level >= 0 && level < l->depth && vocab == l->info.vocab)
         memcpy(l->logits + (size_t)level * (size_t)vocab, logits, (size_t)vocab * sizeof *logits);
 }
 
 /* safetensors: the length of the header, the header padded to a multiple of 8, the data. */
-static int logits_write(const look *l) {
+static int logits_write(const draft_state *l) {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie in memory");
     size_t size = (size_t)l->depth * (size_t)l->info.vocab * sizeof *l->logits;
     char header[160];
@@ -100,7 +100,7 @@ static int result_json(const hunch_draft_result *r) {
     return tool_print_json(all);
 }
 
-static void legend_print(const look *l, bool color) {
+static void legend_print(const draft_state *l, bool color) {
     const hunch_draft_result *r = &l->result;
     int kept = 0;
     for (int i = 0; l->agreed && i < r->n; i++)
@@ -113,7 +113,7 @@ static void legend_print(const look *l, bool color) {
     fputs(tool_style(color, '0'), stdout);
 }
 
-static int result_print(const look *l) {
+static int result_print(const draft_state *l) {
     const hunch_draft_result *r = &l->result;
     const bool color = tool_colors(l->o.color, stdout);
     const tool_tree tree = {l->model, l->engine, r->root, r->node, r->n, l->agreed};
@@ -135,7 +135,7 @@ static int depth_of(const hunch_draft_result *r, int node) {
 /* ---- the model's own text ------------------------------------------------------------------------------------ */
 
 /* The path of the tree that is the model's own text: tokens[0] is the root. */
-static void path_mark(look *l, const hunch_token *tokens, size_t n) {
+static void path_mark(draft_state *l, const hunch_token *tokens, size_t n) {
     const hunch_draft_result *r = &l->result;
     int at = n > 0 && tokens[0] == r->root ? -1 : r->n;
     for (size_t k = 1; k < n && at < r->n; k++) {
@@ -150,7 +150,7 @@ static void path_mark(look *l, const hunch_token *tokens, size_t n) {
 
 /* Generates with the model alone to the depth of the tree. With --accept the tree follows tokens that the model did not generate: then
  * nothing is marked. */
-static int model_follow(look *l, const hunch_sampling *sampling) {
+static int model_follow(draft_state *l, const hunch_sampling *sampling) {
     hunch_error err = {0};
     hunch_request request;
     hunch_session *session = NULL;
@@ -189,7 +189,7 @@ static int model_follow(look *l, const hunch_sampling *sampling) {
 /* ---- the command --------------------------------------------------------------------------------------------- */
 
 /* --tree TOPK,TOTAL: EAGLE-2's tree of the one drafter, written into its spec. */
-static int tree_set(look *l) {
+static int tree_set(draft_state *l) {
     int topk, total, end = 0;
     if (!l->o.tree)
         return 0;
@@ -203,7 +203,7 @@ static int tree_set(look *l) {
     return 0;
 }
 
-static int look_open(look *l) {
+static int draft_open(draft_state *l) {
     int code = tool_text_read(&l->prompt, &l->o);
     if (code || (code = tree_set(l)) || (code = tool_model_open(&l->model, &l->o, NULL)) ||
         (code = tool_prompt_ids(&l->prompt, l->model, NULL)))
@@ -222,8 +222,8 @@ static int look_open(look *l) {
     return 0;
 }
 
-static int look_run(look *l) {
-    int code = look_open(l);
+static int draft_run(draft_state *l) {
+    int code = draft_open(l);
     if (code)
         return code;
     hunch_error err = {0};
@@ -247,11 +247,11 @@ static int look_run(look *l) {
 }
 
 int tool_draft(int argc, char **argv) {
-    look l = {0};
+    draft_state l = {0};
     int code = tool_options_parse(&l.o, TOOL_DRAFT, argc, argv);
     if (code >= 0)
         return code;
-    code = look_run(&l);
+    code = draft_run(&l);
     hunch_free(l.result.node);
     free(l.agreed);
     free(l.spec);

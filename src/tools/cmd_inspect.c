@@ -82,15 +82,15 @@ static void model_print(const json_t *d) {
                int_of(model, "vocab"), int_of(model, "context"));
         return;
     }
-    const char *head = text_of(d, "head"), *said = text_of(metadata, "general.architecture"),
+    const char *head = text_of(d, "head"), *arch = text_of(metadata, "general.architecture"),
                *name = text_of(metadata, "general.name");
-    if (!said)
-        said = text_of(metadata, "model_type");
+    if (!arch)
+        arch = text_of(metadata, "model_type");
     if (head) {
         printf("  %-12s a draft head of kind %s\n", "model", head);
         return;
     }
-    printf("  %-12s %s%s%s%s\n", "model", said ? said : "of no architecture that the file names", name ? ", \"" : "",
+    printf("  %-12s %s%s%s%s\n", "model", arch ? arch : "of no architecture that the file names", name ? ", \"" : "",
            name ? name : "", name ? "\"" : "");
 }
 

@@ -56,10 +56,10 @@ static int logits_run(const tool_options *o, tool_prompt *p, hunch_model **m, hu
     hunch_model_info info;
     hunch_model_get_info(*m, &info);
     int context = o->context != TOOL_UNSET ? o->context : info.context;
-    char cure[80];
+    char advice[80];
     if (p->n_ids > (size_t)context)
         return tool_usage("logits: a text of %zu tokens is longer than the context of %d: %s", p->n_ids, context,
-                          tool_context_cure(*m, p->n_ids, cure));
+                          tool_context_advice(*m, p->n_ids, advice));
     if ((code = tool_engine_open(e, *m, o, NULL, o->context != TOOL_UNSET ? 0 : (int)p->n_ids, 1)) ||
         (code = logits_write(*e, p, info.vocab, o->output)))
         return code;

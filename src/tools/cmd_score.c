@@ -21,7 +21,7 @@ typedef struct score {
 } score;
 
 /* -log softmax(logits)[id] */
-static double surprise(const float *logits, int vocab, hunch_token id) {
+static double token_nll(const float *logits, int vocab, hunch_token id) {
     double most = logits[0], sum = 0;
     for (int i = 1; i < vocab; i++)
         if (logits[i] > most)
@@ -36,7 +36,7 @@ static void row_score(void *user, size_t position, const float *logits, int voca
     size_t next = s->begin + position + 1; /* the token that these logits predict */
     if (next < s->scored || next >= s->end)
         return;
-    s->nll += surprise(logits, vocab, s->text->ids[next]);
+    s->nll += token_nll(logits, vocab, s->text->ids[next]);
     s->scored = next + 1;
     tool_progress_at(&s->bar, (double)s->scored, (double)s->text->n_ids);
 }

@@ -35,14 +35,14 @@ static int unknown_command(const char *name) {
 
 /* Reserves the numbers of standard streams that are closed: a file opened later would otherwise get such a number, and receive answers or
  * messages, or be read as input. Reading and writing still fail. */
-static void closed_keep_numbers(void) {
+static void closed_streams_reserve(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd) /* open takes the lowest free number; O_PATH allows no reads or writes */
             _exit(HUNCH_FAILED);
 }
 
 int main(int argc, char **argv) {
-    closed_keep_numbers();
+    closed_streams_reserve();
     tool_signals_begin();
     json_set_alloc_funcs(tool_json_alloc, free);
     const char *name = argc < 2 ? "--help" : argv[1];

@@ -115,9 +115,9 @@ static int row_report(window *w, int at, const hunch_session_state *st) {
                                 .logprobs = a->o->logprobs,
                                 .why = a->o->why ? &p->why : NULL,
                                 .trees = a->o->trees ? &p->why : NULL};
-    json_t *line = json_pack("{s:O}", "id", a->prompts->items[p->row].id), *said = tool_result_json(&result, st);
-    json_object_update(line, said);
-    json_decref(said);
+    json_t *line = json_pack("{s:O}", "id", a->prompts->items[p->row].id), *answer = tool_result_json(&result, st);
+    json_object_update(line, answer);
+    json_decref(answer);
     return line_write(a, line);
 }
 

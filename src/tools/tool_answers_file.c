@@ -21,7 +21,7 @@ typedef struct scan {
     bool torn;     /* the last line is the beginning of one */
 } scan;
 
-static bool is_line_of_ours(const json_t *row) {
+static bool is_answer_line(const json_t *row) {
     const json_t *id = json_object_get(row, "id");
     return (json_is_string(id) || json_is_integer(id)) &&
            (json_is_string(json_object_get(row, "finish")) || json_is_string(json_object_get(row, "error")));
@@ -47,7 +47,7 @@ static int line_take(scan *s, const char *line, size_t len, int number) {
     if (strspn(line, " \t\r\n") == len)
         return 0;
     json_t *row = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
-    const bool ours = is_line_of_ours(row);
+    const bool ours = is_answer_line(row);
     if (ours && !json_object_get(row, "error"))
         answer_take(s, row, line, len);
     json_decref(row);
@@ -98,7 +98,7 @@ static int file_begin(tool_answers_file *f) {
     if (code || !f->resume)
         return code;
     scan s = {.path = f->path, .to = &f->file};
-    return (code = file_scan(&s)) ? code : tool_file_settle(&f->file);
+    return (code = file_scan(&s)) ? code : tool_file_publish(&f->file);
 }
 
 int tool_answers_file_write(tool_answers_file *f, json_t *value) {
@@ -112,7 +112,7 @@ int tool_answers_file_write(tool_answers_file *f, json_t *value) {
     tool_interrupts_hold(); /* a line is written whole or not at all */
     tool_file_write(&f->file, line, strlen(line));
     tool_file_write(&f->file, "\n", 1);
-    code = tool_file_settle(&f->file);
+    code = tool_file_publish(&f->file);
     tool_interrupts_resume();
     free(line);
     return code;

@@ -94,7 +94,7 @@ double bench_limit(const bench *b, const hunch_work *w, double read_gb_s);
 int bench_passes_plan(bench *b);
 int bench_plain_measure(bench *b);
 int bench_passes_measure(bench *b);
-void bench_judge(bench *b); /* after the machine was measured for the last time */
+void bench_fractions(bench *b); /* after the machine was measured for the last time */
 int bench_profiles_measure(bench *b);
 int bench_requests_serve(bench *b);
 

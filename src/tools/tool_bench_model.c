@@ -46,7 +46,7 @@ static int pass_turn(bench *b, int rows, int context, double *seconds) {
     return 0;
 }
 
-static void pass_judge(const bench *b, bench_pass *p) {
+static void pass_fractions(const bench *b, bench_pass *p) {
     double limit[BENCH_MOST_TURNS], fraction[BENCH_MOST_TURNS], of_bandwidth[BENCH_MOST_TURNS];
     const size_t n = (size_t)b->turns;
     for (int t = 0; t < b->turns; t++) {
@@ -198,7 +198,7 @@ static double prefill_limit(const bench *b, double read_gb_s) {
     return n / seconds;
 }
 
-static void plain_judge(bench *b) {
+static void plain_fractions(bench *b) {
     bench_plain *p = &b->plain;
     double limit[2][BENCH_MOST_TURNS], reached[2][BENCH_MOST_TURNS], of_bandwidth[BENCH_MOST_TURNS];
     const size_t n = (size_t)b->turns;
@@ -254,8 +254,8 @@ int bench_plain_measure(bench *b) {
 
 /* ---- fractions of the limits ----------------------------------------------------------------------------------- */
 
-void bench_judge(bench *b) {
-    plain_judge(b);
+void bench_fractions(bench *b) {
+    plain_fractions(b);
     for (int i = 0; i < b->n_passes; i++)
-        pass_judge(b, &b->passes[i]);
+        pass_fractions(b, &b->passes[i]);
 }

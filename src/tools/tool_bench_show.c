@@ -2,11 +2,11 @@
 /* tool_bench_show.c - see tool_bench.h: the figures as text tables. */
 #include "tool_bench.h"
 
-typedef struct look {
+typedef struct styles {
     const char *bold, *off;
-} look;
+} styles;
 
-static void machine_show(const bench *b, look l) {
+static void machine_show(const bench *b, styles l) {
     const hunch_machine *m = &b->machine;
     const tool_spread s = tool_spread_of(b->read_gb_s, b->n_read);
     printf("%s%s%s, %d threads, level %s, hunch %s\n", l.bold, m->cpu, l.off, m->threads, m->isa, hunch_version());
@@ -24,7 +24,7 @@ static void machine_show(const bench *b, look l) {
         putchar('\n');
 }
 
-static void reads_show(const bench *b, look l) {
+static void reads_show(const bench *b, styles l) {
     printf("\n%s%-25s", l.bold, "reading, GB/s (spread)");
     for (int i = 0; i < b->n_reads && b->reads[i].huge; i++)
         if (b->reads[i].threads == 1)
@@ -43,7 +43,7 @@ static void reads_show(const bench *b, look l) {
         }
 }
 
-static void plain_show(const bench *b, look l) {
+static void plain_show(const bench *b, styles l) {
     const bench_plain *p = &b->plain;
     printf("prefill of %d: %s%.1f tokens/s%s (%.1f to %.1f), %.0f %% of what the machine allows\n", p->prompt, l.bold,
            p->prefill.median, l.off, p->prefill.low, p->prefill.high, p->prefill_fraction * 100);
@@ -54,7 +54,7 @@ static void plain_show(const bench *b, look l) {
     puts("\n");
 }
 
-static void passes_show(const bench *b, look l) {
+static void passes_show(const bench *b, styles l) {
     printf("%s%8s %5s %9s %19s %7s %9s %7s %6s %8s %6s %8s %9s%s\n", l.bold, "context", "rows", "ms", "low to high",
            "mad", "limit ms", "reached", "t/t1", "limit/t1", "read", "KV MB", "commit us", l.off);
     for (int i = 0; i < b->n_passes; i++) {
@@ -93,7 +93,7 @@ static void rollbacks_show(const bench *b) {
                b->engine ? hunch_engine_states(b->engine) : 0);
 }
 
-static void profile_show(const bench_profile *p, look l) {
+static void profile_show(const bench_profile *p, styles l) {
     double sum = 0;
     printf("\n%s%d row%s behind %d: %.1f us%s\n", l.bold, p->rows, p->rows == 1 ? "" : "s", p->context, p->pass_s * 1e6,
            l.off);
@@ -115,7 +115,7 @@ static void profile_show(const bench_profile *p, look l) {
 
 int bench_table(const bench *b) {
     const bool color = tool_colors(b->o.color, stdout);
-    const look l = {tool_style(color, 'b'), tool_style(color, '0')};
+    const styles l = {tool_style(color, 'b'), tool_style(color, '0')};
     machine_show(b, l);
     if (b->n_reads)
         reads_show(b, l);

@@ -10,7 +10,7 @@
 #include "tool_open.h"
 #include "tool_render.h"
 
-typedef struct tool_talk {
+typedef struct tool_chat_state {
     tool_options o;
     json_t *words; /* values of /set, to which o points */
     tool_method method;
@@ -29,7 +29,7 @@ typedef struct tool_talk {
     size_t turns, tokens, rows, restored;
     uint64_t rounds, drafted, accepted;
     double decoded, decode_s; /* tokens after the first of each answer, and their time */
-} tool_talk;
+} tool_chat_state;
 
 enum { TOOL_GO_ON = -1 }; /* result of a message or a command; any other is the exit code of hunch chat */
 
@@ -37,7 +37,7 @@ enum { TOOL_GO_ON = -1 }; /* result of a message or a command; any other is the 
 
 /* Opens the engine and sets the request by c->o; c->model is open. 0, or an exit code after a message; c->engine may
  * then be NULL. */
-int tool_chat_engine_open(tool_talk *c);
+int tool_chat_engine_open(tool_chat_state *c);
 
 /* ---- tool_chat_input.c ---- */
 
@@ -49,17 +49,17 @@ typedef struct tool_chat_message {
 } tool_chat_message;
 /* Reads a message or a command: a line, continued by the next while it ends in a backslash; or the lines from """ to
  * """. */
-tool_line tool_chat_read(tool_talk *c, tool_chat_message *m);
+tool_line tool_chat_read(tool_chat_state *c, tool_chat_message *m);
 
 /* ---- tool_chat_turn.c ---- */
 
-int tool_chat_say(tool_talk *c, const char *text, size_t len);
+int tool_chat_send(tool_chat_state *c, const char *text, size_t len);
 /* Answers the newest message of the user again with the next seed; if it has no answer yet, with the same seed. */
-int tool_chat_again(tool_talk *c);
+int tool_chat_again(tool_chat_state *c);
 
 /* ---- tool_chat_commands.c ---- */
 
-int tool_chat_command(tool_talk *c, const char *line);
+int tool_chat_command(tool_chat_state *c, const char *line);
 /* Every command with its slash, for completion; ends with NULL. */
 extern const char *const tool_chat_names[];
 
@@ -67,6 +67,6 @@ extern const char *const tool_chat_names[];
 
 /* "NAME VALUE", "NAME" or "". 0, or an exit code after a message: then nothing has changed, unless c->engine is NULL (such as after
  * HUNCH_NO_MEMORY). */
-int tool_chat_set(tool_talk *c, const char *words);
+int tool_chat_set(tool_chat_state *c, const char *words);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "tool_chat.h"
 
-static int do_help(tool_talk *c, const char *rest) {
+static int do_help(tool_chat_state *c, const char *rest) {
     (void)c, (void)rest;
     fputs("/help             this text\n"
           "/again            answers the last message once more, with the next seed\n"
@@ -24,17 +24,17 @@ static int do_help(tool_talk *c, const char *rest) {
 }
 
 /* After a command whose message, if any, was printed: notes a failure. */
-static int after(tool_talk *c, int code) {
+static int note_failure(tool_chat_state *c, int code) {
     c->failed |= code != 0;
     return TOOL_GO_ON;
 }
 
-static int do_again(tool_talk *c, const char *rest) {
+static int do_again(tool_chat_state *c, const char *rest) {
     (void)rest;
     return tool_chat_again(c);
 }
 
-static int do_reset(tool_talk *c, const char *rest) {
+static int do_reset(tool_chat_state *c, const char *rest) {
     (void)rest;
     tool_conversation_clear(&c->talk);
     return TOOL_GO_ON;
@@ -52,40 +52,40 @@ static char *path_of(const char *command, const char *rest) {
     return strcat(strcpy(path, expand ? home : ""), rest + expand);
 }
 
-static int do_save(tool_talk *c, const char *rest) {
+static int do_save(tool_chat_state *c, const char *rest) {
     char *path = path_of("/save", rest);
     const int code = path ? tool_conversation_save(&c->talk, path) : HUNCH_USAGE;
     if (!code && !tool_quiet)
         tool_message("%zu turns are in %s", tool_conversation_turns(&c->talk), path);
     free(path);
-    return after(c, code);
+    return note_failure(c, code);
 }
 
-static int do_load(tool_talk *c, const char *rest) {
+static int do_load(tool_chat_state *c, const char *rest) {
     char *path = path_of("/load", rest);
     const int code = path ? tool_conversation_load(&c->talk, path) : HUNCH_USAGE;
     if (!code && !tool_quiet)
         tool_message("%zu turns of %s%s", tool_conversation_turns(&c->talk), path,
                      tool_conversation_last_is(&c->talk, "user") ? "; the last has no answer: /again answers it" : "");
     free(path);
-    return after(c, code);
+    return note_failure(c, code);
 }
 
-static int do_set(tool_talk *c, const char *rest) {
+static int do_set(tool_chat_state *c, const char *rest) {
     const int code = tool_chat_set(c, rest);
-    return c->engine ? after(c, code) : code;
+    return c->engine ? note_failure(c, code) : code;
 }
 
-static int do_system(tool_talk *c, const char *rest) {
+static int do_system(tool_chat_state *c, const char *rest) {
     const bool valid = tool_utf8_valid(rest, strlen(rest)) == strlen(rest);
     if (valid)
         tool_conversation_system(&c->talk, rest);
     else
         tool_message("the system message is not valid UTF-8: not taken");
-    return after(c, valid ? 0 : HUNCH_USAGE);
+    return note_failure(c, valid ? 0 : HUNCH_USAGE);
 }
 
-static int do_stats(tool_talk *c, const char *rest) {
+static int do_stats(tool_chat_state *c, const char *rest) {
     (void)rest;
     fprintf(stderr, "%zu answers, %zu tokens, %.1f tokens/s · %zu of %zu prompt rows restored\n", c->turns, c->tokens,
             c->decode_s > 0 ? c->decoded / c->decode_s : 0, c->restored, c->rows);
@@ -97,20 +97,20 @@ static int do_stats(tool_talk *c, const char *rest) {
     return TOOL_GO_ON;
 }
 
-static int do_exit(tool_talk *c, const char *rest) {
+static int do_exit(tool_chat_state *c, const char *rest) {
     (void)c, (void)rest;
     return HUNCH_OK;
 }
 
 /* In the order of tool_chat_names. */
-static int (*const acts[])(tool_talk *c, const char *rest) = {do_again, do_exit, do_exit,   do_help,  do_load, do_reset,
-                                                              do_save,  do_set,  do_stats, do_system};
+static int (*const acts[])(tool_chat_state *c, const char *rest) = {do_again, do_exit, do_exit, do_help,  do_load,
+                                                                    do_reset, do_save, do_set,  do_stats, do_system};
 enum { COMMANDS = sizeof acts / sizeof *acts };
 const char *const tool_chat_names[] = {"/again", "/bye",  "/exit", "/help",  "/load",   "/reset",
                                        "/save",  "/set",  "/stats", "/system", NULL};
 _Static_assert(sizeof tool_chat_names / sizeof *tool_chat_names == COMMANDS + 1, "a name for each");
 
-int tool_chat_command(tool_talk *c, const char *line) {
+int tool_chat_command(tool_chat_state *c, const char *line) {
     const size_t len = strcspn(line, " \t\n");
     const char *rest = line + len + strspn(line + len, " \t\n");
     char word[64], *trimmed = strcpy(tool_alloc(strlen(rest) + 1, 1), rest);

@@ -11,7 +11,7 @@ enum { MARKS = sizeof marks - 1 };
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
 
 /* mark: '>' at the first line of a message, '.' at others. */
-static tool_line line_next(tool_talk *c, char mark, char **line, size_t *n) {
+static tool_line line_next(tool_chat_state *c, char mark, char **line, size_t *n) {
     if (c->editor)
         return tool_editor_next(c->editor, mark, line, n);
     if (c->terminal)
@@ -73,7 +73,7 @@ static bool goes_on(text *t) {
     return more;
 }
 
-tool_line tool_chat_read(tool_talk *c, tool_chat_message *m) {
+tool_line tool_chat_read(tool_chat_state *c, tool_chat_message *m) {
     text t = {0};
     char *line;
     size_t n;

@@ -12,7 +12,7 @@
 /* What a change needs: a new request or a new engine. SWITCH_OFF: "on" means that the flag is not given. */
 enum { REQUEST, ENGINE, SWITCH, SWITCH_OFF };
 /* How a value of the request is shown; SAID: as given. */
-enum { SAID, REAL, INT, SEED, FLAG };
+enum { AS_GIVEN, REAL, INT, SEED, FLAG };
 
 #define AT(field) offsetof(hunch_request, field)
 static const struct setting {
@@ -37,13 +37,13 @@ static const struct setting {
     {"dry_range", "--dry-range", REQUEST, INT, AT(sampling.dry_range)},
     {"seed", "--seed", REQUEST, SEED, AT(sampling.seed)},
     {"max_tokens", "-n", REQUEST, INT, AT(max_tokens)},
-    {"stop", "--stop", REQUEST, SAID, 0},
+    {"stop", "--stop", REQUEST, AS_GIVEN, 0},
     {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0},
     {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0},
-    {"keep", "--keep", REQUEST, SAID, 0},
-    {"context", "--context", ENGINE, SAID, 0},
-    {"draft", "--draft", ENGINE, SAID, 0},
-    {"verify", "--verify", ENGINE, SAID, 0},
+    {"keep", "--keep", REQUEST, AS_GIVEN, 0},
+    {"context", "--context", ENGINE, AS_GIVEN, 0},
+    {"draft", "--draft", ENGINE, AS_GIVEN, 0},
+    {"verify", "--verify", ENGINE, AS_GIVEN, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -59,7 +59,7 @@ static void texts_show(const tool_texts *t) {
 }
 
 /* The value in the options, or the default. */
-static void said_show(const tool_talk *c, const tool_flag *f) {
+static void option_show(const tool_chat_state *c, const tool_flag *f) {
     const void *at = (const char *)&c->o + f->at;
     const tool_texts *texts = at;
     if (f->kind == TOOL_TEXTS && texts->n)
@@ -75,7 +75,7 @@ static void said_show(const tool_talk *c, const tool_flag *f) {
                                                     : 0);
 }
 
-static void setting_show(const tool_talk *c, const struct setting *s) {
+static void setting_show(const tool_chat_state *c, const struct setting *s) {
     const void *at = (const char *)&c->request + s->at;
     const tool_flag *f = flag_of(s);
     fprintf(stderr, "%-20s ", s->name);
@@ -88,14 +88,14 @@ static void setting_show(const tool_talk *c, const struct setting *s) {
     else if (s->show == FLAG)
         fputs(*(const bool *)((const char *)&c->o + f->at) == (s->kind == SWITCH) ? "on" : "off", stderr);
     else
-        said_show(c, f);
+        option_show(c, f);
     fputc('\n', stderr);
 }
 
 /* ---- changing -------------------------------------------------------------------------------------------------- */
 
 /* -1, or an exit code after a message. */
-static int value_set(tool_talk *c, tool_options *o, const struct setting *s, const char *value) {
+static int value_set(tool_chat_state *c, tool_options *o, const struct setting *s, const char *value) {
     const tool_flag *f = flag_of(s);
     const bool on = strcmp(value, "on") == 0;
     tool_option_unset(o, f);
@@ -115,7 +115,7 @@ static int value_set(tool_talk *c, tool_options *o, const struct setting *s, con
 }
 
 /* Makes the request of these options; the seed stays unless it is the setting that changes. */
-static int request_change(tool_talk *c, const tool_options *o, bool seed) {
+static int request_change(tool_chat_state *c, const tool_options *o, bool seed) {
     hunch_request r;
     tool_request_init(&r, c->model, o, 0);
     if (!seed)
@@ -127,7 +127,7 @@ static int request_change(tool_talk *c, const tool_options *o, bool seed) {
 }
 
 /* The old engine is closed before the new one opens, so that memory need not hold both. */
-static int engine_change(tool_talk *c, const tool_options *o) {
+static int engine_change(tool_chat_state *c, const tool_options *o) {
     const tool_options before = c->o;
     const uint64_t seed = c->request.sampling.seed;
     int code = tool_guard(o, tool_command_find(TOOL_CHAT));
@@ -145,7 +145,7 @@ static int engine_change(tool_talk *c, const tool_options *o) {
     return code;
 }
 
-static int change(tool_talk *c, const struct setting *s, const char *value) {
+static int change(tool_chat_state *c, const struct setting *s, const char *value) {
     const tool_flag *f = flag_of(s);
     tool_options before = c->o, next = c->o;
     int code = value_set(c, &next, s, value);
@@ -159,7 +159,7 @@ static int change(tool_talk *c, const struct setting *s, const char *value) {
     }
     c->o = next;
     tool_option_free(&before, f);
-    tool_conversation_take_back(&c->talk); /* it may fit now */
+    tool_conversation_restore(&c->talk); /* it may fit now */
     return 0;
 }
 
@@ -178,7 +178,7 @@ static const struct setting *setting_find(const char *name) {
     return NULL;
 }
 
-int tool_chat_set(tool_talk *c, const char *words) {
+int tool_chat_set(tool_chat_state *c, const char *words) {
     char name[64];
     size_t len = strcspn(words, " \t\n="), n = 0;
     for (size_t i = 0; i < len && n + 1 < sizeof name; i++)

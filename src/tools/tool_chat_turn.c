@@ -14,7 +14,7 @@
 /* ---- errors -------------------------------------------------------------------------------------------------- */
 
 /* With --json-lines every message gets an object, also one that failed. */
-static int message_failed(tool_talk *c, const hunch_error *err) {
+static int message_failed(tool_chat_state *c, const hunch_error *err) {
     c->failed = true;
     tool_failed(err);
     return c->o.json_lines &&
@@ -33,29 +33,29 @@ TOOL_PRINTF(2, 3) static int fail(hunch_error *err, const char *fmt, ...) {
 
 /* ---- what the model reads -------------------------------------------------------------------------------------- */
 
-static int conversation_render(tool_talk *c, tool_rendered *out, hunch_error *err) {
-    json_t *messages = tool_conversation_read(&c->talk);
+static int conversation_render(tool_chat_state *c, tool_rendered *out, hunch_error *err) {
+    json_t *messages = tool_conversation_messages(&c->talk);
     const int code = tool_messages_render(out, &c->template, c->model, messages, err);
     json_decref(messages);
     return code;
 }
 
 /* Rows to reserve for the answer. */
-static size_t room_wanted(const tool_talk *c) {
+static size_t room_wanted(const tool_chat_state *c) {
     const size_t quarter = (size_t)c->context / 4, most = (size_t)c->request.max_tokens;
     return most > 0 && most < quarter ? most : quarter;
 }
 
-static size_t keep_of(const tool_talk *c) {
+static size_t keep_of(const tool_chat_state *c) {
     return c->o.keep == TOOL_UNSET ? 0 : (size_t)c->o.keep;
 }
 
 /* Leaves out the oldest turns until there is room for this answer and the next, so that not every later message changes the prefix that the
  * cache holds. */
-static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
+static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *err) {
     const size_t room = room_wanted(c), context = (size_t)c->context, wanted = r->n + room;
     size_t left_out = 0;
-    char cure[80];
+    char advice[80];
     int code = 0;
     if (wanted <= context)
         return 0;
@@ -64,22 +64,22 @@ static int oldest_leave_out(tool_talk *c, tool_rendered *r, hunch_error *err) {
         free(r->ids);
         code = conversation_render(c, r, err);
     }
-    tool_context_cure(c->model, wanted, cure);
+    tool_context_advice(c->model, wanted, advice);
     if (left_out)
         tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context,
-                     left_out, keep_of(c) ? " behind those of --keep" : "", cure);
+                     left_out, keep_of(c) ? " behind those of --keep" : "", advice);
     if (!code && r->n > context)
         code = fail(err,
                     "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset "
                     "begins anew, %s",
                     keep_of(c) ? " and the turns of --keep" : "", r->n, c->context,
-                    tool_context_cure(c->model, r->n, cure));
+                    tool_context_advice(c->model, r->n, advice));
     return code;
 }
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-static void totals_add(tool_talk *c, const hunch_session_state *st) {
+static void totals_add(tool_chat_state *c, const hunch_session_state *st) {
     c->turns++;
     c->tokens += st->n_tokens;
     c->rows += st->n_prompt;
@@ -91,7 +91,7 @@ static void totals_add(tool_talk *c, const hunch_session_state *st) {
     c->decode_s += st->decode_s;
 }
 
-static void turn_line(const tool_talk *c, const hunch_session_state *st) {
+static void turn_line(const tool_chat_state *c, const hunch_session_state *st) {
     char note[200];
     fprintf(stderr, "%s[%zu tokens, %.1f tokens/s", tool_style(c->styled, 'd'), st->n_tokens, tool_decode_speed(st));
     if (st->rounds)
@@ -100,22 +100,22 @@ static void turn_line(const tool_talk *c, const hunch_session_state *st) {
             st->n_prompt, tool_finish_name(st->finish), tool_style(c->styled, '0'));
     if (c->color && c->styled && hunch_engine_drafters(c->engine) > 0)
         tool_sources_print(c->engine, st, true);
-    if (*tool_law_note(st->verify, &st->lossy, note))
+    if (*tool_rule_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(c->styled, 'y'), note, tool_style(c->styled, '0'));
 }
 
 /* Reports an answer that ended early. */
-static void end_note(const tool_talk *c, const hunch_session_state *st) {
-    char cure[80];
+static void end_note(const tool_chat_state *c, const hunch_session_state *st) {
+    char advice[80];
     if (st->finish == HUNCH_FINISH_LOOP)
         tool_message("the answer ends here: it said the same %d tokens a fourth time; %s lets it go on",
                      c->request.loop_tokens, c->terminal ? "/set loop_guard off" : "--no-loop-guard");
     else if (st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)c->context)
         tool_message("the answer ends here: the context of %d rows is full; %s", c->context,
-                     tool_context_cure(c->model, (size_t)c->context + 1, cure));
+                     tool_context_advice(c->model, (size_t)c->context + 1, advice));
 }
 
-static int turn_report(tool_talk *c, const hunch_session_state *st) {
+static int turn_report(tool_chat_state *c, const hunch_session_state *st) {
     int code;
     totals_add(c, st);
     tool_conversation_add(&c->talk, "assistant", st->text, st->text_len);
@@ -137,7 +137,7 @@ static int turn_report(tool_talk *c, const hunch_session_state *st) {
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 /* *answered: there is an answer, perhaps incomplete. */
-static int turn_generate(tool_talk *c, hunch_session **s, bool thinks, bool *answered) {
+static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, bool *answered) {
     tool_stream stream = {.model = c->model, .color = c->color, .thinks = thinks};
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
@@ -162,7 +162,7 @@ static int turn_generate(tool_talk *c, hunch_session **s, bool thinks, bool *ans
 }
 
 /* Answers the conversation, whose newest message has none. */
-static int turn_answer(tool_talk *c, bool *answered) {
+static int turn_answer(tool_chat_state *c, bool *answered) {
     hunch_error err = {0};
     tool_rendered r = {0};
     hunch_session *s = NULL;
@@ -181,7 +181,7 @@ static int turn_answer(tool_talk *c, bool *answered) {
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-int tool_chat_say(tool_talk *c, const char *text, size_t len) {
+int tool_chat_send(tool_chat_state *c, const char *text, size_t len) {
     const size_t valid = tool_utf8_valid(text, len);
     hunch_error err = {0};
     bool answered = false;
@@ -196,7 +196,7 @@ int tool_chat_say(tool_talk *c, const char *text, size_t len) {
     return code;
 }
 
-int tool_chat_again(tool_talk *c) {
+int tool_chat_again(tool_chat_state *c) {
     json_t *before = NULL;
     bool answered = false;
     if (tool_conversation_last_is(&c->talk, "assistant")) {

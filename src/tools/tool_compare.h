@@ -10,7 +10,7 @@
 enum { TOOL_SLICE = 16 }; /* tokens */
 
 /* A method against plain on one prompt, over all repetitions. Unknown figures are NAN. */
-typedef struct tool_duel {
+typedef struct tool_prompt_stats {
     int repeats;
     tool_pairs slices;
     double plain_s, drafted_s, tokens; /* of the tokens that both decoded */
@@ -18,19 +18,19 @@ typedef struct tool_duel {
     uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
     size_t difference;       /* position of the first token that differs, in the first answer that does */
-    double ratio, low, high; /* updated by tool_duel_add */
-} tool_duel;
+    double ratio, low, high; /* updated by tool_prompt_stats_add */
+} tool_prompt_stats;
 
-void tool_duel_add(tool_duel *d, const tool_answer *plain, const tool_answer *drafted);
-void tool_duel_fini(tool_duel *d);
-double tool_duel_tau(const tool_duel *d);
+void tool_prompt_stats_add(tool_prompt_stats *d, const tool_answer *plain, const tool_answer *drafted);
+void tool_prompt_stats_fini(tool_prompt_stats *d);
+double tool_prompt_stats_tau(const tool_prompt_stats *d);
 /* Whether the interval is known and within +-width. An interval of few slices counts as unknown. */
-bool tool_duel_within(const tool_duel *d, double width);
+bool tool_prompt_stats_within(const tool_prompt_stats *d, double width);
 
 /* A method against plain, over all prompts or those of a group. */
 typedef struct tool_verdict {
     const char *draft;
-    const tool_duel *duels; /* [prompts] */
+    const tool_prompt_stats *stats; /* [prompts] */
     double ratio, ratio_total, low, high, tau, acceptance, tok_s, plain_tok_s;
     uint64_t rounds, drafted, accepted, depth_drafted;
     bool identical;
@@ -45,11 +45,11 @@ typedef struct tool_comparison {
     hunch_model_info info;
     tool_lane *lanes;     /* [n_lanes]; the first is plain */
     int n_lanes;
-    int repeats;          /* at most, of each prompt */
-    bool cold;            /* stores are emptied before each prompt and repetition */
-    tool_answer *answers; /* [n_lanes][prompts.n]: the first of each */
-    tool_duel *duels;     /* [n_lanes][prompts.n]; those of lane 0 are not used */
-    size_t n_done;        /* prompts that were answered */
+    int repeats;              /* at most, of each prompt */
+    bool cold;                /* stores are emptied before each prompt and repetition */
+    tool_answer *answers;     /* [n_lanes][prompts.n]: the first of each */
+    tool_prompt_stats *stats; /* [n_lanes][prompts.n]; those of lane 0 are not used */
+    size_t n_done;            /* prompts that were answered */
     uint64_t seed;
 } tool_comparison;
 
@@ -57,8 +57,8 @@ static inline const tool_answer *tool_answer_of(const tool_comparison *c, int la
     return &c->answers[(size_t)lane * c->prompts.n + prompt];
 }
 
-static inline tool_duel *tool_duel_of(const tool_comparison *c, int lane, size_t prompt) {
-    return &c->duels[(size_t)lane * c->prompts.n + prompt];
+static inline tool_prompt_stats *tool_prompt_stats_of(const tool_comparison *c, int lane, size_t prompt) {
+    return &c->stats[(size_t)lane * c->prompts.n + prompt];
 }
 
 /* Summarises lane `lane` against lane 0. group NULL: over all prompts; else over those of that group, except for the speeds. */

@@ -24,7 +24,7 @@ void tool_conversation_fini(tool_conversation *c) {
 
 void tool_conversation_clear(tool_conversation *c) {
     json_array_clear(c->messages);
-    tool_conversation_take_back(c);
+    tool_conversation_restore(c);
 }
 
 void tool_conversation_system(tool_conversation *c, const char *text) {
@@ -50,8 +50,8 @@ const json_t *tool_conversation_last(const tool_conversation *c) {
 }
 
 static bool is_of(const json_t *message, const char *role) {
-    const json_t *said = json_object_get(message, "role");
-    return json_is_string(said) && strcmp(json_string_value(said), role) == 0;
+    const json_t *given = json_object_get(message, "role");
+    return json_is_string(given) && strcmp(json_string_value(given), role) == 0;
 }
 
 bool tool_conversation_last_is(const tool_conversation *c, const char *role) {
@@ -73,7 +73,7 @@ static json_t *messages_list(const tool_conversation *c, size_t begin, size_t en
     return list;
 }
 
-json_t *tool_conversation_read(const tool_conversation *c) {
+json_t *tool_conversation_messages(const tool_conversation *c) {
     return messages_list(c, c->out_begin, c->out_end);
 }
 
@@ -112,7 +112,7 @@ bool tool_conversation_leave_out(tool_conversation *c, size_t keep) {
     return true;
 }
 
-void tool_conversation_take_back(tool_conversation *c) {
+void tool_conversation_restore(tool_conversation *c) {
     c->out_begin = c->out_end = 0;
 }
 
@@ -184,7 +184,7 @@ int tool_conversation_load(tool_conversation *c, const char *path) {
         json_incref(messages);
         json_decref(c->messages);
         c->messages = messages;
-        tool_conversation_take_back(c);
+        tool_conversation_restore(c);
         const json_t *first = json_array_get(messages, 0), *text = json_object_get(first, "content");
         const bool system = is_of(first, "system") && json_is_string(text);
         tool_conversation_system(c, system ? json_string_value(text) : "");

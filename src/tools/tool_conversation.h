@@ -25,11 +25,11 @@ bool tool_conversation_last_is(const tool_conversation *c, const char *role);
 void tool_conversation_drop(tool_conversation *c); /* the newest message */
 
 /* The messages that the model reads: a new list, the system message first. */
-json_t *tool_conversation_read(const tool_conversation *c);
+json_t *tool_conversation_messages(const tool_conversation *c);
 size_t tool_conversation_turns(const tool_conversation *c);
 /* Leaves out the oldest turn still read, other than the first `keep` and the newest. False: there is none. */
 bool tool_conversation_leave_out(tool_conversation *c, size_t keep);
-void tool_conversation_take_back(tool_conversation *c); /* no turn is left out */
+void tool_conversation_restore(tool_conversation *c); /* no turn is left out */
 
 /* The whole conversation as {"messages": [...]}, the system message first, which `hunch run -f` reads as well. An existing file that does
  * not begin like one is not overwritten. 0, or an exit code after a message. */

@@ -27,10 +27,10 @@ struct tool_editor {
     HistoryW *history;
     FILE *out;
     const char *const *names;
-    tool_recall recall;
-    bool keeps;      /* saves what is typed */
-    bool ended;      /* input */
-    bool cancelled;  /* by Ctrl-C: the line ends here */
+    tool_history history_file;
+    bool saves;     /* what is typed */
+    bool ended;     /* input */
+    bool cancelled; /* by Ctrl-C: the line ends here */
     wchar_t prompt[32];
     unsigned char keys[4096]; /* read but not yet returned: [begin, end) */
     size_t begin, end;
@@ -54,7 +54,7 @@ static void keys_read(tool_editor *e) {
     if (poll(fds, 3, -1) < 0 && errno != EINTR)
         e->ended = true;
     if (fds[2].revents) {
-        tool_tty_seen();
+        tool_tty_clear();
         el_resize(e->line);
         el_wset(e->line, EL_REFRESH);
     }
@@ -234,8 +234,8 @@ static void history_enter(void *editor, const char *text) {
 
 void tool_editor_remember(tool_editor *e, const char *text, size_t len) {
     history_enter(e, text);
-    if (e->keeps && tool_utf8_valid(text, len) == len)
-        tool_recall_add(&e->recall, text, len);
+    if (e->saves && tool_utf8_valid(text, len) == len)
+        tool_history_add(&e->history_file, text, len);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ static bool line_open(tool_editor *e, bool styled) {
     el_wset(e->line, EL_GETCFN, key_read);
     el_wset(e->line, EL_PROMPT_ESC, prompt_of, L'\1');
     el_wset(e->line, EL_SIGNAL, 0);
-    history_w(e->history, &event, H_SETSIZE, TOOL_MOST_RECALLED);
+    history_w(e->history, &event, H_SETSIZE, TOOL_MOST_HISTORY);
     history_w(e->history, &event, H_SETUNIQUE, 1);
     el_wset(e->line, EL_HIST, history_w, e->history);
     keys_bind(e->line);
@@ -324,7 +324,7 @@ tool_editor *tool_editor_open(bool styled, const char *const *names, bool histor
     if (!out)
         return NULL;
     tool_editor *e = tool_alloc(1, sizeof *e);
-    *e = (tool_editor){.out = out, .names = names, .keeps = history};
+    *e = (tool_editor){.out = out, .names = names, .saves = history};
     locale_choose();
     if (!line_open(e, styled)) {
         tool_editor_close(&e);
@@ -332,7 +332,7 @@ tool_editor *tool_editor_open(bool styled, const char *const *names, bool histor
     }
     tool_tty_mark_pastes(fileno(out));
     if (history)
-        tool_recall_open(&e->recall, history_enter, e);
+        tool_history_open(&e->history_file, history_enter, e);
     return e;
 }
 
@@ -344,7 +344,7 @@ void tool_editor_close(tool_editor **editor) {
     tool_tty_mark_pastes(-1);
     if (e->history)
         history_wend(e->history);
-    tool_recall_close(&e->recall);
+    tool_history_close(&e->history_file);
     fclose(e->out);
     free(e->text);
     free(e->pasted);

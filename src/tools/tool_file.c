@@ -69,7 +69,7 @@ void tool_file_write(tool_file *f, const void *data, size_t size) {
         f->error = errno ? errno : EIO;
 }
 
-int tool_file_settle(tool_file *f) {
+int tool_file_publish(tool_file *f) {
     if (fflush(f->file) != 0 && !f->error)
         f->error = errno;
     if (!f->error && f->place && rename(f->partial, f->place) != 0)

@@ -27,7 +27,7 @@ int tool_file_check(const char *path);
 void tool_file_write(tool_file *f, const void *data, size_t size);
 /* Renames the file to its final name now; what is written later is visible at once, and stays. 0, or an exit code after
  * a message. */
-int tool_file_settle(tool_file *f);
+int tool_file_publish(tool_file *f);
 /* code 0: the file gets its final name; else it is removed. Returns code, or HUNCH_FAILED after a message. */
 int tool_file_end(tool_file *f, int code);
 

@@ -103,14 +103,14 @@ static void read_check(void *user, const char *file) {
     }
 }
 
-static void taken(guard *g, hunch_status status, const hunch_error *err) {
+static void note_error(guard *g, hunch_status status, const hunch_error *err) {
     if (status != HUNCH_OK && g->code < 0)
         g->code = tool_failed(err);
 }
 
 static void model_check(guard *g, const char *model) {
     hunch_error err = {0};
-    taken(g, hunch_model_files(model, read_check, g, &err), &err);
+    note_error(g, hunch_model_files(model, read_check, g, &err), &err);
 }
 
 static void spec_read(void *user, const char *file, hunch_file_use use) {
@@ -153,7 +153,7 @@ static void flags_each(guard *g, flag_taker take) {
 static void specs_each(guard *g, void (*each)(void *user, const char *file, hunch_file_use use)) {
     hunch_error err = {0};
     for (int i = 0; i < g->method.n_drafts && g->code < 0; i++)
-        taken(g, hunch_draft_files(g->method.drafts[i], each, g, &err), &err);
+        note_error(g, hunch_draft_files(g->method.drafts[i], each, g, &err), &err);
 }
 
 static void flag_written(guard *g, const tool_flag *f, const char *value) {

@@ -141,34 +141,34 @@ hunch_lossy tool_lossy(const tool_options *o) {
 
 /* A pool holds at least one text of a whole context. Reported once, however many engines open. */
 static void pool_note(const hunch_engine *e, const tool_options *o) {
-    static bool said;
+    static bool printed;
     const int least = hunch_engine_context(e);
-    if (o->pool_rows == TOOL_UNSET || o->pool_rows >= least || said || tool_quiet)
+    if (o->pool_rows == TOOL_UNSET || o->pool_rows >= least || printed || tool_quiet)
         return;
     tool_message(
         "--pool-rows %d is taken as %d: one text of the whole context always fits (a smaller --context needs fewer)",
         o->pool_rows, least);
-    said = true;
+    printed = true;
 }
 
 /* Prints a line, once for all engines. */
-static void say_once(const char *line) {
-    static char *said;
-    if (tool_quiet || (said && strstr(said, line)))
+static void print_once(const char *line) {
+    static char *printed;
+    if (tool_quiet || (printed && strstr(printed, line)))
         return;
-    char *all = tool_alloc((said ? strlen(said) : 0) + strlen(line) + 2, 1);
-    sprintf(all, "%s%s\n", said ? said : "", line);
-    free(said);
-    said = all;
+    char *all = tool_alloc((printed ? strlen(printed) : 0) + strlen(line) + 2, 1);
+    sprintf(all, "%s%s\n", printed ? printed : "", line);
+    free(printed);
+    printed = all;
     tool_message("%s", line);
 }
 
 void tool_drafters_note(const hunch_engine *e) {
     for (int i = 0; i < hunch_engine_drafters(e); i++)
         if (hunch_engine_drafter_about(e, i))
-            say_once(hunch_engine_drafter_about(e, i));
+            print_once(hunch_engine_drafter_about(e, i));
     for (int i = 0; hunch_engine_note(e, i); i++)
-        say_once(hunch_engine_note(e, i));
+        print_once(hunch_engine_note(e, i));
 }
 
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
@@ -203,7 +203,7 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     return 0;
 }
 
-const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text) {
+const char *tool_context_advice(const hunch_model *m, size_t tokens, char *text) {
     enum { SIZE = 80 };
     hunch_model_info info;
     const int rows = hunch_model_context_for(m, tokens);

@@ -35,7 +35,7 @@ void tool_drafters_note(const hunch_engine *e);
 
 uint64_t tool_random_seed(void);
 /* Advice for a text of so many tokens: "--context N makes room", or the model's limit. Writes to `text` [80]. */
-const char *tool_context_cure(const hunch_model *m, size_t tokens, char *text);
+const char *tool_context_advice(const hunch_model *m, size_t tokens, char *text);
 
 /* Overrides the values in s by those of the flags. Without --seed a random one is drawn. Lists belong to o. */
 void tool_sampling_set(hunch_sampling *s, const tool_options *o);

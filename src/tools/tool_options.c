@@ -264,7 +264,7 @@ static int rules_check(const tool_options *o, const tool_command *c) {
 }
 
 /* Flags that have no effect alone. */
-static int lonely_check(const tool_options *o, const tool_command *c) {
+static int no_effect_check(const tool_options *o, const tool_command *c) {
     const char *dry = !isnan(o->dry_base)                   ? "--dry-base"
                       : o->dry_allowed_length != TOOL_UNSET ? "--dry-allowed-length"
                       : o->dry_range != TOOL_UNSET          ? "--dry-range"
@@ -280,7 +280,7 @@ static int lonely_check(const tool_options *o, const tool_command *c) {
 static int contradictions(const tool_options *o, const tool_command *c) {
     int code = rules_check(o, c);
     if (code < 0)
-        code = lonely_check(o, c);
+        code = no_effect_check(o, c);
     const char *shaped = o->chat_template_file ? "--chat-template-file"
                          : o->chat_tools_file  ? "--tools"
                          : o->template_args.n  ? "--template-arg"

@@ -54,9 +54,9 @@ static void roff_heading(const char *text) {
 
 /* Begins a paragraph; a heading has begun one already. */
 static void roff_paragraph(tool_page *p) {
-    if (!p->fresh)
+    if (!p->after_heading)
         puts(".PP");
-    p->fresh = false;
+    p->after_heading = false;
 }
 
 static void roff_paragraphs(tool_page *p, const char *text) {
@@ -131,7 +131,7 @@ void tool_page_title(const tool_page *p, const char *name, const char *text) {
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
 void tool_page_heading(tool_page *p, const char *text) {
-    p->fresh = p->roff;
+    p->after_heading = p->roff;
     if (p->roff)
         roff_heading(text);
     else
@@ -169,7 +169,7 @@ void tool_page_items(tool_page *p, int longest) {
 void tool_page_item(tool_page *p, const char *name, const char *value, const char *text, bool deep) {
     if (p->roff) {
         roff_item(name, value, text, deep);
-        p->fresh = false;
+        p->after_heading = false;
         return;
     }
     const int begin = INDENT + (deep ? DEEPER : 0), used = (int)strlen(name) + (value ? (int)strlen(value) : 0);

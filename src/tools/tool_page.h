@@ -7,11 +7,11 @@
 #include <stdio.h>
 
 typedef struct tool_page {
-    bool roff;  /* for man */
-    bool color; /* else: headings and names in bold */
-    int width;  /* columns */
-    bool fresh; /* for man: a heading was written last */
-    int left;   /* columns of the left side of items, set by tool_page_items */
+    bool roff;          /* for man */
+    bool color;         /* else: headings and names in bold */
+    int width;          /* columns */
+    bool after_heading; /* for man: a heading was written last */
+    int left;           /* columns of the left side of items, set by tool_page_items */
 } tool_page;
 
 /* A page for standard output: as wide as the terminal, at most 100 columns; 80 if the width is unknown. */

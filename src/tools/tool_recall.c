@@ -101,14 +101,14 @@ static void texts_write(const char *path, const json_t *texts) {
     free(name);
 }
 
-void tool_recall_open(tool_recall *r, void (*take)(void *user, const char *text), void *user) {
-    *r = (tool_recall){.path = path_find()};
+void tool_history_open(tool_history *r, void (*take)(void *user, const char *text), void *user) {
+    *r = (tool_history){.path = path_find()};
     char *text = r->path ? end_read(r->path) : NULL;
     if (!text)
         return;
     json_t *texts = texts_of(text);
-    const bool grown = json_array_size(texts) > 2 * TOOL_MOST_RECALLED;
-    while (json_array_size(texts) > TOOL_MOST_RECALLED)
+    const bool grown = json_array_size(texts) > 2 * TOOL_MOST_HISTORY;
+    while (json_array_size(texts) > TOOL_MOST_HISTORY)
         json_array_remove(texts, 0);
     size_t i;
     const json_t *one;
@@ -121,7 +121,7 @@ void tool_recall_open(tool_recall *r, void (*take)(void *user, const char *text)
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
-void tool_recall_add(tool_recall *r, const char *text, size_t len) {
+void tool_history_add(tool_history *r, const char *text, size_t len) {
     json_t *one = r->path ? json_stringn(text, len) : NULL;
     char *dump = one ? json_dumps(one, JSON_ENCODE_ANY) : NULL;
     json_decref(one);
@@ -135,7 +135,7 @@ void tool_recall_add(tool_recall *r, const char *text, size_t len) {
     if (!written) {
         if (!tool_quiet)
             tool_message("what is typed is not kept for the next time: %s: %s", r->path, strerror(errno));
-        tool_recall_close(r);
+        tool_history_close(r);
     }
     if (fd >= 0)
         close(fd);
@@ -143,7 +143,7 @@ void tool_recall_add(tool_recall *r, const char *text, size_t len) {
     free(dump);
 }
 
-void tool_recall_close(tool_recall *r) {
+void tool_history_close(tool_history *r) {
     free(r->path);
-    *r = (tool_recall){0};
+    *r = (tool_history){0};
 }

@@ -7,16 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct tool_recall {
+typedef struct tool_history {
     char *path; /* NULL: nothing is saved */
-} tool_recall;
+} tool_history;
 
-enum { TOOL_MOST_RECALLED = 1000 }; /* texts; the file is cut to this number when it has more than twice as many */
+enum { TOOL_MOST_HISTORY = 1000 }; /* texts; the file is cut to this number when it has more than twice as many */
 
 /* Passes the texts of the file to take, oldest first. A line that is not a JSON string is skipped. */
-void tool_recall_open(tool_recall *r, void (*take)(void *user, const char *text), void *user);
+void tool_history_open(tool_history *r, void (*take)(void *user, const char *text), void *user);
 /* Adds one text, of valid UTF-8. After a first failure, which is reported, nothing more is written. */
-void tool_recall_add(tool_recall *r, const char *text, size_t len);
-void tool_recall_close(tool_recall *r);
+void tool_history_add(tool_history *r, const char *text, size_t len);
+void tool_history_close(tool_history *r);
 
 #endif

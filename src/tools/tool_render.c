@@ -143,7 +143,7 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
 
 /* Whether the template's output depends on the tools: it may ignore them, so that the model would not see them. A
  * template that fails without them depends on them. */
-static bool tells_tools(const char *text, size_t len, const tool_template *t, const hunch_model *m, json_t *messages) {
+static bool uses_tools(const char *text, size_t len, const tool_template *t, const hunch_model *m, json_t *messages) {
     hunch_error ignored;
     char *without = NULL;
     size_t n = 0;
@@ -159,7 +159,7 @@ static int template_render(tool_rendered *out, const tool_template *t, const hun
     char *text = NULL;
     size_t len;
     int code = text_of(&text, &len, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
-    if (!code && tools && !tells_tools(text, len, t, m, messages))
+    if (!code && tools && !uses_tools(text, len, t, m, messages))
         code = fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
     if (!code) {
         out->thinks = opens_think(text, len);
@@ -176,11 +176,11 @@ static int tools_check(const tool_template *t, const hunch_model *m) {
     size_t len;
     json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "a"),
            *tools = json_object_get(t->args, "tools");
-    const bool told =
-        text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || tells_tools(text, len, t, m, messages);
+    const bool used =
+        text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || uses_tools(text, len, t, m, messages);
     hunch_free(text);
     json_decref(messages);
-    return told ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
+    return used ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
 }
 
 int tool_template_check(const tool_template *t, const hunch_model *m) {

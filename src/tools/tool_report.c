@@ -18,14 +18,14 @@ static double speed(double tokens, double seconds) {
     return seconds > 0 ? tokens / seconds : NAN;
 }
 
-static json_t *duel_json(const tool_prompt *p, const tool_duel *d, const tool_answer *a, bool trees) {
+static json_t *prompt_json(const tool_prompt *p, const tool_prompt_stats *d, const tool_answer *a, bool trees) {
     json_t *out = json_pack("{s:O,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:i,s:b}", "id", p->id, "group", p->group, "tokens",
-                     (json_int_t)a->n, "plain_tok_s", tool_json_real(speed(d->tokens, d->plain_s)), "tok_s",
-                     tool_json_real(speed(d->tokens, d->drafted_s)), "ratio", tool_json_real(d->ratio), "ci",
-                     interval_json(d->low, d->high), "tau", tool_json_real(tool_duel_tau(d)), "repeats", d->repeats,
-                     "identical", (int)d->identical);
+                            (json_int_t)a->n, "plain_tok_s", tool_json_real(speed(d->tokens, d->plain_s)), "tok_s",
+                            tool_json_real(speed(d->tokens, d->drafted_s)), "ratio", tool_json_real(d->ratio), "ci",
+                            interval_json(d->low, d->high), "tau", tool_json_real(tool_prompt_stats_tau(d)), "repeats",
+                            d->repeats, "identical", (int)d->identical);
     if (trees)
-        json_object_set_new(out, "trees", tool_why_trees_json(&a->heard));
+        json_object_set_new(out, "trees", tool_why_trees_json(&a->recorded));
     return out;
 }
 
@@ -38,7 +38,7 @@ static json_t *difference_json(const tool_comparison *c, const tool_verdict *v) 
     if (v->identical)
         return json_null();
     return json_pack("{s:O,s:I}", "prompt", c->prompts.items[v->first_different].id, "position",
-                     (json_int_t)v->duels[v->first_different].difference);
+                     (json_int_t)v->stats[v->first_different].difference);
 }
 
 /* Of each group, in the order of the prompts. */
@@ -62,7 +62,7 @@ static json_t *verdict_json(const tool_comparison *c, const tool_verdict *v, int
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_done; i++)
         json_array_append_new(list,
-                              duel_json(&c->prompts.items[i], &v->duels[i], tool_answer_of(c, lane, i), c->o.trees));
+                              prompt_json(&c->prompts.items[i], &v->stats[i], tool_answer_of(c, lane, i), c->o.trees));
     json_t *out = json_pack(
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:b,s:o,s:o,s:o,s:o}", "draft",
         tool_json_text(v->draft, strlen(v->draft)), "ratio", tool_json_real(v->ratio), "ratio_total",
@@ -125,7 +125,7 @@ static const char *ratio_style(bool color, double low, double high) {
     return tool_style(color, low > 1 ? 'g' : high < 1 ? 'r' : 'd');
 }
 
-static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_duel *d, bool color) {
+static void prompt_row(const tool_comparison *c, const tool_prompt *p, const tool_prompt_stats *d, bool color) {
     word(10, p->group);
     id_word(18, p->id);
     figure(9, 1, speed(d->tokens, d->plain_s));
@@ -134,7 +134,7 @@ static void duel_row(const tool_comparison *c, const tool_prompt *p, const tool_
     figure(7, 2, d->ratio);
     fputs(tool_style(color, '0'), stdout);
     interval(d->low, d->high);
-    figure(6, 2, tool_duel_tau(d));
+    figure(6, 2, tool_prompt_stats_tau(d));
     if (c->repeats > 1)
         printf(" %5d", d->repeats);
     printf("  %s%s%s\n", tool_style(color, d->identical ? 'g' : 'r'), d->identical ? "yes" : "NO",
@@ -172,7 +172,7 @@ static void heading_print(const tool_comparison *c, const tool_verdict *v, bool 
     char note[200];
     printf("%splain against %s%s%s\n", tool_style(color, 'b'), v->draft, stores, tool_style(color, '0'));
     const tool_answer *any = c->n_done ? tool_answer_of(c, 1, 0) : NULL;
-    if (any && *tool_law_note(any->verify, &any->lossy, note))
+    if (any && *tool_rule_note(any->verify, &any->lossy, note))
         printf("%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
     printf("%s%-10s %-18s %9s %9s %7s %13s %6s%s  %s%s\n", tool_style(color, 'd'), "group", "prompt", "plain t/s",
            "tok/s", "ratio", "90 % interval", "tau", c->repeats > 1 ? " times" : "", "identical",
@@ -183,8 +183,8 @@ static void verdict_print(const tool_comparison *c, const tool_verdict *v, int l
     size_t same = 0;
     heading_print(c, v, color);
     for (size_t i = 0; i < c->n_done; i++) {
-        duel_row(c, &c->prompts.items[i], &v->duels[i], color);
-        same += v->duels[i].identical;
+        prompt_row(c, &c->prompts.items[i], &v->stats[i], color);
+        same += v->stats[i].identical;
     }
     groups_print(c, lane);
     printf("%sratio", tool_style(color, 'b'));
@@ -199,7 +199,7 @@ static void verdict_print(const tool_comparison *c, const tool_verdict *v, int l
     if (!v->identical) {
         fputs("first difference: prompt ", stdout);
         id_word(0, c->prompts.items[v->first_different].id);
-        printf("at token %zu\n", v->duels[v->first_different].difference);
+        printf("at token %zu\n", v->stats[v->first_different].difference);
     }
 }
 

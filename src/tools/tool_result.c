@@ -210,7 +210,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
 
 /* ---- the summary --------------------------------------------------------------------------------------------- */
 
-const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *text) {
+const char *tool_rule_note(hunch_verify verify, const hunch_lossy *lossy, char *text) {
     enum { SIZE = 200 };
     text[0] = 0;
     if (lossy->rule == HUNCH_LOSSY_TYPICAL)
@@ -252,7 +252,7 @@ void tool_result_summary(const tool_result *r, const hunch_session_state *st, bo
         fprintf(stderr, "acceptance length %.2f over %llu rounds · drafted %llu, accepted %llu\n", tool_tau(st),
                 (unsigned long long)st->rounds, (unsigned long long)st->drafted, (unsigned long long)st->accepted);
     tool_sources_print(r->engine, st, color);
-    if (*tool_law_note(st->verify, &st->lossy, note))
+    if (*tool_rule_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
     fprintf(stderr, "finish %s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),
             (unsigned long long)r->seed, tool_peak_mib());

@@ -38,7 +38,7 @@ void tool_result_summary(const tool_result *r, const hunch_session_state *st, bo
 void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bool color);
 /* A warning about the rule of verification (lossy, or a seed that does not fix the text); "" if none. Writes to `text`
  * [200]. */
-const char *tool_law_note(hunch_verify verify, const hunch_lossy *lossy, char *text);
+const char *tool_rule_note(hunch_verify verify, const hunch_lossy *lossy, char *text);
 
 const char *tool_finish_name(hunch_finish f);
 double tool_tau(const hunch_session_state *st);          /* NAN without rounds */

@@ -24,21 +24,21 @@ static int parts_join(json_t *message, size_t number, const char *where) {
     size_t i, len = 0, cap = 0;
     int code = 0;
     json_array_foreach(parts, i, part) {
-        const json_t *type = json_object_get(part, "type"), *said = json_object_get(part, "text");
+        const json_t *type = json_object_get(part, "type"), *piece = json_object_get(part, "text");
         if (!json_is_string(type))
             code = tool_usage("%s: part %zu of message %zu is not an object with \"type\"", where, i, number);
         else if (strcmp(json_string_value(type), "text") != 0)
             code = tool_usage("%s: part %zu of message %zu is of type \"%s\": only text can be read", where, i, number,
                               json_string_value(type));
-        else if (!json_is_string(said))
+        else if (!json_is_string(piece))
             code = tool_usage("%s: part %zu of message %zu has no \"text\"", where, i, number);
         if (code)
             break;
-        const size_t more = json_string_length(said);
+        const size_t more = json_string_length(piece);
         text = tool_grow(text, &cap, len + more + 1, 1);
         if (i)
             text[len++] = '\n';
-        memcpy(text + len, json_string_value(said), more);
+        memcpy(text + len, json_string_value(piece), more);
         len += more;
     }
     if (!code)

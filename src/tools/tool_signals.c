@@ -20,11 +20,11 @@ volatile sig_atomic_t tool_interrupted;
 
 /* What a signal does. */
 enum { AT_ONCE, REPORT, AGAIN };
-static volatile sig_atomic_t manner = AT_ONCE, held, late; /* late: the time for a report is over */
+static volatile sig_atomic_t mode = AT_ONCE, held, late; /* late: the time for a report is over */
 static const char *volatile to_remove;
 static bool reset_colour;
 static int interrupt_fd = -1;
-static volatile sig_atomic_t patience;
+static volatile sig_atomic_t presses_allowed;
 static atomic_int presses; /* of Ctrl-C, not yet handled */
 
 static void write_all(int fd, const char *text, size_t n) {
@@ -62,10 +62,10 @@ static void time_begin(void) {
 static void on_end(int number) {
     const int saved = errno;
     const bool first = !tool_interrupted;
-    if (!first || (manner == AT_ONCE && !held))
+    if (!first || (mode == AT_ONCE && !held))
         tool_end(128 + number);
     tool_interrupted = number;
-    if (manner == REPORT)
+    if (mode == REPORT)
         time_begin();
     wake();
     errno = saved;
@@ -80,7 +80,7 @@ static void on_time(int number) {
 
 static void on_each_interrupt(int number) {
     const int saved = errno;
-    if (atomic_fetch_add(&presses, 1) > patience)
+    if (atomic_fetch_add(&presses, 1) > presses_allowed)
         tool_end(128 + number);
     tool_interrupted = number;
     if (!wake())
@@ -124,7 +124,7 @@ void tool_signals_begin(void) {
 }
 
 void tool_interrupts_catch(void) {
-    manner = REPORT;
+    mode = REPORT;
 }
 
 bool tool_interrupts_repeat(int most) {
@@ -134,8 +134,8 @@ bool tool_interrupts_repeat(int most) {
         tool_message("eventfd: %s", strerror(errno));
         return false;
     }
-    manner = AGAIN;
-    patience = most;
+    mode = AGAIN;
+    presses_allowed = most;
     end_by(SIGINT, on_each_interrupt);
     return true;
 }
@@ -148,14 +148,14 @@ int tool_interrupts_clear(void) {
     uint64_t count;
     while (read(interrupt_fd, &count, sizeof count) > 0)
         continue;
-    const int heard = atomic_exchange(&presses, 0);
+    const int pressed = atomic_exchange(&presses, 0);
     if (tool_interrupted == SIGINT)
         tool_interrupted = 0;
     if (atomic_load(&presses)) { /* another one has come since, in any thread */
         tool_interrupted = SIGINT;
         wake();
     }
-    return heard;
+    return pressed;
 }
 
 void tool_interrupts_hold(void) {
@@ -164,7 +164,7 @@ void tool_interrupts_hold(void) {
 
 void tool_interrupts_resume(void) {
     held = 0;
-    if (tool_interrupted && (late || manner == AT_ONCE))
+    if (tool_interrupted && (late || mode == AT_ONCE))
         tool_end(128 + tool_interrupted);
 }
 

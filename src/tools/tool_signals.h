@@ -16,9 +16,10 @@ void tool_signals_begin(void); /* before anything else */
 extern volatile sig_atomic_t tool_interrupted;
 /* From now on the first signal sets tool_interrupted; the second, or the end of those 0.7 s, ends the process. */
 void tool_interrupts_catch(void);
-/* From now on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; without that call more
- * than `patience` further ones end the process. SIGTERM and SIGHUP make it readable, too. False: the system gave no such descriptor. */
-bool tool_interrupts_repeat(int patience);
+/* From now on every Ctrl-C sets tool_interrupted and makes tool_interrupt_fd readable, until tool_interrupts_clear; without that call
+ * more than `presses_allowed` further ones end the process. SIGTERM and SIGHUP make it readable, too. False: the system gave no such
+ * descriptor. */
+bool tool_interrupts_repeat(int presses_allowed);
 int tool_interrupt_fd(void);
 int tool_interrupts_clear(void); /* number of them since the last call */
 /* Between these calls only a second signal ends the process, so that output in several writes is complete. They do not

@@ -11,7 +11,7 @@ enum { INDENT = 3, WIDTH = 100, LEAST_TOGETHER = 3 };
 
 /* ---- drawing ------------------------------------------------------------------------------------------------- */
 
-typedef struct picture {
+typedef struct drawing {
     const tool_tree *t;
     const char *margin;
     FILE *out;
@@ -19,7 +19,7 @@ typedef struct picture {
     int columns;     /* up to the end of the widest token */
     bool has_child[HUNCH_MAX_DEPTH + 1], shares[HUNCH_MAX_DEPTH + 1]; /* shares a line */
     int depth[HUNCH_MAX_DEPTH + 1];
-} picture;
+} drawing;
 
 /* The piece of a token as quoted text, or its id without a tokenizer. To be freed. */
 static char *piece_text(const tool_tree *t, hunch_token id) {
@@ -43,7 +43,7 @@ static int piece_columns(const tool_tree *t, hunch_token id) {
 }
 
 /* Writes the text of a token, padded to `columns` (0: not padded). */
-static void piece_print(const picture *p, hunch_token id, int columns) {
+static void piece_print(const drawing *p, hunch_token id, int columns) {
     char *text = piece_text(p->t, id);
     const int left = text ? columns - tool_columns(text) : 0;
     fprintf(p->out, "%s%*s", text ? text : "", left > 0 ? left : 0, "");
@@ -62,12 +62,12 @@ static bool is_last(const tool_tree *t, int node) {
     return next_child(t, t->node[node].parent, node) < 0;
 }
 
-static bool is_bare(const picture *p, int node) {
+static bool is_bare(const drawing *p, int node) {
     return !p->has_child[node] && !(p->t->right && p->t->right[node]);
 }
 
 /* How many siblings from this one on share a line. */
-static int together(const picture *p, int node) {
+static int together(const drawing *p, int node) {
     int n = 0;
     for (int i = node; i >= 0 && is_bare(p, i); i = next_child(p->t, p->t->node[node].parent, i))
         n++;
@@ -75,7 +75,7 @@ static int together(const picture *p, int node) {
 }
 
 /* The lines left of a node at `parent`'s level, from the root on. */
-static void rails_print(const picture *p, int parent) {
+static void rails_print(const drawing *p, int parent) {
     if (parent < 0) {
         fputs(p->margin, p->out);
         return;
@@ -85,7 +85,7 @@ static void rails_print(const picture *p, int parent) {
 }
 
 /* The kind of a drafter, with a number if there are several of that kind. */
-static void drafter_print(const picture *p, int drafter) {
+static void drafter_print(const drawing *p, int drafter) {
     const hunch_engine *e = p->t->engine;
     const char *name = hunch_engine_drafter_name(e, drafter);
     const size_t kind = strcspn(name, ":,");
@@ -105,7 +105,7 @@ static void drafter_print(const picture *p, int drafter) {
 }
 
 /* Siblings that share a line, wrapped at WIDTH below its beginning. */
-static void together_print(const picture *p, int node, int n) {
+static void together_print(const drawing *p, int node, int n) {
     const int parent = p->t->node[node].parent, begin = INDENT * p->depth[node];
     int at = begin, drafter = p->t->node[node].drafter;
     bool last = true;
@@ -136,7 +136,7 @@ static void together_print(const picture *p, int node, int n) {
     fputc('\n', p->out);
 }
 
-static void node_print(const picture *p, int node) {
+static void node_print(const drawing *p, int node) {
     const tool_tree *t = p->t;
     const hunch_draft_node *n = &t->node[node];
     rails_print(p, n->parent);
@@ -150,7 +150,7 @@ static void node_print(const picture *p, int node) {
     fputc('\n', p->out);
 }
 
-static void children_print(const picture *p, int parent) {
+static void children_print(const drawing *p, int parent) {
     for (int i = next_child(p->t, parent, -1); i >= 0;) {
         const int n = together(p, i);
         if (n > 1) {
@@ -165,7 +165,7 @@ static void children_print(const picture *p, int parent) {
 }
 
 /* Width of the nodes that have a line of their own; and which do not. */
-static void columns_find(picture *p) {
+static void columns_find(drawing *p) {
     p->columns = piece_columns(p->t, p->t->root);
     for (int i = 0; i < p->t->n; i++) {
         const int parent = p->t->node[i].parent;
@@ -184,7 +184,7 @@ static void columns_find(picture *p) {
 }
 
 void tool_tree_print(const tool_tree *t, const char *note, const char *margin, FILE *out, bool color) {
-    picture p = {.t = t, .margin = margin, .out = out, .color = color};
+    drawing p = {.t = t, .margin = margin, .out = out, .color = color};
     columns_find(&p);
     fprintf(out, "%s%s", margin, tool_style(color, 'b'));
     piece_print(&p, t->root, *note ? p.columns : 0);

@@ -13,22 +13,22 @@
 
 static struct termios original;
 static volatile sig_atomic_t begun;
-static int changes = -1, marks_to = -1;
+static int change_fd = -1, paste_fd = -1;
 
 /* Turns bracketed paste on or off: the terminal puts pasted text between \e[200~ and \e[201~. */
-static void marks_ask(bool on) {
-    if (marks_to >= 0 && write(marks_to, on ? "\033[?2004h" : "\033[?2004l", 8) < 0)
+static void paste_marks_set(bool on) {
+    if (paste_fd >= 0 && write(paste_fd, on ? "\033[?2004h" : "\033[?2004l", 8) < 0)
         return; /* errors are ignored */
 }
 
 /* A background process that changes the terminal's modes is stopped. */
-static bool is_ours(void) {
+static bool in_foreground(void) {
     return tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
 static void change_note(void) {
     const uint64_t one = 1;
-    if (write(changes, &one, sizeof one) < 0)
+    if (write(change_fd, &one, sizeof one) < 0)
         return; /* already noted */
 }
 
@@ -50,20 +50,20 @@ static void by_default(int number) {
 
 static void on_stop(int number) {
     const int saved = errno;
-    const bool ours = is_ours();
+    const bool ours = in_foreground();
     struct termios now;
     struct sigaction a;
     sigaction(number, NULL, &a);
     if (ours) {
         tcgetattr(STDIN_FILENO, &now);
         tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
-        marks_ask(false);
+        paste_marks_set(false);
     }
     by_default(number); /* returns when the process continues */
     sigaction(number, &a, NULL);
     if (ours) {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
-        marks_ask(true);
+        paste_marks_set(true);
     }
     change_note();
     errno = saved;
@@ -84,12 +84,12 @@ static void handle(int number, void (*handler)(int)) {
 bool tool_tty_begin(void) {
     if (tcgetattr(STDIN_FILENO, &original) != 0)
         return false;
-    if (changes < 0 && (changes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+    if (change_fd < 0 && (change_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return false;
     begun = 1;
     struct termios now = original;
     now.c_lflag |= NOFLSH;
-    if (is_ours())
+    if (in_foreground())
         tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
     handle(SIGWINCH, on_size);
     handle(SIGTSTP, on_stop);
@@ -98,33 +98,33 @@ bool tool_tty_begin(void) {
 }
 
 void tool_tty_drop_typed(void) {
-    if (begun && is_ours())
+    if (begun && in_foreground())
         tcflush(STDIN_FILENO, TCIFLUSH);
 }
 
 void tool_tty_mark_pastes(int out) {
-    if (out < 0 && is_ours())
-        marks_ask(false);
-    marks_to = out;
-    marks_ask(true);
+    if (out < 0 && in_foreground())
+        paste_marks_set(false);
+    paste_fd = out;
+    paste_marks_set(true);
 }
 
 void tool_tty_end(void) {
     if (!begun)
         return;
     begun = 0;
-    if (is_ours()) {
+    if (in_foreground()) {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
-        marks_ask(false);
+        paste_marks_set(false);
     }
 }
 
 int tool_tty_fd(void) {
-    return changes;
+    return change_fd;
 }
 
-void tool_tty_seen(void) {
+void tool_tty_clear(void) {
     uint64_t count;
-    while (read(changes, &count, sizeof count) > 0)
+    while (read(change_fd, &count, sizeof count) > 0)
         continue;
 }

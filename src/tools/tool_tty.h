@@ -14,7 +14,7 @@ void tool_tty_mark_pastes(int out); /* turns bracketed paste on through `out`; -
 /* Restores the state before tool_tty_begin. May be called from a handler, repeatedly, and without tool_tty_begin. */
 void tool_tty_end(void);
 
-int tool_tty_fd(void);       /* readable after a resize, and when the process continues after a stop */
-void tool_tty_seen(void);    /* makes it unreadable again */
+int tool_tty_fd(void);     /* readable after a resize, and when the process continues after a stop */
+void tool_tty_clear(void); /* makes it unreadable again */
 
 #endif

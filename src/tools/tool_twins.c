@@ -10,7 +10,7 @@ void tool_answer_fini(tool_answer *a) {
     free(a->provenance);
     free(a->text);
     tool_trace_fini(&a->trace);
-    tool_why_fini(&a->heard);
+    tool_why_fini(&a->recorded);
     *a = (tool_answer){0};
 }
 
@@ -21,11 +21,11 @@ void tool_lane_fini(tool_lane *l) {
     free(l->ranks);
 }
 
-static void round_hear(void *user, const hunch_round_report *report) {
-    tool_hearing *h = user;
+static void round_record(void *user, const hunch_round_report *report) {
+    tool_recorder *h = user;
     tool_ranks_add(h->ranks, report);
     if (h->trees)
-        tool_why_add(&h->heard, report);
+        tool_why_add(&h->recorded, report);
 }
 
 static bool reads_prompt(const hunch_session_state *st) {
@@ -35,7 +35,7 @@ static bool reads_prompt(const hunch_session_state *st) {
 int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
     l->session = tool_alloc((size_t)n, sizeof(hunch_session *));
     l->trace = tool_alloc((size_t)n, sizeof *l->trace);
-    l->hearing = tool_alloc((size_t)n, sizeof *l->hearing);
+    l->recorder = tool_alloc((size_t)n, sizeof *l->recorder);
     l->n = n;
     l->batch_s = 0;
     if (l->method.text && !l->ranks)
@@ -43,9 +43,9 @@ int tool_lane_begin(tool_lane *l, const hunch_request *requests, int n) {
     for (int i = 0; i < n; i++) {
         hunch_error err = {0};
         hunch_request q = requests[i];
-        l->hearing[i] = (tool_hearing){.ranks = l->ranks, .trees = l->trees};
-        q.on_round = l->ranks ? round_hear : NULL;
-        q.on_round_user = &l->hearing[i];
+        l->recorder[i] = (tool_recorder){.ranks = l->ranks, .trees = l->trees};
+        q.on_round = l->ranks ? round_record : NULL;
+        q.on_round_user = &l->recorder[i];
         if (hunch_session_open(&l->session[i], l->engine, &q, &err) != HUNCH_OK)
             return tool_failed(&err);
     }
@@ -116,7 +116,7 @@ int tool_lane_advance(tool_lane *l, size_t tokens) {
     return 0;
 }
 
-static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trace, tool_hearing *h) {
+static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trace, tool_recorder *h) {
     hunch_session_state st;
     hunch_session_get(s, &st);
     *a = (tool_answer){.tokens = tool_alloc(st.n_tokens, sizeof *a->tokens),
@@ -129,9 +129,9 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
                        .verify = st.verify,
                        .lossy = st.lossy,
                        .trace = *trace,
-                       .heard = h->heard};
+                       .recorded = h->recorded};
     *trace = (tool_trace){0};
-    h->heard = (tool_why){0};
+    h->recorded = (tool_why){0};
     if (st.n_tokens) {
         memcpy(a->tokens, st.tokens, st.n_tokens * sizeof *a->tokens);
         memcpy(a->provenance, st.provenance, st.n_tokens * sizeof *a->provenance);
@@ -146,16 +146,16 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
 void tool_lane_end(tool_lane *l, tool_answer *answers) {
     for (int i = 0; i < l->n; i++) {
         if (answers)
-            answer_take(&answers[i], l->session[i], &l->trace[i], &l->hearing[i]);
-        tool_why_fini(&l->hearing[i].heard);
+            answer_take(&answers[i], l->session[i], &l->trace[i], &l->recorder[i]);
+        tool_why_fini(&l->recorder[i].recorded);
         tool_trace_fini(&l->trace[i]);
         hunch_session_close(&l->session[i]);
     }
     free(l->session);
     free(l->trace);
-    free(l->hearing);
+    free(l->recorder);
     l->session = NULL;
     l->trace = NULL;
-    l->hearing = NULL;
+    l->recorder = NULL;
     l->n = 0;
 }

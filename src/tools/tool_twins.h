@@ -23,23 +23,23 @@ typedef struct tool_answer {
     hunch_verify verify; /* the rule that was used */
     hunch_lossy lossy;
     tool_trace trace;
-    tool_why heard;      /* its rounds, if their trees are recorded */
+    tool_why recorded;   /* its rounds, if their trees are recorded */
 } tool_answer;
 void tool_answer_fini(tool_answer *a);
 
 /* Receives the reports of a session's rounds. */
-typedef struct tool_hearing {
+typedef struct tool_recorder {
     tool_ranks *ranks; /* of the lane */
-    tool_why heard;
-    bool trees;        /* rounds are recorded */
-} tool_hearing;
+    tool_why recorded;
+    bool trees; /* rounds are recorded */
+} tool_recorder;
 
 typedef struct tool_lane {
     tool_method method;      /* plain: opens no drafter, text is NULL */
     hunch_engine *engine;
     hunch_session **session; /* [n], of the batch that runs */
     tool_trace *trace;       /* [n] */
-    tool_hearing *hearing;   /* [n] */
+    tool_recorder *recorder; /* [n] */
     bool trees;              /* trees of all rounds are recorded */
     tool_ranks *ranks;       /* over all batches; NULL: plain */
     int n;

@@ -13,7 +13,7 @@ static size_t first_difference(const tool_answer *a, const tool_answer *b) {
     return i;
 }
 
-void tool_duel_add(tool_duel *d, const tool_answer *plain, const tool_answer *drafted) {
+void tool_prompt_stats_add(tool_prompt_stats *d, const tool_answer *plain, const tool_answer *drafted) {
     size_t difference = first_difference(plain, drafted);
     bool identical = plain->n == drafted->n && difference == plain->n;
     double plain_s, drafted_s;
@@ -36,15 +36,15 @@ void tool_duel_add(tool_duel *d, const tool_answer *plain, const tool_answer *dr
     tool_pairs_interval(&d->slices, &d->low, &d->high);
 }
 
-void tool_duel_fini(tool_duel *d) {
+void tool_prompt_stats_fini(tool_prompt_stats *d) {
     tool_pairs_fini(&d->slices);
 }
 
-double tool_duel_tau(const tool_duel *d) {
+double tool_prompt_stats_tau(const tool_prompt_stats *d) {
     return d->rounds ? d->decoded / (double)d->rounds : NAN;
 }
 
-bool tool_duel_within(const tool_duel *d, double width) {
+bool tool_prompt_stats_within(const tool_prompt_stats *d, double width) {
     enum { ENOUGH = 8 }; /* the bootstrap of one slice has no width */
     return d->slices.n >= ENOUGH && (d->high - d->low) / 2 <= width;
 }
@@ -56,14 +56,14 @@ static double lane_speed(const tool_lane *l) {
 tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *group) {
     tool_verdict v = {.draft = c->lanes[lane].method.text,
                       .identical = true,
-                      .duels = tool_duel_of(c, lane, 0),
+                      .stats = tool_prompt_stats_of(c, lane, 0),
                       .tok_s = lane_speed(&c->lanes[lane]),
                       .plain_tok_s = lane_speed(&c->lanes[0])};
     double *ratios = tool_alloc(c->n_done, sizeof *ratios), plain_s = 0, drafted_s = 0, decoded = 0;
     tool_pairs all = {0};
     size_t n = 0;
     for (size_t i = 0; i < c->n_done; i++) {
-        const tool_duel *d = &v.duels[i];
+        const tool_prompt_stats *d = &v.stats[i];
         if (group && strcmp(c->prompts.items[i].group, group) != 0)
             continue;
         v.prompts++;
