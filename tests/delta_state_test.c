@@ -144,12 +144,21 @@ static void test_mistakes(void **state) {
     hunch_model_close(&m);
 }
 
+/* A specification with the hybrid as draft model. */
+static const char *draft_model(const char *before, const char *behind) {
+    static char text[4][600];
+    static int next;
+    char *to = text[next++ % 4];
+    snprintf(to, sizeof *text, "%smodel:%s%s", before, data_path(HYBRID), behind);
+    return to;
+}
+
 /* ---- places that are lost ----------------------------------------------------------------------------------------------------------- */
 
-/* Six texts where there are pages for few: the youngest is computed again, states and all. */
+/* Nine texts where there are pages for few: the youngest is computed again, states and all. */
 static void test_preemption(void **state) {
     (void)state;
-    enum { TEXTS = 6, PROMPT = 1500, ALL = 1700 };
+    enum { TEXTS = 9, PROMPT = 1500, ALL = 1700 };
     hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
     static hunch_token ids[TEXTS][PROMPT];
     hunch_request r[TEXTS];
@@ -173,20 +182,44 @@ static void test_preemption(void **state) {
     o.context = ALL;
     o.page_rows = 16;
     o.pool_rows = ALL;
-    e = open_engine_with(m, "forced,accept=0.6,depth=5,tree=random,seed=2", o);
-    run_requests(e, r, TEXTS, true, got);
-    for (int i = 0; i < TEXTS; i++) {
-        assert_same(&want[i], &got[i], "a text that lost its place");
-        preempted += got[i].preempted;
-        answer_free(&want[i]);
-        answer_free(&got[i]);
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    o.state_bytes = info.state_bytes; /* pages for more states would be there for rows */
+    const char *const drafts[] = {"forced,accept=0.6,depth=5,tree=random,seed=2", draft_model("", ",depth=3")};
+    for (int d = 0; d < 2; d++) {
+        e = open_engine_with(m, drafts[d], o);
+        run_requests(e, r, TEXTS, true, got);
+        for (int i = 0; i < TEXTS; i++) {
+            assert_same(&want[i], &got[i], "a text that lost its place");
+            preempted += got[i].preempted;
+            answer_free(&got[i]);
+        }
+        assert_true(preempted > 0);
+        assert_true(hn_cache_valid(e->cache));
+        preempted = 0;
+        hunch_engine_close(&e);
     }
-    assert_true(preempted > 0);
-    hunch_engine_close(&e);
+    for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
     hunch_model_close(&m);
 }
 
 /* ---- prefixes ----------------------------------------------------------------------------------------------------------------------- */
+
+static int drafter_restored; /* rows of the first drafter's own, of all texts */
+static hunch_status (*begin_watched)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
+static hunch_status begin_counted(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *why) {
+    for (int i = 0; i < n; i++) drafter_restored += seqs[i].rows_restored;
+    return begin_watched(d, seqs, n, why);
+}
+
+static void watch_drafter(hunch_engine *e) {
+    static hn_drafter_ops ops;
+    ops = *e->drafter[0].ops;
+    begin_watched = ops.begin;
+    ops.begin = begin_counted;
+    e->drafter[0].ops = &ops;
+    drafter_restored = 0;
+}
 
 /* Rounds until a session ends; the cache agrees after each. */
 static void finish(hunch_engine *e, hunch_request *r, answer *out) {
@@ -207,12 +240,13 @@ static void finish(hunch_engine *e, hunch_request *r, answer *out) {
 static void test_prefixes(void **state) {
     (void)state;
     enum { TURNS = 9, MOST = 700 };
-    static const char *const drafts[] = {NULL, "mtp,depth=4", "forced,accept=0.7,depth=6,tree=random,seed=3", "mtp+suffix,mode=tree"};
+    const char *const drafts[] = {NULL, "mtp,depth=4", "forced,accept=0.7,depth=6,tree=random,seed=3", "mtp+suffix,mode=tree",
+                                  draft_model("", ",depth=4,precision=f32"), draft_model("mtp+", ",depth=3")};
     hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
-    for (size_t d = 0; d < 4; d++)
+    for (size_t d = 0; d < 6; d++)
         for (int small = 0; small < 2; small++) {
             static hunch_token ids[MOST];
-            uint64_t rng = 17, restored = 0;
+            uint64_t rng = 17, restored = 0, accepted = 0;
             hunch_engine_options o;
             hunch_engine_options_defaults(&o);
             o.context = MOST;
@@ -220,6 +254,7 @@ static void test_prefixes(void **state) {
             o.chunk = d == 2 ? 23 : 64;
             o.pool_rows = small ? MOST : 0;
             hunch_engine *e = open_engine_with(m, drafts[d], o), *fresh = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, MOST);
+            if (d == 4) watch_drafter(e);
             size_t n = 150;
             for (int turn = 0; turn < TURNS; turn++) {
                 const size_t shared = turn == 0 ? 0 : turn % 3 == 2 ? n / 2 : n; /* now and then another text parts from this one */
@@ -239,11 +274,13 @@ static void test_prefixes(void **state) {
                 assert_same(&want, &got, drafts[d] ? drafts[d] : "plain");
                 assert_true(got.restored % (uint64_t)o.page_rows == 0 || d % 2); /* of drafters that bind a row less */
                 restored += got.restored;
+                accepted += got.accepted;
                 for (size_t i = 0; i < got.n; i++) ids[n++] = got.token[i]; /* the next turn goes on from here */
                 answer_free(&want);
                 answer_free(&got);
             }
-            assert_true(restored > 100);
+            assert_true(restored > 100 && (!drafts[d] || accepted > 0));
+            assert_true(d != 4 || drafter_restored > 100); /* the draft model's states are found, too */
             hunch_engine_close(&e);
             hunch_engine_close(&fresh);
         }

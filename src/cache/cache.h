@@ -137,6 +137,10 @@ int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups
  * called between passes, not between a reserve and its commit; after every commit, so that pages of window groups are entered
  * before they are released, and the state at the last full block. Cheap if nothing is new; without memory a block is omitted. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
+/* The same for an owner other than the target, all of whose committed rows have the text: called between its passes if many of
+ * them follow each other, so that pages of window groups and states at ends of blocks are entered before they are released. The
+ * blocks of the text are those that the target has entered. */
+void hn_cache_publish_rows(hn_cache *c, int seq, int owner);
 void hn_cache_forget(hn_cache *c); /* clears the index */
 int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
 

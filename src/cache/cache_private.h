@@ -16,6 +16,8 @@
 #include "cache/cache.h"
 #include "cache/prefix.h"
 
+_Static_assert((int)HN_PREFIX_OWNERS == (int)HN_MAX_OWNERS, "states of a block");
+
 typedef struct hn_page_use {
     int32_t tables; /* number of page table entries with this page */
     int32_t blocks; /* number of index blocks with it: several if their texts differ after a page shorter than a block */

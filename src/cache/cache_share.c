@@ -166,14 +166,15 @@ static bool limit_states(hn_cache *c, int group) {
     return true;
 }
 
-/* Gives the state to the last full block, if it is of a row in this block from which a pass can continue, and pages are left for
- * another. */
+/* Gives the state to the last block that the owner's rows fill, if it is of a row in this block from which a pass can continue,
+ * and pages are left for another. */
 static void publish_state(hn_cache *c, hn_seq *s, int group) {
     hn_block *b = s->block;
-    const int pages = s->n_pages[group], folded = s->folded[c->group[group].owner];
+    const int owner = c->group[group].owner, pages = s->n_pages[group], folded = s->folded[owner];
+    while (b && (b->depth + 1) * c->prefix.block_rows > s->committed[owner]) b = b->parent;
     const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
     if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
-    if (s->committed[c->group[group].owner] < end || has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
+    if (has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
     leave_state(c, b, group); /* the rest of an evicted one */
     if (!limit_states(c, group)) return;
     c->state_pages[group] += pages;
@@ -181,29 +182,39 @@ static void publish_state(hn_cache *c, hn_seq *s, int group) {
         b->page[c->first_slot[group] + i] = s->pages[group][i];
         c->use[s->pages[group][i]].blocks++;
     }
-    b->folded = folded;
+    b->folded[owner] = folded;
     thin_out(c, b, group);
 }
 
-void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
-    hn_seq *s = &c->seq[seq];
+/* The pages of an owner's groups behind group 0, as far as the text's blocks go. */
+static void publish_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
     bool path = false;
-    assert(s->live);
-    publish_blocks(c, s, text, at_most(valid[0], s->committed[0]));
+    rows = at_most(at_most(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
     for (int g = 1; g < c->n_groups; g++) {
-        const int owner = c->group[g].owner, page_rows = c->group[g].page_rows;
-        const int rows = at_most(at_most(valid[owner], s->committed[owner]), s->published[0] * c->prefix.block_rows);
+        if (c->group[g].owner != owner) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
             publish_state(c, s, g);
             continue;
         }
-        while ((s->published[g] + 1) * page_rows <= rows) {
+        while ((s->published[g] + 1) * c->group[g].page_rows <= rows) {
             if (!path) fill_path(c, s->block);
             path = true;
             const int i = s->published[g];
             enter_page(c, s, g, i, c->path[block_of_page(c, g, i)]);
         }
     }
+}
+
+void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
+    hn_seq *s = &c->seq[seq];
+    assert(s->live);
+    publish_blocks(c, s, text, at_most(valid[0], s->committed[0]));
+    for (int owner = 0; owner <= c->group[c->n_groups - 1].owner; owner++) publish_rows(c, s, owner, valid[owner]);
+}
+
+void hn_cache_publish_rows(hn_cache *c, int seq, int owner) {
+    assert(c->seq[seq].live && owner > 0);
+    publish_rows(c, &c->seq[seq], owner, c->seq[seq].committed[owner]);
 }
 
 void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
@@ -229,7 +240,7 @@ static int needed_from(const hn_cache *c, int group, int rows, int less) {
     const int state = c->group[group].kind == HN_CACHE_ROWS ? state_group(c, owner) : -1;
     if (state < 0 || rows == 0 || rows % block_rows) return rows - less;
     const hn_block *b = c->path[rows / block_rows - 1];
-    return has_state(c, b, state) ? at_most(b->folded, rows - less) : rows - less;
+    return has_state(c, b, state) ? at_most(b->folded[owner], rows - less) : rows - less;
 }
 
 /* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
@@ -287,7 +298,8 @@ static void take_state(hn_cache *c, hn_seq *s, int group, int rows) {
         hn_page_take(c, s->pages[group][i]);
     }
     s->n_pages[group] = hn_pages_of(c, group, rows);
-    s->folded[c->group[group].owner] = b ? b->folded : 0;
+    const int owner = c->group[group].owner;
+    s->folded[owner] = b ? b->folded[owner] : 0;
 }
 
 static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {

@@ -13,6 +13,8 @@
 #define HN_PREFIX_H
 #include "ops/ops.h"
 
+enum { HN_PREFIX_OWNERS = 16 }; /* of sequences' pages: models, each with a state at most */
+
 typedef struct hn_block hn_block;
 struct hn_block {
     hn_block *parent;        /* NULL: the text begins here */
@@ -21,7 +23,7 @@ struct hn_block {
     uint64_t hash;           /* of the whole text */
     uint64_t used;           /* time of the last use: the larger, the newer */
     int depth;               /* blocks before this one */
-    int folded;              /* rows folded into the state among its pages, if there is one */
+    int folded[HN_PREFIX_OWNERS]; /* rows folded into each owner's state among its pages, if there is one */
     int children;
     int users;       /* sequences whose text in the index ends here; maintained by the owner of the index */
     int32_t *page;   /* [n_slots] */

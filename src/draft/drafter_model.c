@@ -17,10 +17,11 @@
  *   level k   evaluates draft k - 1, which gives draft k. The last draft is not evaluated: the target may refuse it.
  *             (One token is evaluated again: a draft that was taken out of the tree and that the target then says.)
  *
- * Rows of drafts are committed in its own group as they come. After verification those whose tokens were accepted, by
- * whoever proposed them, stay, and the rest is rewound. Text that came without it waits for the next level 0.
+ * Rows of drafts are kept from level to level (hn_kept), and forgotten like any tentative rows, so that a model with recurrent layers may
+ * draft too. After verification those whose tokens were accepted, by whoever proposed them, are committed. Text that came without it waits
+ * for the next level 0.
  *
- *   cache rows:   0 ........ rows-1 | chain[0] chain[1] ..
+ *   cache rows:   0 ... committed-1 | chain[0] chain[1] ..
  *                 committed text    | drafts of the open round
  */
 #include <assert.h>
@@ -36,8 +37,8 @@ enum { DEFAULT_DEPTH = 5 };
 _Static_assert((int)HN_MODEL_GROUPS <= (int)HN_MAX_DRAFT_GROUPS, "a draft model's groups");
 
 typedef struct model_seq {
-    int rows;       /* cache rows that hold committed text; in an open round all of it */
     int n_chain;    /* drafts of the open round; 0: none is open */
+    int n_kept;     /* the first of them, which have rows */
     int32_t *chain; /* [depth] their tokens */
 } model_seq;
 
@@ -47,6 +48,7 @@ typedef struct model_state {
     hn_cache *cache;
     int owner;
     int depth, context;
+    bool recurrent;
     int vocab;     /* the target's */
     float *logits; /* [vocab] where the draft model has fewer than that; else NULL */
     float *weight; /* [vocab] workspace */
@@ -94,13 +96,6 @@ static hunch_status check_fit(hn_source *src, const hn_target_info *target, hunc
     hn_tokenizer *tokenizer = NULL;
     hunch_status s = hn_arch_read(&arch, src, err);
     if (s) return s;
-    if (hn_model_is_recurrent(&arch)) /* it would take back what is in its state already */
-        s = hn_fail(err, HUNCH_REFUSED, "%s: has recurrent layers, expected a draft model without (such models run as targets)",
-                    hn_source_path(src));
-    if (s) {
-        hn_arch_fini(&arch);
-        return s;
-    }
     s = hn_tokenizer_open(&tokenizer, src, err);
     if (!s && tokenizer && hn_tokenizer_vocab(tokenizer) > arch.vocab)
         s = hn_fail(err, HUNCH_REFUSED, "tokenizer of %d tokens, model of %d", hn_tokenizer_vocab(tokenizer),
@@ -142,18 +137,19 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     hn_source_close(&src);
     if (s) return s;
     st->context = st->model.arch.context < target->context ? st->model.arch.context : target->context;
+    st->recurrent = hn_model_is_recurrent(&st->model.arch);
     st->vocab = target->vocab;
     st->depth = (int)o->depth;
     return tables_create(st, err);
 }
 
-/* Rows of drafts are committed and rewound, a round's depth of them at most. */
+/* A round that is begun again takes back the newest token's row. */
 static hunch_status groups_wanted(const model_state *st, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     needs->n_groups = hn_kv_groups(&st->model.arch, kv, needs->group, NULL);
     if (needs->n_groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft model";
-        needs->group[g].back = st->depth;
+        if (needs->group[g].window && !needs->group[g].back) needs->group[g].back = 1;
     }
     return HUNCH_OK;
 }
@@ -194,19 +190,16 @@ static int rows_held(const model_state *st, int seq) {
     return hn_cache_committed(st->cache, seq, st->owner);
 }
 
-/* Ends the round: forgets rows of drafts, and committed ones from `rows` on (more, where windows had moved past them). */
+/* Ends the round: forgets rows of drafts, and those of the text from `rows` on (more, where windows or a state had moved past them). */
 static void rows_cut(model_state *st, int seq, int rows) {
-    model_seq *s = &st->seq[seq];
-    if (rows < s->rows) s->rows = rows;
-    s->n_chain = 0;
-    if (s->rows < rows_held(st, seq)) s->rows = hn_cache_rewind(st->cache, seq, st->owner, s->rows);
+    st->seq[seq].n_chain = st->seq[seq].n_kept = 0;
+    if (rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->owner, rows);
 }
 
 static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
     model_state *st = d->state;
     for (int i = 0; i < n; i++) {
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs && seqs[i].rows_restored <= rows_held(st, seqs[i].seq));
-        st->seq[seqs[i].seq].rows = seqs[i].rows_restored;
         rows_cut(st, seqs[i].seq, seqs[i].rows_restored);
     }
     return HUNCH_OK;
@@ -215,11 +208,10 @@ static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
 /* Rows of drafts whose tokens were accepted hold committed text now. */
 static void round_end(model_state *st, const hn_observe *o) {
     model_seq *s = &st->seq[o->seq];
-    const int drafts = rows_held(st, o->seq) - s->rows; /* that have rows */
     int same = 0;
-    while (same < drafts && same < o->n_accepted && s->chain[same] == o->tree->token[o->path[same]]) same++;
-    s->rows += same;
-    rows_cut(st, o->seq, s->rows);
+    while (same < s->n_kept && same < o->n_accepted && s->chain[same] == o->tree->token[o->path[same]]) same++;
+    if (same > 0) hn_cache_commit(st->cache, o->seq, st->owner, NULL, same);
+    s->n_chain = s->n_kept = 0;
 }
 
 static void model_observe(hn_drafter *d, const hn_observe *o, int n) {
@@ -232,13 +224,12 @@ static void model_drop(hn_drafter *d, int seq, int rows) {
 }
 
 static int model_valid_rows(const hn_drafter *d, int seq) {
-    const model_state *st = d->state;
-    return st->seq[seq].rows;
+    return rows_held(d->state, seq);
 }
 
 static void model_end(hn_drafter *d, int seq) {
     model_state *st = d->state;
-    st->seq[seq].rows = st->seq[seq].n_chain = 0;
+    st->seq[seq].n_chain = st->seq[seq].n_kept = 0;
 }
 
 /* ---- choosing a draft ---------------------------------------------------------------------------------------------- */
@@ -324,7 +315,8 @@ static bool draft(hn_drafter *d, hn_propose *p, int pass_row) {
 typedef struct batch {
     int n_rows, n_seqs;
     hn_row row[HN_MAX_ROWS];
-    int cache_seq[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], sure[HN_MAX_ROWS];
+    hn_kept kept[HN_MAX_ROWS];
     struct {
         hn_propose *p;
         int rows;
@@ -343,26 +335,38 @@ static bool wants_level(const model_state *st, const hn_propose *p, int level) {
     return true;
 }
 
-/* Puts the sequence's missing rows into the pass. False: some did not fit, they come with the next one. */
+/* How many of the text's rows come in the next pass: of a model with recurrent layers up to the last end of a block of the index among
+ * them, where its state is entered, and the rest behind. */
+static int rows_together(const model_state *st, int held, int missing, int room) {
+    const int n = missing < room ? missing : room, end = (held + n) - (held + n) % hn_cache_block_rows(st->cache);
+    return st->recurrent && end > held && end < held + missing ? end - held : n;
+}
+
+/* Puts the sequence's missing rows into the pass: of level 0 those of the text, later the newest draft's. False: some did not fit, they
+ * come with the next one. */
 static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
+    static const int16_t one_by_one[HN_MAX_ROWS] = {
+        -1, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
+        31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62};
     const model_seq *s = &st->seq[p->seq];
-    const int held = rows_held(st, p->seq), missing = p->text.n + level - held, room = HN_MAX_ROWS - b->n_rows;
-    const int n = missing < room ? missing : room;
-    assert(missing > 0);
+    const int held = rows_held(st, p->seq), missing = level ? 1 : p->text.n - held, room = HN_MAX_ROWS - b->n_rows;
+    const int n = room > 0 ? rows_together(st, held, missing, room) : 0, kept = level ? level - 1 : 0;
+    assert(missing > 0 && s->n_kept == kept);
     if (n == 0) return false;
-    if (hn_cache_reserve(st->cache, p->seq, st->owner, n, NULL)) return true; /* no pages: not this round */
+    if (hn_cache_reserve(st->cache, p->seq, st->owner, kept + n, NULL)) return true; /* no pages: not this round */
     for (int i = 0; i < n; i++) {
-        const int at = held + i;
-        const int32_t token = at < p->text.n ? p->text.token[at] : s->chain[at - p->text.n];
+        const int32_t token = level ? s->chain[kept] : p->text.token[held + i];
         assert(token >= 0 && token < st->model.arch.vocab);
         b->row[b->n_rows + i] = (hn_row){.token = token,
                                          .seq = (int16_t)b->n_seqs,
-                                         .parent = (int16_t)(i ? b->n_rows + i - 1 : -1),
+                                         .parent = i ? (int16_t)(b->n_rows + i - 1) : kept ? hn_kept_parent(kept - 1) : (int16_t)-1,
                                          .logits = n == missing && i == n - 1 ? HN_LOGITS_ALL : HN_LOGITS_NONE};
     }
     b->part[b->n_seqs].p = p;
     b->part[b->n_seqs].rows = n;
     b->part[b->n_seqs].whole = n == missing;
+    b->kept[b->n_seqs] = (hn_kept){kept, one_by_one};
+    b->sure[b->n_seqs] = n;
     b->cache_seq[b->n_seqs++] = p->seq;
     b->n_rows += n;
     return n == missing;
@@ -371,13 +375,18 @@ static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
 /* Evaluates, keeps the rows and adds the candidates of the sequences that are through. Returns how many, -1: no pass. */
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
+    const hn_pass_more more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
     int added = 0, last = -1;
     if (b->n_rows == 0) return 0;
-    if (hn_pass_run(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, NULL)) return -1;
+    if (hn_pass_run_more(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL)) return -1;
     for (int i = 0; i < b->n_seqs; i++) {
+        const int seq = b->cache_seq[i];
         last += b->part[i].rows;
-        hn_cache_commit(st->cache, b->cache_seq[i], st->owner, NULL, b->part[i].rows);
-        if (level == 0) st->seq[b->cache_seq[i]].rows += b->part[i].rows;
+        if (level == 0) {
+            hn_cache_commit(st->cache, seq, st->owner, NULL, b->part[i].rows);
+            hn_cache_publish_rows(st->cache, seq, st->owner);
+        } else
+            st->seq[seq].n_kept++;
         if (b->part[i].whole) added += draft(d, b->part[i].p, last);
     }
     return added;

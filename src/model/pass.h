@@ -63,7 +63,8 @@ static inline int16_t hn_kept_parent(int k) { return (int16_t)(-2 - k); }
 
 /* What a pass may be told beside its rows. */
 typedef struct hn_pass_more {
-    const hn_kept *kept; /* [n_seqs]; NULL: none. The rows follow behind them in slots */
+    const hn_kept *kept; /* [n_seqs]; NULL: none. The rows follow behind them in slots. Where it is given, of no rows too, states of
+                            recurrent layers stay as they are: of no row more than before */
     const int *sure; /* [n_seqs] how many rows of each, from its first on, follow each other and will be committed, whatever is said
                         of the others: a model with recurrent layers takes them into its state at once. NULL: none */
     /* Of a draft head: the place of each row's feature in its store; the place that its output is kept in, -1: not kept (a

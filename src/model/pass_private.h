@@ -93,8 +93,9 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
                               const hn_pass_more *more, hunch_error *err);
 
 /* pass_walk.c. The walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of them sure to be committed;
- * behind those before it. */
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, int sure);
+ * behind those before it. fold false: the state stays as it is, and no row is sure; true: there are no kept rows. */
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_kept *kept, int sure,
+                      bool fold);
 void hn_walk_write(hn_runner *r, int n_seqs);
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* the pass has run: states are further */
 #endif

@@ -209,7 +209,6 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         while (last < n && rows[last].seq == s) last++;
         assert(last > first);
         const hn_kept *kept = more->kept ? &more->kept[s] : &none;
-        assert(!r->step || kept->n == 0);
         if (!cached) {
             describe_tokens(r, rows, first, last, s);
             first = last;
@@ -219,7 +218,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         if (st) return st;
         path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), kept, path);
         describe_tables(r, s, cache_seq[s]);
-        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], more->sure ? more->sure[s] : 0);
+        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], kept, more->sure ? more->sure[s] : 0, !more->kept);
         r->image->seq_first[s] = first;
         first = last;
     }

@@ -5,32 +5,46 @@
  *   committed rows that are not in the state yet     folded into it
  *   rows that are sure to be committed               the same, but the last of them, or of a block of the prefix index: a text may be
  *                                                    continued from one row before its end, and a state cannot go back
- *   all others                                       depth first from there; a row's state gives way to its last child's */
+ *   all others                                       depth first from there; a row's state gives way to its last child's
+ *
+ * A pass of a round that keeps rows leaves the state as it is: committed rows, and the kept ones that it continues, are walked to a
+ * level and not folded. */
 #include <assert.h>
 #include <string.h>
 
 #include "model/pass_private.h"
 
-/* The walk of one sequence while it is made. */
+/* The walk of one sequence while it is made. Nodes are numbered: the kept rows, then those of the pass. */
 typedef struct route {
     const hn_row *rows;
-    int first, last;         /* of the sequence */
+    int first;               /* of the sequence, in the pass */
+    const hn_kept *kept;
+    int nodes;
     int committed, folded, taps;
     hn_walk_step *step;
     int n;
     bool level[HN_WALK_LEVELS + 1]; /* taken */
+    bool leads[HN_MAX_ROWS];        /* a kept row that rows of the pass continue */
 } route;
 
-/* A row of the pass, or with row -1 the committed one at a position. */
-static int32_t row_before(int row, int position) {
-    if (row >= 0) return row;
+/* The node that it continues; -1: the committed text. */
+static int parent_of(const route *w, int node) {
+    if (node < w->kept->n) return w->kept->parent[node];
+    const int parent = w->rows[w->first + node - w->kept->n].parent;
+    return parent >= 0 ? parent - w->first + w->kept->n : parent == -1 ? -1 : -2 - parent;
+}
+
+/* Where a node's inputs are: in the pass, or in the cache; of node -1 those of the committed row at a position. */
+static int32_t inputs_of(const route *w, int node, int position) {
+    if (node >= w->kept->n) return w->first + node - w->kept->n;
+    if (node >= 0) return hn_walk_slot(w->committed + node);
     return position >= 0 ? hn_walk_slot(position) : HN_WALK_NONE;
 }
 
-static void fill_before(const route *w, hn_walk_step *s, int parent, int position) {
+static void fill_before(const route *w, hn_walk_step *s, int node, int position) {
     for (int t = 0; t < HN_MOST_TAPS - 1; t++) {
-        s->before[t] = t < w->taps - 1 ? row_before(parent, position - 1 - t) : HN_WALK_NONE;
-        if (parent >= 0) parent = w->rows[parent].parent;
+        s->before[t] = t < w->taps - 1 ? inputs_of(w, node, position - 1 - t) : HN_WALK_NONE;
+        if (node >= 0) node = parent_of(w, node);
     }
 }
 
@@ -41,16 +55,9 @@ static hn_walk_step *add_step(route *w, int row, int slot, int from, int to) {
     return s;
 }
 
-static void visit_row(route *w, int row, int depth, int from, int to) {
-    hn_walk_step *s = add_step(w, row, w->committed + row - w->first, from, to);
-    fill_before(w, s, w->rows[row].parent, w->committed + depth);
-}
-
-static void fold_committed(route *w) {
-    for (int slot = w->folded; slot < w->committed; slot++) {
-        hn_walk_step *s = add_step(w, -1, slot, HN_WALK_STATE, HN_WALK_STATE);
-        fill_before(w, s, -1, slot);
-    }
+static void visit_node(route *w, int node, int depth, int from, int to) {
+    const int row = node < w->kept->n ? -1 : w->first + node - w->kept->n;
+    fill_before(w, add_step(w, row, w->committed + node, from, to), parent_of(w, node), w->committed + depth);
 }
 
 static int take_level(route *w) {
@@ -61,21 +68,32 @@ static int take_level(route *w) {
     return level;
 }
 
-/* The next row with this parent behind row `after`; -1: none. */
+/* Committed rows that are not in the state go into it, or to a level; returns where they are then. */
+static int walk_committed(route *w, bool fold) {
+    int at = HN_WALK_STATE;
+    for (int slot = w->folded; slot < w->committed; slot++) {
+        const int to = fold ? HN_WALK_STATE : at == HN_WALK_STATE ? take_level(w) : at;
+        fill_before(w, add_step(w, -1, slot, at, to), -1, slot);
+        at = to;
+    }
+    return at;
+}
+
+/* The next node with this parent behind node `after`; -1: none. */
 static int next_child(const route *w, int parent, int after) {
-    for (int i = after + 1; i < w->last; i++)
-        if (w->rows[i].parent == parent) return i;
+    for (int i = after + 1; i < w->nodes; i++)
+        if (parent_of(w, i) == parent && (i >= w->kept->n || w->leads[i])) return i;
     return -1;
 }
 
-/* All rows behind `parent`, whose state is at `level`: 0 is the sequence's own, which stays. */
+/* All nodes behind `parent`, whose state is at `level`: 0 is the sequence's own, which stays. */
 static void visit_children(route *w, int parent, int depth, int level) {
-    for (int row = next_child(w, parent, w->first - 1), next; row >= 0; row = next) {
-        next = next_child(w, parent, row);
-        const bool leaf = next_child(w, row, row) < 0, last = next < 0 && level > 0;
+    for (int node = next_child(w, parent, parent), next; node >= 0; node = next) {
+        next = next_child(w, parent, node);
+        const bool leaf = next_child(w, node, node) < 0, last = next < 0 && level > 0;
         const int to = leaf ? HN_WALK_NONE : last ? level : take_level(w);
-        visit_row(w, row, depth, level, to);
-        if (!leaf) visit_children(w, row, depth + 1, to);
+        visit_node(w, node, depth, level, to);
+        if (!leaf) visit_children(w, node, depth + 1, to);
         if (!leaf && !last) w->level[to] = false;
     }
 }
@@ -87,33 +105,38 @@ static int rows_to_fold(const route *w, int sure, int block_rows) {
     return full > w->committed ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
 }
 
-/* The first of the sequence's rows are folded; *parent: the last of them, -1: none. Returns how many. */
+/* The first of the sequence's rows are folded, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */
 static int fold_sure(route *w, int most, int *parent) {
     int n = 0;
-    *parent = -1;
-    for (int i = w->first; n < most; i++, n++) {
-        assert(w->rows[i].parent == *parent);
-        visit_row(w, i, n, HN_WALK_STATE, HN_WALK_STATE);
-        *parent = i;
+    for (*parent = -1; n < most; *parent = n++) {
+        assert(parent_of(w, n) == *parent);
+        visit_node(w, n, n, HN_WALK_STATE, HN_WALK_STATE);
     }
     return n;
 }
 
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, int sure) {
+/* Which kept rows the pass's continue. */
+static void mark_kept(route *w) {
+    for (int i = w->nodes - 1, p; i >= 0; i--)
+        if ((p = parent_of(w, i)) >= 0 && p < w->kept->n && (i >= w->kept->n || w->leads[i])) w->leads[p] = true;
+}
+
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_kept *kept, int sure, bool fold) {
     const int folded = hn_cache_folded(r->cache, cache_seq, r->owner), committed = hn_cache_committed(r->cache, cache_seq, r->owner);
-    route w = {.rows = rows, .first = first, .last = last, .committed = committed, .folded = folded, .taps = r->taps,
-               .step = r->step + r->step_first[seq]};
+    route w = {.rows = rows, .first = first, .kept = kept, .nodes = kept->n + last - first, .committed = committed, .folded = folded,
+               .taps = r->taps, .step = r->step + r->step_first[seq]};
     int parent;
-    assert(folded <= committed && sure <= last - first);
-    fold_committed(&w);
+    assert(folded <= committed && sure <= last - first && kept->n <= HN_MAX_ROWS && (fold ? kept->n == 0 : sure == 0));
+    mark_kept(&w);
+    const int level = walk_committed(&w, fold);
     sure = fold_sure(&w, rows_to_fold(&w, sure, hn_cache_block_rows(r->cache)), &parent);
-    visit_children(&w, parent, sure, HN_WALK_STATE);
+    visit_children(&w, parent, sure, level);
     const int group = r->first_group + r->states_group, stride = r->rows[r->states_group].page_stride;
     memcpy(r->next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(r->cache, cache_seq, group),
            (size_t)stride * sizeof *r->next_table);
     r->step_fresh[seq] = folded == 0;
     r->step_first[seq + 1] = r->step_first[seq] + w.n;
-    r->fold_to[seq] = committed + sure;
+    r->fold_to[seq] = fold ? committed + sure : folded;
 }
 
 void hn_walk_write(hn_runner *r, int n_seqs) {
