@@ -103,6 +103,12 @@ static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error 
     return st;
 }
 
+static bool holds(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
+    char name[128];
+    hn_arch_tensor_name(a, role, layer, name);
+    return hn_source_look(src, name);
+}
+
 static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     hn_delta_desc d = {.tiled = gguf};
@@ -120,6 +126,9 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
         l->gated = !delta && gated;
         l->delta = d;
         if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
+        if (delta || !gguf) continue;
+        l->qkv_bias = holds(a, src, HN_ROLE_Q_BIAS, i);
+        l->o_bias = holds(a, src, HN_ROLE_O_BIAS, i);
     }
     return HUNCH_OK;
 }
@@ -176,11 +185,11 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
 /* A GGUF has the value heads of one key head side by side, as a folder has, and b and a by key heads; a folder and older GGUF files q, k, v
  * and z too. */
 static void mark_next(hn_arch *a, const hn_source *src) {
-    const bool fused = a->form == HN_SOURCE_HF || hn_source_look(src, "blk.0.ssm_in.weight");
     for (int i = 0; i < a->layers; i++) {
-        a->layer[i].delta.tiled = false;
-        a->layer[i].delta.fused = fused;
-        a->layer[i].delta.fused_gates = true;
+        hn_delta_desc *d = &a->layer[i].delta;
+        d->fused = a->form == HN_SOURCE_HF || holds(a, src, HN_ROLE_DELTA_QKVZ, i);
+        d->tiled = false;
+        d->fused_gates = true;
     }
 }
 
@@ -199,6 +208,7 @@ static hunch_status qwen35_moe_read(hn_arch *a, hn_source *src, hunch_error *err
                                .sparse_step = true};
     static const hn_dense qwen35moe = {.prefix = "qwen35moe",
                                        .qk_norm = true,
+                                       .attention_bias = true,
                                        .moe = &moe,
                                        .no_ffn = true,
                                        .next_layers = true,
@@ -218,6 +228,7 @@ static hunch_status next_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                .sparse_step = true};
     static const hn_dense next = {.prefix = "qwen3next",
                                   .qk_norm = true,
+                                  .attention_bias = true,
                                   .moe = &moe,
                                   .no_ffn = true,
                                   .next_layers = true,
@@ -231,6 +242,7 @@ static hunch_status next_read(hn_arch *a, hn_source *src, hunch_error *err) {
 static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
     static const hn_dense qwen35 = {.prefix = "qwen35",
                                     .qk_norm = true,
+                                    .attention_bias = true,
                                     .next_layers = true,
                                     .theta = 1e7,
                                     .rotated = 0.25,

@@ -50,7 +50,7 @@ static void test_folders(void **state) {
         {"\"attn_output_gate\": true", "\"attn_output_gate\": false", "self_attn.q_proj"},
         {"\"attn_output_gate\": true", "\"attn_output_gate\": 1", "attn_output_gate"},
         {"\"output_gate_type\": \"swish\"", "\"output_gate_type\": \"sigmoid\"", "output_gate_type is \"sigmoid\""},
-        {"\"head_dim\": 32", "\"head_dim\": 32, \"attention_bias\": true", "attention_bias is true"}};
+        {"\"head_dim\": 32", "\"head_dim\": 32, \"attention_bias\": true", "self_attn.q_proj.bias"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_arch a;
         hunch_error err = {0};

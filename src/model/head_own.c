@@ -116,6 +116,30 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     return HUNCH_OK;
 }
 
+static const hn_tensor *look_at(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
+    char name[128];
+    hn_arch_tensor_name(a, role, layer, name);
+    return hn_source_look(src, name);
+}
+
+/* Of a model with experts a block may be dense where the layer that it is like has them, or the other way round: its tensors say. */
+static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, int block) {
+    hn_layer_desc *l = &a->layer[block];
+    int like = target->layers - 1;
+    while (like >= 0 && target->layer[like].ffn != HN_FFN_EXPERTS) like--;
+    if (like < 0) return;
+    const hn_tensor *gate = look_at(a, src, HN_ROLE_GATE, block);
+    if (look_at(a, src, HN_ROLE_ROUTER, block)) {
+        l->ffn = HN_FFN_EXPERTS;
+        l->experts = target->layer[like].experts;
+        l->experts.stacked = true;
+        l->experts.stacked = a->form == HN_SOURCE_HF && look_at(a, src, HN_ROLE_EXPERT_GATE_UP, block);
+    } else if (gate && gate->n_dims == 2 && gate->dims[1] >= 1 && gate->dims[1] <= 1 << 20) {
+        l->ffn = HN_FFN_SWIGLU;
+        l->ffn_width = (int)gate->dims[1];
+    }
+}
+
 /* As the block's own file has them: the target may be of another form. A side file may have an output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     a->form = hn_source_get_kind(src);
@@ -149,5 +173,6 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     snprintf(a->architecture, sizeof a->architecture, "head");
     st = copy_layers(a, src, target, err);
     if (!st) st = read_form(a, src, names, err);
+    for (int i = 0; !st && i < a->layers; i++) choose_ffn(a, src, target, i);
     return st ? st : copy_rotation(a, target, err);
 }

@@ -44,6 +44,7 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     else
         o->quantise(ex, n, s->pair, s->ldpair, in, l->attn_forms);
     o->linear(ex, n, in, qkv, 3, false);
+    if (d->gated && d->qkv_bias) o->add_bias(ex, n, s->fused, s->ldfused, 2 * (int)q_width, l->gated_bias);
     if (d->gated) part_gates(ex, n, d, s);
     if (d->qkv_bias || d->qk_norm)
         o->fix_heads(ex, n, &l->heads, d->heads, d->kv_heads, d->head_dim, q, k, v, s->ldqkv);

@@ -19,7 +19,7 @@ static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
                          own_bias[] = {HN_ROLE_Q_BIAS, HN_ROLE_K_BIAS, HN_ROLE_V_BIAS};
     const hn_part fused[] = {{0, q}, {q, kv}, {q + kv, kv}};
     hn_weight *const w[] = {&l->q, &l->k, &l->v};
-    hn_buf *const bias[] = {&l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
+    hn_buf *const bias[] = {d->gated ? &l->gated_bias : &l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
     hunch_status st = HUNCH_OK;
     for (int j = 0; !st && j < 3; j++)
         st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, fused[j], false, w[j], err)

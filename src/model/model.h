@@ -19,6 +19,7 @@ typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
     hn_buf post_attn_norm, post_ffn_norm; /* the same, where the description has them */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
+    hn_buf gated_bias;          /* f32 [2*heads*head_dim], in place of q's: of each head and its gate, if any */
     hn_buf sinks;               /* f32 [heads], if any */
     hn_buf o_bias, down_bias, gate_bias, up_bias; /* f32 [hidden] twice, [ffn] twice, where the description has them */
     hn_weight q, k, v, o; /* a delta net's q is its q | k | v, or with z behind each key head's; gated: each head of q and its gate.

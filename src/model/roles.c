@@ -116,7 +116,7 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
         MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, QKV_FUSED, 0},
     [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
-        BIAS, QUERIES, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+        BIAS, QUERY_ROWS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
     [HN_ROLE_K_BIAS] = {{BLK("attn_k.bias"), LAYER("self_attn.k_proj.bias")},
         BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
     [HN_ROLE_V_BIAS] = {{BLK("attn_v.bias"), LAYER("self_attn.v_proj.bias")},

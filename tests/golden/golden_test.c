@@ -213,7 +213,7 @@ static void test_transformers(void **state) {
                                           "goldens/gemma3_text-local", "goldens/phi3-fused", "goldens/mistral-sliding",
                                           "goldens/llama-bias", "goldens/granite-bias", "goldens/qwen3-yarn", "goldens/phi3-longrope",
                                           "goldens/qwen2-window", "goldens/smollm3-window", "goldens/qwen3-fp8",
-                                          "goldens/gemma3_text-cap", "goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused", "goldens/qwen3_moe-top2",
+                                          "goldens/gemma3_text-cap", "goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_next-odd", "goldens/qwen3_5_moe-fused", "goldens/qwen3_moe-top2",
                                           "goldens/qwen3_moe-mixed", "goldens/qwen3_moe-fine", "goldens/qwen2_moe-gated",
                                           "goldens/mixtral-top2", "goldens/mixtral-window", "goldens/glm4_moe-qknorm",
                                           "goldens/glm4_moe-groups"};
