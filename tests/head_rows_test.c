@@ -479,6 +479,45 @@ static void test_asked_late(void **state) {
     }
 }
 
+/* A round is drafted, nothing of it is verified, and it is asked for again: as where the target's pass found no pages. */
+static int propose_twice(hn_drafter *d, hn_propose *p, int n, int level) {
+    static hn_tree tree[MOST];
+    hn_propose first[MOST];
+    const hn_drafter_ops *inner = heads_of(d)->inner;
+    assert_true(n <= MOST);
+    for (int i = 0; i < n; i++) {
+        tree[i] = *p[i].tree;
+        first[i] = p[i];
+        first[i].tree = &tree[i];
+    }
+    for (int up = 0; level == 0 && up < 2; up++) inner->propose(d, first, n, up);
+    return heads_propose(d, p, n, level);
+}
+
+static void check_again(const kind *k, int parallel) {
+    hunch_token prompt[MOST][60];
+    hunch_request r[MOST];
+    answer got[MOST] = {{0}};
+    hunch_engine *e = open_kind(k, options(parallel, 64));
+    heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
+    l->ops.propose = propose_twice;
+    for (int i = 0; i < parallel; i++) {
+        heads_prompt(prompt[i], 60, 0, (uint64_t)i);
+        r[i] = ask(*k->model, prompt[i], (size_t)(60 - 7 * i), 30, k->params);
+    }
+    run_requests(e, r, parallel, false, got);
+    for (int i = 0; i < parallel; i++) answer_free(&got[i]);
+    same_as_fresh(k, l, light() ? 3 : 1, "asked again");
+    heads_listen_end(l);
+    hunch_engine_close(&e);
+}
+
+static void test_asked_again(void **state) {
+    (void)state;
+    for (int i = 0; begin_kind(i); i++)
+        if (!light() || i % 4 == 0 || kinds[i].model == &blocks) check_again(&kinds[i], i % 2 ? 3 : 1);
+}
+
 /* ---- what is wrong is found --------------------------------------------------------------------------------------------- */
 
 static int unlike(const kind *k, heads_mistake mistake) {
@@ -590,7 +629,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fed_once),     cmocka_unit_test(test_evaluated_once), cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_second_turn),  cmocka_unit_test(test_one_prompt),     cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),       cmocka_unit_test(test_asked_late),     cmocka_unit_test(test_mistakes_are_found),
+        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),       cmocka_unit_test(test_asked_late), cmocka_unit_test(test_asked_again),     cmocka_unit_test(test_mistakes_are_found),
         cmocka_unit_test(test_acceptance)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
