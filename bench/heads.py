@@ -18,6 +18,7 @@ Each turn runs every head in every way once, and measures how fast memory is rea
   plain     tok/s without drafts
   8 texts   ms of a level of eight texts' chains together, in one pass
 
+hydra and mlp have steps of their own, as many as positions (--depth 4): a step is the mean of them.
 Heads that draft all levels in one pass, or several (dflash, dspark, dart, falcon in blocks of two, peagle, medusa, meta-mtp), have a line in a table of their own:
 
   pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
@@ -43,6 +44,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKED = 34 / 32  # bytes of a weight of q8_0, as which heads are packed by default
 CONTEXT = 2048
+POSITIONS = 4  # of tools/random_head.py's hydra
 
 
 def hunch(o, *arguments):
@@ -75,19 +77,24 @@ def bytes_of_blocks(spec, target, depth):
     out = sum(head.values())
     if kind in ("dflash", "dspark"):
         out += sum(v for k, v in head.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
-    if not any(k.endswith("lm_head.weight") for k in head):
+    if not any(k.endswith("lm_head.weight") or "lm_heads." in k for k in head):
         sizes = {t["name"]: t["bytes"] for t in target["tensors"]}
-        out += sizes.get("output.weight", sizes["token_embd.weight"]) * (4 if kind == "medusa" else 1)
+        out += sizes.get("output.weight", sizes["token_embd.weight"]) # once, for all positions
     return out * -(-depth // 2) if kind == "falcon" else out
 
 
 def bytes_read(spec, target):
-    """Of every step, and of the fc that EAGLE-3 reads in a round's first one only."""
+    """Of every step, and of the fc that EAGLE-3 reads in a round's first one only. Of heads with weights for each position the mean."""
     kind, folder = spec.split(":", 1)
+    folder = folder.split(",")[0]
     head = {k: s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items() if len(s) == 2 and "embed_tokens" not in k}
     if not head:
         sys.exit("heads.py: %s: expected a folder with .safetensors files" % folder)
-    step = sum(head.values())
+    step = sum(v for k, v in head.items() if "speculator.emb" not in k)
+    if kind == "hydra":
+        return step / POSITIONS, 0
+    if kind == "mlp":  # tied: one output, and the first step's projection beside the others'
+        return head["speculator.head.0.weight"] + head["speculator.proj.0.weight"], 0
     if not any(k.endswith("lm_head.weight") for k in head):
         sizes = {t["name"]: t["bytes"] for t in target["tensors"]}
         step += sizes.get("output.weight", sizes["token_embd.weight"])

@@ -211,6 +211,66 @@ static int all_paths(const drafted *d, int topk, likely *out) {
     return n;
 }
 
+/* ---- level by level ------------------------------------------------------------------------------------------------------- */
+
+/* A round's tree behind what another drafter has put there: all levels at once, or one by one. */
+static void draft_levels(const hunch_session *s, int levels, bool one_by_one, hn_tree *t) {
+    hn_drafter *d = &s->engine->drafter[0];
+    hn_tree_reset(t, s->text[s->n_text - 1], HN_TREE_ROWS);
+    hn_tree_add(t, hn_tree_add(t, 0, 3, 1, 0.5f), 4, 1, 0.5f);
+    for (int level = 0; level < levels; level++) {
+        hn_propose p = {.seq = s->id, .text = {s->text, (int)s->n_text, (int)s->n_prompt}, .tree = t, .budget = t->max_rows - t->n_rows,
+                        .depth = one_by_one ? DEPTH : levels, .by_levels = one_by_one, .sampler = (hn_sampler *)&s->sampler};
+        const int added = d->ops->propose(d, &p, 1, level);
+        assert_true(hn_tree_valid(t));
+        assert_int_equal(p.budget, t->max_rows - t->n_rows);
+        int newest = 0;
+        for (int k = 0; k < t->n_candidates; k++)
+            newest += t->candidate[k].drafter == 0 && (!one_by_one || t->depth[t->candidate[k].child] == level + 1);
+        assert_int_equal(added, level > 0 && !one_by_one && d->needs.branches ? added : newest); /* 0: none of the level is among the best */
+        if (added == 0) break;
+    }
+}
+
+/* Under auto each level is decided on: the tree is then at each level what it would be if that were the last, and rows of others stay. */
+static void test_by_levels(void **state) {
+    (void)state;
+    static const char *const trees[] = {"dynamic,topk=10,total=59", "dynamic,topk=10,total=5", "opt,topk=8,total=40,gain=0.05", "opt,gain=0", "mc_sim_7b_63"};
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    for (int i = 0; i < 5; i++) {
+        char options[80];
+        snprintf(options, sizeof options, "depth=%d,tree=%s", DEPTH, trees[i]);
+        hunch_engine *e = open_with(m, options);
+        hunch_request r;
+        hunch_session *s;
+        hunch_request_defaults(&r, m);
+        r.prompt = text;
+        r.n_prompt = N_TEXT;
+        r.max_tokens = 60;
+        r.ignore_eos = true;
+        r.sampling.temperature = 0;
+        must(hunch_session_open(&s, e, &r, err));
+        for (int round = 0; round < 3; round++) must(hunch_engine_round(e, err));
+        int rows = 0;
+        for (int levels = 1; levels <= DEPTH; levels++) {
+            hn_tree whole, grown;
+            draft_levels(s, levels, false, &whole);
+            draft_levels(s, levels, true, &grown);
+            assert_int_equal(grown.n_rows, whole.n_rows);
+            assert_int_equal(grown.n_candidates, whole.n_candidates);
+            for (int k = 0; k < whole.n_candidates; k++) {
+                const hn_candidate *a = &grown.candidate[k], *b = &whole.candidate[k];
+                assert_true(a->token == b->token && a->row == b->row && a->child == b->child && a->drafter == b->drafter && a->p == b->p);
+            }
+            assert_true(whole.n_rows >= rows && (levels > 1 || whole.n_rows > 3)); /* more levels, no fewer nodes */
+            rows = whole.n_rows;
+        }
+        hunch_session_close(&s);
+        hunch_engine_close(&e);
+    }
+    hunch_model_close(&m);
+}
+
 /* Of a head that drafts all levels at once tree=best has the likeliest of all paths there are, the likeliest first. */
 static void test_best(void **state) {
     enum { TOPK = 6, TOTAL = 63, PATHS = 6 + 36 + 216 + 1296 + 7776 };
@@ -389,7 +449,7 @@ static void test_pick(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_cache_types),
-                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_best), cmocka_unit_test(test_opt), cmocka_unit_test(test_fitted),
+                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_by_levels), cmocka_unit_test(test_best), cmocka_unit_test(test_opt), cmocka_unit_test(test_fitted),
                                        cmocka_unit_test(test_shape), cmocka_unit_test(test_rules), cmocka_unit_test(test_pick)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

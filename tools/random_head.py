@@ -9,7 +9,9 @@ is worth nothing (`force=A` puts other tokens in their place), what it costs is 
 Heads have layers of the target's widths, as many as published ones have. eagle: fc of embedding and last state, the target's
 output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all); dart: the same
 with 7 masks; falcon: an LSTM in the place of fc, blocks of two; dflash: z-lab's, 5 layers, five states, blocks of 16, the target's
-output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each, the target's output."""
+output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each, the target's output, with
+--vocabulary less than all vLLM's form, with outputs of their own over that many; hydra: four grounded heads of a block, outputs of their own;
+mlp: IBM's speculator of four tokens, inner the target's width, tied; meta-mtp: three heads of a layer, the target's output."""
 import argparse
 import json
 import os
@@ -19,6 +21,7 @@ import numpy as np
 
 
 LAYERS = 5  # of dflash and dspark, and states that they read
+POSITIONS = 4  # of heads with weights for each; Meta's have one less, the model's own being the first
 
 
 class Target:
@@ -124,6 +127,49 @@ def add_blocks(w, t, rank):
     w.norm("confidence_head.proj.bias", 1)
 
 
+def add_medusa(w, t, vocabulary):
+    for k in range(POSITIONS):
+        if vocabulary == t.vocab:
+            w.matrix(f"{k}.0.linear.weight", t.hidden, t.hidden)
+            w.norm(f"{k}.0.linear.bias", t.hidden)
+        else:
+            w.matrix(f"blocks.{k}.layers.0.weight", t.hidden, t.hidden)
+            w.matrix(f"lm_heads.{k}.weight", vocabulary, t.hidden)
+    if vocabulary == t.vocab:
+        return
+    w.add("token_map", "I64", [vocabulary], np.sort(w.rng.choice(t.vocab, vocabulary, replace=False)).astype(np.int64).tobytes())
+
+
+def add_hydra(w, t):
+    for k in range(POSITIONS):
+        for name in ("linear", "res_connection"):
+            w.matrix(f"hydra_mlp.{k}.0.{name}.weight", t.hidden, (k + 2) * t.hidden)
+            w.norm(f"hydra_mlp.{k}.0.{name}.bias", t.hidden)
+        w.matrix(f"hydra_lm_head.{k}.weight", t.vocab, t.hidden)
+
+
+def add_mlp(w, t):
+    w.matrix("speculator.emb.0.weight", t.vocab, t.hidden)
+    for k in range(2):
+        w.matrix(f"speculator.proj.{k}.weight", t.hidden, t.hidden)
+    for name in ("weight", "bias"):
+        w.norm(f"speculator.ln.0.{name}", t.hidden)
+    w.matrix("speculator.head.0.weight", t.vocab, t.hidden)
+
+
+def add_meta(w, t):
+    keys = t.kv_heads * (t.hidden // t.heads)  # its files have no other width of a head
+    for k in range(POSITIONS - 1):
+        front = f"extra_heads.{k}."
+        for name, rows, cols in (("attention.wq", t.hidden, t.hidden), ("attention.wk", keys, t.hidden),
+                                 ("attention.wv", keys, t.hidden), ("attention.wo", t.hidden, t.hidden),
+                                 ("feed_forward.w1", t.ffn, t.hidden), ("feed_forward.w2", t.hidden, t.ffn), ("feed_forward.w3", t.ffn, t.hidden)):
+            w.matrix(f"{front}{name}.weight", rows, cols)
+        w.norm(front + "attention_norm.weight", t.hidden)
+        w.norm(front + "ffn_norm.weight", t.hidden)
+    w.norm("norm.weight", t.hidden)
+
+
 def block_config(t, kind):
     """Which states are read: z-lab's rule."""
     c = {"block_size": 16 if kind == "dflash" else 7, "num_hidden_layers": LAYERS, "model_type": "qwen3",
@@ -133,7 +179,24 @@ def block_config(t, kind):
     return c
 
 
+def steps_config(t, kind, vocabulary):
+    if kind == "hydra":
+        return {"hydra_head_arch": "mlp", "grounded_heads": True, "hidden_state_offset": 0, "hydra_num_heads": POSITIONS, "hydra_num_layers": 1}
+    if kind == "mlp":
+        return {"model_type": "mlp_speculator", "n_predict": POSITIONS, "tie_weights": True, "scale_input": True}
+    if kind == "meta-mtp":
+        return {"dim": t.hidden, "n_heads": t.heads, "n_kv_heads": t.kv_heads, "n_future_tokens": POSITIONS, "norm_eps": 1e-5,
+                "rope_theta": float(t.theta)}
+    c = {"model_type": "medusa"}
+    if vocabulary == t.vocab:
+        return dict(c, medusa_num_heads=POSITIONS, medusa_num_layers=1)
+    return dict(c, hidden_size=t.hidden, num_heads=POSITIONS, num_hidden_layers=1, vocab_size=t.vocab, truncated_vocab_size=vocabulary,
+                original_lm_head=False)
+
+
 def config(t, kind, vocabulary):
+    if kind in STEPS:
+        return steps_config(t, kind, vocabulary)
     own = kind in ("eagle3", "dart")
     c = {"architectures": ["LlamaForCausalLMEagle3" if own else "LlamaForCausalLM"], "model_type": "llama",
          "hidden_act": "silu", "hidden_size": t.hidden, "intermediate_size": t.ffn, "num_attention_heads": t.heads,
@@ -150,33 +213,35 @@ def config(t, kind, vocabulary):
     return c
 
 
+STEPS = {"medusa": add_medusa, "hydra": lambda w, t, _: add_hydra(w, t), "mlp": lambda w, t, _: add_mlp(w, t),
+         "meta-mtp": lambda w, t, _: add_meta(w, t)}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "falcon", "dflash", "dspark", "medusa"])
+    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "falcon", "dflash", "dspark", *STEPS])
     p.add_argument("target")
     p.add_argument("out")
-    p.add_argument("--vocabulary", type=int, default=32000)
+    p.add_argument("--vocabulary", type=int, help="outputs of eagle3 and dart (32000), and of medusa (all)")
     p.add_argument("--dtype", choices=["bf16", "f16"], default="bf16")
     a = p.parse_args()
     t, w = Target(a.target), Weights(a.dtype)
-    vocabulary = min(a.vocabulary, t.vocab)
+    vocabulary = min(a.vocabulary or (t.vocab if a.kind in STEPS else 32000), t.vocab)
     if a.kind == "eagle":
         add_eagle(w, t)
     elif a.kind == "falcon":
         add_falcon(w, t)
     elif a.kind in ("dflash", "dspark"):
         add_blocks(w, t, 256 if a.kind == "dspark" else 0)
-    elif a.kind == "medusa":
-        for k in range(4):
-            w.matrix(f"{k}.0.linear.weight", t.hidden, t.hidden)
-            w.norm(f"{k}.0.linear.bias", t.hidden)
+    elif a.kind in STEPS:
+        STEPS[a.kind](w, t, vocabulary)
     else:
         add_eagle3(w, t, vocabulary)
     if a.kind == "dart":
         w.norm("midlayer.mask_rep", 2 * t.hidden)
     os.makedirs(a.out, exist_ok=True)
     w.write(os.path.join(a.out, "model.safetensors"))
-    with open(os.path.join(a.out, "config.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(a.out, "params.json" if a.kind == "meta-mtp" else "config.json"), "w", encoding="utf-8") as f:
         json.dump(config(t, a.kind, vocabulary), f, indent=1)
 
 

@@ -110,6 +110,8 @@ typedef struct hn_propose {
     hn_tree *tree;             /* add candidates to rows of depth `level` */
     int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
     int depth;                 /* levels that the tree may have */
+    bool by_levels;            /* each level is decided on when it is known, and the tree is the drafter's until it says no more: a level of
+                                  one that holds tokens back, since later ones may be better, adds what it would end with here */
     bool chain;                /* one chain is wanted, whatever the drafter's trees are like (hunch_draft) */
     hn_sampler *sampler;       /* the request's law and coins, for drafters that have logits */
     /* How a token is chosen from logits. false: hn_sampler_draw behind the row's own path (greedy at temperature 0, else

@@ -161,7 +161,7 @@ void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs) {
     needs->has_law = t->law;
     needs->branches = t->likely || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
     needs->is_tree = t->is_tree;
-    needs->cost = needs->branches || t->at_once || t->block > 1 ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
+    needs->cost = t->at_once || t->block > 1 ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;
 }
 
 int hn_head_trees_best(hn_head_trees *t, int outputs) {
@@ -229,7 +229,7 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
     hn_head_round c = {d, t, p, level, 0, NAN, level};
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
-    if (level > 0) return 0;
+    if (level > 0 && (t->at_once || n == 0 || !p[0].by_levels)) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);
     return t->form == HN_TREE_BEST ? hn_head_propose_best(&c, n) : hn_head_propose_likely(&c, n);
 }

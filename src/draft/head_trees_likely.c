@@ -54,12 +54,15 @@ static int row_of(const hn_beam *b, const int16_t *row, int i) {
     return b->node[i].parent < 0 ? 0 : row[b->node[i].parent];
 }
 
-/* The best nodes, in the order of being made. */
-static void add_best(hn_head_round *c, hn_propose *p, hn_beam *b) {
-    const int total = c->t->total < p->budget ? c->t->total : p->budget;
+/* The best nodes, in the order of being made, in the place of those that were the best before the newest level. */
+static void add_best(hn_head_round *c, hn_propose *p) {
+    hn_head_seq_tree *s = &c->t->seq[p->seq];
+    const hn_beam *b = &s->beam;
+    const int room = p->budget + p->tree->n_rows - s->rows, total = c->t->total < room ? c->t->total : room;
     int list[HN_TREE_ROWS];
     int16_t *row = c->t->row;
     const int n = hn_beam_best(b, total, list);
+    hn_tree_back(p->tree, s->rows, s->candidates);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
         if (exp((double)k->score) < c->t->min_p) continue; /* nor are its children probable enough */
@@ -68,8 +71,9 @@ static void add_best(hn_head_round *c, hn_propose *p, hn_beam *b) {
         c->sure = k->sure > 0 ? (double)k->sure : NAN;
         hn_head_trust(c, p->tree);
         row[list[i]] = (int16_t)at;
-        c->added++;
+        c->added += list[i] >= s->newest; /* none of the newest level is among the best: none behind it can be */
     }
+    p->budget = room - (p->tree->n_rows - s->rows);
 }
 
 /* The frontier nodes of all sequences whose trees may have one more level. */
@@ -91,7 +95,7 @@ static int list_frontier(hn_head_round *c, int n) {
     return m;
 }
 
-int hn_head_propose_likely(hn_head_round *c, int n) {
+static void grow_roots(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     int text_n[HN_MAX_ROWS], m = 0;
     for (int i = 0; i < n; i++) {
@@ -99,6 +103,9 @@ int hn_head_propose_likely(hn_head_round *c, int n) {
         hn_beam_start(&s->beam);
         s->spine = HN_ROOT;
         s->expected = 0;
+        s->newest = 0;
+        s->rows = c->p[i].tree->n_rows;
+        s->candidates = c->p[i].tree->n_candidates;
         if (!hn_propose_has_room(&c->p[i], 0)) continue;
         t->of[m] = i;
         t->place[m] = HN_ROOT;
@@ -107,12 +114,33 @@ int hn_head_propose_likely(hn_head_round *c, int n) {
                                        hn_head_masks(t, &c->p[i], t->depth), -1, -1, NULL};
     }
     if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
-    for (c->level = 1; !t->at_once && c->level < t->depth; c->level++) {
-        for (int i = 0; i < n; i++) advance(t, &t->seq[c->p[i].seq]);
-        m = list_frontier(c, n);
-        if (m == 0) break;
-        t->rows->level(t->head, t->node, m, take_beam, c);
+}
+
+/* Level c->level of all beams, behind the one before. False: there is none. */
+static bool grow_level(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    for (int i = 0; i < n; i++) {
+        hn_head_seq_tree *s = &t->seq[c->p[i].seq];
+        advance(t, s);
+        s->newest = s->beam.n;
     }
-    for (int i = 0; i < n; i++) add_best(c, &c->p[i], &t->seq[c->p[i].seq].beam);
+    const int m = list_frontier(c, n);
+    if (m > 0) t->rows->level(t->head, t->node, m, take_beam, c);
+    return m > 0;
+}
+
+/* A tree is computed whole, since which nodes stay is known at the end; or, where levels are decided on one by one, it is at each level what
+ * it would be if that were the last. */
+int hn_head_propose_likely(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    const bool whole = !t->at_once && !(n > 0 && c->p[0].by_levels);
+    if (c->level > 0) {
+        if (!grow_level(c, n)) return 0;
+    } else {
+        grow_roots(c, n);
+        for (c->level = 1; whole && c->level < t->depth && grow_level(c, n); c->level++) {}
+        for (int i = 0; whole && i < n; i++) t->seq[c->p[i].seq].newest = 0; /* all of it is new */
+    }
+    for (int i = 0; i < n; i++) add_best(c, &c->p[i]);
     return c->added;
 }

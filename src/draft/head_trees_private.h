@@ -28,6 +28,8 @@ typedef struct hn_head_seq_tree {
     const hn_shape *shape; /* of this round */
     hn_beam beam;          /* of dynamic and opt */
     double expected;       /* of opt: tokens of the best tree so far */
+    int rows, candidates;  /* of dynamic and opt: what the round's tree had before */
+    int newest;            /* the same: the first beam node of the newest level */
     hn_level_tokens *level;  /* [depth], of best */
     int n_levels;
     int spine;             /* force: beam node, HN_ROOT, or HN_NONE - 1; of best: 0 while all tokens are replaced on purpose */

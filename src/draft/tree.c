@@ -96,6 +96,21 @@ void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]) {
     keep_candidates(t, map);
 }
 
+void hn_tree_back(hn_tree *t, int n_rows, int n_candidates) {
+    assert(n_rows >= 1 && n_rows <= t->n_rows && n_candidates >= 0 && n_candidates <= t->n_candidates);
+    t->n_rows = n_rows;
+    t->n_candidates = n_candidates;
+    for (int r = 0; r < n_rows; r++) {
+        int last = -1;
+        if (t->first[r] >= n_candidates) t->first[r] = -1;
+        for (int c = t->first[r]; c >= 0; c = t->candidate[c].next) {
+            if (t->candidate[c].next >= n_candidates) t->candidate[c].next = -1;
+            last = c;
+        }
+        t->last[r] = (int16_t)last;
+    }
+}
+
 bool hn_tree_is_chain(const hn_tree *t) {
     for (int r = 1; r < t->n_rows; r++)
         if (t->parent[r] != r - 1) return false;

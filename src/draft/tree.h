@@ -56,6 +56,8 @@ int32_t hn_tree_next_number(const hn_tree *t, int drafter);
 /* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always
  * is). Rows and candidates close up in order; numbers stay. map[row] (may be NULL): where a row went, -1: gone. */
 void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]);
+/* As it was when it had so many rows and candidates, of which none is gone: what was added since is forgotten. */
+void hn_tree_back(hn_tree *t, int n_rows, int n_candidates);
 /* The row that continues `row` with token, or -1. */
 int hn_tree_child(const hn_tree *t, int row, int32_t token);
 /* Is it one path? */

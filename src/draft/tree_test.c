@@ -157,6 +157,30 @@ static void test_keep(void **state) {
     assert_true(hn_tree_valid(&t));
 }
 
+/* What was added since is gone, whoever shared rows with it; what comes then is as if it had not been there. */
+static void test_back(void **state) {
+    (void)state;
+    uint64_t seed = 13;
+    for (int i = 0; i < 1000; i++) {
+        hn_tree t, u;
+        hn_tree_reset(&t, 1, 64);
+        const int some = (int)(hn_splitmix(&seed) % 40), more = (int)(hn_splitmix(&seed) % 40);
+        for (int k = 0; k < some; k++) hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 0, 1);
+        u = t;
+        for (int k = 0; k < more; k++) hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 1, 1);
+        hn_tree_back(&t, u.n_rows, u.n_candidates);
+        assert_true(hn_tree_valid(&t));
+        assert_int_equal(t.n_rows, u.n_rows);
+        assert_memory_equal(t.first, u.first, (size_t)u.n_rows * sizeof *u.first);
+        assert_memory_equal(t.last, u.last, (size_t)u.n_rows * sizeof *u.last);
+        for (int c = 0; c < u.n_candidates; c++) assert_int_equal(t.candidate[c].next, u.candidate[c].next);
+        const int row = (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows);
+        assert_int_equal(hn_tree_add(&t, row, 3, 2, 1), hn_tree_add(&u, row, 3, 2, 1));
+        assert_int_equal(hn_tree_next_number(&t, 1), 0);
+        assert_true(hn_tree_valid(&t));
+    }
+}
+
 static void path_of(const hn_tree *t, int row, int32_t path[HN_TREE_ROWS]) {
     for (; row; row = t->parent[row]) path[t->depth[row] - 1] = t->token[row];
 }
@@ -238,7 +262,7 @@ int main(void) {
         cmocka_unit_test(test_root_alone),          cmocka_unit_test(test_share_row_not_candidate),
         cmocka_unit_test(test_limits),              cmocka_unit_test(test_random_trees_are_valid),
         cmocka_unit_test(test_drawn),               cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_keep_random),         cmocka_unit_test(test_walker_sees_damage),
+        cmocka_unit_test(test_keep_random), cmocka_unit_test(test_back),         cmocka_unit_test(test_walker_sees_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void show_logits(void *ctx, int level, const float *logits) {
 }
 
 /* One level of every tree by one drafter. Sessions that are as deep as they may go are left out. */
-static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level) {
+static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level, bool by_levels) {
     hn_propose p[HN_MAX_ROWS];
     int m = 0;
     if (level >= d->needs.max_depth) return 0;
@@ -28,6 +28,7 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
                               .tree = &s[i]->tree,
                               .budget = s[i]->tree.max_rows - s[i]->tree.n_rows,
                               .depth = depth_limit(s[i]),
+                              .by_levels = by_levels,
                               .chain = s[i]->draft_chain,
                               .sampler = &s[i]->sampler,
                               .drawn = hn_rule_wants_law(s[i]->rule),
@@ -42,7 +43,7 @@ static void draft_everything(hunch_engine *e, hunch_session *const *s, int n) {
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         added = 0;
-        for (int d = 0; d < e->n_drafters; d++) added += propose_level(&e->drafter[d], s, n, level);
+        for (int d = 0; d < e->n_drafters; d++) added += propose_level(&e->drafter[d], s, n, level, false);
     }
 }
 
@@ -65,7 +66,7 @@ static void draft_at_once(hunch_engine *e, hunch_session *const *s, int n, int d
     const double start = hn_now();
     int added = 1, all = 0;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
-        all += added = propose_level(&e->drafter[d], s, n, level);
+        all += added = propose_level(&e->drafter[d], s, n, level, false);
     hn_controller_took(e->controller, d, n, 0, all, hn_now() - start);
 }
 
@@ -76,7 +77,7 @@ static void draft_by_levels(hunch_engine *e, hunch_session *const *s, int n, int
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         if (!hn_controller_go_on(e->controller, plan, n, d, level, by_history)) return;
         const double start = hn_now();
-        added = propose_level(&e->drafter[d], s, n, level);
+        added = propose_level(&e->drafter[d], s, n, level, true);
         hn_controller_took(e->controller, d, n, level, added, hn_now() - start);
     }
 }

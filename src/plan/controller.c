@@ -29,18 +29,22 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
     c->text = hn_zalloc(n, sizeof *c->text);
     c->rate = hn_zalloc(n, sizeof *c->rate);
     c->reach = hn_zalloc(n, sizeof *c->reach);
-    c->chain = hn_zalloc(n, sizeof *c->chain);
+    c->ahead = hn_zalloc(n, sizeof *c->ahead);
+    c->front = hn_zalloc(n, sizeof *c->front);
     c->list = hn_zalloc(n, HN_PLAN_LIST * sizeof *c->list);
     c->base = hn_zalloc(n, sizeof *c->base);
     c->report = hn_zalloc(n, sizeof *c->report);
-    if (!c->text || !c->rate || !c->reach || !c->chain || !c->list || !c->base || !c->report) {
+    if (!c->text || !c->rate || !c->reach || !c->ahead || !c->front || !c->list || !c->base || !c->report) {
         hn_controller_close(&c);
         return hn_fail_memory(err, "controller", n * sizeof *c->text);
     }
     c->n_drafters = n_drafters;
     c->max_seqs = max_seqs;
     c->stepper = HN_PLAN_NONE;
-    for (int d = 0; d < n_drafters; d++) c->drafter[d].kind = kinds[d];
+    for (int d = 0; d < n_drafters; d++) {
+        c->drafter[d].kind = kinds[d];
+        c->drafter[d].most_levels = HN_PLAN_AHEAD;
+    }
     hn_cost_init(&c->cost);
     hn_controller_forget(c);
     *out = c;
@@ -52,7 +56,8 @@ void hn_controller_close(hn_controller **c) {
     hn_free((*c)->text);
     hn_free((*c)->rate);
     hn_free((*c)->reach);
-    hn_free((*c)->chain);
+    hn_free((*c)->ahead);
+    hn_free((*c)->front);
     hn_free((*c)->list);
     hn_free((*c)->base);
     hn_free((*c)->report);
@@ -60,11 +65,17 @@ void hn_controller_close(hn_controller **c) {
     *c = NULL;
 }
 
+void hn_controller_limit(hn_controller *c, int drafter, int levels) {
+    assert(drafter >= 0 && drafter < c->n_drafters && levels >= 1);
+    if (levels < HN_PLAN_AHEAD) c->drafter[drafter].most_levels = levels;
+}
+
 void hn_controller_begin(hn_controller *c, int seq) {
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];
     hn_acceptance_init(&x->own);
     hn_promise_begin(&x->promise, &c->promise);
+    memset(&x->growth, 0, sizeof x->growth);
     memset(x->asked, 0, sizeof x->asked);
     x->shadow.row = HN_PLAN_NONE;
 }
@@ -72,6 +83,7 @@ void hn_controller_begin(hn_controller *c, int seq) {
 void hn_controller_forget(hn_controller *c) {
     hn_acceptance_init(&c->all);
     memset(&c->promise, 0, sizeof c->promise);
+    memset(&c->growth, 0, sizeof c->growth);
     c->accounts_open = false; /* anew: everybody may be tried */
     for (int i = 0; i < c->max_seqs; i++) hn_controller_begin(c, i);
 }
@@ -125,8 +137,11 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const in
         x->why = HN_NOT_ASKED;
         x->best = (hunch_choice){0};
         x->behind = behind[d];
+        x->levels = 0;
+        x->spent = 0;
     }
     c->stepper = HN_PLAN_NONE;
+    c->stepped = false;
     c->levels = 0;
     c->spent = c->cheap = 0;
     c->round++;
@@ -206,7 +221,7 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
 static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
         c->text[s[i].seq].asked[drafter] = true;
-        c->text[s[i].seq].said[drafter] = (hn_promise_round){0};
+        c->text[s[i].seq].said[drafter] = (hn_promise_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {
         hn_promise_round *r = &c->text[s[c->list[m].seq].seq].said[drafter];
@@ -223,17 +238,19 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
         if (x->why == HN_NOT_ASKED) continue;
         const double call = hn_cost_of_draft(&c->cost, d, n);
         const bool free = x->why == HN_ASKED_CHEAP || isnan(call);
-        const double spent = d == c->stepper ? hn_plan_spent(c, n) - c->spent : free ? 0 : call;
-        const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, spent);
-        if (x->kind == HN_COST_PER_ROUND) said_read(c, s, n, d, k.rows);
+        const bool by_levels = x->kind == HN_COST_PER_LEVEL;
+        const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, by_levels ? x->spent : free ? 0 : call);
+        if (by_levels) hn_plan_levels_learn(c, s, n, d);
+        said_read(c, s, n, d, k.rows);
         if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k); /* else it is what is chosen */
     }
 }
 
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     c->n_report = 0;
+    hn_plan_stepper_ends(c, n);
     if (!hn_plan_curve(c, s, n)) return; /* nothing is known of the machine: any pass will teach */
-    const double spent = hn_plan_spent(c, n);
+    const double spent = c->spent;
     const int sole = hn_plan_sole(s, n);
     hn_plan_rates(c, s, n, by_history);
     hn_plan_note_plain(c, n);
@@ -241,7 +258,7 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     hn_plan_note_unasked(c, n);
     hn_plan_cut best = hn_plan_trees_cut(c, s, n, HN_PLAN_ANY, by_history, spent);
     c->gain = best.gain;
-    if (hn_plan_reference_due(c) && c->levels == 0) best = hn_plan_best_cut(c, c->list, 0, n, spent);
+    if (hn_plan_reference_due(c) && !c->stepped) best = hn_plan_best_cut(c, c->list, 0, n, spent);
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
     hn_plan_note_chosen(c, n, best, sole);
     c->n_report = n;

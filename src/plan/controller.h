@@ -30,6 +30,8 @@ typedef struct hn_controller hn_controller;
 hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds, int n_drafters, int max_seqs,
                                 hunch_error *err);
 void hn_controller_close(hn_controller **c);
+/* Drafter d has no more than so many levels; else they are thought to be unlimited. */
+void hn_controller_limit(hn_controller *c, int drafter, int levels);
 void hn_controller_begin(hn_controller *c, int seq); /* a new text: its own estimates start from everybody's */
 void hn_controller_forget(hn_controller *c);         /* acceptance estimates go, costs stay */
 hn_cost *hn_controller_cost(hn_controller *c);       /* the engine tells it the time of passes */

@@ -38,7 +38,7 @@ bool hn_plan_reference_due(const hn_controller *c) {
     return c->since_plain >= LEAST_BETWEEN + c->gain / REFERENCE;
 }
 
-static int deepest_limit(const hn_plan_seq *s, int n) {
+int hn_plan_deepest(const hn_plan_seq *s, int n) {
     int deepest = 0;
     for (int i = 0; i < n; i++)
         if (s[i].depth_limit > deepest) deepest = s[i].depth_limit;
@@ -56,10 +56,30 @@ static double price(const hn_controller *c, int drafter, int n) {
     return hn_cost_of_draft(&c->cost, drafter, n) + reading(c, drafter) / READ_OVER;
 }
 
+/* levels: a mean; of a drafter that is asked for a whole round 0. */
+static double cost_of_levels(const hn_controller *c, int drafter, int n, double levels) {
+    const double more = levels > 1 ? (levels - 1) * hn_cost_of_draft_level(&c->cost, drafter, n) : 0;
+    return price(c, drafter, n) + more;
+}
+
+double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels) {
+    return levels > 0 ? cost_of_levels(c, drafter, n, levels) : 0;
+}
+
 double hn_plan_spent(const hn_controller *c, int n) {
-    const double call = c->levels > 0 ? hn_cost_of_draft(&c->cost, c->stepper, n) : 0;
-    if (c->levels == 0 || isnan(call)) return c->spent; /* NAN: it is being timed */
-    return c->spent + c->levels * call + reading(c, c->stepper) / READ_OVER;
+    const double own = c->levels > 0 ? hn_plan_levels_price(c, c->stepper, n, c->levels) : 0;
+    return isnan(own) ? c->spent : c->spent + own; /* NAN: it is being timed */
+}
+
+void hn_plan_stepper_ends(hn_controller *c, int n) {
+    if (c->stepper < 0) return;
+    hn_plan_drafter *d = &c->drafter[c->stepper];
+    const double all = hn_plan_spent(c, n);
+    d->levels = c->levels;
+    d->spent = all - c->spent;
+    c->spent = all;
+    c->stepper = HN_PLAN_NONE;
+    c->levels = 0;
 }
 
 void hn_plan_pay(hn_controller *c, int n, double seconds) {
@@ -87,8 +107,12 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
     if (d->why == HN_ASKED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
         d->account =
             hn_plan_larger(d->account - seconds, fmin(d->account, -MOST_OWED * hn_plan_on_curve(c->seconds, n)));
-    if (d->kind == HN_COST_PER_ROUND || added > 0)
-        hn_cost_draft(&c->cost, drafter, n, level == 0 ? d->behind : 0, seconds);
+    const bool by_levels = d->kind == HN_COST_PER_LEVEL;
+    if (by_levels && added == 0) c->levels = level; /* it had no more to say */
+    if (!by_levels || (added > 0 && level == 0))
+        hn_cost_draft(&c->cost, drafter, n, d->behind, seconds);
+    else if (added > 0)
+        hn_cost_draft_level(&c->cost, drafter, n, seconds);
 }
 
 /* ---- what is there already ---- */
@@ -106,7 +130,7 @@ static void base_of_drawn(hn_controller *c, const hn_plan_seq *s, int i) {
         if (!t->candidate[k].q || counted[d]) continue;
         const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, d);
         counted[d] = true;
-        if (p.gain > c->base[i].gain) c->base[i] = (hn_plan_base){p.gain, p.rows};
+        if (p.gain > c->base[i].gain) c->base[i] = (hn_plan_base){p.gain, p.rows, false};
     }
 }
 
@@ -136,12 +160,11 @@ static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_h
     return value_of(c, tokens, rows, c->spent);
 }
 
-/* ---- a drafter that computes a round at once ---- */
+/* ---- what past rounds promise ---- */
 
 /* A sequence whose trees promise more keeps to these. */
 static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
-    const double cost = price(c, drafter, n);
-    double tokens = n, rows = n, depth = 0;
+    double tokens = n, rows = n, depth = 0, levels = 0;
     for (int i = 0; i < n; i++) {
         const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, drafter);
         const double gain = fmin(p.gain, s[i].depth_limit);
@@ -149,63 +172,13 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
         tokens += more ? gain : c->base[i].gain;
         rows += more ? p.rows : c->base[i].rows;
         depth = hn_plan_larger(depth, p.depth);
+        levels = hn_plan_larger(levels, p.levels);
     }
+    const double cost = cost_of_levels(c, drafter, n, levels);
     const int drafted = (int)ceil(rows - n);
     c->drafter[drafter].best = (hunch_choice){drafter, drafted > 0 ? drafted : 1, depth > 1 ? (int)lround(depth) : 1,
                                               tokens, hn_plan_on_curve(c->seconds, rows) + c->spent + cost};
     return value_of(c, tokens, rows, c->spent + cost);
-}
-
-/* ---- a drafter that is decided on level by level ---- */
-
-static void chains_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
-    for (int i = 0; i < n; i++)
-        for (int d = 1; d <= deepest_limit(s, n); d++)
-            c->chain[i][d] = d > s[i].depth_limit ? 0 : hn_acceptance_at(&c->all, &c->text[s[i].seq].own, drafter, d);
-}
-
-/* Levels that the drafter would add behind something of probability p at depth `from`. Returns the list's new length. */
-static int list_chain(hn_controller *c, int i, double p, int from, int levels, int n) {
-    for (int d = from + 1; d <= from + levels && (p *= c->chain[i][d]) > 0; d++)
-        c->list[n++] = (hn_plan_item){p, p, (int16_t)i, HN_PLAN_NONE, (int16_t)d};
-    return n;
-}
-
-static double chain_gain(const hn_controller *c, int i, int levels) {
-    double p = 1, sum = 0;
-    for (int d = 1; d <= levels; d++) sum += p *= c->chain[i][d];
-    return sum;
-}
-
-static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
-    double sum = 0;
-    for (int r = 1; r < t->n_rows; r++) sum += c->reach[i][r];
-    return sum;
-}
-
-/* It gives each sequence a chain of so many levels; one whose tree promises more keeps to that. */
-static hn_plan_cut chains_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int levels) {
-    int m = 0;
-    for (int i = 0; i < n; i++)
-        m = chain_gain(c, i, levels) > tree_gain(c, i, s[i].tree) ? list_chain(c, i, 1, 0, levels, m)
-                                                                  : hn_plan_list_tree(c, i, s[i].tree, false, m);
-    hn_plan_sort(c->list, m);
-    const double call = hn_cost_of_draft(&c->cost, drafter, n);
-    return hn_plan_best_cut(c, c->list, m, n, c->spent + levels * call + reading(c, drafter) / READ_OVER);
-}
-
-static double chains_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
-    hn_plan_cut best = {0};
-    int levels = 0;
-    chains_read(c, s, n, drafter);
-    for (int k = 1; k <= deepest_limit(s, n); k++) {
-        const hn_plan_cut one = chains_cut(c, s, n, drafter, k);
-        if (one.value <= best.value) continue;
-        best = one;
-        levels = k;
-    }
-    c->drafter[drafter].best = (hunch_choice){drafter, best.rows, levels, best.value * best.seconds, best.seconds};
-    return best.value;
 }
 
 /* ---- who is next ---- */
@@ -215,9 +188,10 @@ static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
     const double cost = price(c, drafter, n);
     d->why = why;
     if (why != HN_ASKED_CHEAP) d->tried = c->round;
-    if (d->kind == HN_COST_PER_LEVEL)
+    if (d->kind == HN_COST_PER_LEVEL) {
         c->stepper = drafter;
-    else if (!isnan(cost))
+        c->stepped = true;
+    } else if (!isnan(cost))
         *(why == HN_ASKED_CHEAP ? &c->cheap : &c->spent) += cost;
     return drafter;
 }
@@ -243,14 +217,23 @@ static double threshold(const hn_controller *c, int drafter, int n) {
     return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter, n) / hn_plan_on_curve(c->seconds, n));
 }
 
+/* A drafter that is decided on level by level is worth what its levels are by their rates, or what past rounds of such decisions were. */
+static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
+    const double past = round_value(c, s, n, drafter);
+    if (c->drafter[drafter].kind == HN_COST_PER_ROUND) return past;
+    const hunch_choice promised = c->drafter[drafter].best;
+    const double levels = hn_plan_levels_value(c, s, n, drafter, by_history);
+    if (past > levels) c->drafter[drafter].best = promised;
+    return hn_plan_larger(past, levels);
+}
+
 /* The drafter that promises more than what is there already. */
 static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     double value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
     for (int d = 0; d < c->n_drafters; d++) {
         if (c->drafter[d].why != HN_NOT_ASKED || isnan(price(c, d, n))) continue;
-        const bool round = c->drafter[d].kind == HN_COST_PER_ROUND;
-        const double one = (round ? round_value(c, s, n, d) : chains_value(c, s, n, d)) / threshold(c, d, n);
+        const double one = worth(c, s, n, d, by_history) / threshold(c, d, n);
         if (one <= value) continue;
         value = one;
         best = d;
@@ -290,45 +273,12 @@ static bool all_asked(const hn_controller *c) {
 }
 
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
-    if (c->stepper >= 0 || all_asked(c) || deepest_limit(s, n) == 0) return HN_PLAN_NONE;
+    hn_plan_stepper_ends(c, n);
+    if ((c->stepped && by_history) || all_asked(c) || hn_plan_deepest(s, n) == 0) return HN_PLAN_NONE;
     const bool known = hn_plan_curve(c, s, n);
     if (known) accounts_open(c, n);
     const int cheap = next_cheap(c, n, known);
     if (cheap >= 0 || !known || hn_plan_reference_due(c)) return cheap;
     const int worth = best_worth(c, s, n, by_history);
     return worth >= 0 ? worth : next_trial(c, s, n);
-}
-
-/* The list if the drafter went on for `more` levels behind what it has drawn. */
-static hn_plan_cut further_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, int more,
-                               bool by_history) {
-    int m = 0;
-    for (int i = 0; i < n; i++) {
-        const hn_tree *t = s[i].tree;
-        double tip = 0;
-        m = hn_plan_list_tree(c, i, t, by_history, m);
-        for (int k = 0; k < t->n_candidates; k++)
-            if (t->candidate[k].drafter == drafter && t->depth[t->candidate[k].child] == level)
-                tip = hn_plan_larger(tip, c->reach[i][t->candidate[k].child]);
-        if (tip > 0) m = list_chain(c, i, tip, level, more, m);
-    }
-    hn_plan_sort(c->list, m);
-    return hn_plan_best_cut(c, c->list, m, n, c->spent + (level + more) * hn_cost_of_draft(&c->cost, drafter, n));
-}
-
-bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
-    if (drafter != c->stepper || level >= deepest_limit(s, n)) return false;
-    if (level > 0) {
-        if (c->drafter[drafter].why == HN_ASKED_TRIED || !hn_plan_curve(c, s, n)) return false;
-        hn_plan_rates(c, s, n, by_history);
-        chains_read(c, s, n, drafter);
-        for (int i = 0; i < n; i++) hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
-        const double stop = further_cut(c, s, n, drafter, level, 0, by_history).value;
-        bool pays = false;
-        for (int more = 1; more <= deepest_limit(s, n) - level && !pays; more++)
-            pays = further_cut(c, s, n, drafter, level, more, by_history).value > stop;
-        if (!pays) return false;
-    }
-    c->levels = level + 1;
-    return true;
 }

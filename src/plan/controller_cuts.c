@@ -71,13 +71,6 @@ static int list_trees(hn_controller *c, const hn_plan_seq *s, int n, int only, b
     return m;
 }
 
-/* Parents come before children even where probabilities are equal. */
-static bool before(const hn_plan_item *a, const hn_plan_item *b) {
-    if (a->key != b->key) return a->key > b->key;
-    if (a->depth != b->depth) return a->depth < b->depth;
-    return a->seq != b->seq ? a->seq < b->seq : a->row < b->row;
-}
-
 /* Shell's sort; a few chains in a row are nearly sorted, and short lists are inserted. */
 void hn_plan_sort(hn_plan_item *list, int n) {
     static const int gaps[] = {301, 57, 10, 1};
@@ -87,7 +80,7 @@ void hn_plan_sort(hn_plan_item *list, int n) {
         for (int i = gap; i < n; i++) {
             const hn_plan_item x = list[i];
             int j = i;
-            for (; j >= gap && before(&x, &list[j - gap]); j -= gap) list[j] = list[j - gap];
+            for (; j >= gap && hn_plan_before(&x, &list[j - gap]); j -= gap) list[j] = list[j - gap];
             list[j] = x;
         }
     }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_private.h - what the files of the controller share: controller.c owns it and learns, controller_cuts.c finds
- * the best rows of trees, controller_ask.c says which drafter is asked, controller_why.c what was considered. */
+ * the best rows of trees, controller_ask.c says which drafter is asked, controller_levels.c how far one goes on that is decided on level by
+ * level, controller_why.c what was considered. */
 #ifndef HN_CONTROLLER_PRIVATE_H
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/controller.h"
+#include "plan/growth.h"
 #include "plan/promise.h"
 
-enum { HN_PLAN_AHEAD = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD }; /* levels looked ahead; items of a sequence */
+/* Levels looked ahead; nodes of each that are thought of; items of a sequence. */
+enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
 enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
 
 /* The tree of the last round before the cut. */
@@ -20,6 +23,7 @@ typedef struct hn_plan_shadow {
 typedef struct hn_plan_text {
     hn_acceptance own;
     hn_promise promise;
+    hn_growth growth;
     hn_plan_shadow shadow;
     bool asked[HN_ACCEPT_DRAFTERS]; /* in this round, each for all its levels: */
     hn_promise_round said[HN_ACCEPT_DRAFTERS];
@@ -29,6 +33,18 @@ typedef struct hn_plan_item {
     double key, p; /* sorted by key: p, or above all others for a row that must stay */
     int16_t seq, row, depth;
 } hn_plan_item;
+
+/* What a level of a drafter adds behind a row: the rates of its candidates, falling. */
+typedef struct hn_plan_rates_of {
+    int n;
+    double rate[HN_GROWTH_RANKS];
+} hn_plan_rates_of;
+
+/* The likeliest nodes of a level that is not drafted yet: their probabilities, falling, and the sum of these. */
+typedef struct hn_plan_front {
+    int n;
+    double p[HN_PLAN_FRONT], mass;
+} hn_plan_front;
 
 typedef struct hn_plan_cut {
     int rows;       /* drafted */
@@ -57,29 +73,36 @@ typedef struct hn_plan_drafter {
     uint64_t tried;          /* the round it was last tried in */
     int rounds_untimed;      /* in which it was tried before any call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
+    int most_levels;         /* that it can draft */
+    int levels;              /* of this round that were drafted, of one that is decided on level by level, and their seconds */
+    double spent;
     hunch_choice best;       /* what it promised, for the whole round; rows 0: not considered */
 } hn_plan_drafter;
 
 /* Of one sequence, while drafters are asked: what is there already. */
 typedef struct hn_plan_base {
     double gain, rows;
+    bool takes; /* what the drafter that is looked at would give it, in the place of that */
 } hn_plan_base;
 
 struct hn_controller {
     hn_cost cost;
     hn_acceptance all;
     hn_promise promise;
+    hn_growth growth;
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;
     uint64_t round;
     bool accounts_open;
-    int stepper, levels; /* of this round: the drafter that is decided on level by level, levels gone on with */
+    int stepper, levels; /* of this round: the drafter that is being decided on level by level, levels gone on with */
+    bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
     double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
     hn_plan_text *text;                                        /* [max_seqs] */
     float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
     double (*reach)[HN_TREE_ROWS];      /* [max_seqs]: probability that a row is on the accepted path */
-    double (*chain)[HN_PLAN_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rate at each depth */
+    hn_plan_rates_of (*ahead)[HN_PLAN_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rates at each depth */
+    hn_plan_front (*front)[HN_PLAN_AHEAD + 1];    /* [max_seqs]: the levels that it would draft, by depth */
     hn_plan_item *list;                 /* [max_seqs * HN_PLAN_LIST] */
     hn_plan_base *base;                 /* [max_seqs] */
     hn_plan_considered *report;         /* [max_seqs]: of the last round */
@@ -87,6 +110,13 @@ struct hn_controller {
     int since_plain; /* rounds */
     double gain;     /* of the last round's choice, to plain decoding: 0 is none */
 };
+
+/* Parents come before children even where probabilities are equal. */
+static inline bool hn_plan_before(const hn_plan_item *a, const hn_plan_item *b) {
+    if (a->key != b->key) return a->key > b->key;
+    if (a->depth != b->depth) return a->depth < b->depth;
+    return a->seq != b->seq ? a->seq < b->seq : a->row < b->row;
+}
 
 static inline double hn_plan_larger(double a, double b) {
     return a > b ? a : b; /* fmax looks for NaN, in a call */
@@ -114,10 +144,24 @@ hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int
 
 /* Is this a round without drafts, to see what it costs? */
 bool hn_plan_reference_due(const hn_controller *c);
+/* No deeper level is looked at, of any of the sequences. */
+int hn_plan_deepest(const hn_plan_seq *s, int n);
+/* Seconds of so many levels of a drafter that is decided on level by level, with its part of what has to be read. */
+double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels);
 /* Seconds of this round's drafting as far as it is paid for. */
 double hn_plan_spent(const hn_controller *c, int n);
+/* The drafter that was being decided on level by level goes no further. */
+void hn_plan_stepper_ends(hn_controller *c, int n);
 /* The accounts get their part of a round of so many seconds. */
 void hn_plan_pay(hn_controller *c, int n, double seconds);
+
+/* ---- controller_levels.c ---- */
+
+/* Value of asking a drafter that is decided on level by level: of the best number of levels, as it is known before the first. Behind
+ * base_read: the trees' rows are in `reach`. What it promises is noted. */
+double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history);
+/* What such a drafter's tree was like, from rates and the reach of that drafter alone. */
+void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int drafter);
 
 /* ---- controller_why.c ---- */
 

@@ -276,8 +276,8 @@ static int width_of(int seqs) {
     return w;
 }
 
-static void call_learn(hn_cost_drafter *d, int width, double now) {
-    double *ratio = &d->call[width].ratio, *count = &d->call[width].count, *most = &d->call[width].most;
+static void call_learn(hn_cost_call *call, double now) {
+    double *ratio = &call->ratio, *count = &call->count, *most = &call->most;
     if (*count < HN_COST_FIRST) {
         *ratio = *count > 0 ? smaller(*ratio, now) : now;
     } else {
@@ -293,7 +293,7 @@ void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds
     if (c->speed <= 0 || !(seconds >= 0 && seconds <= HN_COST_MOST_SECONDS)) return;
     hn_cost_drafter *d = &c->drafter[drafter];
     if (behind == 0) {
-        call_learn(d, width_of(seqs), seconds / c->speed);
+        call_learn(&d->call[width_of(seqs)], seconds / c->speed);
         return;
     }
     const double call = hn_cost_of_draft(c, drafter, seqs), now = larger(seconds - (isnan(call) ? 0 : call), 0);
@@ -301,16 +301,32 @@ void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds
     d->row += d->row > 0 ? (row - d->row) * READ_PART : row;
 }
 
-double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs) {
+void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds) {
     assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1);
-    const hn_cost_drafter *d = &c->drafter[drafter];
+    if (c->speed <= 0 || !(seconds >= 0 && seconds <= HN_COST_MOST_SECONDS)) return;
+    call_learn(&c->drafter[drafter].further[width_of(seqs)], seconds / c->speed);
+}
+
+/* Of a call in passes of one row; NAN: none was timed. */
+static double of_call(const hn_cost_call *call, int seqs) {
     const int width = width_of(seqs);
     for (int away = 0; away < HN_COST_WIDTHS; away++) {
         const int less = width - away, more = width + away;
-        if (less >= 0 && d->call[less].count > 0) return c->speed * d->call[less].ratio;
-        if (more < HN_COST_WIDTHS && d->call[more].count > 0) return c->speed * d->call[more].ratio / (1 << away);
+        if (less >= 0 && call[less].count > 0) return call[less].ratio;
+        if (more < HN_COST_WIDTHS && call[more].count > 0) return call[more].ratio / (1 << away);
     }
     return NAN;
+}
+
+double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1);
+    return c->speed * of_call(c->drafter[drafter].call, seqs);
+}
+
+double hn_cost_of_draft_level(const hn_cost *c, int drafter, int seqs) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1);
+    const double further = of_call(c->drafter[drafter].further, seqs);
+    return isnan(further) ? hn_cost_of_draft(c, drafter, seqs) : c->speed * further;
 }
 
 int hn_cost_draft_calls(const hn_cost *c, int drafter) {

@@ -15,14 +15,17 @@
 enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
 enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_EXPERTS = 4096 };
 
-/* Of a drafter, in times of the target's pass of one row. */
+typedef struct hn_cost_call {
+    double ratio, count; /* of a call; calls that were timed */
+    double most;         /* that the next one may count for */
+} hn_cost_call;
+
+/* Of a drafter, in times of the target's pass of one row. By how many sequences it drafts for, doubling: a call may cost the same for
+ * all of them. */
 typedef struct hn_cost_drafter {
-    struct {
-        double ratio, count; /* of a call; calls that were timed */
-        double most;         /* that the next one may count for */
-    } call
-        [HN_COST_WIDTHS]; /* by how many sequences it drafts for, doubling: a call may cost the same for all of them */
-    double row;           /* of a row of text that it has to read before it can draft; 0: not known */
+    hn_cost_call call[HN_COST_WIDTHS];    /* of a round, or of a round's first level, with the rows that the round before added */
+    hn_cost_call further[HN_COST_WIDTHS]; /* of a level behind that */
+    double row; /* of a row of text that it has to read before it can draft; 0: not known */
 } hn_cost_drafter;
 
 /* Of a mixture of experts; count 0: the model has none. */
@@ -61,6 +64,8 @@ void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double 
  * nothing before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow
  * one counts for little (somebody else had the core), several among few calls for what they are. */
 void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
+/* The same of a level behind a round's first one. */
+void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
 /* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 of no row. Between row counts that were seen it interpolates
  * (never below the fewer rows' time), beyond them it goes on with the slope of their wider half, and what was seen once only
  * is held against its neighbours: a spike does not condemn a width for good. A class of context that was never seen is like
@@ -70,6 +75,8 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped
 /* Seconds of a drafter's next call for so many sequences; NAN: it was never timed. What was timed for another number of
  * sequences is scaled so that it looks cheap, for then it is tried. */
 double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);
+/* Of a level behind the first one; where none was timed what the first takes. */
+double hn_cost_of_draft_level(const hn_cost *c, int drafter, int seqs);
 int hn_cost_draft_calls(const hn_cost *c, int drafter); /* that were timed */
 /* Seconds of reading so many rows before it can draft; 0: not known. */
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);

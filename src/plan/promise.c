@@ -14,6 +14,7 @@ static void scale(hn_promise_sums *s, float by) {
     s->rounds *= by;
     s->rows *= by;
     s->depth *= by;
+    s->levels *= by;
     s->gain *= by;
     s->expected *= by;
     s->got *= by;
@@ -35,6 +36,7 @@ static void add(hn_promise_sums *s, const hn_promise_round *r, float keep) {
     s->rounds += 1;
     s->rows += (float)r->rows;
     s->depth += (float)r->depth;
+    s->levels += (float)r->levels;
     s->gain += (float)r->gain;
     s->expected += r->verified ? (float)r->gain : 0;
     s->got += r->verified ? (float)r->got : 0;
@@ -56,7 +58,7 @@ hn_promised hn_promise_of(const hn_promise *all, const hn_promise *own, int draf
     const hn_promise_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
     if (!(s->rounds > 0)) return (hn_promised){0};
     const double rounds = (double)s->rounds, before = came_true(a, 1);
-    hn_promised p = {(double)s->rows / rounds, (double)s->depth / rounds,
+    hn_promised p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
                      (double)s->gain / rounds * came_true(o, before)};
     if (p.gain > p.rows) p.gain = p.rows;
     return p;

@@ -13,7 +13,7 @@
 #include "plan/acceptance.h"
 
 typedef struct hn_promise_sums {
-    float rounds, rows, depth, gain; /* fading; gain: drafted tokens that were expected to be accepted */
+    float rounds, rows, depth, levels, gain; /* fading; gain: drafted tokens that were expected to be accepted */
     float expected, got;             /* the same of the trees that were verified, and what was accepted */
 } hn_promise_sums;
 typedef struct hn_promise {
@@ -26,10 +26,11 @@ typedef struct hn_promise_round {
     double gain;     /* tokens that these are expected to gain */
     bool verified;   /* rows were: `got` says how many of its own were accepted */
     int got;
+    int levels;      /* that it drafted, of one that is decided on level by level */
 } hn_promise_round;
 
 typedef struct hn_promised {
-    double rows, depth, gain; /* of the next round, of one text; gain <= rows */
+    double rows, depth, levels, gain; /* of the next round, of one text; gain <= rows */
 } hn_promised;
 
 void hn_promise_begin(hn_promise *own, const hn_promise *all); /* a new text: a few rounds as all texts' are */

@@ -21,7 +21,7 @@ static int setup(void **state) {
 }
 
 static void learn(int rows, double gain, int got) {
-    const hn_promise_round r = {rows, rows, gain, true, got};
+    const hn_promise_round r = {rows, rows, gain, true, got, 0};
     hn_promise_pass(&own, 3);
     hn_promise_learn(&all, &own, 2, &r);
 }
@@ -58,7 +58,7 @@ static void test_what_does_not_come_true(void **state) {
 /* What was not verified says nothing about what would have come true. */
 static void test_unverified(void **state) {
     (void)state;
-    const hn_promise_round r = {5, 5, 3, false, 0};
+    const hn_promise_round r = {5, 5, 3, false, 0, 0};
     for (int i = 0; i < 20; i++) hn_promise_learn(&all, &own, 2, &r);
     near(promised().gain, 3, 1e-3);
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller_levels.c - drafters that are decided on level by level: each level is a pass of their own, asked for while what it is expected
+ * to bring is worth its time. A chain's next level is one node, by the rate of its depth (acceptance.h); of a drafter that branches it is
+ * what stands behind each row of the newest level, by the rates of each rank (growth.h). In both cases the likeliest nodes of the levels
+ * to come go among the rows that are there, sorted, and the best cut through all of them says what those levels are worth: so the
+ * probability that a level adds is weighed against the pass of the drafter and against the rows of the target's pass that it would fill.
+ *
+ * One level may pay only with the one behind it, so several are looked at; the look ends where a level brings less than its own time does
+ * otherwise, for those behind it bring less still.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "plan/controller_private.h"
+
+/* ---- levels to come ---- */
+
+static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    const int levels = c->drafter[drafter].most_levels;
+    for (int i = 0; i < n; i++) {
+        const hn_plan_text *x = &c->text[s[i].seq];
+        for (int d = 1; d <= hn_plan_deepest(s, n); d++) {
+            hn_plan_rates_of *a = &c->ahead[i][d];
+            a->n = d > s[i].depth_limit || d > levels ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, d, a->rate);
+            if (a->n > 1 || d > s[i].depth_limit || d > levels) continue;
+            a->n = 1;
+            a->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, d);
+        }
+    }
+}
+
+/* Only the `most` likeliest stay. */
+static void front_put(hn_plan_front *f, double p, int most) {
+    if (f->n == most && p <= f->p[most - 1]) return;
+    int at = f->n < most ? f->n++ : most - 1;
+    for (; at > 0 && f->p[at - 1] < p; at--) f->p[at] = f->p[at - 1];
+    f->p[at] = p;
+}
+
+static void front_sum(hn_plan_front *f) {
+    f->mass = 0;
+    for (int k = 0; k < f->n; k++) f->mass += f->p[k];
+}
+
+/* The level behind `from`. */
+static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_plan_rates_of *a, int most) {
+    to->n = 0;
+    for (int k = 0; k < from->n; k++)
+        for (int r = 0; r < a->n; r++) {
+            const double p = from->p[k] * a->rate[r];
+            if (p <= 0 || (to->n == most && p <= to->p[most - 1])) break;
+            front_put(to, p, most);
+        }
+    front_sum(to);
+}
+
+/* The next level of all sequences; returns what it brings. */
+static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int depth) {
+    double mass = 0;
+    for (int i = 0; i < n; i++) {
+        const int room = s[i].tree->max_rows - 1, most = room < HN_PLAN_FRONT ? room : HN_PLAN_FRONT;
+        c->front[i][depth].n = 0;
+        c->front[i][depth].mass = 0;
+        if (most > 0) front_grow(&c->front[i][depth], &c->front[i][depth - 1], &c->ahead[i][depth], most);
+        mass += c->front[i][depth].mass;
+    }
+    return mass;
+}
+
+/* Puts a level's nodes in their places of a sorted list; returns its new length. stay: what is drafted will be verified. */
+static int list_front(hn_controller *c, int i, int depth, bool stay, int n) {
+    const hn_plan_front *f = &c->front[i][depth];
+    const int all = n + f->n;
+    for (int to = all, a = n - 1, b = f->n - 1; b >= 0;) {
+        const hn_plan_item x = {stay ? 2 : f->p[b], f->p[b], (int16_t)i, HN_PLAN_NONE, (int16_t)depth};
+        if (a >= 0 && hn_plan_before(&x, &c->list[a])) {
+            c->list[--to] = c->list[a--];
+        } else {
+            c->list[--to] = x;
+            b--;
+        }
+    }
+    return all;
+}
+
+/* ---- before it is asked ---- */
+
+static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
+    double sum = 0;
+    for (int r = 1; r < t->n_rows; r++) sum += c->reach[i][r];
+    return sum;
+}
+
+/* It gives each sequence so many levels; one whose tree promises more keeps to that. */
+static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int levels, bool by_history) {
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        double gain = 0;
+        for (int d = 1; d <= levels; d++) gain += c->front[i][d].mass;
+        c->base[i].takes = gain > tree_gain(c, i, s[i].tree);
+        if (!c->base[i].takes) m = hn_plan_list_tree(c, i, s[i].tree, false, m);
+    }
+    hn_plan_sort(c->list, m);
+    for (int i = 0; i < n; i++)
+        for (int d = 1; d <= levels && c->base[i].takes; d++) m = list_front(c, i, d, by_history, m);
+    return hn_plan_best_cut(c, c->list, m, n, c->spent + hn_plan_levels_price(c, drafter, n, levels));
+}
+
+double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
+    const double call = hn_cost_of_draft_level(&c->cost, drafter, n);
+    hn_plan_cut best = {0};
+    int levels = 0;
+    ahead_read(c, s, n, drafter);
+    for (int i = 0; i < n; i++) c->front[i][0] = (hn_plan_front){1, {1}, 1};
+    for (int k = 1; k <= hn_plan_deepest(s, n); k++) {
+        const double mass = fronts_grow(c, s, n, k);
+        const hn_plan_cut one = levels_cut(c, s, n, drafter, k, by_history);
+        if (one.value > best.value) {
+            best = one;
+            levels = k;
+        } else if (mass <= best.value * call) {
+            break;
+        }
+    }
+    c->drafter[drafter].best = (hunch_choice){drafter, best.rows, levels, best.value * best.seconds, best.seconds};
+    return best.value;
+}
+
+/* ---- before each of its levels ---- */
+
+/* The rows that the next level would stand behind. */
+static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level) {
+    for (int i = 0; i < n; i++) {
+        const hn_tree *t = s[i].tree;
+        hn_plan_front *f = &c->front[i][level];
+        bool tip[HN_TREE_ROWS] = {false};
+        f->n = 0;
+        for (int k = 0; k < t->n_candidates; k++) {
+            const hn_candidate *a = &t->candidate[k];
+            if (a->drafter != drafter || t->depth[a->child] != level || tip[a->child] || !(c->reach[i][a->child] > 0)) continue;
+            tip[a->child] = true;
+            front_put(f, c->reach[i][a->child], HN_PLAN_FRONT);
+        }
+        front_sum(f);
+    }
+}
+
+/* Are more levels behind the first `level` ones worth their time? */
+static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
+    const double before = c->spent + hn_plan_levels_price(c, drafter, n, level), call = hn_cost_of_draft_level(&c->cost, drafter, n);
+    int m = 0;
+    hn_plan_rates(c, s, n, by_history);
+    ahead_read(c, s, n, drafter);
+    for (int i = 0; i < n; i++) {
+        hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
+        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
+    }
+    hn_plan_sort(c->list, m);
+    const double stop = hn_plan_best_cut(c, c->list, m, n, before).value;
+    tips_read(c, s, n, drafter, level);
+    for (int d = level + 1; d <= hn_plan_deepest(s, n); d++) {
+        const double mass = fronts_grow(c, s, n, d);
+        for (int i = 0; i < n; i++) m = list_front(c, i, d, by_history, m);
+        if (hn_plan_best_cut(c, c->list, m, n, before + (d - level) * call).value > stop) return true;
+        if (mass <= stop * call) return false;
+    }
+    return false;
+}
+
+bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
+    const hn_plan_drafter *d = &c->drafter[drafter];
+    if (drafter != c->stepper || level >= hn_plan_deepest(s, n) || level >= d->most_levels) return false;
+    if (level > 0) {
+        if (!hn_plan_curve(c, s, n)) return false;
+        if (d->why == HN_ASKED_TRIED && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, n))) return false;
+        if (!level_pays(c, s, n, drafter, level, by_history)) return false;
+    }
+    c->levels = level + 1;
+    return true;
+}
+
+/* ---- what they were like ---- */
+
+/* Adds a row and what stands behind it. */
+static void row_learn(const hn_controller *c, int i, const hn_tree *t, int drafter, int row, hn_growth_level *l) {
+    const double reach = c->reach[i][row];
+    int rank = 0;
+    l->reached += (float)reach;
+    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
+        if (t->candidate[k].drafter != drafter) continue;
+        if (rank < HN_GROWTH_RANKS) l->of_rank[rank++] += (float)(reach * (double)c->rate[i][k]);
+    }
+}
+
+void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+    for (int i = 0; i < n; i++) {
+        const hn_tree *t = s[i].tree;
+        hn_growth_level level[HN_GROWTH_DEPTHS] = {{0}};
+        for (int r = 0; r < t->n_rows; r++)
+            if (t->depth[r] < c->drafter[drafter].levels && t->depth[r] < HN_GROWTH_DEPTHS && c->reach[i][r] > 0)
+                row_learn(c, i, t, drafter, r, &level[t->depth[r]]);
+        for (int d = 0; d < HN_GROWTH_DEPTHS; d++)
+            hn_growth_learn(&c->growth, &c->text[s[i].seq].growth, drafter, d + 1, &level[d]);
+    }
+}
