@@ -26,14 +26,39 @@ static bool is_document(const char *path) {
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
-/* "](there)" of a file: a path from its folder, perhaps with #section; not an address. */
+/* Is `section` of n bytes ("how-it-works") the address of a heading of the document: its letters and digits in lower case, with '-'
+ * for spaces. */
+static bool has_section(const char *text, const char *section, size_t n) {
+    bool code = false;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        code ^= text_starts(line, "```");
+        if (code || *line != '#') continue;
+        const char *at = line + strspn(line, "# ");
+        size_t k = 0;
+        for (; *at && *at != '\n'; at++) {
+            const char c = *at == ' ' ? '-' : (char)tolower((unsigned char)*at);
+            if (!isalnum((unsigned char)c) && c != '-' && c != '_') continue;
+            if (k >= n || c != section[k]) break;
+            k++;
+        }
+        if (k == n && (!*at || *at == '\n')) return true;
+    }
+    return false;
+}
+
+/* "](target)" in a file: a path from its folder, perhaps with #section of a document; not an address. */
 static bool link_leads(const char *file, const char *target, size_t n) {
     if (memchr(target, ':', n)) return true;
     const char *hash = memchr(target, '#', n);
-    if (hash) n = (size_t)(hash - target);
+    const size_t path_n = hash ? (size_t)(hash - target) : n;
     char path[2 * NAME];
-    snprintf(path, sizeof path, "%.*s%.*s", (int)(text_base_name(file) - file), file, (int)n, target);
-    return n == 0 || text_is_there(path);
+    snprintf(path, sizeof path, "%.*s%.*s", (int)(text_base_name(file) - file), file, (int)path_n, target);
+    if (path_n > 0 && !text_is_there(path)) return false;
+    if (!hash) return true;
+    char *text = text_read(path_n > 0 ? path : file);
+    const bool found = text && has_section(text, hash + 1, n - path_n - 1);
+    free(text);
+    return found;
 }
 
 static void test_links(void **state) {
@@ -51,7 +76,9 @@ static void test_links(void **state) {
         }
         free(text);
     }
-    assert_true(seen > 10 && link_leads("docs/a.md", "../README.md#x", 14) && !link_leads("docs/a.md", "README.md", 9));
+    assert_true(seen > 10 && link_leads("docs/a.md", "../README.md", 12) && !link_leads("docs/a.md", "README.md", 9));
+    assert_true(link_leads("README.md", "#what-lossless-means-here", 25) && link_leads("docs/a.md", "../README.md#install", 20));
+    assert_false(link_leads("README.md", "#what-lossless-means", 20) || link_leads("docs/a.md", "../README.md#installs", 21));
     assert_int_equal(wrong, 0);
 }
 
