@@ -135,7 +135,7 @@ void hunch_model_options_defaults(hunch_model_options *o);
  *   name, name:tag, space/name:tag                 in Ollama's ($OLLAMA_MODELS, ~/.ollama/models and its service's)
  *   file, file.gguf                                in hunch's ($HUNCH_CACHE, ~/.cache/hunch) and llama.cpp's ($LLAMA_CACHE,
  *                                                  ~/.cache/llama.cpp)
-  * Several of one name are HUNCH_REFUSED. Reads the environment, which no other thread may change meanwhile. The file is not
+ * Several of one name are HUNCH_REFUSED. Reads the environment, which no other thread may change meanwhile. The file is not
  * needed after this returns, unless it is mapped.
  * Errors: HUNCH_REFUSED (not there, damaged or unknown: names file, key or tensor), HUNCH_FAILED (cannot be read),
  * HUNCH_USAGE, HUNCH_NO_MEMORY. A file that is written to or truncated while it is read is HUNCH_FAILED, too. */
@@ -143,7 +143,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
 
 /* The downloads in those caches, by the names that hunch_model_open takes, in alphabetical order; a name is valid during the
-  * call. Reads folders only. Errors: HUNCH_NO_MEMORY. */
+ * call. Reads folders only. Errors: HUNCH_NO_MEMORY. */
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 typedef struct hunch_model_info {
