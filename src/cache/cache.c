@@ -307,9 +307,18 @@ static void drop_next(hn_cache *c, hn_seq *s, int group) {
     s->next[group][0] = HN_NO_PAGE;
 }
 
+/* A drafter commits the text's rows while it drafts, and may reserve more before these rows are published: their pages stay until then, as
+ * far as the group's plan allows. A text that is not in the index does not wait. */
+static int first_waiting(const hn_cache *c, const hn_seq *s, int group, int first, int tentative) {
+    const hn_cache_group *d = &c->group[group];
+    const int planned = hn_pages_of(c, group, s->committed[d->owner] + tentative) - (int)hn_cache_pages_at_most(c, group, c->rows);
+    const int waiting = s->published[group] > planned ? s->published[group] : planned;
+    return d->owner > 0 && d->window && s->published[0] > 0 && waiting < first ? waiting : first;
+}
+
 /* Releases the pages that no row after the committed ones sees, nor any after a rewind by up to `back` rows of the group. */
-static void drop_unseen(hn_cache *c, hn_seq *s, int group) {
-    const int first = hn_first_page(c, group, hn_rows_needed(c, s, group));
+static void drop_unseen(hn_cache *c, hn_seq *s, int group, int tentative) {
+    const int first = first_waiting(c, s, group, hn_first_page(c, group, hn_rows_needed(c, s, group)), tentative);
     for (int *i = &s->first[group]; *i < first; ++*i) {
         hn_page_release(c, s->pages[group][*i]);
         s->pages[group][*i] = HN_NO_PAGE;
@@ -426,7 +435,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
         assert(tentative <= c->group[g].tentative || !c->group[g].window); /* else rows of a prompt, which the table must have room for */
-        drop_unseen(c, s, g);
+        drop_unseen(c, s, g, tentative);
         want[g] = hn_pages_of(c, g, committed + tentative);
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
         if (want[g] > c->stride[g])

@@ -9,7 +9,7 @@
  *
  * The layers of a window group see the last `window` rows only, so it keeps no more than these and the rows of a pass: the next
  * reserve releases the pages that are wholly below the window of the row after the committed ones. Their table entries are
- * HN_NO_PAGE then; slots keep their numbers.
+ * HN_NO_PAGE then; slots keep their numbers. A drafter's pages stay until they are published, if the plan has room for them.
  *
  *   table of a window group:   - - - - | page | page | page | page      rows below the first page are released
  *

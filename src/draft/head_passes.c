@@ -76,7 +76,8 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     assert(is_block(h) || needs->n_groups == (has_rows(h) ? 1 : 0));
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
-        needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS : HN_MOST_KEPT + HN_MAX_ROWS;
+        /* the text's new rows stay until they are in the index, and a block stands behind them */
+        needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS + h->model.arch.draft_head.block : HN_MOST_KEPT + HN_MAX_ROWS;
         needs->group[g].binds = h->blocks > 1 ? h->blocks : h->together;
     }
     hunch_status st = create_lists(h, err);
