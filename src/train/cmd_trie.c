@@ -8,6 +8,7 @@
 #include "draft/ngram_trie.h"
 #include "draft/text_tokens.h"
 #include "engine/engine.h"
+#include "train/dart_trie.h"
 #include "train/trie_build.h"
 
 enum { ROOM = 1 << 23 };
@@ -43,12 +44,18 @@ static hunch_status take(void *user, const int32_t *ids, size_t n, bool ends, hu
     return st;
 }
 
+/* A text, rows, or a trie of DART's. */
+static hunch_status take_file(job *j, const char *path, hunch_error *err) {
+    return hn_dart_trie_is(path) ? hn_dart_trie_add(j->b, path, hn_tokenizer_vocab(j->t), j->stop, err)
+                                 : hn_text_tokens(path, j->t, take, j, err);
+}
+
 hunch_status hn_train_trie(hunch_model *m, const hn_train_options *o, const volatile int *stop, hunch_error *err) {
     job j = {.t = m->tokenizer, .quiet = o->quiet, .start = hn_now(), .stop = stop};
     if (!j.t) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with", o->model);
     if (o->files.n == 0) return hn_fail(err, HUNCH_USAGE, "no texts to count: expected files");
     hunch_status st = hn_trie_build_open(&j.b, o->output, hn_tokenizer_vocab(j.t), hn_trie_tokenizer(j.t), ROOM, err);
-    for (int i = 0; !st && i < o->files.n; i++) st = hn_text_tokens(o->files.item[i], j.t, take, &j, err);
+    for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.item[i], err);
     if (!st) show(&j, true);
     if (!st) st = hn_trie_build_finish(j.b, err);
     hn_trie_build_close(&j.b);

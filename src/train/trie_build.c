@@ -2,6 +2,7 @@
 /* trie_build.c - see trie_build.h. */
 #include "train/trie_build.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file_out.h"
@@ -33,6 +34,8 @@ struct hn_trie_build {
     int n_before;
     uint64_t *number, *other; /* [room] */
     size_t n, room;
+    counted *given; /* counts from elsewhere, room / 2 of them; NULL: there were none yet */
+    size_t n_given;
     hn_scratch *runs, *pairs, *triples;
     run run[MOST_RUNS];
     int n_runs;
@@ -73,6 +76,7 @@ void hn_trie_build_close(hn_trie_build **out) {
     hn_scratch_close(&b->triples);
     hn_free(b->number);
     hn_free(b->other);
+    hn_free(b->given);
     hn_free(b->single);
     hn_free(b);
 }
@@ -103,13 +107,19 @@ static void sort_numbers(hn_trie_build *b) {
     }
 }
 
-static hunch_status put_aside(hn_trie_build *b, hunch_error *err) {
-    hunch_status st = HUNCH_OK;
-    if (b->n == 0) return HUNCH_OK;
+static hunch_status new_run(hn_trie_build *b, run **r, hunch_error *err) {
     if (b->n_runs == MOST_RUNS)
         return hn_fail(err, HUNCH_REFUSED, "%s: more than %d times %zu tokens, expected fewer texts", b->path, MOST_RUNS, b->room);
-    run *r = &b->run[b->n_runs++];
-    *r = (run){.at = hn_scratch_size(b->runs)};
+    *r = &b->run[b->n_runs++];
+    **r = (run){.at = hn_scratch_size(b->runs)};
+    return HUNCH_OK;
+}
+
+static hunch_status put_aside(hn_trie_build *b, hunch_error *err) {
+    run *r = NULL;
+    if (b->n == 0) return HUNCH_OK;
+    hunch_status st = new_run(b, &r, err);
+    if (st) return st;
     sort_numbers(b);
     for (size_t i = 0, end; !st && i < b->n; i = end) {
         for (end = i + 1; end < b->n && b->number[end] == b->number[i]; end++) continue;
@@ -129,6 +139,36 @@ static hunch_status add_number(hn_trie_build *b, uint64_t number, hunch_error *e
     b->number[b->n++] = number;
     return b->n == b->room ? put_aside(b, err) : HUNCH_OK;
 }
+
+/* ---- counts from elsewhere ------------------------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b) {
+    const uint64_t x = ((const counted *)a)->number, y = ((const counted *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static hunch_status put_given_aside(hn_trie_build *b, hunch_error *err) {
+    run *r = NULL;
+    if (b->n_given == 0) return HUNCH_OK;
+    const hunch_status st = new_run(b, &r, err);
+    if (st) return st;
+    qsort(b->given, b->n_given, sizeof *b->given, by_number);
+    r->n = b->n_given;
+    b->n_given = 0;
+    return hn_scratch_write(b->runs, b->given, r->n * sizeof *b->given, err);
+}
+
+hunch_status hn_trie_build_count(hn_trie_build *b, const int32_t *ids, int n, uint64_t times, hunch_error *err) {
+    const size_t room = b->room / 2;
+    if (times == 0) return HUNCH_OK;
+    if (!b->given) b->given = hn_alloc(room * sizeof *b->given);
+    if (!b->given) return hn_fail_memory(err, "a trie", room * sizeof *b->given);
+    b->given[b->n_given++] = (counted){number_of(ids[0], n > 1 ? ids[1] : -1, n > 2 ? ids[2] : -1), times};
+    b->tokens += times;
+    return b->n_given == room ? put_given_aside(b, err) : HUNCH_OK;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status end_text(hn_trie_build *b, hunch_error *err) {
     hunch_status st = b->n_before > 1 ? add_number(b, number_of(b->before[0], b->before[1], -1), err) : HUNCH_OK;
@@ -303,6 +343,7 @@ hunch_status hn_trie_build_finish(hn_trie_build *b, hunch_error *err) {
     hn_out *out = NULL;
     hunch_status st = end_text(b, err);
     if (!st) st = put_aside(b, err);
+    if (!st) st = put_given_aside(b, err);
     if (!st && b->n_runs == 0) st = hn_fail(err, HUNCH_REFUSED, "%s: no text with any token to count, expected some", b->path);
     if (!st) st = merge(b, err);
     if (st) return st;
