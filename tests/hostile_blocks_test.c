@@ -62,6 +62,8 @@ static void test_config(void **state) {
         {DFLASH, "{\"dflash_config\": {\"causal\": \"no\"}}", "dflash_config.causal is a string"},
         {DFLASH, "{\"is_causal\": 0}", "is_causal is 0"},
         {DFLASH, "{\"dflash_config\": {\"attention_sink_bias\": true}}", "attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
+        {DFLASH, "{\"add_swa_attention_sink_bias\": true}", "add_swa_attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
+        {DFLASH, "{\"use_aux_hidden_state\": false}", "use_aux_hidden_state is off: expected a head that reads states of the target's layers"},
         {DFLASH, "{\"dflash_config\": {\"projector_type\": \"domino\"}}", "a draft head of kind domino, for which there is no drafter here"},
         {DFLASH, "{\"model_type\": \"qwen3_5\"}", "model_type is \"qwen3_5\", expected a draft head with layers of Llama or Qwen3"},
         {DFLASH, "{\"rope_is_neox_style\": \"x\"}", "rope_is_neox_style is a string"},

@@ -187,8 +187,13 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
 /* Parts that newer heads have and that would change what is drafted, and those that a file speaks of and lacks. */
 static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
-    if (!a->layer[0].sinks && json_is_true(hn_source_config(src, "dflash_config.attention_sink_bias")))
-        return hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.attention_sink_bias is on, and no tensor self_attn.attention_sink_bias is there",
+    static const char *const sinks[] = {"dflash_config.attention_sink_bias", "add_swa_attention_sink_bias"};
+    for (size_t i = 0; !a->layer[0].sinks && i < sizeof sinks / sizeof *sinks; i++)
+        if (json_is_true(hn_source_config(src, sinks[i])))
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is on, and no tensor self_attn.attention_sink_bias is there", hn_source_path(src),
+                           sinks[i]);
+    if (json_is_false(hn_source_config(src, "use_aux_hidden_state")) || json_is_false(hn_source_config(src, "dflash_config.use_aux_hidden_state")))
+        return hn_fail(err, HUNCH_REFUSED, "%s: use_aux_hidden_state is off: expected a head that reads states of the target's layers",
                        hn_source_path(src));
     return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, "dspark")
                ? HUNCH_OK

@@ -28,7 +28,7 @@ static const struct {
     {"medusa", "blocks.0.layers.0."},
     {"medusa", "0.0.linear.weight"},
     {"medusa", "lm_heads.0.weight"},
-    {"eagle3", "midlayer."},
+    {"eagle3", "midlayer.hidden_norm."},
     {"eagle3", "layers.0.hidden_norm.weight"},
 };
 
@@ -66,7 +66,9 @@ static const char *by_tensors(hn_source *src) {
             return signs[i].kind;
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
     if (projector && !strcmp(projector, "domino")) return "domino";
-    if (!has_begin(src, "fc.weight") || !has_begin(src, "layers.0.self_attn.")) return NULL;
+    if (!has_begin(src, "layers.0.self_attn.") && !has_begin(src, "midlayer.self_attn.")) return NULL;
+    if (has_begin(src, "encoder.output_norm_enc.weight")) return "dflash";
+    if (!has_begin(src, "fc.weight")) return NULL;
     return hn_source_config(src, "dflash_config") || has_begin(src, "hidden_norm.weight") ? "dflash" : "eagle";
 }
 

@@ -64,6 +64,7 @@ static void test_tensors(void **state) {
         {"mlp", {"speculator.forget_emb.0.weight", "speculator.projs.0.weight"}, "{}"},
         {"dflash", {"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight", "norm.weight"}, "{\"block_size\": 8}"},
         {"dflash", {"fc.weight", "layers.0.self_attn.q_proj.weight"}, "{\"dflash_config\": {}}"},
+        {"dflash", {"encoder.fc.weight", "encoder.output_norm_enc.weight", "layers.0.self_attn.q_proj.weight"}, "{}"},
         {"dspark", {"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight", "markov_head.markov_w1.weight"}, "{}"},
         {"dart", {"fc.weight", "midlayer.hidden_norm.weight", "midlayer.mask_rep", "d2t"}, "{}"},
         {"falcon", {"lstm.weight_ih_l0", "layers.0.self_attn.q_proj.weight", "fc.weight"}, "{}"},

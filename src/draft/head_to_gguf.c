@@ -63,7 +63,7 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
 /* What a head's own file says of the model that it was made for. */
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle") || !strcmp(kind, "dart");
-    const bool blocks = names->form == HN_HEAD_BLOCKS;
+    const bool blocks = hn_head_form_folder_blocks((int)names->form);
     const size_t states = blocks ? (size_t)hn_block_states(src) : reads_layers ? json_array_size(hn_eagle3_list(src)) : 0;
     if ((blocks || reads_layers) && !states) return need_target(src, "which layers of its model it reads", err);
     const bool steps = hn_head_form_has_steps(names->form);

@@ -184,9 +184,40 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
     return status == HUNCH_OK ? weights_read(s, folder, err) : status;
 }
 
+/* The row that a DFlash head has for its mask token, where it lies in a file of its own: it must be of the token that config.json names. */
+static hunch_status mask_check(const hn_source *s, const char *path, int64_t token, hunch_error *err) {
+    static const char *const keys[] = {"mask_token_id", "dflash_config.mask_token_id"};
+    uint64_t said = 0;
+    bool found = false;
+    hunch_status status = HUNCH_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == HUNCH_OK && !found; i++)
+        status = hn_source_u64(s, keys[i], &said, &found, err);
+    if (status == HUNCH_OK && token >= 0 && found && said != (uint64_t)token)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: it is of token %lld, expected the mask_token_id %llu of config.json", path,
+                         (long long)token, (unsigned long long)said);
+    return status;
+}
+
+static hunch_status mask_read(hn_source *s, const char *folder, hunch_error *err) {
+    char *path = hn_path_join(folder, HN_MASK_FILE);
+    int64_t token = -1;
+    bool is_file;
+    if (path == NULL)
+        return hn_fail_memory(err, "a path", strlen(folder) + sizeof HN_MASK_FILE);
+    hunch_status status = hn_file_look(path, &is_file, err);
+    if (is_file)
+        status = hn_torch_read_mask(s, path, &token, err);
+    if (is_file && status == HUNCH_OK)
+        status = mask_check(s, path, token, err);
+    hn_free(path);
+    return status;
+}
+
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = head_documents_read(s, folder, err);
-    return status == HUNCH_OK ? weights_read(s, folder, err) : status;
+    if (status == HUNCH_OK)
+        status = weights_read(s, folder, err);
+    return status == HUNCH_OK ? mask_read(s, folder, err) : status;
 }
 
 static char *folder_of(const char *path) {
@@ -199,17 +230,21 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     if (folder == NULL)
         return hn_fail_memory(err, "a path", strlen(path));
     hunch_status status = head_documents_read(s, folder, err);
+    if (status == HUNCH_OK)
+        status = file_read(s, path, err);
+    if (status == HUNCH_OK)
+        status = mask_read(s, folder, err);
     hn_free(folder);
-    return status == HUNCH_OK ? file_read(s, path, err) : status;
+    return status;
 }
 
 static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user,
                                    hunch_error *err) {
-    const char *names[HN_HF_DOCUMENTS + 4] = {"model.safetensors.index.json", "pytorch_model.bin.index.json",
-                                              HN_CHAT_FILE, "params.json"};
+    const char *names[HN_HF_DOCUMENTS + 5] = {"model.safetensors.index.json", "pytorch_model.bin.index.json",
+                                              HN_CHAT_FILE, "params.json", HN_MASK_FILE};
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
-        names[i + 4] = HF_DOCUMENTS[i].name;
+        names[i + 5] = HF_DOCUMENTS[i].name;
     for (size_t i = 0; i < sizeof names / sizeof *names && status == HUNCH_OK; i++) {
         char *path = hn_path_join(folder, names[i]);
         if (path == NULL)

@@ -91,6 +91,9 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err); 
 hunch_status hn_hf_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err);
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err); /* appends the file's tensors */
 hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);       /* the same */
+/* Appends the one tensor of a file beside a head's weights, by this name. *token: which it is the row of, -1: the file does not say. */
+#define HN_MASK_TENSOR "mask_embedding"
+hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, hunch_error *err);
 
 /* Used by the readers. */
 /* *file: valid until the next file is added. */

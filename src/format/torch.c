@@ -4,7 +4,7 @@
  *
  * A checkpoint is a dictionary of tensors, or contains one as "state_dict", "model_state_dict" or "model". A tensor is a view
  * of a storage: offset, shape, strides. Only contiguous tensors are read; several may share a storage, as tied matrices do.
- * Other values of a dictionary are ignored.
+ * Other values of a dictionary are ignored. A DFlash head may have the row of its mask token in a file of its own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -139,6 +139,42 @@ hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err) {
     status = hn_torch_file_open(&r.f, &file->map, path, err);
     if (status != HUNCH_OK) return status;
     status = tensors_read(&r);
+    hn_torch_file_close(&r.f);
+    return status;
+}
+
+/* Its elements in one row, whatever its shape. */
+static hunch_status mask_read(const reader *r, const hn_py *call) {
+    hn_tensor *t = NULL;
+    hunch_status status = hn_source_add_tensor(r->s, r->f.path, HN_MASK_TENSOR, strlen(HN_MASK_TENSOR), &t, r->err);
+    if (status == HUNCH_OK) status = tensor_read(r, call, t);
+    for (int i = 1; status == HUNCH_OK && i < t->n_dims; i++) {
+        t->dims[0] *= t->dims[i];
+        t->dims[i] = 1;
+    }
+    if (status == HUNCH_OK) t->n_dims = 1;
+    return status;
+}
+
+hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, hunch_error *err) {
+    hn_source_file *file;
+    hunch_status status = hn_source_add_file(s, path, &file, err);
+    if (status != HUNCH_OK) return status;
+    reader r = {.s = s, .data = file->map.data, .err = err};
+    status = hn_torch_file_open(&r.f, &file->map, path, err);
+    if (status != HUNCH_OK) return status;
+    const hn_pickle *p = &r.f.dictionary;
+    const hn_py *root = hn_pickle_root(p), *id = NULL;
+    const bool named = root->kind == HN_PY_DICT;
+    const hn_py *call = tensor_call(p, named ? hn_pickle_get(p, root, "embedding") : root);
+    if (named) id = hn_pickle_get(p, root, "mask_token_id");
+    *token = id != NULL && id->kind == HN_PY_INT ? id->i : -1;
+    if (call == NULL)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: expected a tensor, or a dictionary with one under \"embedding\"", path);
+    else if (id != NULL && *token < 0)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: its mask_token_id is no token", path);
+    else
+        status = mask_read(&r, call);
     hn_torch_file_close(&r.f);
     return status;
 }

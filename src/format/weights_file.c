@@ -27,7 +27,7 @@ typedef struct lone {
 
 static hunch_status lone_add(void *user, const char *folder, const char *name) {
     lone *l = user;
-    if (!hn_is_weights_file(name) ||
+    if (!hn_is_weights_file(name) || !strcmp(name, HN_MASK_FILE) ||
         strstr(name, "-of-") != NULL) /* a shard without its index is incomplete */
         return HUNCH_OK;
     char *path = hn_path_join(folder, name);

@@ -4,6 +4,7 @@
 #define HN_WEIGHTS_FILE_H
 #include "base/status.h"
 
+#define HN_MASK_FILE "mask_embedding.pt" /* beside the weights of a DFlash head, and no weights file of a folder */
 bool hn_is_checkpoint(const char *name);   /* of PyTorch: .bin, .pt, .pth */
 bool hn_is_weights_file(const char *name); /* a checkpoint, or .safetensors */
 

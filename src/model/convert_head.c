@@ -182,7 +182,7 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
                          .h = h,
                          .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0, 0},
-                         .to = {steps ? HN_HEAD_GGUF_STEPS : form == HN_HEAD_MTP ? HN_HEAD_GGUF_MTP : form == HN_HEAD_BLOCKS ? HN_HEAD_GGUF_BLOCKS : HN_HEAD_GGUF,
+                         .to = {steps ? HN_HEAD_GGUF_STEPS : form == HN_HEAD_MTP ? HN_HEAD_GGUF_MTP : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS : HN_HEAD_GGUF,
                                 "", "", 0, 0}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;

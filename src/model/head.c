@@ -86,7 +86,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING), *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
-    if (names->form == HN_HEAD_BLOCKS && a->hidden == target->hidden) { /* copies of the target's, if any */
+    if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's, if any */
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
     }
@@ -275,7 +275,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (a->draft_head.steps.n) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
-    if (a->draft_head.form == HN_HEAD_BLOCKS) { /* what stands elsewhere in other heads makes this one another */
+    if (hn_head_form_folder_blocks(a->draft_head.form)) { /* what stands elsewhere in other heads makes this one another */
         const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
         for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
             if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;

@@ -47,6 +47,7 @@ typedef enum hn_head_form {
     HN_HEAD_GGUF,
     HN_HEAD_GGUF_MTP,
     HN_HEAD_BLOCKS, /* folders of heads that draft blocks */
+    HN_HEAD_ENCODER, /* the same with fc and its norm under other names, as vLLM reads them too */
     HN_HEAD_GGUF_BLOCKS,
     /* with weights for each position (head_steps.h) */
     HN_HEAD_MEDUSA,
@@ -62,7 +63,8 @@ typedef enum hn_head_form {
     HN_HEAD_OWN_GGUF,
     HN_HEAD_FORMS
 } hn_head_form;
-static inline bool hn_head_form_blocks(int form) { return form == HN_HEAD_BLOCKS || form == HN_HEAD_GGUF_BLOCKS; }
+static inline bool hn_head_form_folder_blocks(int form) { return form == HN_HEAD_BLOCKS || form == HN_HEAD_ENCODER; }
+static inline bool hn_head_form_blocks(int form) { return hn_head_form_folder_blocks(form) || form == HN_HEAD_GGUF_BLOCKS; }
 
 /* Where a file has the head's tensors: all of them start with `front` ("", "model."), those of layer 0 go on with `first`. */
 typedef struct hn_head_names {

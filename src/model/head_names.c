@@ -5,16 +5,17 @@
 
 #include "model/head.h"
 
-/* '@': a tensor of layer 0; '!': nothing stands before it; %d is the number of a state. NULL: the form has none. */
+/* '@': a tensor of layer 0; '!': nothing stands before it; %d is the number of a state. NULL: the form has none. Of HN_HEAD_ENCODER what
+ * is called otherwise than in other folders of blocks. */
 static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
      *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
     [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
                               [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight",
-                              [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight"},
+                              [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight", [HN_HEAD_ENCODER] = "encoder.fc.weight"},
     [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
                               [HN_HEAD_OWN] = NULL, NULL, NULL,
-                              [HN_HEAD_BLOCKS] = "fc.bias", [HN_HEAD_GGUF_BLOCKS] = "fc.bias"},
+                              [HN_HEAD_BLOCKS] = "fc.bias", [HN_HEAD_GGUF_BLOCKS] = "fc.bias", [HN_HEAD_ENCODER] = "encoder.fc.bias"},
     [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
@@ -32,7 +33,8 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_MASK_PAIR] =    {"@mask_rep",               NULL,                       "blk.0.mask_rep",          NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
-    [HN_HEAD_CONTEXT_NORM] = {[HN_HEAD_BLOCKS] = "hidden_norm.weight", [HN_HEAD_GGUF_BLOCKS] = "enc.output_norm.weight"},
+    [HN_HEAD_CONTEXT_NORM] = {[HN_HEAD_BLOCKS] = "hidden_norm.weight", [HN_HEAD_GGUF_BLOCKS] = "enc.output_norm.weight",
+                              [HN_HEAD_ENCODER] = "encoder.output_norm_enc.weight"},
     [HN_HEAD_MASK_ROW] =     {[HN_HEAD_BLOCKS] = "mask_embedding", [HN_HEAD_GGUF_BLOCKS] = "mask_embedding"},
     [HN_HEAD_MARKOV_IN] =    {[HN_HEAD_BLOCKS] = "markov_head.markov_w1.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_w1.weight"},
     [HN_HEAD_MARKOV_OUT] =   {[HN_HEAD_BLOCKS] = "markov_head.markov_w2.weight", [HN_HEAD_GGUF_BLOCKS] = "markov_w2.weight"},
@@ -63,6 +65,7 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
 
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
     const char *form = table[part][names->form];
+    if (!form && names->form == HN_HEAD_ENCODER) form = table[part][HN_HEAD_BLOCKS];
     if (!form) return NULL;
     const char *front = *form == '!' ? "" : names->front, *first = *form == '@' ? names->first : "";
     const char *own = form + (*form == '!' || *form == '@'), *number = strstr(own, "%d");
@@ -194,8 +197,20 @@ static bool find_steps(hn_source *src, hn_head_names *names) {
     return false;
 }
 
+/* Heads that draft blocks, behind one of these. */
+static bool find_blocks(hn_source *src, const char *front, hn_head_names *names) {
+    static const hn_head_form forms[] = {HN_HEAD_BLOCKS, HN_HEAD_ENCODER};
+    char middle[32];
+    snprintf(middle, sizeof middle, "%smidlayer.", front);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        *names = (hn_head_names){forms[i], front, has_tensor(src, middle) ? "midlayer." : "layers.0.", 0, 0};
+        if (hn_head_look(src, names, HN_HEAD_CONTEXT_NORM)) return true;
+    }
+    return false;
+}
+
 hn_head_names hn_head_find_names(hn_source *src) {
-    hn_head_names steps;
+    hn_head_names steps, blocks;
     const char *name;
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
@@ -205,9 +220,7 @@ hn_head_names hn_head_find_names(hn_source *src) {
     if (find_steps(src, &steps)) return steps;
     if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0, 0};
     if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0, 0};
-    if (hn_source_look(src, "hidden_norm.weight"))
-        return (hn_head_names){HN_HEAD_BLOCKS, "", has_tensor(src, "midlayer.") ? "midlayer." : "layers.0.", 0, 0};
-    if (hn_source_look(src, "model.hidden_norm.weight")) return (hn_head_names){HN_HEAD_BLOCKS, "model.", "layers.0.", 0, 0};
+    if (find_blocks(src, "", &blocks) || find_blocks(src, "model.", &blocks)) return blocks;
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
     return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0, 0};
