@@ -9,7 +9,8 @@
  *
  * Three things go on side by side, so that none waits for another: codes of group g + 1 are taken apart, group g is
  * multiplied with a tile of rows, the sums of the tile before are scaled. What limits it is the last: about 5 instructions
- * a row and block where VNNI has 10. With few rows VNNI is faster (see FROM_ROWS) and takes over; the bits are the same.
+ * a row and block where VNNI has 10. Where the rows are one tile, their floats stay in registers along the strip (walk_tile); of more
+ * they wait in c (walk_strip). With few rows VNNI is faster (see FROM_ROWS) and takes over; the bits are the same.
  *
  * Shapes of tiles stay loaded: they depend on the number of rows alone, and a thread's next call mostly has as many. A
  * switch to another thread saves 8 KiB more for it; Linux clears tiles itself where a core is to sleep deeply.
@@ -26,8 +27,10 @@
 
 /* Measured on a Xeon of 2023 (docs/kernels.md). */
 enum {
-    FROM_ROWS = 17, /* least rows: with fewer VNNI is faster, by a quarter to two fifths at 5 to 8 */
-    AHEAD = 1536   /* bytes ahead of its place in a strip that are asked for, into the L1 cache */
+    FROM_ROWS = 9, /* least rows: with fewer VNNI is faster, by a quarter to two fifths at 5 to 8 */
+    PARTS_FROM_ROWS = 17, /* of types with parts */
+    AHEAD = 1536,  /* bytes ahead of its place in a strip that a walk of several tiles asks for, into the L1 cache */
+    NEAR = 2176, FAR = 8192 /* the same of a walk of one tile, into the L1 and the L2 cache */
 };
 enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
 
@@ -35,7 +38,9 @@ enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
  * first 8 are a tile for part 0, the last 8 one for part 1. */
 typedef struct workplace {
     _Alignas(64) unsigned char codes[2][2][64 * CODE_LINES]; /* [turn][block] */
-    _Alignas(64) int32_t sums[2][4][SUMS];                   /* [turn][block, or part of the group] */
+    _Alignas(4096) int32_t sums[2][4 + 2][SUMS];             /* [turn][block, or part of the group]; two more, so that what is stored in one
+                                                                turn and what is read in the other lie in other halves of a page: where the
+                                                                low 12 bits of their addresses are equal, reading waits for the store */
 } workplace;
 
 /* A walk along a strip. Each tile of rows has `rows`: the last one begins so early that it has too. */
@@ -86,8 +91,16 @@ HN_INLINE void ask_ahead(const hn_dtype t, place p) {
 /* Whether codes are multiplied as they lie in the strip. */
 HN_INLINE bool in_place(const hn_dtype t) { return t == HN_Q8_0; }
 
+/* Of the lines that lie NEAR and FAR of a place those that are asked for at step 0..15: all at once they hold up what is read then. */
+HN_INLINE void ask_in_steps(const hn_dtype t, place p, const int step) {
+    const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t), lines = (bytes + 63) / 64;
+    HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
+        const char *at = (const char *)p.super + bytes * p.i + 64 * l;
+        __asm__ volatile("prefetcht1 %0\n\tprefetcht0 %1" : : "m"(at[FAR]), "m"(at[NEAR]));
+    }
+}
+
 HN_INLINE void take_apart(const hn_dtype t, place p, unsigned char (*codes)[64 * CODE_LINES]) {
-    ask_ahead(t, p);
     if (in_place(t)) return;
     HN_UNROLL for (int b = 0; b < 2; b++) {
         HN_UNROLL for (int r = 0; r < 8; r++) {
@@ -214,13 +227,52 @@ HN_INLINE void scale_sums(const hn_dtype t, const walk *k, place p, int32_t (*su
 
 /* ---- strips ----------------------------------------------------------------------------------------------------------- */
 
+/* The same for all rows of the only tile. */
+HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, place now, int32_t (*sums)[SUMS], __m512 *acc) {
+    const block_scales s[2] = {scales_of(t, p, 0), scales_of(t, p, 1)};
+    const size_t parts_off = hn_act_parts_off(k->j->in);
+    const unsigned char *row = k->j->x;
+    HN_UNROLL for (int r = 0; r < HN_TILE_ROWS; r++) {
+        ask_in_steps(t, now, r);
+        if (r >= k->rows) continue;
+        const hn_q8_group *x = (const hn_q8_group *)row + p.group;
+        const hn_q8_parts *parts = (const hn_q8_parts *)(row + parts_off) + p.group;
+        HN_UNROLL for (int b = 0; b < 2; b++) {
+            acc[r] = add_block(t, acc[r], block_sum(t, sums, HN_STRIP * r, b, x, &s[b]), b, x, parts, &s[b]);
+        }
+        row += k->j->x_stride;
+    }
+}
+
+HN_INLINE void walk_tile(const hn_dtype t, const walk *k, const unsigned char *strip, workplace *work) {
+    __m512 acc[HN_TILE_ROWS];
+    HN_UNROLL for (int r = 0; r < HN_TILE_ROWS; r++) acc[r] = _mm512_setzero_ps();
+    place now = {.super = strip}, before = now;
+    take_apart(t, now, work->codes[0]);
+    for (int g = 0; g <= k->groups; g++) {
+        const place next = next_group(t, now);
+        if (g + 1 < k->groups) take_apart(t, next, work->codes[(g + 1) % 2]);
+        if (g < k->groups) multiply(t, k, now, work->codes[g % 2], work->sums[g % 2]);
+        if (g > 0) scale_in_registers(t, k, before, now, work->sums[(g - 1) % 2], acc);
+        before = now;
+        now = next;
+    }
+    HN_UNROLL for (int r = 0; r < HN_TILE_ROWS; r++) {
+        if (r < k->rows) _mm512_store_ps(k->c + HN_STRIP * r, acc[r]);
+    }
+}
+
 HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *strip, workplace *work) {
     const int steps = k->groups * k->tiles;
     place now = {.super = strip}, before = now;
+    ask_ahead(t, now);
     take_apart(t, now, work->codes[0]);
     for (int step = 0; step <= steps; step++) {
         const place next = next_group(t, now);
-        if (now.tile == 0 && next.group < k->groups) take_apart(t, next, work->codes[next.group % 2]);
+        if (now.tile == 0 && next.group < k->groups) {
+            ask_ahead(t, next);
+            take_apart(t, next, work->codes[next.group % 2]);
+        }
         if (step < steps) multiply(t, k, now, work->codes[now.group % 2], work->sums[step % 2]);
         if (step > 0) scale_sums(t, k, before, work->sums[(step - 1) % 2]);
         before = now;
@@ -230,8 +282,19 @@ HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *
 
 typedef void strip_fn(const walk *k, const unsigned char *strip, workplace *work);
 
-static void strips_q8(hn_dtype t, strip_fn *strip, const hn_strips_job *j) {
-    if (j->n < FROM_ROWS) {
+/* Tile after tile: rows that two of them have are computed twice. */
+static void tile_by_tile(const walk *k, strip_fn *tile, int s, workplace *work) {
+    const hn_strips_job *j = k->j;
+    for (int p = 0; p < k->tiles; p++) {
+        const int first = p * k->rows < j->n - k->rows ? p * k->rows : j->n - k->rows;
+        const hn_strips_job part = {.in = j->in, .n = k->rows, .x = j->x + j->x_stride * (size_t)first, .x_stride = j->x_stride};
+        const walk one = {.j = &part, .groups = k->groups, .tiles = 1, .rows = k->rows, .c = k->c + HN_STRIP * first};
+        tile(&one, j->w[s], work);
+    }
+}
+
+static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_strips_job *j) {
+    if (j->n < (hn_has_parts(t) ? PARTS_FROM_ROWS : FROM_ROWS)) {
         hn_kernels_get(hn_isa_below(HN_ISA_AMX))->linear_q8[t](j);
         return;
     }
@@ -241,15 +304,24 @@ static void strips_q8(hn_dtype t, strip_fn *strip, const hn_strips_job *j) {
     workplace work;
     hn_tiles_shape(&shapes);
     if (hn_has_parts(t)) memset(work.codes, 0, sizeof work.codes);
-    memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
-    for (int s = 0; s < j->strips; s++, k.c += HN_STRIP * j->n) strip(&k, j->w[s], &work);
+    const bool apart = tiles == 1 || in_place(t); /* codes that are taken apart would be once a tile */
+    if (!apart) memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
+    for (int s = 0; s < j->strips; s++, k.c += HN_STRIP * j->n) {
+        if (apart)
+            tile_by_tile(&k, tile, s, &work);
+        else
+            strip(&k, j->w[s], &work);
+    }
 }
 
 #define STRIPS_Q8(type)                                                                                               \
     static void strip_##type(const walk *k, const unsigned char *strip, workplace *work) {                            \
         walk_strip(HN_##type, k, strip, work);                                                                        \
     }                                                                                                                 \
-    static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, strip_##type, j); }
+    static void tile_##type(const walk *k, const unsigned char *strip, workplace *work) {                             \
+        walk_tile(HN_##type, k, strip, work);                                                                         \
+    }                                                                                                                 \
+    static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, strip_##type, tile_##type, j); }
 HN_BLOCK_TYPES(STRIPS_Q8)
 
 #define LINEAR_ONLY_Q8
