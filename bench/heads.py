@@ -22,8 +22,10 @@ hydra and mlp have steps of their own, as many as positions (--depth 4): a step 
 Heads that draft all levels in one pass, or several (dflash, dspark, dart, falcon in blocks of two, peagle, medusa, meta-mtp), have a line in a table of their own:
 
   pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
-  limit     ms to read what they read: the matrices of all layers and the output once, those of the text's rows twice (fc once);
-            pass / limit
+  limit     ms to read what they read (the matrices of all layers and the output once, those of the text's rows twice, fc once), or to
+            multiply it, as hunch bench has it: int8 products and attention's bf16 ones at the turn's rates of products; the longer.
+            r: reading is, p: products are
+  ratio     pass / limit
   draft     ms of drafting, choosing tokens included
   pays      the acceptance a of each token from which such a chain is faster than plain decoding: 1 + a + a^2 + ... of its depth, against
             a round's time over that of plain decoding. Of the other heads too
@@ -83,6 +85,32 @@ def bytes_of_blocks(spec, target, depth):
     return out * -(-depth // 2) if kind == "falcon" else out
 
 
+def work_of_blocks(spec, depth, text_rows, context):
+    """int8 and bf16 multiply-accumulates of a round's passes of the head alone; its output apart, which every drafting row has."""
+    kind, folder = spec.split(":", 1)
+    folder = folder.split(",")[0]
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    sizes = {k: s[0] * s[1] for k, s in shapes(folder).items() if len(s) == 2}
+    layers = sum(v for k, v in sizes.items() if "layer" in k)
+    fc = sum(v for k, v in sizes.items() if k.startswith(("fc.", "lstm.weight_ih")))
+    width = 2 * config["num_attention_heads"] * config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+    n = config["num_hidden_layers"]
+    if kind in ("dflash", "dspark"):
+        rows, text = config["block_size"], sum(v for k, v in sizes.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
+        return rows * layers + text_rows * (fc + text), rows * context * width * n
+    rows = text_rows + (depth - 1 if kind == "dart" else 2 * -(-depth // 2))
+    return rows * (layers + (fc if kind == "falcon" else 0)) + (0 if kind == "falcon" else text_rows * fc), rows * context * width * n
+
+
+def output_weights(spec, target):
+    folder = spec.split(":", 1)[1].split(",")[0]
+    own = [s[0] * s[1] for k, s in shapes(folder).items() if k.endswith("lm_head.weight")]
+    tensors = {t["name"]: t["shape"] for t in target["tensors"]}
+    shape = tensors.get("output.weight", tensors["token_embd.weight"])
+    return own[0] if own else shape[0] * shape[1]
+
+
 def bytes_read(spec, target):
     """Of every step, and of the fc that EAGLE-3 reads in a round's first one only. Of heads with weights for each position the mean."""
     kind, folder = spec.split(":", 1)
@@ -108,6 +136,7 @@ class Memory:
     def __init__(self, o):
         m = json.loads(hunch(o, "bench", "--machine", "--quick", "--json", *o.threads))
         self.cpu = "%s, %d threads, %s" % (m["cpu"], m["threads"], m["isa"])
+        self.int8, self.bf16 = m["int8_gmac_s"], m["bf16_gmac_s"]
         self.read = sorted((r["bytes"], r["gb_s"]) for r in m["read"] if r["threads"] == m["threads"] and r["page_bytes"] > 4096)
 
     def gb_s(self, size):
@@ -171,13 +200,17 @@ def measure(o, spec, memory, reads):
             "predicted_tok_s": chain.tau / (chain.target + steps) * 1e3, "round_ms": chain.whole, "eight_ms": eight.draft * 8 / k}
 
 
-def measure_blocks(o, spec, memory, reads):
-    """A turn of a head that drafts all levels in one pass."""
+def measure_blocks(o, spec, memory, reads, outputs):
+    """A turn of a head that drafts all levels in one pass. outputs: weights of its output matrix."""
     chain = run(o, "%s,depth=%d,force=%g" % (spec, o.depth, o.accept), o.n)
     eight = run_eight(o, "%s,depth=%d,force=1" % (spec, o.depth), 8 * (o.depth + 1))
     passes = statistics.median(r["draft_pass_ms"] for r in chain.mid)
-    limit = memory.ms(reads)
-    return {"pass_ms": passes, "limit_ms": limit, "of_limit": passes / limit, "draft_ms": chain.draft, "round_ms": chain.whole, "tau": chain.tau,
+    reading, products = memory.ms(reads), 0
+    if spec.split(":")[0] in ("dflash", "dspark", "dart", "falcon"):
+        int8, bf16 = work_of_blocks(spec, o.depth, chain.tau, 64 + o.n / 2)
+        products = (int8 + o.depth * outputs) / memory.int8 / 1e6 + bf16 / memory.bf16 / 1e6
+    limit = max(reading, products)
+    return {"pass_ms": passes, "limit_ms": limit, "reading_ms": reading, "products_ms": products, "of_limit": passes / limit, "draft_ms": chain.draft, "round_ms": chain.whole, "tau": chain.tau,
             "tok_s": chain.tau / chain.whole * 1e3, "eight_ms": eight.draft * 8}
 
 
@@ -193,8 +226,8 @@ def pays_from(round_ms, plain_ms, depth):
 
 
 def block_row(name, m, plain, pays):
-    return "%-28s %8.3f %8.3f  %5.2f | %8.3f %8.3f | %5.2f %8.2f | %8.2f | %5.2f | %8.3f" % (
-        name, m["pass_ms"], m["limit_ms"], m["of_limit"], m["draft_ms"], m["round_ms"], m["tau"], m["tok_s"], plain, pays, m["eight_ms"])
+    return "%-28s %8.3f %8.3f %s %5.2f | %8.3f %8.3f | %5.2f %8.2f | %8.2f | %5.2f | %8.3f" % (
+        name, m["pass_ms"], m["limit_ms"], "p" if m["products_ms"] > m["reading_ms"] else "r", m["of_limit"], m["draft_ms"], m["round_ms"], m["tau"], m["tok_s"], plain, pays, m["eight_ms"])
 
 
 def row(name, m, plain):
@@ -241,7 +274,8 @@ def main():
             memory = Memory(o)
             plain.append(1e3 / run(o, "none", 40).whole)
             for spec in o.head:
-                turns[spec].append((measure_blocks if spec in at_once else measure)(o, spec, memory, reads[spec]))
+                turns[spec].append(measure_blocks(o, spec, memory, reads[spec], output_weights(spec, target)) if spec in at_once
+                                   else measure(o, spec, memory, reads[spec]))
     middle = {}
     for spec, all_turns in turns.items():
         for t, one in zip(all_turns, plain):
@@ -265,7 +299,7 @@ def main():
     for spec in steps:
         print(row(name(spec), middle[spec], speed), "| %5.2f" % middle[spec]["pays"])
     if at_once:
-        print("head                         pass ms     limit  ratio |    draft    round |   tau    tok/s |    plain |  pays |  8 texts")
+        print("head                         pass ms     limit   ratio |    draft    round |   tau    tok/s |    plain |  pays |  8 texts")
     for spec in at_once:
         print(block_row(name(spec), middle[spec], speed, middle[spec]["pays"]))
 
