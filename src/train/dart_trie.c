@@ -32,7 +32,8 @@ static hunch_status cut_short(const reader *r) {
 /* The next n bytes, at most a piece. */
 static hunch_status next(reader *r, size_t n, const unsigned char **out) {
     if (r->end - r->first < n) {
-        const size_t kept = r->end - r->first, left = r->map.size - r->at, more = left < PIECE - kept ? left : PIECE - kept;
+        const size_t kept = r->end - r->first, left = r->map.size - r->at;
+        const size_t more = left < PIECE - kept ? left : PIECE - kept;
         if (kept + more < n) return cut_short(r);
         memmove(r->buffer, r->buffer + r->first, kept);
         const hunch_status st = hn_map_read(&r->map, r->path, r->at, more, r->buffer + kept, r->err);
@@ -85,11 +86,12 @@ static hunch_status read_head(reader *r, uint64_t *nodes) {
     if (st) return st;
     *nodes = u64_at(p + 8);
     if (u64_at(p) != HN_TRIE_ORDER)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: a trie of DART of order %" PRIu64 ", expected %d", r->path, u64_at(p), HN_TRIE_ORDER);
+        return hn_fail(r->err, HUNCH_REFUSED, "%s: a trie of DART of order %" PRIu64 ", expected %d", r->path, u64_at(p),
+                       HN_TRIE_ORDER);
     return *nodes >= 1 && *nodes <= (r->map.size - HEAD_BYTES) / NODE_BYTES
                ? HUNCH_OK
-               : hn_fail(r->err, HUNCH_REFUSED, "%s: a trie of DART of %" PRIu64 " nodes, which %zu bytes do not hold", r->path, *nodes,
-                         r->map.size);
+               : hn_fail(r->err, HUNCH_REFUSED, "%s: a trie of DART of %" PRIu64 " nodes, which %zu bytes do not hold",
+                         r->path, *nodes, r->map.size);
 }
 
 static int depth_of(const node *n) {
@@ -107,14 +109,17 @@ static hunch_status take_node(reader *r, hn_trie_build *b, node *all, uint64_t i
     st = skip(r, children * CHILD_BYTES);
     if (st || i == 0) return st; /* the root */
     if (parent >= i)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " hangs on node %" PRIu64 ", expected one before it", r->path, i, parent);
+        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " hangs on node %" PRIu64 ", expected one before it",
+                       r->path, i, parent);
     if (token < 0 || token >= vocab || count < 0)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " is token %d, %d times: expected tokens of the model's, 0 to %d", r->path, i,
+        return hn_fail(r->err, HUNCH_REFUSED,
+                       "%s: node %" PRIu64 " is token %d, %d times: expected tokens of the model's, 0 to %d", r->path, i,
                        token, count, vocab - 1);
     node *of = &all[parent];
     const int depth = depth_of(of);
     if (of->token[0] < 0)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " is deeper than %d tokens", r->path, i, HN_TRIE_ORDER);
+        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " is deeper than %d tokens", r->path, i,
+                       HN_TRIE_ORDER);
     if (depth > 0) of->left -= count;
     if (depth == HN_TRIE_CONTEXT) {
         const int32_t ids[] = {of->token[0] - 1, of->token[1] - 1, token};
@@ -134,7 +139,8 @@ static hunch_status take_ends(const reader *r, hn_trie_build *b, const node *all
         const int depth = depth_of(&all[i]);
         const int32_t ids[] = {all[i].token[0] - 1, all[i].token[1] - 1};
         if (depth > 0 && all[i].left < 0)
-            return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " stands there less often than its children", r->path, i);
+            return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " stands there less often than its children",
+                           r->path, i);
         if (depth > 0 && all[i].left > 0) st = hn_trie_build_count(b, ids, depth, (uint64_t)all[i].left, r->err);
     }
     return st;
@@ -157,7 +163,8 @@ static hunch_status read_nodes(reader *r, hn_trie_build *b, int vocab, const vol
     return st;
 }
 
-hunch_status hn_dart_trie_add(hn_trie_build *b, const char *path, int vocab, const volatile int *stop, hunch_error *err) {
+hunch_status hn_dart_trie_add(hn_trie_build *b, const char *path, int vocab, const volatile int *stop,
+                              hunch_error *err) {
     reader *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "a trie", sizeof *r);
     r->path = path;

@@ -14,5 +14,6 @@
 bool hn_dart_trie_is(const char *path);
 /* Adds its counts, of tokens below `vocab`; whose tokens they are it does not say. 16 bytes of memory a node while it is read. HUNCH_REFUSED:
  * of another order than 3, damaged, tokens that the model does not have. HUNCH_FAILED, HUNCH_NO_MEMORY. stop: HUNCH_CANCELLED once it is set. */
-hunch_status hn_dart_trie_add(hn_trie_build *b, const char *path, int vocab, const volatile int *stop, hunch_error *err);
+hunch_status hn_dart_trie_add(hn_trie_build *b, const char *path, int vocab, const volatile int *stop,
+                              hunch_error *err);
 #endif

@@ -38,9 +38,9 @@ enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
  * first 8 are a tile for part 0, the last 8 one for part 1. */
 typedef struct workplace {
     _Alignas(64) unsigned char codes[2][2][64 * CODE_LINES]; /* [turn][block] */
-    _Alignas(4096) int32_t sums[2][4 + 2][SUMS];             /* [turn][block, or part of the group]; two more, so that what is stored in one
-                                                                turn and what is read in the other lie in other halves of a page: where the
-                                                                low 12 bits of their addresses are equal, reading waits for the store */
+    _Alignas(4096) int32_t sums[2][4 + 2][SUMS]; /* [turn][block, or part of the group]; two more, so that what one turn
+                                                    stores and the other reads lie in other halves of a page: reading waits
+                                                    for a store whose address has the same low 12 bits */
 } workplace;
 
 /* A walk along a strip. Each tile of rows has `rows`: the last one begins so early that it has too. */
@@ -228,7 +228,8 @@ HN_INLINE void scale_sums(const hn_dtype t, const walk *k, place p, int32_t (*su
 /* ---- strips ----------------------------------------------------------------------------------------------------------- */
 
 /* The same for all rows of the only tile. */
-HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, place now, int32_t (*sums)[SUMS], __m512 *acc) {
+HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, place now, int32_t (*sums)[SUMS],
+                                  __m512 *acc) {
     const block_scales s[2] = {scales_of(t, p, 0), scales_of(t, p, 1)};
     const size_t parts_off = hn_act_parts_off(k->j->in);
     const unsigned char *row = k->j->x;
@@ -287,7 +288,8 @@ static void tile_by_tile(const walk *k, strip_fn *tile, int s, workplace *work) 
     const hn_strips_job *j = k->j;
     for (int p = 0; p < k->tiles; p++) {
         const int first = p * k->rows < j->n - k->rows ? p * k->rows : j->n - k->rows;
-        const hn_strips_job part = {.in = j->in, .n = k->rows, .x = j->x + j->x_stride * (size_t)first, .x_stride = j->x_stride};
+        const unsigned char *x = j->x + j->x_stride * (size_t)first;
+        const hn_strips_job part = {.in = j->in, .n = k->rows, .x = x, .x_stride = j->x_stride};
         const walk one = {.j = &part, .groups = k->groups, .tiles = 1, .rows = k->rows, .c = k->c + HN_STRIP * first};
         tile(&one, j->w[s], work);
     }
