@@ -526,6 +526,32 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
+/* Every level of instructions, and experts or all weights left in the file: the bits of weights in memory at the best level. */
+static void check_ways_of_weights(const char *path, const char *const *drafts, int n) {
+    static const way crowd = {8, 64, 16};
+    const char *names[HN_ISA_COUNT];
+    const int n_levels = levels(names);
+    answer want[N_PROMPTS] = {{0}};
+    hunch_model *m = open_model(data_path(path), "best", 1, HUNCH_PRECISION_NATIVE);
+    run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &alone, want);
+    hunch_model_close(&m);
+    for (int i = 0; i < n_levels + 2; i++) {
+        uint64_t accepted = 0;
+        hunch_model_options o;
+        hunch_model_options_defaults(&o);
+        o.isa = i < n_levels ? names[i] : "best";
+        o.threads = 2;
+        o.mapped = i == n_levels;
+        o.mapped_experts = i == n_levels + 1;
+        must(hunch_model_open(&m, data_path(path), &o, err));
+        for (int d = light() ? i % n : 0; d < n; d += light() ? n : 1)
+            check_way(m, drafts[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
+        assert_true(accepted > 0);
+        hunch_model_close(&m);
+    }
+    answers_free(want);
+}
+
 /* Rows of chains and trees that each have experts of their own, beside prefixes and texts that give way. */
 static void test_experts(void **state) {
     (void)state;
@@ -542,6 +568,7 @@ static void test_experts(void **state) {
     for (int t = 0; t < COUNT(models); t++) {
         const target one = {models[t], drafts, 3};
         check_target(&one, t ? 0.9 : 0, HUNCH_KV_DEFAULT);
+        check_ways_of_weights(models[t], drafts, 3);
         hunch_model *m = open_model(data_path(models[t]), "best", 2, HUNCH_PRECISION_NATIVE);
         check_prefixes(m, drafts[t], 0);
         if (check_crowd(m, drafts[1 - t], t ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);

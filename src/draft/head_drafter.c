@@ -126,8 +126,8 @@ void hn_head_drafter_end(hn_drafter *d, int seq) {
 
 /* A level of those sequences whose trees may have it. */
 static int propose_level(head_state *st, hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_propose own[HN_MAX_ROWS];
-    int of[HN_MAX_ROWS], m = 0;
+    hn_propose own[HN_MAX_TEXTS];
+    int of[HN_MAX_TEXTS], m = 0;
     for (int i = 0; i < n; i++) {
         if (level >= p[i].depth) continue;
         of[m] = i;

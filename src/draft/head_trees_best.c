@@ -42,7 +42,7 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
 
 int hn_head_propose_best(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_ROWS], m = 0;
+    int text_n[HN_MAX_TEXTS], m = 0;
     for (int i = 0; i < n; i++) {
         const hn_propose *p = &c->p[i];
         t->seq[p->seq].n_levels = t->seq[p->seq].spine = 0;

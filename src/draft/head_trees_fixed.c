@@ -158,7 +158,7 @@ static int list_level(hn_head_round *c, int n, int *text_n) {
 /* A level of trees of fixed shape; of heads that go on by blocks all of them. */
 int hn_head_propose_fixed(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_ROWS];
+    int text_n[HN_MAX_TEXTS];
     if ((t->at_once || t->block > 1) && c->level > 0) return 0;
     for (int i = 0; i < n && c->level == 0; i++) round_start(t, &c->p[i]);
     for (int m; (m = list_level(c, n, text_n)) > 0;) {

@@ -97,7 +97,7 @@ static int list_frontier(hn_head_round *c, int n) {
 
 static void grow_roots(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_ROWS], m = 0;
+    int text_n[HN_MAX_TEXTS], m = 0;
     for (int i = 0; i < n; i++) {
         hn_head_seq_tree *s = &t->seq[c->p[i].seq];
         hn_beam_start(&s->beam);

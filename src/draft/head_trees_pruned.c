@@ -86,7 +86,7 @@ static void add_best(hn_head_round *c, hn_propose *p, const hn_pruned *tree) {
 int hn_head_propose_pruned(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     hn_head_pruned *g = t->grams;
-    int text_n[HN_MAX_ROWS], m = 0;
+    int text_n[HN_MAX_TEXTS], m = 0;
     if (g->path && !g->lost) g->lost = hn_map_check(&g->trie.map, g->path, NULL) != HUNCH_OK;
     for (int i = 0; i < n; i++) {
         const hn_propose *p = &c->p[i];

@@ -18,7 +18,7 @@ static void show_logits(void *ctx, int level, const float *logits) {
 
 /* One level of every tree by one drafter. Sessions that are as deep as they may go are left out. */
 static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level, bool by_levels) {
-    hn_propose p[HN_MAX_ROWS];
+    hn_propose p[HN_MAX_TEXTS];
     int m = 0;
     if (level >= d->needs.max_depth) return 0;
     for (int i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static void draft_by_levels(hunch_engine *e, hunch_session *const *s, int n, int
 }
 
 static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
-    hn_plan_seq plan[HN_MAX_ROWS];
+    hn_plan_seq plan[HN_MAX_TEXTS];
     int behind[HN_MAX_OWNERS], d;
     bool by_history = false;
     for (int i = 0; i < n; i++) {
@@ -109,9 +109,16 @@ static double draft_passes(const hunch_engine *e) {
     return seconds;
 }
 
+/* Of each of n trees: all of them go into one pass, with logits. */
+static int tree_rows(int n) {
+    _Static_assert(HN_MAX_TEXTS <= HN_LOGIT_ROWS, "each has its root there at least");
+    const int share = HN_LOGIT_ROWS / n;
+    return share < HN_TREE_ROWS ? share : HN_TREE_ROWS;
+}
+
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], HN_MAX_ROWS / n);
+    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], tree_rows(n));
     if (e->n_drafters == 0 || s[0]->plain) return;
     if (e->controller)
         draft_controlled(e, s, n);

@@ -17,8 +17,8 @@ void hunch_engine_options_defaults(hunch_engine_options *o) {
 static hunch_status check_options(const hunch_engine_options *o, const hunch_model *m, hunch_error *err) {
     if (o->context < 0 || o->context > m->target.arch.context)
         return hn_fail(err, HUNCH_USAGE, "context %d: this model takes 1 to %d", o->context, m->target.arch.context);
-    if (o->parallel < 1 || o->parallel > HN_MAX_ROWS)
-        return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_ROWS);
+    if (o->parallel < 1 || o->parallel > HN_MAX_TEXTS)
+        return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_TEXTS);
     if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "draft_depth %d: expected 0 (as drafters choose) to %d", o->draft_depth, HUNCH_MAX_DEPTH);
     if (o->chunk < 0) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more, or 0 (as the model asks)", o->chunk);

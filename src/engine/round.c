@@ -4,7 +4,7 @@
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
  *                         had lost its place, of what was said so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most pass_rows rows, HN_MAX_ROWS of which want logits; by contract C2 the packing changes no
+ * Sessions are packed into passes of at most pass_rows rows, HN_LOGIT_ROWS of which want logits; by contract C2 the packing changes no
  * bit. */
 #include <assert.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@ static bool prefilling(const hunch_session *s) {
 
 typedef struct batch {
     hn_row *row; /* the engine's */
-    hunch_session *session[HN_MAX_ROWS];
-    int cache_seq[HN_MAX_ROWS];
-    int sure[HN_MAX_ROWS]; /* rows of each session that will be committed, whatever the verifier says */
+    hunch_session *session[HN_MAX_TEXTS];
+    int cache_seq[HN_MAX_TEXTS];
+    int sure[HN_MAX_TEXTS]; /* rows of each session that will be committed, whatever the verifier says */
     int n_rows, n_logits, n_sessions;
     bool prompts; /* some rows are of prompts */
 } batch;
@@ -272,7 +272,7 @@ static void settle(hunch_session *s, double pass_s) {
 /* Runs and settles a batch; the pass's time is shared by rows. */
 static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     if (b->n_rows == 0) return HUNCH_OK;
-    bool first_tokens[HN_MAX_ROWS];
+    bool first_tokens[HN_MAX_TEXTS];
     double context = 0;
     for (int i = 0; i < b->n_sessions; i++) {
         first_tokens[i] = hn_session_emitted(b->session[i]) == 0;
@@ -299,10 +299,10 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
-    hunch_session *decoding[HN_MAX_ROWS];
+    hunch_session *decoding[HN_MAX_TEXTS];
     batch b = {.row = e->row};
     int n_decoding = 0;
-    assert(n <= HN_MAX_ROWS);
+    assert(n <= HN_MAX_TEXTS);
     for (int i = 0; i < n; i++) {
         if (prefilling(sessions[i])) continue;
         sessions[i]->place = n_decoding;
@@ -314,7 +314,7 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
         if (s->id < 0) continue; /* an older one needed its pages */
         s->n_rows = rows_wanted(s, n_decoding > 0);
         if (!hn_make_room(s)) continue;
-        if (b.n_rows + s->n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_MAX_ROWS) {
+        if (b.n_rows + s->n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_LOGIT_ROWS) {
             hunch_status st = flush(e, &b, err);
             if (st) return st;
         }
@@ -329,7 +329,7 @@ static int by_age(const void *a, const void *b) {
 }
 
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
-    hunch_session *running[HN_MAX_ROWS];
+    hunch_session *running[HN_MAX_TEXTS];
     int n = 0;
     if (e->telling) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
     hunch_status st = hn_engine_check_idle(e, err);

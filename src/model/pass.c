@@ -193,24 +193,24 @@ static size_t lay_out(hn_runner *r, int max_context) {
         r->walk.step = take(&total, most_steps(r) * sizeof *r->step);
         r->walk.first = take(&total, sizeof r->step_first);
         r->walk.fresh = take(&total, sizeof r->step_fresh);
-        r->next_state = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[r->states_group].page_stride);
+        r->next_state = take(&total, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows[r->states_group].page_stride);
     }
     lay_out_head(r, &total);
     lay_out_steps(r, &total);
     r->out_x = take_out(r, &total, l->ldx);
     r->out_norm = take_out(r, &total, l->ldx);
     r->out_act = (hn_act){take(&total, m->ops.act_bytes(a->hidden, r->out_rows)), a->hidden, r->out_rows};
-    r->logits = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)r->ld_logits);
+    r->logits = take(&total, sizeof(float) * HN_LOGIT_ROWS * (size_t)r->ld_logits);
     r->best = (hn_top){.k = r->best.k,
-                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
-                       .value = take(&total, sizeof(float) * HN_MAX_ROWS * (size_t)r->best.k),
+                       .id = take(&total, sizeof(int32_t) * HN_LOGIT_ROWS * (size_t)r->best.k),
+                       .value = take(&total, sizeof(float) * HN_LOGIT_ROWS * (size_t)r->best.k),
                        .map = m->head.ids,
-                       .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_MAX_ROWS, r->best.k))};
-    r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(a->vocab) : 0);
+                       .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_LOGIT_ROWS, r->best.k))};
+    r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(a->vocab) : 0);
     r->features = take_floats(r, &total, l->ldx * (r->n_boundaries + 1));
     r->image_buf = take(&total, image_bytes(r, r->path_room));
     for (int g = 0; g < r->n_groups; g++)
-        r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->rows[g].page_stride);
+        r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows[g].page_stride);
     return total;
 }
 
@@ -284,7 +284,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
         if (group[g].kind == HN_CACHE_STATE) r->states_group = g;
         assert(hn_cache_owner(r->cache, first_group + g) == r->owner);
         r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
-        const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_ROWS;
+        const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_TEXTS;
         r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
         if (r->states_group == g) r->next_table = hn_zalloc(table, sizeof *r->next_table);
         if (!r->table[g] || (r->states_group == g && !r->next_table))
@@ -308,7 +308,7 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->ops = &m->ops;
     r->cache = cache;
     r->max_rows = max_rows;
-    r->out_rows = set && set->post_norm ? max_rows : HN_MAX_ROWS;
+    r->out_rows = larger(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
     r->path_room = most_paths(max_rows);
     r->rope = hn_model_rope(m, max_context);
     r->store_rows = stores->features;

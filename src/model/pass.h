@@ -45,7 +45,7 @@ hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *ca
 /* From here on passes call the operations of this table, one that hands on to the model's (ops/profile.h); NULL: the model's. */
 void hn_runner_call(hn_runner *r, const hn_ops *o);
 
-/* Runs n rows (1..HN_MAX_ROWS, or what the runner was opened for) of n_seqs sequences (at most HN_MAX_ROWS), of which HN_MAX_ROWS at
+/* Runs n rows (1..HN_MAX_ROWS, or what the runner was opened for) of n_seqs sequences (at most HN_MAX_TEXTS), of which HN_LOGIT_ROWS at
  * most want logits; cache_seq[i] is the cache's id of sequence i. Row j of a sequence
  * takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots.
  * Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
@@ -73,7 +73,7 @@ typedef struct hn_pass_more {
     const int32_t *feature, *output; /* [n] */
     bool drafts;
     /* Of a head with steps: that of the rows' own outputs; how many further ones each row that asked for logits wants of the steps
-     * behind it (NULL: none), at most HN_MAX_ROWS outputs in all. Drafts are no rows of the cache, and all ask for logits. */
+     * behind it (NULL: none), at most HN_LOGIT_ROWS outputs in all. Drafts are no rows of the cache, and all ask for logits. */
     int step;
     const int *further; /* [n] */
     int block; /* of a head with several blocks that draft in turn: which of them the rows are of */

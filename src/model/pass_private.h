@@ -11,7 +11,7 @@ typedef struct hn_row_image {
     int32_t token[HN_PASS_ROWS], position[HN_PASS_ROWS], slot[HN_PASS_ROWS], seq[HN_PASS_ROWS], path_start[HN_PASS_ROWS];
     int32_t turned[HN_PASS_ROWS]; /* the position that a row is rotated by */
     int32_t last[HN_PASS_ROWS], seen_from[HN_PASS_ROWS]; /* hn_rows.last, from */
-    int32_t seq_first[HN_MAX_ROWS + 1], committed[HN_MAX_ROWS], direct[HN_MAX_ROWS];
+    int32_t seq_first[HN_MAX_TEXTS + 1], committed[HN_MAX_TEXTS], direct[HN_MAX_TEXTS];
     int32_t out[HN_PASS_ROWS], feature[HN_PASS_ROWS]; /* rows to gather */
     int32_t normed[HN_PASS_ROWS];                     /* of the feature rows, among the gathered ones */
     int32_t each[HN_PASS_ROWS];                       /* 0, 1, 2, ... */
@@ -37,7 +37,7 @@ struct hn_runner {
     hn_rows turned;      /* the rows, at the positions that they are rotated by */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     hn_row_image *image;
-    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_ROWS][stride] */
+    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_TEXTS][stride] */
     hn_buf image_buf, out_x, out_norm, logits, features;
     hn_top best; /* one a row */
     hn_act out_act;
@@ -67,10 +67,10 @@ struct hn_runner {
     hn_buf next_state;   /* page tables of the states that a pass makes */
     int32_t *next_table; /* their host copy */
     hn_walk_step *step; /* [most_steps] */
-    int32_t step_first[HN_MAX_ROWS + 1], step_fresh[HN_MAX_ROWS];
-    int fold_to[HN_MAX_ROWS]; /* rows of the states behind this pass */
+    int32_t step_first[HN_MAX_TEXTS + 1], step_fresh[HN_MAX_TEXTS];
+    int fold_to[HN_MAX_TEXTS]; /* rows of the states behind this pass */
     double seconds; /* of all passes */
-    int16_t out_of_row[HN_PASS_ROWS + HN_MAX_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs behind the rows */
+    int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs behind the rows */
     int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best;

@@ -89,7 +89,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
     r->n_full = r->n_out;
     gather_wanting(r, rows, n, HN_LOGITS_BEST);
     r->n_logits = r->n_out;
-    assert(r->n_logits <= HN_MAX_ROWS);
+    assert(r->n_logits <= HN_LOGIT_ROWS);
     for (int i = 0; i < n; i++) {
         if (!rows[i].feature) continue;
         r->feature_of_row[i] = (int16_t)r->n_features;
@@ -118,13 +118,13 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
         r->further[i] = next;
         next += more->further ? more->further[i] : 0;
     }
-    assert(next <= 2 * HN_MAX_ROWS);
+    assert(next <= HN_MAX_ROWS + HN_LOGIT_ROWS);
     for (int k = 0; k <= steps; k++) {
         const int behind = k - more->step;
         r->step_begin[k] = r->n_out;
         for (int i = 0; k < steps && behind >= 0 && i < n; i++) {
             if (rows[i].logits == HN_LOGITS_NONE || behind > (more->further ? more->further[i] : 0)) continue;
-            assert(r->n_out < HN_MAX_ROWS);
+            assert(r->n_out < HN_LOGIT_ROWS);
             r->out_of_row[behind ? r->further[i] + behind - 1 : i] = (int16_t)r->n_out;
             r->image->out[r->n_out++] = i;
         }
@@ -200,7 +200,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
     const hn_kept none = {0, NULL};
     const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
     int first = 0, path = 0;
-    assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_ROWS);
+    assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
     r->rows[0].n = n;
     r->rows[0].n_seqs = n_seqs;
     r->rows[0].max_position = 0;

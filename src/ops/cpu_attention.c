@@ -50,7 +50,7 @@ typedef struct call {
     bool split;  /* items are single blocks */
     struct desk *desk; /* this rank's */
     float *part;       /* [row][head][blocks][STATS + v_dim], where split */
-    int first_item[HN_MAX_ROWS + 1];
+    int first_item[HN_MAX_TEXTS + 1];
 } call;
 
 /* The queries of an item that see something of a block, and their results. */

@@ -40,8 +40,10 @@ static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.of
 enum {
     HN_STRIP = 16,       /* outputs a weight strip */
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
-    HN_MAX_ROWS = 64,    /* rows of logits of a pass, so also rows of a tree and texts that draft together; rows of a usual pass */
     HN_PASS_ROWS = 512,  /* rows of a pass at most, of prompts (contract C2: no bit depends on it) */
+    HN_MAX_ROWS = 64,    /* rows of a pass that is not of a prompt alone: of a drafter, of a tree beside others */
+    HN_LOGIT_ROWS = 64,  /* rows of a pass that have logits, which take room for a vocabulary each */
+    HN_MAX_TEXTS = 64,   /* texts of a pass, so of an engine at once; each has a page table in it */
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 4,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
