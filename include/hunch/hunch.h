@@ -252,7 +252,7 @@ typedef struct hunch_engine_options {
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
     int chunk;                 /* rows of prefill a pass, 1 to 512; 0: 64, more for models with many experts, as memory allows. In
-                                  recurrent models larger values mean 64; no result depends on it */
+                                  recurrent models a pass keeps one state for later texts; no result depends on it */
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int draft_depth;           /* levels of drafters whose spec gives no depth; 0: their own default */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1

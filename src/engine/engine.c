@@ -90,25 +90,29 @@ static int rows_of_experts(const hn_arch *a) {
     return rows;
 }
 
-/* What pairs of rows and experts are computed in takes about so much memory. */
-static size_t bytes_of_pairs(const hn_arch *a, int rows) {
+/* What a pass of so many rows takes about: pairs of rows and experts while they are computed, and the inputs that rows leave in the
+ * cache for recurrent layers, of each text. */
+static size_t bytes_of_rows(const hunch_engine *e, int rows) {
+    const hn_arch *a = &e->model->target.arch;
+    const size_t inputs = (size_t)hn_model_group_bytes(a, HN_CACHE_ROWS) * (size_t)(e->parallel + 1);
     size_t most = 0;
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
         const size_t of_pair = 2 * sizeof(float) * (size_t)(a->hidden + d->width);
         if (a->layer[i].ffn == HN_FFN_EXPERTS && of_pair * (size_t)d->used > most) most = of_pair * (size_t)d->used;
     }
-    return most * (size_t)rows;
+    return (most + inputs) * (size_t)rows;
 }
 
 /* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or where they are asked for: a dense model reads its
- * weights fast enough with these. States of recurrent layers come in passes of HN_MAX_ROWS. */
+ * weights fast enough with these. Of recurrent layers a pass leaves one state for the index, so a text that begins like another one
+ * finds fewer; passes are half as long there. */
 static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
+    const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
     int rows = asked ? asked : rows_of_experts(a);
-    while (!asked && rows > HN_MAX_ROWS && (rows > e->context || bytes_of_pairs(a, rows) > hn_memory_left() / 8)) rows /= 2;
-    const int most = hn_model_is_recurrent(a) ? HN_MAX_ROWS : HN_PASS_ROWS;
-    e->chunk = rows < most ? rows : most;
+    while (!asked && rows > HN_MAX_ROWS && (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_left() / 8)) rows /= 2;
+    e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
     e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
 }
 

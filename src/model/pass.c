@@ -89,10 +89,9 @@ static widths widest(const hn_runner *r, int max_context) {
     return w;
 }
 
-/* Steps of a pass at most: each sequence's rows before may all be folded. */
+/* Steps of a pass at most: its rows, and of each sequence rows before, which may all be folded, and rows kept from passes before. */
 static size_t most_steps(const hn_runner *r) {
-    (void)r;
-    return (size_t)HN_MAX_ROWS * (HN_MAX_ROWS + HN_MOST_TAPS + 1);
+    return (size_t)r->max_rows + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
 }
 
 /* Of layers of experts. */
@@ -337,7 +336,6 @@ hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *ca
                                 const hn_feature_set *features, hunch_error *err) {
     const hn_head_stores none = {0, 0, 1};
     assert(m->arch.draft_head.features == 0 && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
-    assert(max_rows == HN_MAX_ROWS || !hn_model_is_recurrent(&m->arch));
     return runner_open(out, m, cache, first_group, max_context, max_rows, features, &none, err);
 }
 

@@ -38,7 +38,7 @@ typedef struct hn_runner hn_runner;
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
-/* The same for passes of up to max_rows rows (HN_MAX_ROWS..HN_PASS_ROWS; models without recurrent layers): what is beyond HN_MAX_ROWS
+/* The same for passes of up to max_rows rows (HN_MAX_ROWS..HN_PASS_ROWS): what is beyond HN_MAX_ROWS
  * are rows of prompts, without logits. */
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
                                 const hn_feature_set *features, hunch_error *err);

@@ -99,10 +99,10 @@ static void visit_children(route *w, int parent, int depth, int level) {
 }
 
 /* How many of the rows that are sure are folded: all but the last one; and where they fill a block of the index, no more than up to its
- * last row, so that it can have a state that goes on from there. */
+ * last row, so that it can have a state that goes on from there, unless more rows than a pass folds (HN_MAX_ROWS) would be left. */
 static int rows_to_fold(const route *w, int sure, int block_rows) {
     const int end = w->committed + sure, full = end - end % block_rows;
-    return full > w->committed ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
+    return full > w->committed && end - full < HN_MAX_ROWS ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
 }
 
 /* The first of the sequence's rows are folded, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */

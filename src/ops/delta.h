@@ -22,7 +22,7 @@ enum {
     HN_MOST_TAPS = 8,
     HN_STATE_COLS = 64,                       /* of a state that are walked at a time */
     HN_WALK_LEVELS = HN_MAX_ROWS / 2 + 2,     /* states that a walk keeps: each but two waits for a row that is not visited yet */
-    HN_WALK_STEPS = 2 * HN_MAX_ROWS + HN_MOST_TAPS, /* of one sequence: rows that are folded, and rows of the pass */
+    HN_WALK_STEPS = HN_MAX_ROWS + HN_PASS_ROWS + HN_MOST_TAPS, /* of one sequence: rows that are folded, and rows of the pass */
     HN_WALK_STATE = 0, HN_WALK_NONE = -1      /* levels */
 };
 
