@@ -31,6 +31,7 @@ MIXED = {  # the same, then experts, of a row, width of each and of the shared o
 EXPERTS = {  # the same as the first, then experts, of a row, width of each, shared widths, first layers that are dense
     "qwen3-30b-a3b": (48, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
     "qwen3-30b-a3b-8layers": (8, 2048, 6144, 32, 4, 128, 151936, 128, 8, 768, 0, 0),
+    "qwen3moe-8of256-4layers": (4, 2048, 6144, 32, 4, 128, 151936, 256, 8, 768, 0, 0),
     "glm-4.5-air": (46, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
     "glm-4.5-air-5layers": (5, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
     "mixtral-8x7b-4layers": (4, 4096, 14336, 32, 8, 128, 32000, 8, 2, 14336, 0, 0),
