@@ -246,8 +246,7 @@ static void test_profile(void **state) {
 static void test_requests(void **state) {
     (void)state;
     static const char *const expected[] = {"hunch", "#", "#", "error not a request", "error 65 rows", "#", "#",
-                                           "error 2000 rows",
-                                           "error", "error", "#", "error"};
+                                           "error 2000 rows", "error", "error", "#", "error"};
     result r =
         command_input("info\npass 1 20\npass 64 20\npas 1 20\npass 65 1\nprefill 100\ndecode 5 60\nprefill 2000\n"
                       "pass 1\npass 1 2 3\npass 3 10\n\nquit\npass 1 20\n",

@@ -107,7 +107,7 @@ static void test_bar_interrupted(void **state) {
     free(t.text);
 }
 
-/* plan: what the model takes is said, and nothing else. */
+/* plan: the memory that the model needs is reported, and nothing else. */
 static void no_bar(const char *const *args, bool plan) {
     terminal t = terminal_start(90, path_of("answers"), args);
     struct stat st = {0};
@@ -120,7 +120,8 @@ static void no_bar(const char *const *args, bool plan) {
     assert_int_equal(terminal_end(&t), 130);
     const char *end = plan ? strstr(t.text, " of cache a token") : t.text;
     assert_non_null(end);
-    if (strncmp(t.text, "hunch: ", plan ? 7 : 0) != 0 || strchr(t.text, 27) || strcmp(plan ? end + strcspn(end, "\r") : end, plan ? "\r\n" : "") != 0)
+    if (strncmp(t.text, "hunch: ", plan ? 7 : 0) != 0 || strchr(t.text, 27) ||
+        strcmp(plan ? end + strcspn(end, "\r") : end, plan ? "\r\n" : "") != 0)
         fail_msg("said \"%s\"", t.text);
     free(t.text);
 }

@@ -141,7 +141,8 @@ static void summary_print(const json_t *d, bool color) {
     }
     unused_print(json_object_get(d, "unused"), color);
     const json_t *model = json_object_get(d, "model");
-    printf("  %-12s yes: with %s of weights in memory", "runs", tool_size_text((double)int_of(model, "packed_bytes"), size));
+    printf("  %-12s yes: with %s of weights in memory", "runs",
+           tool_size_text((double)int_of(model, "packed_bytes"), size));
     if (json_object_get(model, "expert_bytes")) {
         printf(", or with --mapped-experts %s",
                tool_size_text((double)(int_of(model, "packed_bytes") - int_of(model, "packed_expert_bytes")), size));

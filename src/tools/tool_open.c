@@ -34,7 +34,7 @@ static void unused_note(const hunch_model *m, const char *name) {
                      info.unused);
 }
 
-/* What the model takes: said where it is not all in memory, and to who sits at a terminal. */
+/* Reports the memory that the model needs, if not all of it is in memory or standard error is a terminal. */
 static void plan_note(const hunch_model *m, const tool_options *o) {
     hunch_model_info info;
     char rows[160];
@@ -45,8 +45,9 @@ static void plan_note(const hunch_model *m, const tool_options *o) {
     const uint64_t row = hunch_model_row_bytes(m, o->kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)o->kv, &window);
     tool_cache_text((double)row, (double)window, (double)info.state_bytes, rows, sizeof rows);
     if (info.mapped_bytes)
-        tool_message("%s: %.1f MB of %s stay mapped in the file, %.1f MB are in memory; %s", o->model, (double)info.mapped_bytes / 1e6,
-                     o->mapped ? "weights" : "experts", (double)info.memory_bytes / 1e6, rows);
+        tool_message("%s: %.1f MB of %s stay mapped in the file, %.1f MB are in memory; %s", o->model,
+                     (double)info.mapped_bytes / 1e6, o->mapped ? "weights" : "experts",
+                     (double)info.memory_bytes / 1e6, rows);
     else
         tool_message("%s: %.1f MB of weights in memory; %s", o->model, (double)info.memory_bytes / 1e6, rows);
 }

@@ -211,8 +211,8 @@ const char *tool_cache_text(double row, double window, double state, char *out, 
     tool_size_text(window, some);
     tool_size_text(state, of_text);
     snprintf(out, size, "%s of cache a token%s%s%s%s%s%s", all, window > 0 ? ", and " : "", window > 0 ? some : "",
-             window > 0 ? " in layers that keep a window" : "", state > 0 ? "; a state of " : "", state > 0 ? of_text : "",
-             state > 0 ? " a text" : "");
+             window > 0 ? " in layers that keep a window" : "", state > 0 ? "; a state of " : "",
+             state > 0 ? of_text : "", state > 0 ? " a text" : "");
     return out;
 }
 

@@ -48,7 +48,7 @@ json_t *tool_json_ids(const hunch_token *ids, size_t n);
 size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the first invalid byte, or len */
 
 const char *tool_size_text(double bytes, char out[32]);    /* "123.4 MB" */
-/* What texts take beside the weights: bytes of the cache a token, of those in layers with a window, of a state a text. */
+/* Memory of texts beside the weights: bytes of the cache per token, of those in layers with a window, of a state per text. */
 const char *tool_cache_text(double row, double window, double state, char *out, size_t size);
 
 /* ---- time, memory, signals ---- */
