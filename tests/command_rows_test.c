@@ -161,24 +161,26 @@ static void test_unknown_keys(void **state) {
 
 static void test_tools(void **state) {
     (void)state;
-    const char *deaf = text_write("deaf.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"),
-               *hears = template_write();
+    const char *without_tools =
+                   text_write("deaf.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"),
+               *with_tools = template_write();
     const char *tools = text_write("tools.json", "[{\"type\": \"function\", \"function\": {\"name\": \"look\"}}]");
     static const char why[] = "the chat template has no place for tools";
-    refused(2, why, "run", "-m", STORIES, "-p", "a", "--chat-template-file", deaf, "--tools", tools);
-    refused(2, why, "chat", "-m", STORIES, "--chat-template-file", deaf, "--tools", tools);
-    refused(2, why, "compare", "-m", STORIES, "-p", "a", "--chat-template-file", deaf, "--tools", tools);
+    refused(2, why, "run", "-m", STORIES, "-p", "a", "--chat-template-file", without_tools, "--tools", tools);
+    refused(2, why, "chat", "-m", STORIES, "--chat-template-file", without_tools, "--tools", tools);
+    refused(2, why, "compare", "-m", STORIES, "-p", "a", "--chat-template-file", without_tools, "--tools", tools);
     const char *row = text_write("row.jsonl", "{\"prompt\": \"a\", \"tools\": [{\"function\": {\"name\": \"look\"}}]}");
-    refused(2, why, "run", "-m", STORIES, "-f", row, "--chat-template-file", deaf);
+    refused(2, why, "run", "-m", STORIES, "-f", row, "--chat-template-file", without_tools);
     static const char *const wrong[] = {"[1,2,3,4]", "[{}]", "[{\"function\": \"look\"}]",
                                         "[{\"function\": {\"name\": 5}}]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refused(2, "tool 0 is not an object {\"type\": \"function\"", "run", "-m", STORIES, "-p", "a",
-                "--chat-template-file", hears, "--tools", text_write("wrong.json", wrong[i]));
-    json_t *a = json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", hears, "--tools", tools);
-    json_t *b = json_of("run", "-m", STORIES, "-f", row, "-n", "8", "--chat-template-file", hears);
-    json_t *c = json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", hears);
-    json_t *d = json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", deaf, "--tools",
+                "--chat-template-file", with_tools, "--tools", text_write("wrong.json", wrong[i]));
+    json_t *a =
+        json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", with_tools, "--tools", tools);
+    json_t *b = json_of("run", "-m", STORIES, "-f", row, "-n", "8", "--chat-template-file", with_tools);
+    json_t *c = json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", with_tools);
+    json_t *d = json_of("run", "-m", STORIES, "-p", "a", "-n", "8", "--chat-template-file", without_tools, "--tools",
                         text_write("none.json", "[]"));
     tokens_equal(a, b);
     assert_true(int_of(a, "prompt_tokens") > int_of(c, "prompt_tokens"));
