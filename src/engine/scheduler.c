@@ -98,7 +98,9 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     hn_cache_seq_begin(e->cache, id);
     if (may_restore(s)) {
         catch_up_alike(s);
-        /* the row that decides the first token must be computed */
+        /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
+         * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, which a pass to compute
+         * the last row again would not. */
         const size_t most = s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt - 1;
         const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text, (int)most);
         const size_t prompt = rows < s->n_prompt ? rows : s->n_prompt;
