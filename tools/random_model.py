@@ -138,17 +138,19 @@ def shared_expert_parts(i, hidden, count, width, shared):
              (f"blk.{i}.ffn_gate_inp_shexp.weight", rng.standard_normal(hidden) / hidden ** 0.5)])
 
 
-def hybrid_parts(shape, family):
+def hybrid_parts(shape, family, blocks=1):
     """Keys, matrices (name, role, rows, columns, layer) and vectors (name, values) of a hybrid."""
     layers, hidden, ffn, heads, kv, dim, _, keys, values, key, value = shape[:11]
     channels, inner = 2 * keys * key + values * value, values * value
     numbers = {"ssm.conv_kernel": 4, "ssm.state_size": key, "ssm.group_count": keys, "ssm.time_step_rank": values,
-               "ssm.inner_size": inner, "full_attention_interval": 4, "rope.dimension_count": dim // 4, "nextn_predict_layers": 1}
+               "ssm.inner_size": inner, "full_attention_interval": 4, "rope.dimension_count": dim // 4}
+    if blocks:
+        numbers["nextn_predict_layers"] = blocks
     if shape[11:]:
         numbers.update({"expert_count": shape[11], "expert_used_count": shape[12], "expert_feed_forward_length": shape[13],
                         "expert_shared_feed_forward_length": shape[14]})
     matrices, vectors = [], []
-    for i in range(layers + 1):
+    for i in range(layers + blocks):
         delta = i < layers and (i + 1) % 4 != 0
         parts = [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)]
         if shape[11:]:
@@ -211,6 +213,8 @@ def main():
     p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(MIXED) + sorted(EXPERTS))
     p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
     p.add_argument("out")
+    p.add_argument("--no-block", action="store_true", 
+                   help="of a hybrid: without its block of multi-token prediction, for programs that cannot read it")
     a = p.parse_args()
     hybrid, experts = HYBRIDS.get(a.shape) or MIXED.get(a.shape), EXPERTS.get(a.shape)
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or (hybrid or experts)[:7]
@@ -221,7 +225,7 @@ def main():
         family = "qwen3moe"
     w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
     w.add_name(f"random {a.shape} {a.type}")
-    for key, value in (("block_count", layers + (1 if hybrid else 0)), ("context_length", 40960), ("embedding_length", hidden),
+    for key, value in (("block_count", layers + (1 if hybrid and not a.no_block else 0)), ("context_length", 40960), ("embedding_length", hidden),
                        ("feed_forward_length", ffn), ("attention.head_count", heads), ("attention.head_count_kv", kv),
                        ("attention.key_length", dim), ("attention.value_length", dim)):
         if value:
@@ -246,7 +250,7 @@ def main():
     if family == "glm4moe":
         w.add_float32(f"{family}.expert_weights_scale", 1.0)
     if hybrid or experts:
-        numbers, more, others = hybrid_parts(hybrid, family) if hybrid else expert_parts(experts, family)
+        numbers, more, others = hybrid_parts(hybrid, family, 0 if a.no_block else 1) if hybrid else expert_parts(experts, family)
         todo += more
         vectors += others
         for key, value in numbers.items():

@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "format/bytes_for_tests.h"
+#include "format/gguf_writer.h"
 #include "golden/golden.h"
 
 enum { MOST = 8, CONTEXT = 256, TOKENS = 40 };
@@ -349,6 +350,56 @@ static void test_side_files(void **state) {
     hunch_model_close(&m);
 }
 
+/* The same with an output of some tokens alone, and which these are. */
+static void write_side_of_tokens(const char *from, const char *to, const char *block, const int32_t *ids, int n) {
+    hn_source *s = NULL;
+    hn_gguf_writer *w = NULL;
+    const uint64_t some = (uint64_t)n;
+    must(hn_source_open(&s, from, err));
+    const hn_tensor *output = hn_source_look(s, "output.weight");
+    assert_non_null(output);
+    const uint64_t shape[] = {output->dims[0], some};
+    const size_t row = output->bytes / output->dims[1];
+    must(hn_gguf_writer_open(&w, to, err));
+    must(hn_gguf_put_str(w, "general.architecture", "qwen35", 6, err));
+    must(hn_gguf_declare(w, "output.weight", output->dtype, 2, shape, err));
+    must(hn_gguf_declare(w, "d2t", HN_I32, 1, &some, err));
+    for (size_t i = 0; i < hn_source_tensor_count(s); i++) {
+        const hn_tensor *t = hn_source_tensor(s, i);
+        if (!strncmp(t->name, block, strlen(block))) must(hn_gguf_declare(w, t->name, t->dtype, t->n_dims, t->dims, err));
+    }
+    must(hn_gguf_data_begin(w, row * some, err));
+    for (int i = 0; i < n; i++) must(hn_gguf_data_piece(w, (const char *)output->data + row * (size_t)ids[i], row, err));
+    must(hn_gguf_data(w, ids, some * sizeof *ids, err));
+    for (size_t i = 0; i < hn_source_tensor_count(s); i++) {
+        const hn_tensor *t = hn_source_tensor(s, i);
+        if (!strncmp(t->name, block, strlen(block))) must(hn_gguf_data(w, t->data, t->bytes, err));
+    }
+    must(hn_gguf_writer_finish(&w, err));
+    hn_source_close(&s);
+}
+
+/* A file of a block alone may draft a part of the tokens: what it says of them are the whole block's numbers, bit for bit. */
+static void test_side_tokens(void **state) {
+    (void)state;
+    enum { SOME = 200 };
+    static taken whole, few;
+    int32_t ids[SOME];
+    bool in[1024] = {false};
+    char spec[400], path[300];
+    snprintf(path, sizeof path, "%s", test_path("some.gguf"));
+    for (int i = 0; i < SOME; i++) in[ids[i] = 5 * i % 512] = true; /* in no order */
+    must(hunch_convert(data_path(folders[0]), test_path("whole.gguf"), err));
+    write_side_of_tokens(test_path("whole.gguf"), path, "blk.4.", ids, SOME);
+    hunch_model *m = open_model(data_path(folders[0]), "best", 1, HUNCH_PRECISION_F32);
+    draft_by(m, "mtp", &whole);
+    snprintf(spec, sizeof spec, "mtp:%s", path);
+    draft_by(m, spec, &few);
+    for (int t = 0; t < few.vocab; t++)
+        if (in[t] ? few.logits[0][t] != whole.logits[0][t] : few.logits[0][t] != -INFINITY) fail_msg("token %d", t);
+    hunch_model_close(&m);
+}
+
 /* vocab=N drafts the likeliest tokens alone: what is said of those are the whole block's numbers, bit for bit. */
 static void test_trimmed(void **state) {
     (void)state;
@@ -398,7 +449,7 @@ static void test_opening(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening),
-                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm), cmocka_unit_test(test_side_files),
+                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm), cmocka_unit_test(test_side_tokens), cmocka_unit_test(test_side_files),
                                        cmocka_unit_test(test_trimmed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
