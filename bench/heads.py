@@ -24,6 +24,7 @@ Heads that draft all levels in one pass, or several (dflash, dspark, dart, falco
   pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
   limit     ms to read what they read (the matrices of all layers and the output once, those of the text's rows twice, fc once), or to
             multiply it, as hunch bench has it: int8 products and attention's bf16 ones at the turn's rates of products; the longer.
+            Read at the bandwidth of as much memory as the head and the model have together, since the model's pass stands between
             r: reading is, p: products are
   ratio     pass / limit
   draft     ms of drafting, choosing tokens included
@@ -145,8 +146,9 @@ class Memory:
         (a, slow), (b, fast) = below[-1], above[0]
         return slow if a == b else slow + (fast - slow) * math.log(size / a) / math.log(b / a)
 
-    def ms(self, size):
-        return size / self.gb_s(size) / 1e6
+    def ms(self, size, beside=0):
+        """beside: what else is read between two times that these bytes are, and pushes them out of the caches."""
+        return size / self.gb_s(size + beside) / 1e6
 
 
 # ---- rounds
@@ -200,12 +202,13 @@ def measure(o, spec, memory, reads):
             "predicted_tok_s": chain.tau / (chain.target + steps) * 1e3, "round_ms": chain.whole, "eight_ms": eight.draft * 8 / k}
 
 
-def measure_blocks(o, spec, memory, reads, outputs):
-    """A turn of a head that drafts all levels in one pass. outputs: weights of its output matrix."""
+def measure_blocks(o, spec, memory, reads, target):
+    """A turn of a head that drafts all levels in one pass. The model's own pass reads its matrices between two of the head's."""
+    outputs, model = output_weights(spec, target), sum(t["bytes"] for t in target["tensors"])
     chain = run(o, "%s,depth=%d,force=%g" % (spec, o.depth, o.accept), o.n)
     eight = run_eight(o, "%s,depth=%d,force=1" % (spec, o.depth), 8 * (o.depth + 1))
     passes = statistics.median(r["draft_pass_ms"] for r in chain.mid)
-    reading, products = memory.ms(reads), 0
+    reading, products = memory.ms(reads, model), 0
     if spec.split(":")[0] in ("dflash", "dspark", "dart", "falcon"):
         int8, bf16 = work_of_blocks(spec, o.depth, chain.tau, 64 + o.n / 2)
         products = (int8 + o.depth * outputs) / memory.int8 / 1e6 + bf16 / memory.bf16 / 1e6
@@ -274,7 +277,7 @@ def main():
             memory = Memory(o)
             plain.append(1e3 / run(o, "none", 40).whole)
             for spec in o.head:
-                turns[spec].append(measure_blocks(o, spec, memory, reads[spec], output_weights(spec, target)) if spec in at_once
+                turns[spec].append(measure_blocks(o, spec, memory, reads[spec], target) if spec in at_once
                                    else measure(o, spec, memory, reads[spec]))
     middle = {}
     for spec, all_turns in turns.items():
