@@ -50,7 +50,7 @@ static hunch_status regular_open(const char *path, int *fd, struct stat *st, hun
     } else if (!S_ISREG(st->st_mode)) {
         status = hn_fail(err, HUNCH_FAILED, "%s: is not a regular file", path);
     }
-    if (status != HUNCH_OK) close(*fd);
+    if (status) close(*fd);
     return status;
 }
 
@@ -98,7 +98,7 @@ hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err) {
     int fd;
     struct stat st;
     hunch_status status = regular_open(path, &fd, &st, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     const size_t size = (size_t)st.st_size;
     if (size == 0) {
         close(fd);
@@ -137,7 +137,7 @@ hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error 
     if (pages_map(to, end - from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return hn_fail_memory(err, path, end - from);
     hunch_status status = hn_fd_read(m->fd, path, from, to, end - from, err);
-    if (status == HUNCH_OK)
+    if (!status)
         m->held = end;
     else
         pages_map(to, end - from, PROT_READ, MAP_FIXED, m->fd, from); /* map the file again, as far as it exists */
@@ -176,7 +176,7 @@ hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *siz
     int fd;
     struct stat st;
     hunch_status status = regular_open(path, &fd, &st, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     const size_t bytes = (size_t)st.st_size;
     char *buffer = NULL;
     if (bytes > max || bytes == SIZE_MAX) {
@@ -187,7 +187,7 @@ hunch_status hn_file_read(const char *path, size_t max, char **data, size_t *siz
         status = hn_fd_read(fd, path, 0, buffer, bytes, err);
     }
     close(fd);
-    if (status != HUNCH_OK) {
+    if (status) {
         hn_free(buffer);
         return status;
     }

@@ -213,7 +213,7 @@ hunch_status hn_pool_create(hn_pool **out, int threads, hunch_error *err) {
     int started = 1;
     while (started < threads && (status = worker_start(&p->workers[started], err)) == HUNCH_OK) started++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (status != HUNCH_OK) {
+    if (status) {
         workers_stop(p, started);
         pool_destroy(p);
         return status;

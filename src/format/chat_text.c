@@ -37,7 +37,7 @@ static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text
     const json_t *said =
         file ? NULL : listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
     if (file && use == HN_CHAT_DEFAULT) st = hn_file_read(path, 16 << 20, text, len, err);
-    if (st == HUNCH_OK && said) st = copy_out(json_string_value(said), json_string_length(said), text, len, err);
+    if (!st && said) st = copy_out(json_string_value(said), json_string_length(said), text, len, err);
     hn_free(path);
     return st;
 }

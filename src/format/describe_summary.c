@@ -130,7 +130,7 @@ static json_t *template_describe(const hn_source *s) {
     char *text;
     size_t len;
     hunch_status status = hn_source_chat_template(s, HN_CHAT_DEFAULT, &text, &len, NULL);
-    json_t *found = status == HUNCH_NO_MEMORY ? NULL : json_boolean(status == HUNCH_OK && text != NULL);
+    json_t *found = status == HUNCH_NO_MEMORY ? NULL : json_boolean(!status && text != NULL);
     hn_free(text);
     return found;
 }

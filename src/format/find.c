@@ -142,17 +142,17 @@ static hunch_status ref_read(finder *f, const char *repository, const char *revi
     *out = NULL;
     hunch_status status =
         path ? hn_file_look(path, &is_file, f->err) : hn_fail_memory(f->err, "a path", strlen(repository));
-    if (status == HUNCH_OK && !is_file)
+    if (!status && !is_file)
         *out = hn_strdup("");
-    else if (status == HUNCH_OK)
+    else if (!status)
         status = hn_file_read(path, REF_MAX, out, &len, f->err);
-    if (status == HUNCH_OK && *out == NULL)
+    if (!status && *out == NULL)
         status = hn_fail_memory(f->err, "a revision", 1);
-    if (status == HUNCH_OK && *out != NULL)
+    if (!status && *out != NULL)
         (*out)[strcspn(*out, " \t\r\n")] = '\0';
-    if (status == HUNCH_OK && **out != '\0' && !is_component(*out))
+    if (!status && **out != '\0' && !is_component(*out))
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: does not name a commit", path);
-    if (status != HUNCH_OK) {
+    if (status) {
         hn_free(*out);
         *out = NULL;
     }
@@ -168,16 +168,16 @@ static hunch_status snapshot_find(finder *f, const char *repository, char **out)
     snapshot s = {.f = f};
     hunch_status status = snapshots ? ref_read(f, repository, revision, &commit)
                                     : hn_fail_memory(f->err, "a path", strlen(repository));
-    if (status == HUNCH_OK) {
+    if (!status) {
         /* A commit by its prefix; without refs/main the only one that was downloaded. */
         s.revision = *commit ? commit : f->revision;
         if (s.revision == NULL || strlen(s.revision) >= REVISION_MIN)
             status = hn_folder_each(snapshots, commit_entry, &s, f->err);
     }
-    if (status == HUNCH_OK && s.n_found != 1)
+    if (!status && s.n_found != 1)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s of revision %s in %s; expected one", f->name,
                          s.n_found ? "several snapshots" : "no snapshot", revision, snapshots);
-    if (status == HUNCH_OK)
+    if (!status)
         *out = s.found;
     else
         hn_free(s.found);
@@ -194,17 +194,17 @@ static hunch_status snapshot_take(finder *f, const char *folder) {
         return path_add(f, hn_strdup(folder));
     hunch_status status = hn_folder_each(folder, snapshot_entry, &s, f->err);
     s.whole = false;
-    if (status == HUNCH_OK && f->choice != NULL && f->n == before)
+    if (!status && f->choice != NULL && f->n == before)
         status = hn_folder_each(folder, snapshot_entry, &s, f->err);
-    if (status == HUNCH_OK && f->n == before && f->choice != NULL)
+    if (!status && f->n == before && f->choice != NULL)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: no GGUF file of that name in %s; there %s", f->name, folder,
                          s.seen[0] ? s.seen : "is none at all");
-    if (status != HUNCH_OK || f->n > before)
+    if (status || f->n > before)
         return status;
     char *path = NULL; /* the only weights file, as in a draft head's repository */
     status = described ? hn_weights_find(folder, &path, f->err) : HUNCH_REFUSED;
     hn_free(path);
-    if (status == HUNCH_OK)
+    if (!status)
         return path_add(f, hn_strdup(folder));
     return status != HUNCH_REFUSED
                ? status
@@ -222,7 +222,7 @@ static hunch_status hf_take(finder *f, const hn_cached *entry) {
         return hn_fail(f->err, HUNCH_REFUSED, "%s: revision \"%s\": expected letters, digits, . _ -", f->name,
                        f->revision);
     hunch_status status = snapshot_find(f, entry->path, &folder);
-    if (status == HUNCH_OK)
+    if (!status)
         status = snapshot_take(f, folder);
     hn_free(folder);
     return status;
@@ -256,9 +256,9 @@ static hunch_status blob_add(finder *f, const hn_cached *entry, const char *dige
     char *path = hn_path_join(entry->folder, name);
     bool is_file = true;
     hunch_status status = path ? hn_file_look(path, &is_file, f->err) : HUNCH_OK; /* path_add reports that there is no memory */
-    if (!is_file && status == HUNCH_OK)
+    if (!is_file && !status)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
-    if (status == HUNCH_OK)
+    if (!status)
         return path_add(f, path);
     hn_free(path);
     return status;
@@ -275,7 +275,7 @@ static hunch_status ollama_take(finder *f, const hn_cached *entry) {
     size_t len, held = 0; /* no other document is in memory */
     json_error_t why;
     hunch_status status = hn_file_read(entry->path, MANIFEST_MAX, &text, &len, f->err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     json_t *manifest = hn_json_parse(text, len, &held, &why);
     const char *digest = model_layer(manifest);
@@ -320,9 +320,9 @@ static hunch_status search(finder *f, const hn_caches *c) {
     static hunch_status (*const take[])(finder *f, const hn_cached *entry) = {
         [HN_CACHED_HF] = hf_take, [HN_CACHED_OLLAMA] = ollama_take, [HN_CACHED_FILE] = file_take};
     hunch_status status = HUNCH_OK;
-    for (int pass = 0; pass < 2 && f->n == 0 && status == HUNCH_OK; pass++) {
+    for (int pass = 0; pass < 2 && f->n == 0 && !status; pass++) {
         f->any_case = pass == 1;
-        for (size_t i = 0; i < c->n && status == HUNCH_OK; i++)
+        for (size_t i = 0; i < c->n && !status; i++)
             status = take[c->items[i].kind](f, &c->items[i]);
     }
     return status;
@@ -440,7 +440,7 @@ static hunch_status whole_check(const char *path, hunch_error *err) {
     if (!hn_is_folder(path) || hn_folder_holds(path, "config.json"))
         return HUNCH_OK;
     hunch_status status = hn_folder_each(path, snapshot_file, &s, err);
-    if (status == HUNCH_OK && s.seen[0])
+    if (!status && s.seen[0])
         status = hn_fail(err, HUNCH_REFUSED, "%.300s: a folder without config.json; expected one of its GGUF files: %s",
                          path, s.seen);
     return status;
@@ -452,7 +452,7 @@ hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
     *path = NULL;
     if (hn_exists(name)) {
         hunch_status status = whole_check(name, err);
-        if (status == HUNCH_OK && (*path = hn_strdup(name)) == NULL)
+        if (!status && (*path = hn_strdup(name)) == NULL)
             status = hn_fail_memory(err, "a path", strlen(name));
         return status;
     }
@@ -461,9 +461,9 @@ hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
     if (!parts_cut(&f))
         return hn_fail_memory(err, "a name", strlen(name));
     hunch_status status = hn_caches_list(&c, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = search(&f, &c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = conclude(&f, &c, path);
     for (size_t i = 0; i < f.n; i++)
         hn_free(f.paths[i]);

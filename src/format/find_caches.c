@@ -53,7 +53,7 @@ hunch_status hn_folder_each(const char *folder, hunch_status (*each)(void *user,
     if (list.n > 1)
         qsort(list.items, list.n, sizeof *list.items, name_compare);
     for (size_t i = 0; i < list.n; i++) {
-        if (status == HUNCH_OK)
+        if (!status)
             status = each(user, folder, list.items[i]);
         hn_free(list.items[i]);
     }
@@ -203,7 +203,7 @@ static hunch_status list_hf(hn_caches *c, hunch_error *err) {
 static hunch_status list_ollama(hn_caches *c, hunch_error *err) {
     const char *own = environment("OLLAMA_MODELS");
     hunch_status status = list_cache(c, HN_CACHED_OLLAMA, own, NULL, ".ollama", "models", err);
-    if (status == HUNCH_OK && own == NULL) /* the folder of its system service */
+    if (!status && own == NULL) /* the folder of its system service */
         status = list_folder(c, HN_CACHED_OLLAMA, "/usr/share/ollama/.ollama/models", err);
     return status;
 }
@@ -236,13 +236,13 @@ static void same_drop(hn_caches *c) {
 hunch_status hn_caches_list(hn_caches *out, hunch_error *err) {
     *out = (hn_caches){0};
     hunch_status status = list_files(out, "HUNCH_CACHE", "hunch", err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = list_hf(out, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = list_ollama(out, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = list_files(out, "LLAMA_CACHE", "llama.cpp", err);
-    if (status != HUNCH_OK)
+    if (status)
         hn_caches_fini(out);
     else if (out->n > 1) {
         qsort(out->items, out->n, sizeof *out->items, entry_compare);

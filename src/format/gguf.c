@@ -78,7 +78,7 @@ static hunch_status cursor_take(cursor *c, uint64_t bytes, const unsigned char *
 static hunch_status cursor_u32(cursor *c, uint32_t *out) {
     const unsigned char *p;
     hunch_status status = cursor_take(c, sizeof *out, &p);
-    if (status == HUNCH_OK)
+    if (!status)
         *out = (uint32_t)little_endian(p, sizeof *out);
     return status;
 }
@@ -86,7 +86,7 @@ static hunch_status cursor_u32(cursor *c, uint32_t *out) {
 static hunch_status cursor_u64(cursor *c, uint64_t *out) {
     const unsigned char *p;
     hunch_status status = cursor_take(c, sizeof *out, &p);
-    if (status == HUNCH_OK)
+    if (!status)
         *out = little_endian(p, sizeof *out);
     return status;
 }
@@ -95,9 +95,9 @@ static hunch_status cursor_text(cursor *c, hn_gguf_string *out) {
     uint64_t len;
     const unsigned char *p;
     hunch_status status = cursor_u64(c, &len);
-    if (status == HUNCH_OK)
+    if (!status)
         status = cursor_take(c, len, &p);
-    if (status == HUNCH_OK)
+    if (!status)
         *out = (hn_gguf_string){(const char *)p, (size_t)len};
     return status;
 }
@@ -157,9 +157,9 @@ double hn_array_number(const hn_array *a, size_t i) {
 /* Type and count of an array; its smallest possible size is checked, so that the count can be allocated. */
 static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
     hunch_status status = cursor_u32(c, type);
-    if (status == HUNCH_OK)
+    if (!status)
         status = cursor_u64(c, count);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (*type >= HN_GGUF_TYPES)
         return hn_fail(c->err, HUNCH_REFUSED,
@@ -183,14 +183,14 @@ static hunch_status array_skip(cursor *c, uint32_t type, uint64_t count, int dep
         return cursor_take(c, count * GGUF_TYPES[type].bytes, &p);
     if (depth > GGUF_MAX_NESTING)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: %s nests arrays deeper than %d", c->path, c->what, GGUF_MAX_NESTING);
-    for (uint64_t i = 0; i < count && status == HUNCH_OK; i++) {
+    for (uint64_t i = 0; i < count && !status; i++) {
         uint32_t inner;
         uint64_t n;
         if (type == HN_GGUF_STRING) {
             status = cursor_text(c, &text);
         } else {
             status = array_head(c, &inner, &n);
-            if (status == HUNCH_OK)
+            if (!status)
                 status = array_skip(c, inner, n, depth + 1);
         }
     }
@@ -200,7 +200,7 @@ static hunch_status array_skip(cursor *c, uint32_t type, uint64_t count, int dep
 static hunch_status array_read(cursor *c, hn_array *a) {
     uint64_t count;
     hunch_status status = array_head(c, &a->type, &count);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     a->count = (size_t)count;
     a->data = c->data + c->at;
@@ -209,7 +209,7 @@ static hunch_status array_read(cursor *c, hn_array *a) {
     a->strings = hn_zalloc(a->count, sizeof *a->strings);
     if (a->strings == NULL)
         return hn_fail_memory(c->err, c->what, a->count * sizeof *a->strings);
-    for (size_t i = 0; i < a->count && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < a->count && !status; i++)
         status = cursor_text(c, &a->strings[i]);
     return status;
 }
@@ -225,7 +225,7 @@ static hunch_status meta_read_value(cursor *c, hn_meta *m) {
     if (m->type == HN_GGUF_STRING) {
         hn_gguf_string text;
         hunch_status status = cursor_text(c, &text);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
         m->text = hn_strndup(text.bytes, text.len);
         if (m->text == NULL)
@@ -235,7 +235,7 @@ static hunch_status meta_read_value(cursor *c, hn_meta *m) {
     }
     const unsigned char *p;
     hunch_status status = cursor_take(c, GGUF_TYPES[m->type].bytes, &p);
-    if (status == HUNCH_OK && !hn_gguf_number(m->type, p, &m->value))
+    if (!status && !hn_gguf_number(m->type, p, &m->value))
         return hn_fail(c->err, HUNCH_REFUSED, "%s: %s is the boolean %d; expected 0 or 1", c->path, c->what, p[0]);
     return status;
 }
@@ -245,7 +245,7 @@ static hunch_status meta_read_value(cursor *c, hn_meta *m) {
 static hunch_status meta_read_key(cursor *c, size_t number, hn_gguf_string *key) {
     snprintf(c->what, sizeof c->what, "the name of key %zu", number);
     hunch_status status = cursor_text(c, key);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     bool printable = true;
     for (size_t i = 0; i < key->len && printable; i++)
@@ -265,7 +265,7 @@ static hunch_status metas_read(hn_source *s, cursor *c, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         hn_gguf_string key;
         hunch_status status = meta_read_key(c, (size_t)i, &key);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
         if (!hn_grow((void **)&s->metas, &s->cap_metas, s->n_metas + 1, sizeof *s->metas))
             return hn_fail_memory(c->err, "the list of keys", (s->n_metas + 1) * sizeof *s->metas);
@@ -274,9 +274,9 @@ static hunch_status metas_read(hn_source *s, cursor *c, uint64_t count) {
         if (m->key == NULL)
             return hn_fail_memory(c->err, "a key", key.len + 1);
         status = cursor_u32(c, &m->type);
-        if (status == HUNCH_OK)
+        if (!status)
             status = meta_read_value(c, m);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
     }
     if (!hn_name_index_init(&s->by_key, s->metas, s->n_metas, meta_key_of))
@@ -299,17 +299,17 @@ typedef struct place {
 static hunch_status tensor_read_shape(cursor *c, hn_tensor *t) {
     uint32_t n_dims;
     hunch_status status = cursor_u32(c, &n_dims);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (n_dims > HN_MAX_DIMS)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: %s has %" PRIu32 " dimensions; expected at most %d", c->path,
                        c->what, n_dims, HN_MAX_DIMS);
     t->n_dims = (int)n_dims;
-    for (uint32_t i = 0; i < n_dims && status == HUNCH_OK; i++)
+    for (uint32_t i = 0; i < n_dims && !status; i++)
         status = cursor_u64(c, &t->dims[i]);
-    if (status == HUNCH_OK)
+    if (!status)
         status = cursor_u32(c, &t->ggml_type);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     t->known = hn_dtype_from_ggml(t->ggml_type, &t->dtype);
     const char *name = hn_ggml_type_name(t->ggml_type);
@@ -346,20 +346,20 @@ static hunch_status tensors_read(hn_source *s, cursor *c, uint64_t count, place 
         hn_tensor *t = NULL;
         snprintf(c->what, sizeof c->what, "the name of tensor %" PRIu64, i);
         hunch_status status = cursor_text(c, &name);
-        if (status == HUNCH_OK)
+        if (!status)
             status = hn_source_add_tensor(s, c->path, name.bytes, name.len, &t, c->err);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
         snprintf(c->what, sizeof c->what, "tensor %.140s", t->name);
         if (!hn_grow((void **)places, &cap, s->n_tensors, sizeof **places))
             return hn_fail_memory(c->err, "the offsets of tensors", s->n_tensors * sizeof **places);
         status = tensor_read_shape(c, t);
-        if (status == HUNCH_OK)
+        if (!status)
             status = cursor_u64(c, &(*places)[i].offset);
         (*places)[i].tensor = (size_t)i;
-        if (status == HUNCH_OK)
+        if (!status)
             status = tensor_size(c, t);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
     }
     return HUNCH_OK;
@@ -410,23 +410,23 @@ static hunch_status head_read(cursor *c, uint32_t *version, uint64_t *n_tensors,
     const unsigned char *magic = NULL;
     snprintf(c->what, sizeof c->what, "its header");
     hunch_status status = c->size < 4 ? HUNCH_OK : cursor_take(c, 4, &magic);
-    if (status == HUNCH_OK && (magic == NULL || memcmp(magic, "GGUF", 4) != 0))
+    if (!status && (magic == NULL || memcmp(magic, "GGUF", 4) != 0))
         return hn_fail(
             c->err, HUNCH_REFUSED,
             "%s: not a GGUF file (it does not start with \"GGUF\"); expected a GGUF file or a Hugging Face folder",
             c->path);
-    if (status == HUNCH_OK)
+    if (!status)
         status = cursor_u32(c, version);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (*version != 0 && (*version & 0xffff) == 0)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: a big-endian GGUF file; expected little endian", c->path);
     if (*version != 2 && *version != 3)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: GGUF version %" PRIu32 "; expected 2 or 3", c->path, *version);
     status = cursor_u64(c, n_tensors);
-    if (status == HUNCH_OK)
+    if (!status)
         status = cursor_u64(c, n_metas);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     size_t left = c->size - c->at;
     if (*n_metas > GGUF_MAX_COUNT || *n_metas > left / GGUF_MIN_META)
@@ -443,7 +443,7 @@ static hunch_status alignment_read(const hn_source *s, cursor *c, uint64_t *alig
     bool found;
     *alignment = HN_GGUF_ALIGNMENT;
     hunch_status status = hn_source_u64(s, "general.alignment", alignment, &found, c->err);
-    if (status == HUNCH_OK &&
+    if (!status &&
         (*alignment == 0 || *alignment > GGUF_MAX_ALIGNMENT || (*alignment & (*alignment - 1)) != 0))
         return hn_fail(c->err, HUNCH_REFUSED,
                        "%s: general.alignment is %" PRIu64 "; expected a power of two up to %" PRIu64, c->path,
@@ -454,13 +454,13 @@ static hunch_status alignment_read(const hn_source *s, cursor *c, uint64_t *alig
 static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
     uint64_t n_tensors = 0, n_metas = 0, alignment = HN_GGUF_ALIGNMENT;
     hunch_status status = head_read(c, &s->gguf_version, &n_tensors, &n_metas);
-    if (status == HUNCH_OK)
+    if (!status)
         status = metas_read(s, c, n_metas);
-    if (status == HUNCH_OK)
+    if (!status)
         status = alignment_read(s, c, &alignment);
-    if (status == HUNCH_OK)
+    if (!status)
         status = tensors_read(s, c, n_tensors, places);
-    if (status != HUNCH_OK || n_tensors == 0)
+    if (status || n_tensors == 0)
         return status;
     size_t data = c->at + (size_t)(-c->at & (alignment - 1));
     return tensors_place(s, c, *places, data < c->size ? data : c->size, alignment);
@@ -469,7 +469,7 @@ static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
 hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err) {
     hn_source_file *file;
     hunch_status status = hn_source_add_file(s, path, &file, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     cursor c = {.map = &file->map, .data = file->map.data, .size = file->map.size, .path = path, .err = err};
     place *places = NULL;

@@ -56,7 +56,7 @@ static hunch_status name_check(const char *path, const split *part, hunch_error 
 static hunch_status key_read(const hn_source *s, const char *key, uint64_t most, uint64_t *out, hunch_error *err) {
     bool found;
     hunch_status status = hn_source_u64(s, key, out, &found, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (!found)
         return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing; expected it in every part of a split model", s->path,
@@ -69,9 +69,9 @@ static hunch_status key_read(const hn_source *s, const char *key, uint64_t most,
 
 static hunch_status split_read(const hn_source *s, split *out, hunch_error *err) {
     hunch_status status = key_read(s, "split.count", SPLIT_MAX_PARTS, &out->count, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = key_read(s, "split.no", out->count > 0 ? out->count - 1 : 0, &out->no, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = key_read(s, "split.tensors.count", SPLIT_MAX_TENSORS, &out->tensors, err);
     return status;
 }
@@ -106,15 +106,15 @@ static hunch_status part_append(hn_source *s, hn_source *part, hunch_error *err)
 static hunch_status part_check(const hn_source *s, const hn_source *part, const split *expected, hunch_error *err) {
     split keys = {0};
     hunch_status status = same(part, "its GGUF version", part->gguf_version, s->gguf_version, s->path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = split_read(part, &keys, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = same(part, "split.count", keys.count, expected->count, s->path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = same(part, "split.no", keys.no, expected->no, s->path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = same(part, "split.tensors.count", keys.tensors, expected->tensors, s->path, err);
-    if (status == HUNCH_OK && part->n_tensors > expected->tensors - s->n_tensors)
+    if (!status && part->n_tensors > expected->tensors - s->n_tensors)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: with its %zu tensors the parts have more than the %" PRIu64 " of split.tensors.count",
                        part->path, part->n_tensors, expected->tensors);
@@ -131,14 +131,14 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
     bool is_file = false;
     hunch_status status =
         part->path ? hn_file_look(part->path, &is_file, err) : hn_fail_memory(err, "a path", strlen(s->path) + 1);
-    if (status == HUNCH_OK && !is_file)
+    if (!status && !is_file)
         status = hn_fail(err, HUNCH_REFUSED, "%s: no such file; expected part %" PRIu64 " of %" PRIu64 " beside %s",
                          part->path, expected->no + 1, expected->count, s->path);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_read_file(part, part->path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = part_check(s, part, expected, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = part_append(s, part, err);
     hn_source_close(&part);
     return status;
@@ -147,9 +147,9 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
 /* Checks the first part's keys: those of the whole model, and that it is the first part. */
 static hunch_status first_check(const hn_source *s, split *whole, hunch_error *err) {
     hunch_status status = split_read(s, whole, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = name_check(s->path, whole, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (whole->no > 0) {
         char *first = part_path(s->path, 0, whole->count);
@@ -172,14 +172,14 @@ hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err) {
     split whole = {.count = 1};
     bool found;
     hunch_status status = hn_gguf_read_file(s, path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_source_u64(s, "split.count", &whole.count, &found, err);
-    if (status != HUNCH_OK || whole.count <= 1)
+    if (status || whole.count <= 1)
         return status;
     status = first_check(s, &whole, err);
-    for (split part = whole; status == HUNCH_OK && ++part.no < whole.count;)
+    for (split part = whole; !status && ++part.no < whole.count;)
         status = part_read(s, &part, err);
-    if (status == HUNCH_OK && s->n_tensors != whole.tensors)
+    if (!status && s->n_tensors != whole.tensors)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: split.tensors.count is %" PRIu64 "; its %" PRIu64 " parts have %zu tensors", s->path,
                        whole.tensors, whole.count, s->n_tensors);

@@ -59,12 +59,12 @@ static hunch_status buffer_put_number(buffer *b, uint64_t value, size_t bytes, h
 
 static hunch_status buffer_put_text(buffer *b, const char *text, size_t len, hunch_error *err) {
     hunch_status status = buffer_put_number(b, len, 8, err);
-    return status == HUNCH_OK ? buffer_put(b, text, len, err) : status;
+    return status ? status : buffer_put(b, text, len, err);
 }
 
 static hunch_status key_begin(hn_gguf_writer *w, const char *key, enum hn_gguf_type type, hunch_error *err) {
     hunch_status status = buffer_put_text(&w->keys, key, strlen(key), err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(&w->keys, type, 4, err);
     w->n_keys++;
     return status;
@@ -73,9 +73,9 @@ static hunch_status key_begin(hn_gguf_writer *w, const char *key, enum hn_gguf_t
 static hunch_status array_begin(hn_gguf_writer *w, const char *key, enum hn_gguf_type type, size_t n,
                                 hunch_error *err) {
     hunch_status status = key_begin(w, key, HN_GGUF_ARRAY, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(&w->keys, type, 4, err);
-    return status == HUNCH_OK ? buffer_put_number(&w->keys, n, 8, err) : status;
+    return status ? status : buffer_put_number(&w->keys, n, 8, err);
 }
 
 static uint32_t bits_of_float(float f) {
@@ -86,42 +86,42 @@ static uint32_t bits_of_float(float f) {
 
 hunch_status hn_gguf_put_u32(hn_gguf_writer *w, const char *key, uint32_t v, hunch_error *err) {
     hunch_status status = key_begin(w, key, HN_GGUF_U32, err);
-    return status == HUNCH_OK ? buffer_put_number(&w->keys, v, 4, err) : status;
+    return status ? status : buffer_put_number(&w->keys, v, 4, err);
 }
 
 hunch_status hn_gguf_put_f32(hn_gguf_writer *w, const char *key, float v, hunch_error *err) {
     hunch_status status = key_begin(w, key, HN_GGUF_F32, err);
-    return status == HUNCH_OK ? buffer_put_number(&w->keys, bits_of_float(v), 4, err) : status;
+    return status ? status : buffer_put_number(&w->keys, bits_of_float(v), 4, err);
 }
 
 hunch_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hunch_error *err) {
     hunch_status status = key_begin(w, key, HN_GGUF_BOOL, err);
-    return status == HUNCH_OK ? buffer_put_number(&w->keys, v ? 1 : 0, 1, err) : status;
+    return status ? status : buffer_put_number(&w->keys, v ? 1 : 0, 1, err);
 }
 
 hunch_status hn_gguf_put_str(hn_gguf_writer *w, const char *key, const char *v, size_t len, hunch_error *err) {
     hunch_status status = key_begin(w, key, HN_GGUF_STRING, err);
-    return status == HUNCH_OK ? buffer_put_text(&w->keys, v, len, err) : status;
+    return status ? status : buffer_put_text(&w->keys, v, len, err);
 }
 
 hunch_status hn_gguf_put_strings(hn_gguf_writer *w, const char *key, const char *const *v, const size_t *len, size_t n,
                                  hunch_error *err) {
     hunch_status status = array_begin(w, key, HN_GGUF_STRING, n, err);
-    for (size_t i = 0; i < n && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < n && !status; i++)
         status = buffer_put_text(&w->keys, v[i], len[i], err);
     return status;
 }
 
 hunch_status hn_gguf_put_i32s(hn_gguf_writer *w, const char *key, const int32_t *v, size_t n, hunch_error *err) {
     hunch_status status = array_begin(w, key, HN_GGUF_I32, n, err);
-    for (size_t i = 0; i < n && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < n && !status; i++)
         status = buffer_put_number(&w->keys, (uint32_t)v[i], 4, err);
     return status;
 }
 
 hunch_status hn_gguf_put_f32s(hn_gguf_writer *w, const char *key, const float *v, size_t n, hunch_error *err) {
     hunch_status status = array_begin(w, key, HN_GGUF_F32, n, err);
-    for (size_t i = 0; i < n && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < n && !status; i++)
         status = buffer_put_number(&w->keys, bits_of_float(v[i]), 4, err);
     return status;
 }
@@ -156,13 +156,13 @@ hunch_status hn_gguf_declare(hn_gguf_writer *w, const char *name, hn_dtype t, in
     if (!hn_grow((void **)&w->sizes, &w->cap_sizes, w->n_tensors + 1, sizeof *w->sizes))
         return hn_fail_memory(err, "the list of tensors", (w->n_tensors + 1) * sizeof *w->sizes);
     hunch_status status = buffer_put_text(b, name, strlen(name), err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(b, (uint64_t)n_dims, 4, err);
-    for (int i = 0; i < n_dims && status == HUNCH_OK; i++)
+    for (int i = 0; i < n_dims && !status; i++)
         status = buffer_put_number(b, dims[i], 8, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(b, type, 4, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(b, w->offset, 8, err);
     w->sizes[w->n_tensors++] = bytes;
     w->offset += bytes + padding_of(bytes);
@@ -172,19 +172,19 @@ hunch_status hn_gguf_declare(hn_gguf_writer *w, const char *name, hn_dtype t, in
 static hunch_status head_write(hn_gguf_writer *w, hunch_error *err) {
     buffer head = {0};
     hunch_status status = buffer_put(&head, "GGUF", 4, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(&head, 3, 4, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(&head, w->n_tensors, 8, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = buffer_put_number(&head, w->n_keys, 8, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_out_write(w->out, head.bytes, head.size, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_out_write(w->out, w->keys.bytes, w->keys.size, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_out_write(w->out, w->declarations.bytes, w->declarations.size, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_out_write(w->out, ZEROS, padding_of(head.size + w->keys.size + w->declarations.size), err);
     hn_free(head.bytes);
     w->head_written = true;
@@ -205,14 +205,14 @@ hunch_status hn_gguf_data_piece(hn_gguf_writer *w, const void *data, size_t byte
                        (size_t)w->n_written);
     hunch_status status = hn_out_write(w->out, data, bytes, err);
     w->left -= bytes;
-    if (status != HUNCH_OK || w->left > 0)
+    if (status || w->left > 0)
         return status;
     return hn_out_write(w->out, ZEROS, padding_of(w->sizes[w->n_written++]), err);
 }
 
 hunch_status hn_gguf_data(hn_gguf_writer *w, const void *data, size_t bytes, hunch_error *err) {
     hunch_status status = hn_gguf_data_begin(w, bytes, err);
-    return status == HUNCH_OK ? hn_gguf_data_piece(w, data, bytes, err) : status;
+    return status ? status : hn_gguf_data_piece(w, data, bytes, err);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
@@ -225,7 +225,7 @@ hunch_status hn_gguf_writer_open(hn_gguf_writer **out, const char *path, hunch_e
     w->path = hn_strdup(path);
     hunch_status status = w->path == NULL ? hn_fail_memory(err, "a path", strlen(path) + 1)
                                           : hn_out_open(&w->out, path, false, err);
-    if (status != HUNCH_OK)
+    if (status)
         hn_gguf_writer_abort(&w);
     *out = w;
     return status;
@@ -250,9 +250,9 @@ hunch_status hn_gguf_writer_finish(hn_gguf_writer **writer, hunch_error *err) {
     if (w->n_written != w->n_tensors)
         status = hn_fail(err, HUNCH_FAILED, "%s: %zu of %zu tensors were written", w->path, (size_t)w->n_written,
                          (size_t)w->n_tensors);
-    if (status == HUNCH_OK && !w->head_written)
+    if (!status && !w->head_written)
         status = head_write(w, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_out_finish(&w->out, err);
     hn_gguf_writer_abort(writer);
     return status;

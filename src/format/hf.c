@@ -96,10 +96,10 @@ static hunch_status shards_read(hn_source *s, const char *folder, const char *in
         status = hn_file_look(path, &is_file, err);
         if (is_file)
             status = file_read(s, path, err);
-        else if (status == HUNCH_OK)
+        else if (!status)
             status = hn_fail(err, HUNCH_REFUSED, "%s: weight_map names %s, which is missing", index_path, path);
         hn_free(path);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
         json_integer_set(number, (json_int_t)s->n_files - 1);
     }
@@ -131,11 +131,11 @@ static hunch_status index_read_shards(hn_source *s, const char *folder, const ch
     if (shards == NULL)
         return hn_fail_memory(err, "the list of shards", 1);
     hunch_status status = shards_list(index_path, weight_map, shards, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = shards_read(s, folder, index_path, shards, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_source_index_tensors(s, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = shards_check(s, index_path, weight_map, shards, err);
     json_decref(shards);
     return status;
@@ -144,9 +144,9 @@ static hunch_status index_read_shards(hn_source *s, const char *folder, const ch
 static hunch_status weights_read_index(hn_source *s, const char *folder, const char *path, hunch_error *err) {
     json_t *index = NULL;
     hunch_status status = document_read(s, folder, strrchr(path, '/') + 1, HF_MAX_INDEX, &index, err);
-    if (status == HUNCH_OK && index == NULL)
+    if (!status && index == NULL)
         status = hn_fail(err, HUNCH_FAILED, "%s: no such file", path); /* it was there a moment ago */
-    if (status == HUNCH_OK)
+    if (!status)
         status = index_read_shards(s, folder, path, index, err);
     json_decref(index);
     return status;
@@ -155,7 +155,7 @@ static hunch_status weights_read_index(hn_source *s, const char *folder, const c
 static hunch_status weights_read(hn_source *s, const char *folder, hunch_error *err) {
     char *path;
     hunch_status status = hn_weights_find(folder, &path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_is_weights_file(path) ? file_read(s, path, err) : weights_read_index(s, folder, path, err);
     hn_free(path);
     return status;
@@ -163,7 +163,7 @@ static hunch_status weights_read(hn_source *s, const char *folder, hunch_error *
 
 static hunch_status documents_read(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = HUNCH_OK;
-    for (int i = 0; i < HN_HF_DOCUMENTS && status == HUNCH_OK; i++)
+    for (int i = 0; i < HN_HF_DOCUMENTS && !status; i++)
         status = document_read(s, folder, HF_DOCUMENTS[i].name, HF_DOCUMENTS[i].max_bytes, &s->documents[i], err);
     return status;
 }
@@ -171,7 +171,7 @@ static hunch_status documents_read(hn_source *s, const char *folder, hunch_error
 /* Of a draft head's folder: Meta's own have params.json instead of config.json. */
 static hunch_status head_documents_read(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = documents_read(s, folder, err);
-    if (status != HUNCH_OK || s->documents[HN_HF_CONFIG] != NULL)
+    if (status || s->documents[HN_HF_CONFIG] != NULL)
         return status;
     return document_read(s, folder, "params.json", HF_DOCUMENTS[HN_HF_CONFIG].max_bytes, &s->documents[HN_HF_CONFIG],
                          err);
@@ -179,9 +179,9 @@ static hunch_status head_documents_read(hn_source *s, const char *folder, hunch_
 
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = documents_read(s, folder, err);
-    if (status == HUNCH_OK && s->documents[HN_HF_CONFIG] == NULL)
+    if (!status && s->documents[HN_HF_CONFIG] == NULL)
         status = hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
-    return status == HUNCH_OK ? weights_read(s, folder, err) : status;
+    return status ? status : weights_read(s, folder, err);
 }
 
 /* The row that a DFlash head has for its mask token, where it lies in a file of its own: it must be of the token that config.json names. */
@@ -190,9 +190,9 @@ static hunch_status mask_check(const hn_source *s, const char *path, int64_t tok
     uint64_t said = 0;
     bool found = false;
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == HUNCH_OK && !found; i++)
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status && !found; i++)
         status = hn_source_u64(s, keys[i], &said, &found, err);
-    if (status == HUNCH_OK && token >= 0 && found && said != (uint64_t)token)
+    if (!status && token >= 0 && found && said != (uint64_t)token)
         status = hn_fail(err, HUNCH_REFUSED, "%s: it is of token %lld, expected the mask_token_id %llu of config.json", path,
                          (long long)token, (unsigned long long)said);
     return status;
@@ -207,7 +207,7 @@ static hunch_status mask_read(hn_source *s, const char *folder, hunch_error *err
     hunch_status status = hn_file_look(path, &is_file, err);
     if (is_file)
         status = hn_torch_read_mask(s, path, &token, err);
-    if (is_file && status == HUNCH_OK)
+    if (is_file && !status)
         status = mask_check(s, path, token, err);
     hn_free(path);
     return status;
@@ -215,9 +215,9 @@ static hunch_status mask_read(hn_source *s, const char *folder, hunch_error *err
 
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = head_documents_read(s, folder, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = weights_read(s, folder, err);
-    return status == HUNCH_OK ? mask_read(s, folder, err) : status;
+    return status ? status : mask_read(s, folder, err);
 }
 
 static char *folder_of(const char *path) {
@@ -230,9 +230,9 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     if (folder == NULL)
         return hn_fail_memory(err, "a path", strlen(path));
     hunch_status status = head_documents_read(s, folder, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = file_read(s, path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = mask_read(s, folder, err);
     hn_free(folder);
     return status;
@@ -245,7 +245,7 @@ static hunch_status documents_each(const char *folder, void (*each)(void *user, 
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
         names[i + 5] = HF_DOCUMENTS[i].name;
-    for (size_t i = 0; i < sizeof names / sizeof *names && status == HUNCH_OK; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++) {
         char *path = hn_path_join(folder, names[i]);
         if (path == NULL)
             return hn_fail_memory(err, "a path", strlen(folder) + strlen(names[i]) + 2);
@@ -323,10 +323,10 @@ static hunch_status config_walk(const hn_source *s, const char *key, const json_
     const json_t *config = s->documents[HN_HF_CONFIG];
     hunch_status status = HUNCH_OK;
     *out = NULL;
-    for (size_t i = 0; i < sizeof inner / sizeof *inner && status == HUNCH_OK && *out == NULL; i++)
+    for (size_t i = 0; i < sizeof inner / sizeof *inner && !status && *out == NULL; i++)
         if (json_is_object(json_object_get(config, inner[i])))
             status = path_walk(s, json_object_get(config, inner[i]), key, out, err);
-    return status != HUNCH_OK || *out != NULL ? status : path_walk(s, config, key, out, err);
+    return status || *out != NULL ? status : path_walk(s, config, key, out, err);
 }
 
 const json_t *hn_source_config(const hn_source *s, const char *path) {
@@ -344,6 +344,6 @@ hunch_status hn_hf_value(const hn_source *s, const char *key, hn_value *out, boo
     const json_t *at;
     *found = false;
     hunch_status status = config_walk(s, key, &at, err);
-    *found = status == HUNCH_OK && at != NULL && value_from_json(at, out);
+    *found = !status && at != NULL && value_from_json(at, out);
     return status;
 }

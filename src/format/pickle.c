@@ -143,7 +143,7 @@ static hunch_status step_empty(machine *m, const step *s) {
 static hunch_status step_int(machine *m, const step *s) {
     uint64_t v;
     hunch_status status = operand(m, s->bytes, &v);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     return push(m, (hn_py){.kind = HN_PY_INT, .i = s->bytes == 4 ? (int64_t)(int32_t)(uint32_t)v : (int64_t)v});
 }
 
@@ -151,9 +151,9 @@ static hunch_status step_int(machine *m, const step *s) {
 static hunch_status step_long(machine *m, const step *s) {
     uint64_t n, v = 0;
     hunch_status status = operand(m, s->bytes, &n);
-    if (status == HUNCH_OK && n > 8) return refuse(m, "an integer of more than 64 bits");
-    if (status == HUNCH_OK) status = operand(m, (unsigned)n, &v);
-    if (status != HUNCH_OK) return status;
+    if (!status && n > 8) return refuse(m, "an integer of more than 64 bits");
+    if (!status) status = operand(m, (unsigned)n, &v);
+    if (status) return status;
     if (n > 0 && n < 8 && v >> (8 * n - 1)) v |= ~(uint64_t)0 << 8 * n; /* negative */
     return push(m, (hn_py){.kind = HN_PY_INT, .i = (int64_t)v});
 }
@@ -162,7 +162,7 @@ static hunch_status step_float(machine *m, const step *s) {
     uint64_t v;
     double f;
     hunch_status status = operand(m, s->bytes, &v);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     v = __builtin_bswap64(v); /* the only big-endian number */
     memcpy(&f, &v, sizeof f);
     return push(m, (hn_py){.kind = HN_PY_FLOAT, .f = f});
@@ -171,7 +171,7 @@ static hunch_status step_float(machine *m, const step *s) {
 static hunch_status step_text(machine *m, const step *s) {
     uint64_t n;
     hunch_status status = operand(m, s->bytes, &n);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (n > (size_t)(m->end - m->at)) return refuse(m, "it ends within a text");
     const uint32_t first = (uint32_t)(m->at - m->p->bytes);
     m->at += n;
@@ -206,9 +206,9 @@ static hunch_status step_tuple(machine *m, const step *s) {
         status = refuse(m, "a step that needs a value finds none");
     else
         from = m->n_stack - s->n;
-    for (size_t i = status == HUNCH_OK ? from : m->n_stack; i < m->n_stack && status == HUNCH_OK; i++)
+    for (size_t i = !status ? from : m->n_stack; i < m->n_stack && !status; i++)
         status = item_add(m, &tuple, 0, m->stack[i]);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     m->n_stack = from;
     return push(m, tuple);
 }
@@ -223,7 +223,7 @@ static hunch_status fill(machine *m, const step *s, size_t from) {
     if (n % s->n != 0) return refuse(m, "a key without a value");
     hn_py *to = &m->p->values[m->stack[from - 1]];
     hunch_status status = HUNCH_OK;
-    for (size_t i = from; i < from + n && status == HUNCH_OK; i += s->n)
+    for (size_t i = from; i < from + n && !status; i += s->n)
         status = item_add(m, to, m->stack[i], m->stack[i + s->n - 1]);
     return status;
 }
@@ -236,7 +236,7 @@ static hunch_status step_fill_one(machine *m, const step *s) {
 static hunch_status step_fill(machine *m, const step *s) {
     size_t from;
     hunch_status status = unmark(m, &from);
-    return status == HUNCH_OK ? fill(m, s, from) : status;
+    return status ? status : fill(m, s, from);
 }
 
 /* ---- opcodes: the memo ------------------------------------------------------------------------------------------ */
@@ -255,13 +255,13 @@ static hunch_status memo_put(machine *m, uint64_t i) {
 static hunch_status step_put(machine *m, const step *s) {
     uint64_t i = m->n_memo; /* without an operand: the next one */
     hunch_status status = s->bytes > 0 ? operand(m, s->bytes, &i) : HUNCH_OK;
-    return status == HUNCH_OK ? memo_put(m, i) : status;
+    return status ? status : memo_put(m, i);
 }
 
 static hunch_status step_get(machine *m, const step *s) {
     uint64_t i;
     hunch_status status = operand(m, s->bytes, &i);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (i >= m->cap_memo || m->memo[i] == 0) return refuse(m, "a value is asked for that was not kept");
     return push_index(m, m->memo[i] - 1);
 }
@@ -285,15 +285,15 @@ static hunch_status step_global(machine *m, const step *s HN_UNUSED) {
     const char *module, *name = NULL;
     size_t n_module, n_name = 0;
     hunch_status status = line(m, &module, &n_module);
-    if (status == HUNCH_OK) status = line(m, &name, &n_name);
-    return status == HUNCH_OK ? global_push(m, module, n_module, name, n_name) : status;
+    if (!status) status = line(m, &name, &n_name);
+    return status ? status : global_push(m, module, n_module, name, n_name);
 }
 
 static hunch_status step_stack_global(machine *m, const step *s HN_UNUSED) {
     uint32_t a = 0, b;
     hunch_status status = pop(m, &b);
-    if (status == HUNCH_OK) status = pop(m, &a);
-    if (status != HUNCH_OK) return status;
+    if (!status) status = pop(m, &a);
+    if (status) return status;
     const hn_py *module = &m->p->values[a], *name = &m->p->values[b];
     if (module->kind != HN_PY_TEXT || name->kind != HN_PY_TEXT) return refuse(m, "a name that is no text");
     return global_push(m, hn_pickle_text(m->p, module), module->n, hn_pickle_text(m->p, name), name->n);
@@ -303,8 +303,8 @@ static hunch_status step_stack_global(machine *m, const step *s HN_UNUSED) {
 static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
     uint32_t a, f = 0;
     hunch_status status = pop(m, &a);
-    if (status == HUNCH_OK) status = pop(m, &f);
-    if (status != HUNCH_OK) return status;
+    if (!status) status = pop(m, &f);
+    if (status) return status;
     const hn_py args = m->p->values[a], *function = &m->p->values[f];
     if (args.kind != HN_PY_TUPLE || function->kind != HN_PY_GLOBAL)
         return refuse(m, "a call of what is no function, or without arguments");
@@ -320,7 +320,7 @@ static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
 static hunch_status step_state(machine *m, const step *s HN_UNUSED) {
     uint32_t state;
     hunch_status status = pop(m, &state);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (height(m) == 0 || m->p->values[m->stack[m->n_stack - 1]].kind != HN_PY_DICT)
         return refuse(m, "a state of what is no dictionary");
     return HUNCH_OK;
@@ -329,7 +329,7 @@ static hunch_status step_state(machine *m, const step *s HN_UNUSED) {
 static hunch_status step_outside(machine *m, const step *s HN_UNUSED) {
     uint32_t where;
     hunch_status status = pop(m, &where);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     hn_py v = m->p->values[where];
     if (v.kind != HN_PY_TUPLE) return refuse(m, "the place of something stored elsewhere is no tuple");
     v.kind = HN_PY_OUTSIDE;
@@ -341,7 +341,7 @@ static hunch_status step_outside(machine *m, const step *s HN_UNUSED) {
 static hunch_status step_protocol(machine *m, const step *s) {
     uint64_t version;
     hunch_status status = operand(m, s->bytes, &version);
-    if (status == HUNCH_OK && version > PROTOCOL_MAX)
+    if (!status && version > PROTOCOL_MAX)
         return hn_fail(m->err, HUNCH_REFUSED, "%s: a pickle of protocol %" PRIu64 "; expected at most %d", m->path,
                        version, PROTOCOL_MAX);
     return status;
@@ -350,7 +350,7 @@ static hunch_status step_protocol(machine *m, const step *s) {
 static hunch_status step_frame(machine *m, const step *s) {
     uint64_t bytes;
     hunch_status status = operand(m, s->bytes, &bytes);
-    return status == HUNCH_OK && bytes > (size_t)(m->end - m->at) ? refuse(m, "a frame longer than the pickle")
+    return !status && bytes > (size_t)(m->end - m->at) ? refuse(m, "a frame longer than the pickle")
                                                                   : status;
 }
 
@@ -403,7 +403,7 @@ static const step STEPS[256] = {
 
 static hunch_status machine_run(machine *m) {
     hunch_status status = HUNCH_OK;
-    while (status == HUNCH_OK && !m->stopped) {
+    while (!status && !m->stopped) {
         if (m->at == m->end) return refuse(m, "it ends before it stops");
         const unsigned op = *m->at;
         const step *s = &STEPS[op];
@@ -427,7 +427,7 @@ hunch_status hn_pickle_read(hn_pickle *p, const unsigned char *bytes, size_t siz
     hn_free(m.stack);
     hn_free(m.marks);
     hn_free(m.memo);
-    if (status != HUNCH_OK) hn_pickle_free(p);
+    if (status) hn_pickle_free(p);
     return status;
 }
 

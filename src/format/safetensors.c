@@ -106,11 +106,11 @@ static hunch_status tensor_read(const reader *r, const char *name, const json_t 
     uint64_t elements = 0, begin = 0, end = 0, all_bits;
     unsigned bits = 0;
     hunch_status status = hn_source_add_tensor(r->s, r->path, name, strlen(name), &t, r->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = type_read(r, json_object_get(value, "dtype"), t, &bits);
-    if (status == HUNCH_OK)
+    if (!status)
         status = shape_read(r, json_object_get(value, "shape"), t, &elements);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     const json_t *range = json_object_get(value, "data_offsets");
     if (json_array_size(range) != 2 || !json_u64(json_array_get(range, 0), &begin) ||
@@ -148,18 +148,18 @@ static hunch_status head_parse(const reader *r, const char *text, size_t len) {
     json_object_foreach (head, name, value) {
         if (strcmp(name, "__metadata__") != 0)
             status = tensor_read(r, name, value);
-        if (status != HUNCH_OK)
+        if (status)
             break;
     }
     json_decref(head);
-    return status == HUNCH_OK ? hn_source_check_overlap(r->s, first, r->path, r->err) : status;
+    return status ? status : hn_source_check_overlap(r->s, first, r->path, r->err);
 }
 
 hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *err) {
     hn_source_file *file;
     uint64_t len = 0;
     hunch_status status = hn_source_add_file(s, path, &file, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     hn_map *map = &file->map;
     if (map->size < 8)
@@ -167,7 +167,7 @@ hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *er
                        "%s: %zu bytes are no safetensors file; expected a length of 8 bytes and a head", path,
                        map->size);
     status = hn_map_hold(map, path, 8, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     for (int i = 7; i >= 0; i--)
         len = len << 8 | map->data[i];
@@ -177,7 +177,7 @@ hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *er
                        path, len, map->size - 8, SAFETENSORS_MAX_HEAD);
     size_t start = 8 + (size_t)len;
     status = hn_map_hold(map, path, start, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     reader r = {.s = s, .path = path, .data = map->data + start, .size = map->size - start, .err = err};
     return head_parse(&r, (const char *)map->data + 8, (size_t)len);

@@ -28,9 +28,9 @@ static hunch_status source_open(hn_source **out, const char *path, hn_source_kin
     s->kind = kind;
     s->path = hn_strdup(path);
     hunch_status status = s->path == NULL ? hn_fail_memory(err, "a path", strlen(path) + 1) : reader(s, path, err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_source_index_tensors(s, err);
-    if (status != HUNCH_OK) {
+    if (status) {
         hn_source_close(&s);
         return status;
     }
@@ -42,7 +42,7 @@ hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err)
     char *found;
     *out = NULL;
     hunch_status status = hn_model_find(&found, path, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     status = hn_is_folder(found) ? source_open(out, found, HN_SOURCE_HF, hn_hf_read, err)
                                  : source_open(out, found, HN_SOURCE_GGUF, hn_gguf_read, err);
@@ -56,7 +56,7 @@ hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error 
     if (hn_is_weights_file(path) && hn_is_file(path))
         return source_open(out, path, HN_SOURCE_HF, hn_hf_read_file, err);
     hunch_status status = hn_model_find(&found, path, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     status = hn_is_folder(found) ? source_open(out, found, HN_SOURCE_HF, hn_hf_read_head, err)
                                  : source_open(out, found, HN_SOURCE_GGUF, hn_gguf_read, err);
@@ -115,7 +115,7 @@ hunch_status hn_source_add_file(hn_source *s, const char *path, hn_source_file *
     if (f->path == NULL)
         return hn_fail_memory(err, "a path", strlen(path) + 1);
     hunch_status status = hn_map_open(&f->map, path, err);
-    if (status != HUNCH_OK) {
+    if (status) {
         hn_free(f->path);
         return status;
     }
@@ -160,7 +160,7 @@ hunch_status hn_source_check_overlap(const hn_source *s, size_t first, const cha
     if (n > 1)
         qsort(order, n, sizeof *order, tensor_compare_place);
     hunch_status status = HUNCH_OK;
-    for (size_t i = 1; i < n && status == HUNCH_OK; i++)
+    for (size_t i = 1; i < n && !status; i++)
         if ((uintptr_t)order[i]->data - (uintptr_t)order[i - 1]->data < order[i - 1]->bytes)
             status = hn_fail(err, HUNCH_REFUSED, "%s: tensors %s and %s overlap; expected each to have its own bytes",
                              file, order[i - 1]->name, order[i]->name);
@@ -319,7 +319,7 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
     for (size_t from = 0; from < n; from += PIECE) {
         const size_t some = n - from < PIECE ? n - from : PIECE;
         hunch_status status = hn_source_read(s, t, from * bytes, some * bytes, piece, err);
-        if (status != HUNCH_OK)
+        if (status)
             return status;
         for (size_t i = 0; i < some; i++) {
             to[from + i] = integer_at(t->dtype, piece, i);
@@ -334,7 +334,7 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
 
 hunch_status hn_source_check(const hn_source *s, hunch_error *err) {
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < s->n_files && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < s->n_files && !status; i++)
         status = hn_map_check(&s->files[i].map, s->files[i].path, err);
     return status;
 }
@@ -373,7 +373,7 @@ static hunch_status value_refuse(const hn_source *s, const char *key, const hn_v
 hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err) {
     hn_value v;
     hunch_status status = value_find(s, key, &v, found, err);
-    if (status != HUNCH_OK || !*found)
+    if (status || !*found)
         return status;
     if (v.kind == HN_VALUE_UINT)
         *out = v.u;
@@ -387,7 +387,7 @@ hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, b
 hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, bool *found, hunch_error *err) {
     hn_value v;
     hunch_status status = value_find(s, key, &v, found, err);
-    if (status != HUNCH_OK || !*found)
+    if (status || !*found)
         return status;
     if (v.kind == HN_VALUE_UINT)
         *out = (double)v.u;
@@ -403,7 +403,7 @@ hunch_status hn_source_f64(const hn_source *s, const char *key, double *out, boo
 hunch_status hn_source_bool(const hn_source *s, const char *key, bool *out, bool *found, hunch_error *err) {
     hn_value v;
     hunch_status status = value_find(s, key, &v, found, err);
-    if (status != HUNCH_OK || !*found)
+    if (status || !*found)
         return status;
     if (v.kind != HN_VALUE_BOOL)
         return value_refuse(s, key, &v, "true or false", err);
@@ -415,7 +415,7 @@ hunch_status hn_source_str(const hn_source *s, const char *key, const char **out
                            hunch_error *err) {
     hn_value v;
     hunch_status status = value_find(s, key, &v, found, err);
-    if (status != HUNCH_OK || !*found)
+    if (status || !*found)
         return status;
     if (v.kind != HN_VALUE_STRING)
         return value_refuse(s, key, &v, "a string", err);
@@ -434,7 +434,7 @@ hunch_status hn_source_array(const hn_source *s, const char *key, const hn_array
     hn_value v;
     bool found;
     hunch_status status = value_find(s, key, &v, &found, err);
-    if (status != HUNCH_OK || !found)
+    if (status || !found)
         return status;
     if (v.kind != HN_VALUE_ARRAY)
         return value_refuse(s, key, &v, "an array", err);

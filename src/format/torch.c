@@ -73,8 +73,8 @@ static hunch_status tensor_read(const reader *r, const hn_py *call, hn_tensor *t
     if (call->n < 6 || call->n > 8 || outside->kind != HN_PY_OUTSIDE || !py_size(hn_pickle_at(p, call, 1), &offset))
         return form_unknown(r, t);
     hunch_status status = hn_torch_storage_find(&r->f, outside, t->name, &storage, r->err);
-    if (status == HUNCH_OK) status = shape_read(r, hn_pickle_at(p, call, 2), hn_pickle_at(p, call, 3), t, &elements);
-    if (status != HUNCH_OK) return status;
+    if (!status) status = shape_read(r, hn_pickle_at(p, call, 2), hn_pickle_at(p, call, 3), t, &elements);
+    if (status) return status;
     const hn_torch_type *type =
         call->global->what == HN_TORCH_TENSOR ? storage.type : hn_torch_type_of(hn_pickle_at(p, call, 6));
     if (type == NULL) return form_unknown(r, t);
@@ -123,8 +123,8 @@ static hunch_status tensors_read(const reader *r) {
             return hn_fail(r->err, HUNCH_REFUSED, "%s: a tensor has a key that is no text; expected its name",
                            r->f.path);
         hunch_status status = hn_source_add_tensor(r->s, r->f.path, hn_pickle_text(p, key), key->n, &t, r->err);
-        if (status == HUNCH_OK) status = tensor_read(r, call, t);
-        if (status != HUNCH_OK) return status;
+        if (!status) status = tensor_read(r, call, t);
+        if (status) return status;
     }
     if (r->s->n_tensors == first)
         return hn_fail(r->err, HUNCH_REFUSED, "%s: its dictionary holds no tensors", r->f.path);
@@ -134,10 +134,10 @@ static hunch_status tensors_read(const reader *r) {
 hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err) {
     hn_source_file *file;
     hunch_status status = hn_source_add_file(s, path, &file, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     reader r = {.s = s, .data = file->map.data, .err = err};
     status = hn_torch_file_open(&r.f, &file->map, path, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     status = tensors_read(&r);
     hn_torch_file_close(&r.f);
     return status;

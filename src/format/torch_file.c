@@ -154,8 +154,8 @@ static hunch_status archive_check_order(const hn_torch_file *f, hunch_error *err
     if (e == NULL) return HUNCH_OK;
     bool same = e->bytes == sizeof order;
     hunch_status status = hn_zip_locate(&f->zip, e, &off, err);
-    if (status == HUNCH_OK && same) status = hn_map_read(f->map, f->path, off, sizeof order, order, err);
-    if (status == HUNCH_OK && (!same || memcmp(order, little, sizeof order) != 0))
+    if (!status && same) status = hn_map_read(f->map, f->path, off, sizeof order, order, err);
+    if (!status && (!same || memcmp(order, little, sizeof order) != 0))
         status = hn_fail(err, HUNCH_REFUSED,
                          "%s: its numbers are not little-endian; expected byteorder to say \"little\"", f->path);
     return status;
@@ -165,14 +165,14 @@ static hunch_status archive_open(hn_torch_file *f, hunch_error *err) {
     const hn_zip_entry *e;
     size_t off;
     hunch_status status = hn_zip_open(&f->zip, f->map, f->path, err);
-    if (status == HUNCH_OK) status = archive_name(f, &e, err);
-    if (status == HUNCH_OK && e->bytes > PICKLE_MAX)
+    if (!status) status = archive_name(f, &e, err);
+    if (!status && e->bytes > PICKLE_MAX)
         status = hn_fail(err, HUNCH_REFUSED, "%s: %s has %" PRIu64 " bytes; expected at most %" PRIu64, f->path,
                          e->name, e->bytes, PICKLE_MAX);
-    if (status == HUNCH_OK) status = archive_check_order(f, err);
-    if (status == HUNCH_OK) status = hn_zip_locate(&f->zip, e, &off, err);
-    if (status == HUNCH_OK) status = pickled_read(f, off, (size_t)e->bytes, err);
-    return status == HUNCH_OK ? pickle_read(f, &f->dictionary, f->pickled, (size_t)e->bytes, NULL, err) : status;
+    if (!status) status = archive_check_order(f, err);
+    if (!status) status = hn_zip_locate(&f->zip, e, &off, err);
+    if (!status) status = pickled_read(f, off, (size_t)e->bytes, err);
+    return status ? status : pickle_read(f, &f->dictionary, f->pickled, (size_t)e->bytes, NULL, err);
 }
 
 static hunch_status archive_storage(const hn_torch_file *f, const place *p, const char *tensor, hn_torch_storage *out,
@@ -208,14 +208,14 @@ static hunch_status places_list(hn_torch_file *f, hunch_error *err) {
     const hn_pickle *p = &f->dictionary;
     size_t cap = 0, n = 0;
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < p->n_values && status == HUNCH_OK; i++) {
+    for (size_t i = 0; i < p->n_values && !status; i++) {
         if (p->values[i].kind != HN_PY_OUTSIDE) continue;
         if (!hn_grow((void **)&f->places, &cap, f->n_places + 1, sizeof *f->places))
             return hn_fail_memory(err, "the storages of a checkpoint", f->n_places * sizeof *f->places);
         status = outside_read(f, &p->values[i], &f->places[f->n_places++], err);
     }
-    if (status == HUNCH_OK && f->n_places > 1) qsort(f->places, f->n_places, sizeof *f->places, place_compare);
-    for (size_t i = 0; i < f->n_places && status == HUNCH_OK; i++) {
+    if (!status && f->n_places > 1) qsort(f->places, f->n_places, sizeof *f->places, place_compare);
+    for (size_t i = 0; i < f->n_places && !status; i++) {
         place *last = n > 0 ? &f->places[n - 1] : NULL, *at = &f->places[i];
         if (last == NULL || place_compare(last, at) != 0)
             f->places[n++] = *at;
@@ -245,7 +245,7 @@ static hunch_status places_locate(hn_torch_file *f, const hn_pickle *keys, size_
             return hn_fail(err, HUNCH_REFUSED, "%s: ends before storage %.*s (truncated?)", f->path, (int)p->len,
                            p->key);
         hunch_status status = hn_map_read(f->map, f->path, at, sizeof head, head, err);
-        if (status != HUNCH_OK) return status;
+        if (status) return status;
         for (int k = 7; k >= 0; k--) n = n << 8 | head[k];
         at += sizeof head;
         if (n != p->elements || __builtin_mul_overflow(n, p->type->bytes, &bytes) || bytes > f->map->size - at)
@@ -264,15 +264,15 @@ static hunch_status stream_check_head(const hn_torch_file *f, size_t size, size_
     hn_pickle version, machine = {0};
     size_t used;
     hunch_status status = pickle_read(f, &version, f->pickled + *at, size - *at, &used, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     const hn_py *v = hn_pickle_root(&version);
     if (v->kind != HN_PY_INT || v->i != STREAM_VERSION)
         status =
             hn_fail(err, HUNCH_REFUSED, "%s: a stream of an unknown version; expected %d", f->path, STREAM_VERSION);
     hn_pickle_free(&version);
     *at += used;
-    if (status == HUNCH_OK) status = pickle_read(f, &machine, f->pickled + *at, size - *at, &used, err);
-    if (status != HUNCH_OK) return status;
+    if (!status) status = pickle_read(f, &machine, f->pickled + *at, size - *at, &used, err);
+    if (status) return status;
     const hn_py *root = hn_pickle_root(&machine);
     const hn_py *little = root->kind == HN_PY_DICT ? hn_pickle_get(&machine, root, "little_endian") : NULL;
     if (little == NULL || little->kind != HN_PY_BOOL || !little->i)
@@ -287,13 +287,13 @@ static hunch_status stream_open(hn_torch_file *f, hunch_error *err) {
     size_t at = sizeof STREAM_MAGIC, used;
     hn_pickle keys = {0};
     hunch_status status = pickled_read(f, 0, size, err);
-    if (status == HUNCH_OK) status = stream_check_head(f, size, &at, err);
-    if (status == HUNCH_OK) status = pickle_read(f, &f->dictionary, f->pickled + at, size - at, &used, err);
-    if (status != HUNCH_OK) return status;
+    if (!status) status = stream_check_head(f, size, &at, err);
+    if (!status) status = pickle_read(f, &f->dictionary, f->pickled + at, size - at, &used, err);
+    if (status) return status;
     at += used;
     status = places_list(f, err);
-    if (status == HUNCH_OK) status = pickle_read(f, &keys, f->pickled + at, size - at, &used, err);
-    if (status == HUNCH_OK) status = places_locate(f, &keys, at + used, err);
+    if (!status) status = pickle_read(f, &keys, f->pickled + at, size - at, &used, err);
+    if (!status) status = places_locate(f, &keys, at + used, err);
     hn_pickle_free(&keys);
     return status;
 }
@@ -314,16 +314,16 @@ hunch_status hn_torch_file_open(hn_torch_file *f, const hn_map *map, const char 
     unsigned char magic[sizeof STREAM_MAGIC] = {0};
     *f = (hn_torch_file){.map = map, .path = path};
     hunch_status status = hn_map_read(map, path, 0, map->size < sizeof magic ? map->size : sizeof magic, magic, err);
-    if (status == HUNCH_OK && memcmp(magic, ARCHIVE_MAGIC, sizeof ARCHIVE_MAGIC) == 0)
+    if (!status && memcmp(magic, ARCHIVE_MAGIC, sizeof ARCHIVE_MAGIC) == 0)
         status = archive_open(f, err);
-    else if (status == HUNCH_OK && memcmp(magic, STREAM_MAGIC, sizeof STREAM_MAGIC) == 0)
+    else if (!status && memcmp(magic, STREAM_MAGIC, sizeof STREAM_MAGIC) == 0)
         status = stream_open(f, err);
-    else if (status == HUNCH_OK)
+    else if (!status)
         status = hn_fail(err, HUNCH_REFUSED,
                          "%s: no checkpoint of PyTorch; expected a zip archive, or a stream as torch "
                          "before 1.6 wrote it",
                          path);
-    if (status != HUNCH_OK) hn_torch_file_close(f);
+    if (status) hn_torch_file_close(f);
     return status;
 }
 
@@ -339,6 +339,6 @@ hunch_status hn_torch_storage_find(const hn_torch_file *f, const hn_py *value, c
                                    hn_torch_storage *out, hunch_error *err) {
     place p;
     hunch_status status = outside_read(f, value, &p, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     return f->zip.list != NULL ? archive_storage(f, &p, tensor, out, err) : stream_storage(f, &p, tensor, out, err);
 }

@@ -49,18 +49,18 @@ static hunch_status lone_add(void *user, const char *folder, const char *name) {
 static hunch_status lone_find(const char *folder, char **path, hunch_error *err) {
     lone l = {.err = err};
     hunch_status status = hn_folder_each(folder, lone_add, &l, err);
-    if (status == HUNCH_OK && l.n == 0)
+    if (!status && l.n == 0)
         status =
             hn_fail(err, HUNCH_REFUSED,
                     "%s: neither model.safetensors nor model.safetensors.index.json is there, nor pytorch_model.bin; "
                     "expected one of them",
                     folder);
-    if (status == HUNCH_OK && l.n > 1)
+    if (!status && l.n > 1)
         status = hn_fail(err, HUNCH_REFUSED,
                          "%s: none of its files of weights has a usual name: %s; expected one of them alone, or "
                          "the path of one",
                          folder, l.seen);
-    if (status == HUNCH_OK)
+    if (!status)
         *path = l.path;
     else
         hn_free(l.path);
@@ -84,12 +84,12 @@ hunch_status hn_weights_find(const char *folder, char **path, hunch_error *err) 
         if (at == NULL) return hn_fail_memory(err, "a path", strlen(folder) + strlen(usual[i]) + 2);
         bool is_file;
         hunch_status status = hn_file_look(at, &is_file, err);
-        if (status == HUNCH_OK && is_file) {
+        if (!status && is_file) {
             *path = at;
             return HUNCH_OK;
         }
         hn_free(at);
-        if (status != HUNCH_OK) return status;
+        if (status) return status;
     }
     return lone_find(folder, path, err);
 }

@@ -57,10 +57,10 @@ static hunch_status end_find(const hn_zip *z, unsigned char *end, uint64_t *at, 
     if (tail == NULL) return hn_fail_memory(err, z->path, n);
     hunch_status status = hn_map_read(z->map, z->path, size - n, n, tail, err);
     size_t from = n;
-    for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0 && from == n && status == HUNCH_OK;)
+    for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0 && from == n && !status;)
         if (number(tail + i, 4) == ZIP_END && number(tail + i + 20, 2) == n - i - END_BYTES) from = i;
-    if (status == HUNCH_OK && from == n) status = damaged(z, err, "it has no end record");
-    if (status == HUNCH_OK) memcpy(end, tail + from, END_BYTES);
+    if (!status && from == n) status = damaged(z, err, "it has no end record");
+    if (!status) memcpy(end, tail + from, END_BYTES);
     *at = size - n + from;
     hn_free(tail);
     return status;
@@ -71,11 +71,11 @@ static hunch_status end64_read(const hn_zip *z, ending *e, hunch_error *err) {
     unsigned char place[PLACE_BYTES], end[END64_BYTES];
     if (e->at < PLACE_BYTES + END64_BYTES) return HUNCH_OK;
     hunch_status status = hn_map_read(z->map, z->path, e->at - PLACE_BYTES, sizeof place, place, err);
-    if (status != HUNCH_OK || number(place, 4) != ZIP64_PLACE) return status;
+    if (status || number(place, 4) != ZIP64_PLACE) return status;
     const uint64_t at = number(place + 8, 8);
     if (at > e->at - PLACE_BYTES - END64_BYTES) return damaged(z, err, "its zip64 end record lies behind its end");
     status = hn_map_read(z->map, z->path, at, sizeof end, end, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (number(end, 4) != ZIP64_END || number(end + 16, 4) != 0 || number(end + 20, 4) != 0)
         return damaged(z, err, "it has no readable zip64 end record");
     *e = (ending){.off = number(end + 48, 8), .bytes = number(end + 40, 8), .n = number(end + 32, 8), .at = at};
@@ -85,7 +85,7 @@ static hunch_status end64_read(const hn_zip *z, ending *e, hunch_error *err) {
 static hunch_status ending_read(const hn_zip *z, ending *e, hunch_error *err) {
     unsigned char end[END_BYTES] = {0};
     hunch_status status = end_find(z, end, &e->at, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (number(end + 4, 2) != 0 || number(end + 6, 2) != 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: a part of a zip archive of several disks; expected a whole one",
                        z->path);
@@ -93,7 +93,7 @@ static hunch_status ending_read(const hn_zip *z, ending *e, hunch_error *err) {
     e->bytes = number(end + 12, 4);
     e->off = number(end + 16, 4);
     status = end64_read(z, e, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     if (e->bytes > e->at || e->off != e->at - e->bytes || e->n > e->bytes / ENTRY_BYTES)
         return damaged(z, err, "the place of its list of entries is wrong");
     if (e->bytes > ZIP_MAX_LIST)
@@ -190,18 +190,18 @@ static hunch_status entries_read(hn_zip *z, const ending *e, hunch_error *err) {
     if (z->list == NULL || z->entries == NULL) return hn_fail_memory(err, "the entries of an archive", bytes);
     hunch_status status = hn_map_read(z->map, z->path, (size_t)e->off, bytes, z->list, err);
     unsigned char *p = z->list;
-    for (size_t i = 0; i < n && status == HUNCH_OK; i++) status = entry_read(z, &p, z->list + bytes, err);
-    if (status == HUNCH_OK && p != z->list + bytes) status = damaged(z, err, "its list is longer than its entries");
-    if (status == HUNCH_OK) status = limits_set(z, e, err);
-    return status == HUNCH_OK ? entries_index(z, err) : status;
+    for (size_t i = 0; i < n && !status; i++) status = entry_read(z, &p, z->list + bytes, err);
+    if (!status && p != z->list + bytes) status = damaged(z, err, "its list is longer than its entries");
+    if (!status) status = limits_set(z, e, err);
+    return status ? status : entries_index(z, err);
 }
 
 hunch_status hn_zip_open(hn_zip *z, const hn_map *map, const char *path, hunch_error *err) {
     ending e = {0};
     *z = (hn_zip){.map = map, .path = path};
     hunch_status status = ending_read(z, &e, err);
-    if (status == HUNCH_OK) status = entries_read(z, &e, err);
-    if (status != HUNCH_OK) hn_zip_close(z);
+    if (!status) status = entries_read(z, &e, err);
+    if (status) hn_zip_close(z);
     return status;
 }
 
@@ -225,7 +225,7 @@ hunch_status hn_zip_locate(const hn_zip *z, const hn_zip_entry *e, size_t *off, 
                        z->path, e->name);
     if (len > room) return damaged(z, err, "an entry's name is longer than the entry");
     hunch_status status = hn_map_read(z->map, z->path, (size_t)e->header, HEADER_BYTES + len, head, err);
-    if (status != HUNCH_OK) return status;
+    if (status) return status;
     const size_t before = (size_t)(number(head + 26, 2) + number(head + 28, 2));
     if (number(head, 4) != ZIP_HEADER || number(head + 26, 2) != len || memcmp(head + HEADER_BYTES, e->name, len) != 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: damaged zip archive: the header of entry %s is not where the list says",

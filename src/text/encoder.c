@@ -32,8 +32,8 @@ hunch_status hn_encoder_init(hn_encoder *e, const hn_tokenizer *t, size_t len, h
         if (!e->cache) return fail_memory(err);
     }
     hunch_status s = t->normalizer ? hn_normal_work_open(&e->normal, err) : HUNCH_OK;
-    if (s == HUNCH_OK && t->pretok) s = hn_pretok_work_open(&e->pretok, err);
-    if (s == HUNCH_OK && t->pretok) hn_pretok_work_begin(e->pretok, len);
+    if (!s && t->pretok) s = hn_pretok_work_open(&e->pretok, err);
+    if (!s && t->pretok) hn_pretok_work_begin(e->pretok, len);
     return s;
 }
 
@@ -118,7 +118,7 @@ static hunch_status merge_word(hn_encoder *e, const char *word, size_t len, hunc
             continue;
         }
         hunch_status s = emit_unknown(e, word + from, to - from, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     return HUNCH_OK;
 }
@@ -137,7 +137,7 @@ static hunch_status cut_word(hn_encoder *e, const char *word, size_t len, hunch_
     hn_unigram_work *w = &e->paths;
     if (!hn_unigram_cut(&e->t->unigram, w, word, len, &n)) return fail_memory(err);
     hunch_status s = HUNCH_OK;
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++, from = end) {
+    for (size_t i = 0; i < n && !s; i++, from = end) {
         end = w->ends[i];
         int32_t id = w->nodes[end].id;
         for (; id < 0 && i + 1 < n && w->nodes[w->ends[i + 1]].id < 0; i++) end = w->ends[i + 1];
@@ -178,7 +178,7 @@ static hunch_status encode_word(hn_encoder *e, const char *word, size_t len, hun
     /* Not cached: an unknown token, which may be fused with that of a neighbouring word. */
     bool clean = n > 0 && n <= CACHE_IDS;
     for (size_t i = 0; i < n && clean; i++) clean = e->ids[before + i] != e->t->unknown;
-    if (s != HUNCH_OK || !clean) return s;
+    if (s || !clean) return s;
     c->len = (uint8_t)len;
     c->n = (uint8_t)n;
     memcpy(c->word, word, len);
@@ -203,7 +203,7 @@ static size_t word_end(const hn_tokenizer *t, const char *text, size_t at, size_
 static hunch_status encode_spaced(hn_encoder *e, const char *text, size_t len, hunch_error *err) {
     hunch_status s = HUNCH_OK;
     if (e->t->ignore_merges) return encode_word(e, text, len, err); /* the whole text may be a token */
-    for (size_t at = 0, end; at < len && s == HUNCH_OK; at = end) {
+    for (size_t at = 0, end; at < len && !s; at = end) {
         end = word_end(e->t, text, at, len);
         s = encode_word(e, text + at, end - at, err);
     }

@@ -55,12 +55,12 @@ hunch_status hn_normalizer_open(hn_normalizer **out, const hn_normal_step *steps
         return hn_fail(err, HUNCH_REFUSED, "a normalizer of %zu steps, at most %d are read", n, HN_NORMAL_MAX_STEPS);
     hn_normalizer *z = hn_zalloc(1, sizeof *z);
     hunch_status s = z ? HUNCH_OK : hn_fail_memory(err, "the normalizer", sizeof *z);
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
+    for (size_t i = 0; i < n && !s; i++) {
         z->n++; /* so that close frees a step that failed half-way */
         s = step_open(&z->steps[i], &steps[i], err);
         z->patterns |= z->steps[i].pattern != NULL;
     }
-    if (s == HUNCH_OK)
+    if (!s)
         *out = z;
     else
         hn_normalizer_close(&z);
@@ -150,7 +150,7 @@ static hunch_status replace_pattern(hn_text *out, const step *s, hn_pattern_work
     bool found = true;
     for (size_t at = 0, from, to; at < len; at = to) {
         hunch_status status = hn_pattern_find(s->pattern, w, text, at, len, &found, &from, &to, err);
-        if (status != HUNCH_OK) return status;
+        if (status) return status;
         if (!found) from = to = len;
         if (!hn_text_put(out, text + at, from - at)) return fail_growth(out, err);
         if (found && !hn_text_put(out, s->content, strlen(s->content))) return fail_growth(out, err);
@@ -285,14 +285,14 @@ static hunch_status check_step(const step *s, const char *text, size_t len, hunc
 static hunch_status begin_patterns(const hn_normalizer *z, hn_normal_work *w, size_t len, hunch_error *err) {
     if (!z->patterns) return HUNCH_OK;
     hunch_status s = w->patterns ? HUNCH_OK : hn_pattern_work_open(&w->patterns, err);
-    if (s == HUNCH_OK) hn_pattern_work_begin(w->patterns, len);
+    if (!s) hn_pattern_work_begin(w->patterns, len);
     return s;
 }
 
 hunch_status hn_normalize(const hn_normalizer *z, hn_normal_work *w, const char *text, size_t len, hn_normal_text *out,
                           hunch_error *err) {
     hunch_status s = begin_patterns(z, w, len, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     out->lost_start = false;
     size_t most = len < INT32_MAX / (2 * MOST_GROWTH) ? MOST_GROWTH * len + 4096 : INT32_MAX;
     for (size_t i = 0; i < z->n; i++) {
@@ -301,8 +301,8 @@ hunch_status hn_normalize(const hn_normalizer *z, hn_normal_work *w, const char 
         to->most = most;
         out->lost_start |= loses_start(&z->steps[i], w, text, len);
         s = run_step(&z->steps[i], w, to, text, len, err);
-        if (s == HUNCH_OK) s = check_step(&z->steps[i], to->bytes, to->len, err);
-        if (s != HUNCH_OK) return s;
+        if (!s) s = check_step(&z->steps[i], to->bytes, to->len, err);
+        if (s) return s;
         text = to->bytes;
         len = to->len;
     }

@@ -78,7 +78,7 @@ hunch_status hn_pattern_open(hn_pattern **out, const char *text, hunch_error *er
     *out = NULL;
     if (p) p->memory = pcre2_general_context_create(pcre_alloc, pcre_free, NULL);
     hunch_status s = p && p->memory ? compile(p, text, err) : hn_fail_memory(err, "a pattern", sizeof *p);
-    if (s == HUNCH_OK)
+    if (!s)
         *out = p;
     else
         hn_pattern_close(&p);
@@ -184,7 +184,7 @@ hunch_status hn_pattern_find(const hn_pattern *p, hn_pattern_work *w, const char
         if (n < 0 && n != PCRE2_ERROR_NOMATCH) return fail_search(n, at, err);
         if (++w->searches >= CLOCK_INTERVAL || (n < 0 && last < end)) {
             hunch_status s = check_time(w, at, err);
-            if (s != HUNCH_OK) return s;
+            if (s) return s;
         }
         if (n >= 0 || last == end) break;
     }

@@ -74,7 +74,7 @@ static hunch_status put_plain(translation *t, const char *text, const char *at, 
 hunch_status hn_pattern_translate(char **out, const char *text, hunch_error *err) {
     translation t = {0};
     hunch_status s = put(&t, "", 0) ? HUNCH_OK : hn_fail_memory(err, "a pattern", 0);
-    for (const char *at = text; *at && s == HUNCH_OK; at++) {
+    for (const char *at = text; *at && !s; at++) {
         const char *close = t.class && at[0] == '[' && at[1] == ':' ? strstr(at + 2, ":]") : NULL;
         if (close) { /* [:alpha:] */
             s = put(&t, at, (size_t)(close + 2 - at)) ? HUNCH_OK : hn_fail_memory(err, "a pattern", t.n);
@@ -88,7 +88,7 @@ hunch_status hn_pattern_translate(char **out, const char *text, hunch_error *err
             if (at[1]) at++;
         }
     }
-    if (s != HUNCH_OK) {
+    if (s) {
         hn_free(t.out);
         t.out = NULL;
     }

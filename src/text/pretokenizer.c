@@ -54,11 +54,11 @@ hunch_status hn_pretok_open(hn_pretok **out, const hn_pretok_step *steps, size_t
         return hn_fail(err, HUNCH_REFUSED, "a pre-tokenizer of %zu steps, at most %d are read", n, HN_PRETOK_MAX_STEPS);
     hn_pretok *p = hn_zalloc(1, sizeof *p);
     hunch_status s = p ? HUNCH_OK : hn_fail_memory(err, "the pre-tokenizer", sizeof *p);
-    for (; s == HUNCH_OK && p->n < n; p->n += s == HUNCH_OK) {
+    for (; !s && p->n < n; p->n += !s) {
         s = step_open(&p->steps[p->n], &steps[p->n], err);
         p->letters |= steps[p->n].kind == HN_PRETOK_LETTERS;
     }
-    if (s == HUNCH_OK)
+    if (!s)
         *out = p;
     else
         hn_pretok_close(&p);
@@ -76,7 +76,7 @@ hunch_status hn_pretok_work_open(hn_pretok_work **out, hunch_error *err) {
     *out = hn_zalloc(1, sizeof **out);
     if (!*out) return hn_fail_memory(err, "the pre-tokenizer's work area", sizeof **out);
     hunch_status s = hn_pattern_work_open(&(*out)->patterns, err);
-    if (s != HUNCH_OK) hn_pretok_work_close(out);
+    if (s) hn_pretok_work_close(out);
     return s;
 }
 
@@ -179,15 +179,15 @@ static hunch_status walk_split(const walker *w, size_t level, const char *text, 
                                hunch_error *err) {
     cutter c = {.w = w, .step = &w->p->steps[level], .level = level, .text = text, .first = first};
     hunch_status s = HUNCH_OK;
-    for (size_t at = 0, from, to; at < len && s == HUNCH_OK; at = to) {
+    for (size_t at = 0, from, to; at < len && !s; at = to) {
         bool found;
         s = next_match(&c, at, len, &found, &from, &to, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
         if (!found) from = to = len;
         s = put_span(&c, at, from, false, err);
-        if (s == HUNCH_OK) s = put_span(&c, from, to, true, err);
+        if (!s) s = put_span(&c, from, to, true, err);
     }
-    return s == HUNCH_OK ? pass_held(&c, err) : s;
+    return s ? s : pass_held(&c, err);
 }
 
 /* ---- steps that change the text ---- */
@@ -233,12 +233,12 @@ static hunch_status walk_metaspace(const walker *w, size_t level, const char *te
     if (!made) return fail_room(len, err);
     size_t n = put_marks(made, text, len, add), from = 0;
     hunch_status status = HUNCH_OK;
-    for (size_t at = 1; !s->whole && at < n && status == HUNCH_OK; at++) {
+    for (size_t at = 1; !s->whole && at < n && !status; at++) {
         if (!hn_is_space_mark(made + at, n - at)) continue;
         status = walk(w, level + 1, made + from, at - from, first && from == 0, err);
         from = at;
     }
-    return status == HUNCH_OK ? walk(w, level + 1, made + from, n - from, first && from == 0, err) : status;
+    return status ? status : walk(w, level + 1, made + from, n - from, first && from == 0, err);
 }
 
 static hunch_status put_word(const walker *w, const char *text, size_t len, hunch_error *err) {

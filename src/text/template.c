@@ -29,14 +29,14 @@ hunch_status hn_template_parse(hn_template **out, const char *text, size_t len, 
     hn_template *t = hn_zalloc(1, sizeof *t);
     if (t) t->text = hn_alloc(len + 1);
     hunch_status s = t && t->text ? HUNCH_OK : hn_fail_memory(err, "the chat template", len);
-    if (s == HUNCH_OK) {
+    if (!s) {
         t->len = normalise(t->text, text, len);
         t->text[t->len] = '\0';
         locale_t before = hn_plain_locale_begin();
         s = tparse(t, err);
         hn_plain_locale_end(before);
     }
-    if (s == HUNCH_OK)
+    if (!s)
         *out = t;
     else
         hn_template_free(t);
@@ -62,8 +62,8 @@ hunch_status hn_template_render(const hn_template *t, const json_t *vars, const 
     locale_t before = hn_plain_locale_begin();
     hunch_status s = trun_body(&r, t->body, vars);
     hn_plain_locale_end(before);
-    if (s == HUNCH_OK && tv_buffer(&r, &text).kind == TV_ERROR) s = r.status;
-    if (s == HUNCH_OK) {
+    if (!s && tv_buffer(&r, &text).kind == TV_ERROR) s = r.status;
+    if (!s) {
         *out = hn_strndup(text.s ? text.s : "", text.n);
         *len = text.n;
         if (!*out) s = hn_fail_memory(err, "the chat's text", text.n);

@@ -11,7 +11,7 @@
 #include "text/template_private.h"
 
 tvalue trun_fail(trun *r, const char *fmt, ...) {
-    if (r->status != HUNCH_OK) return tv_error();
+    if (r->status) return tv_error();
     char text[600];
     va_list args;
     va_start(args, fmt);
@@ -26,14 +26,14 @@ tvalue trun_fail(trun *r, const char *fmt, ...) {
 
 tvalue trun_fail_memory(trun *r) {
     if (r->arena.exhausted) return trun_fail(r, "needs more than %d MiB", HN_TPL_MAX_MEMORY >> 20);
-    if (r->status == HUNCH_OK) r->status = hn_fail_memory(r->err, "the chat template", 0);
+    if (!r->status) r->status = hn_fail_memory(r->err, "the chat template", 0);
     return tv_error();
 }
 
 bool trun_step(trun *r, size_t n) {
     r->steps += n;
     if (r->steps > HN_TPL_MAX_STEPS) trun_fail(r, "takes more than %d steps", HN_TPL_MAX_STEPS);
-    return r->status == HUNCH_OK;
+    return !r->status;
 }
 
 bool trun_text(trun *r, size_t bytes) {
@@ -43,7 +43,7 @@ bool trun_text(trun *r, size_t bytes) {
 bool trun_value(trun *r, tvalue v) {
     if (v.kind == TV_STRING) return trun_text(r, v.str.n);
     if (tv_is_list(v)) return trun_step(r, v.list->n / HN_TPL_STEP_ITEMS);
-    return v.kind == TV_DICT ? trun_step(r, v.dict->n / HN_TPL_STEP_ITEMS) : r->status == HUNCH_OK;
+    return v.kind == TV_DICT ? trun_step(r, v.dict->n / HN_TPL_STEP_ITEMS) : !r->status;
 }
 
 /* ---- names ---- */
@@ -169,7 +169,7 @@ static tvalue loop_attribute(trun *r, tloop *l, tstr name) {
     if (k == sizeof known / sizeof *known)
         return trun_fail(r, "loop.%.*s is not supported", name.n < 60 ? (int)name.n : 60, name.s);
     if (known[k].ahead) loop_filter(r, l, known[k].ahead == SIZE_MAX ? SIZE_MAX : l->index + 1 + known[k].ahead);
-    if (r->status != HUNCH_OK) return tv_error();
+    if (r->status) return tv_error();
     int64_t i = (int64_t)l->index, n = (int64_t)l->n;
     switch (known[k].what) {
     case 'i': return tv_int(i + 1);
@@ -256,7 +256,7 @@ static tvalue eval_comparison(trun *r, const tnode *n, tframe *f) {
         holds = tcompare(r, n->items[i]->op, left, right);
         left = right;
     }
-    return r->status == HUNCH_OK ? tv_bool(holds) : tv_error();
+    return !r->status ? tv_bool(holds) : tv_error();
 }
 
 /* ---- calls ---- */
@@ -410,7 +410,7 @@ static bool go_deeper(trun *r, const tnode *n) {
 static tvalue eval(trun *r, const tnode *n, tframe *f) {
     tvalue v = go_deeper(r, n) ? eval_node(r, n, f) : tv_error();
     r->depth--;
-    return r->status == HUNCH_OK ? v : tv_error();
+    return !r->status ? v : tv_error();
 }
 
 /* ---- statements ---- */
@@ -439,7 +439,7 @@ static outcome run_for(trun *r, const tnode *n, tframe *f) {
     }
     loop->frame = NULL;
     r->loop_depth--;
-    if (r->status != HUNCH_OK) return STOP;
+    if (r->status) return STOP;
     if (loop->n == 0 && n->items[1]) return run_inner(r, n, n->items[1], f, NULL);
     return o == STOP ? STOP : GO_ON;
 }
@@ -478,7 +478,7 @@ static outcome run_macro(trun *r, const tnode *n, tframe *f) {
 static outcome run_print(trun *r, const tnode *n, tframe *f) {
     tvalue v = eval(r, n->a, f);
     if (v.kind != TV_ERROR) tv_print(r, r->out, v, 0);
-    return r->status == HUNCH_OK ? GO_ON : STOP;
+    return !r->status ? GO_ON : STOP;
 }
 
 static outcome run_statement(trun *r, const tnode *n, tframe *f) {

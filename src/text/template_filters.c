@@ -256,5 +256,5 @@ tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args) {
     if (r->depth++ >= HN_TPL_MAX_CALLS) trun_fail(r, "nested deeper than %d", HN_TPL_MAX_CALLS);
     v = trun_step(r, 1) && trun_value(r, v) ? filters[i].call(r, v, args, filters[i].how) : tv_error();
     r->depth--;
-    return r->status == HUNCH_OK ? v : tv_error();
+    return !r->status ? v : tv_error();
 }

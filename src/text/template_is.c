@@ -97,5 +97,5 @@ tvalue ttest_apply(trun *r, tstr name, tvalue v, const targs *args) {
     if (args->n != (size_t)tests[i].arity || args->n_named)
         return trun_fail(r, "the test %s takes %d arguments", tests[i].name, tests[i].arity);
     bool holds = trun_value(r, v) && tests[i].call(r, v, args->n ? &args->values[0] : NULL, tests[i].how);
-    return r->status == HUNCH_OK ? tv_bool(holds) : tv_error();
+    return !r->status ? tv_bool(holds) : tv_error();
 }

@@ -117,7 +117,7 @@ static int compare_items(const void *a, const void *b, void *user) {
     const sort_item *x = a, *y = b;
     sort_run *s = user;
     int order = 0;
-    if (s->r->status == HUNCH_OK && trun_step(s->r, 1)) tv_compare(s->r, x->key, y->key, &order, 0);
+    if (!s->r->status && trun_step(s->r, 1)) tv_compare(s->r, x->key, y->key, &order, 0);
     if (s->reverse) order = -order;
     return order ? order : x->place < y->place ? -1 : 1;
 }
@@ -137,7 +137,7 @@ static tvalue sort_by(trun *r, tvalue list, const tvalue *keys, bool backwards) 
     for (size_t i = 0; i < n; i++) all[i] = (sort_item){keys[i], list.list->items[i], i};
     qsort_r(all, n, sizeof *all, compare_items, &(sort_run){r, backwards});
     for (size_t i = 0; i < n; i++) out[i] = all[i].value;
-    return r->status == HUNCH_OK ? sorted : tv_error();
+    return !r->status ? sorted : tv_error();
 }
 
 tvalue tf_sort(trun *r, tvalue v, const targs *a, int how) {
@@ -182,7 +182,7 @@ tvalue tf_extreme(trun *r, tvalue v, const targs *a, int how) { /* min, max: of 
         best = v.list->items[i];
         best_key = key;
     }
-    return v.kind == TV_ERROR || r->status != HUNCH_OK ? tv_error() : best;
+    return v.kind == TV_ERROR || r->status ? tv_error() : best;
 }
 
 tvalue tf_sum(trun *r, tvalue v, const targs *a, int how) {
@@ -196,7 +196,7 @@ tvalue tf_sum(trun *r, tvalue v, const targs *a, int how) {
         if (attribute && attribute->kind != TV_NONE) item = path_of(r, item, *attribute);
         total = item.kind == TV_ERROR ? item : tv_add(r, total, item);
     }
-    return v.kind == TV_ERROR || r->status != HUNCH_OK ? tv_error() : total;
+    return v.kind == TV_ERROR || r->status ? tv_error() : total;
 }
 
 tvalue tf_unique(trun *r, tvalue v, const targs *a, int how) {
@@ -212,13 +212,13 @@ tvalue tf_unique(trun *r, tvalue v, const targs *a, int how) {
         tvalue key = key_of(r, v.list->items[i], attribute, keep);
         if (key.kind == TV_ERROR) return key;
         bool seen = !tv_need_hash(r, key);
-        for (size_t k = 0; k < n && !seen && r->status == HUNCH_OK; k++) seen = tv_equal(r, keys[k], key, 0);
+        for (size_t k = 0; k < n && !seen && !r->status; k++) seen = tv_equal(r, keys[k], key, 0);
         if (seen) continue;
         keys[n] = key;
         out[n++] = v.list->items[i];
     }
     if (list.kind != TV_ERROR) ((tlist *)list.list)->n = n;
-    return r->status == HUNCH_OK ? list : tv_error();
+    return !r->status ? list : tv_error();
 }
 
 /* ---- select, reject, selectattr, rejectattr, map ---- */

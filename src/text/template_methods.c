@@ -75,7 +75,7 @@ static tvalue ends_with(trun *r, tstr s, const targs *a, int side) {
     for (size_t i = 0; i < v.list->n && trun_value(r, v.list->items[i]); i++) {
         if (v.list->items[i].kind == TV_STRING && has_end(s, v.list->items[i].str, side)) return tv_bool(true);
     }
-    return r->status == HUNCH_OK ? tv_bool(false) : tv_error();
+    return !r->status ? tv_bool(false) : tv_error();
 }
 
 static tvalue remove_end(trun *r, tstr s, const targs *a, int side) {
@@ -118,7 +118,7 @@ static tvalue split_lines(trun *r, tstr s, const targs *a, int how) {
         end = ts_take_line(&s, &line);
         items[i] = tv_str(line.s, line.n + (keep && tv_truth(*keep) ? end : 0));
     }
-    return r->status == HUNCH_OK ? v : tv_error();
+    return !r->status ? v : tv_error();
 }
 
 static tvalue find(trun *r, tstr s, const targs *a, int how) {
@@ -132,7 +132,7 @@ static tvalue find(trun *r, tstr s, const targs *a, int how) {
         if (needle.n == 0) return tv_int((int64_t)ts_length(s) + 1);
         for (; found && trun_step(r, 1); n++)
             found = ts_find((tstr){found + needle.n, (size_t)(s.s + s.n - found) - needle.n}, needle);
-        return r->status == HUNCH_OK ? tv_int(n) : tv_error();
+        return !r->status ? tv_int(n) : tv_error();
     }
     if (!found && how == 'i') return trun_fail(r, "substring not found");
     return tv_int(found ? (int64_t)ts_length((tstr){s.s, (size_t)(found - s.s)}) : -1);
@@ -176,7 +176,7 @@ static tvalue is_all(trun *r, tstr s, const targs *a, int how) {
 static tvalue is_case(trun *r, tstr s, const targs *a, int how) {
     (void)a;
     tvalue same = ts_change_case(r, s, (char)how), other = ts_change_case(r, s, how == 'u' ? 'l' : 'u');
-    if (r->status != HUNCH_OK) return tv_error();
+    if (r->status) return tv_error();
     return tv_bool(ts_same(same.str, s) && !ts_same(other.str, s)); /* some letter has a case, and all cased letters have this one */
 }
 

@@ -97,7 +97,7 @@ tvalue tbinary(trun *r, int op, tvalue a, tvalue b) {
     if (op == '~') {
         a = tv_to_string(r, a);
         b = tv_to_string(r, b);
-        return r->status == HUNCH_OK ? join_strings(r, a.str, b.str) : tv_error();
+        return !r->status ? join_strings(r, a.str, b.str) : tv_error();
     }
     if (tv_is_number(a) && tv_is_number(b)) return arithmetic(r, op, a, b);
     if (op == '%' && a.kind == TV_STRING) return tformat(r, a.str, b);

@@ -23,7 +23,7 @@ static tnode *expression(parser *p);
 static tnode *body(parser *p, const char *const *ends);
 
 static tnode *fail(parser *p, const char *what) {
-    if (p->status != HUNCH_OK) return NULL;
+    if (p->status) return NULL;
     ttoken k = p->token;
     static const char *const found[] = {[TT_END] = "the end",
                                         [TT_PRINT_END] = "}}",
@@ -39,7 +39,7 @@ static tnode *fail(parser *p, const char *what) {
 }
 
 static tnode *refuse(parser *p, int line, const char *what, tstr name) {
-    if (p->status == HUNCH_OK) {
+    if (!p->status) {
         p->status = hn_fail(p->err, HUNCH_REFUSED, "chat template, line %d: %s \"%.*s\" is not supported", line, what,
                             name.n < 60 ? (int)name.n : 60, name.s);
     }
@@ -50,29 +50,29 @@ static void *parse_alloc(parser *p, size_t size) {
     void *m = ta_alloc(&p->t->arena, size);
     if (m)
         memset(m, 0, size);
-    else if (p->status == HUNCH_OK)
+    else if (!p->status)
         p->status = hn_fail_memory(p->err, "the chat template", size);
     return m;
 }
 
 static tnode *new_node(parser *p, tnode_kind kind, tnode *a, tnode *b) {
-    tnode *n = p->status == HUNCH_OK ? parse_alloc(p, sizeof *n) : NULL;
+    tnode *n = !p->status ? parse_alloc(p, sizeof *n) : NULL;
     if (n) *n = (tnode){.kind = kind, .line = p->token.line, .a = a, .b = b};
     return n;
 }
 
 static bool advance(parser *p) {
-    if (p->status != HUNCH_OK) return false;
+    if (p->status) return false;
     if (!tlex_next(&p->lex, &p->token)) p->status = p->lex.status;
-    return p->status == HUNCH_OK;
+    return !p->status;
 }
 
 static bool at_op(const parser *p, const char *op) {
-    return p->status == HUNCH_OK && p->token.kind == TT_OP && ts_equal(p->token.str, op);
+    return !p->status && p->token.kind == TT_OP && ts_equal(p->token.str, op);
 }
 
 static bool at_name(const parser *p, const char *name) {
-    return p->status == HUNCH_OK && p->token.kind == TT_NAME && ts_equal(p->token.str, name);
+    return !p->status && p->token.kind == TT_NAME && ts_equal(p->token.str, name);
 }
 
 static bool take_op(parser *p, const char *op) {
@@ -92,20 +92,20 @@ static bool need_op(parser *p, const char *op) {
 }
 
 static bool need_name(parser *p, tstr *name) {
-    if (p->status != HUNCH_OK || p->token.kind != TT_NAME) return fail(p, "expected a name"), false;
+    if (p->status || p->token.kind != TT_NAME) return fail(p, "expected a name"), false;
     *name = p->token.str;
     return advance(p);
 }
 
 static bool need_end(parser *p, ttoken_kind end) {
-    if (p->status == HUNCH_OK && p->token.kind == end) return advance(p);
+    if (!p->status && p->token.kind == end) return advance(p);
     fail(p, end == TT_BLOCK_END ? "expected %}" : "expected }}");
     return false;
 }
 
 /* Appends to the items of a node; its capacity is the next power of two. */
 static bool append(parser *p, tnode *to, tnode *item) {
-    if (p->status != HUNCH_OK) return false;
+    if (p->status) return false;
     if ((to->n & (to->n - 1)) == 0) { /* 0 or a power of two: full */
         tnode **grown = parse_alloc(p, (to->n ? 2 * to->n : 1) * sizeof *grown);
         if (!grown) return false;
@@ -117,8 +117,8 @@ static bool append(parser *p, tnode *to, tnode *item) {
 }
 
 static bool enter(parser *p) {
-    if (p->depth++ < HN_TPL_MAX_DEPTH) return p->status == HUNCH_OK;
-    if (p->status == HUNCH_OK) {
+    if (p->depth++ < HN_TPL_MAX_DEPTH) return !p->status;
+    if (!p->status) {
         p->status = hn_fail(p->err, HUNCH_REFUSED, "chat template, line %d: nested deeper than %d", p->token.line,
                             HN_TPL_MAX_DEPTH);
     }
@@ -136,7 +136,7 @@ static tnode *constant(parser *p, tvalue v) {
 static tnode *string_constant(parser *p) {
     tnode *n = constant(p, tv_str(p->token.str.s, p->token.str.n));
     advance(p);
-    while (p->status == HUNCH_OK && p->token.kind == TT_STRING) { /* "a" "b" is "ab" */
+    while (!p->status && p->token.kind == TT_STRING) { /* "a" "b" is "ab" */
         tstr a = n->value.str, b = p->token.str;
         char *both = parse_alloc(p, a.n + b.n + 1);
         if (!both) return NULL;
@@ -150,7 +150,7 @@ static tnode *string_constant(parser *p) {
 
 /* Parses items up to a closing bracket, each by `item`; the opening one was consumed. */
 static tnode *items_until(parser *p, tnode *n, const char *close, bool (*item)(parser *, tnode *)) {
-    while (n && p->status == HUNCH_OK && !at_op(p, close)) {
+    while (n && !p->status && !at_op(p, close)) {
         if (!item(p, n) || (!at_op(p, close) && !need_op(p, ","))) return NULL;
     }
     return n && need_op(p, close) ? n : NULL;
@@ -203,7 +203,7 @@ static tnode *name_or_word(parser *p) {
 
 static tnode *primary(parser *p) {
     ttoken k = p->token;
-    if (p->status != HUNCH_OK) return NULL;
+    if (p->status) return NULL;
     if (k.kind == TT_NAME) return name_or_word(p);
     if (k.kind == TT_STRING) return string_constant(p);
     if (k.kind == TT_INT || k.kind == TT_FLOAT) {
@@ -226,7 +226,7 @@ static tnode *primary(parser *p) {
 static tnode *subscript(parser *p, tnode *of) {
     tnode *part[3] = {NULL, NULL, NULL};
     int colons = 0;
-    while (p->status == HUNCH_OK && !at_op(p, "]")) {
+    while (!p->status && !at_op(p, "]")) {
         if (at_op(p, ":")) {
             if (++colons > 2) return fail(p, "expected \"]\"");
             advance(p);
@@ -249,7 +249,7 @@ static tnode *call(parser *p, tnode *of) {
 }
 
 static tnode *postfix(parser *p, tnode *n) {
-    while (n && p->status == HUNCH_OK) {
+    while (n && !p->status) {
         if (take_op(p, ".")) {
             tnode *key = NULL;
             if (p->token.kind == TT_INT) { /* list.0 */
@@ -268,7 +268,7 @@ static tnode *postfix(parser *p, tnode *n) {
             return n;
         }
     }
-    return p->status == HUNCH_OK ? n : NULL;
+    return !p->status ? n : NULL;
 }
 
 static tnode *filter(parser *p, tnode *of) {
@@ -291,7 +291,7 @@ static tnode *test(parser *p, tnode *of) {
 }
 
 static tnode *filters(parser *p, tnode *n) {
-    while (n && p->status == HUNCH_OK) {
+    while (n && !p->status) {
         if (take_op(p, "|"))
             n = filter(p, n);
         else if (take_name(p, "is"))
@@ -334,7 +334,7 @@ static const operator_level levels[] = {
 static tnode *arithmetic(parser *p, size_t level) {
     if (level == sizeof levels / sizeof *levels) return unary(p, true);
     tnode *n = arithmetic(p, level + 1);
-    while (n && p->status == HUNCH_OK) {
+    while (n && !p->status) {
         int op = 0;
         for (int i = 0; levels[level].ops[i] && !op; i++) {
             if (take_op(p, levels[level].ops[i])) op = levels[level].codes[i];
@@ -413,7 +413,7 @@ static tnode *expression(parser *p) {
         n = choice;
     }
     p->depth--;
-    return p->status == HUNCH_OK ? n : NULL;
+    return !p->status ? n : NULL;
 }
 
 /* One expression, or a tuple without parentheses: several, separated by commas, with an optional trailing comma. */
@@ -428,7 +428,7 @@ static tnode *tuple_of(parser *p, tnode *(*one)(parser *)) {
             break;
         if (!append(p, tuple, one(p))) return NULL;
     }
-    return p->status == HUNCH_OK ? tuple : NULL;
+    return !p->status ? tuple : NULL;
 }
 
 static tnode *tuple_or_expression(parser *p) {
@@ -574,7 +574,7 @@ static tnode *body(parser *p, const char *const *ends) {
     tnode *n = new_node(p, TN_BODY, NULL, NULL);
     int macros = p->macros;
     if (!enter(p)) n = NULL;
-    while (n && p->status == HUNCH_OK) {
+    while (n && !p->status) {
         ttoken k = p->token;
         if (k.kind == TT_END && !ends) break;
         if (k.kind == TT_END) return fail(p, "expected the end of a block");
@@ -595,7 +595,7 @@ static tnode *body(parser *p, const char *const *ends) {
     }
     p->depth--;
     if (n) n->op = p->macros > macros;
-    return p->status == HUNCH_OK ? n : NULL;
+    return !p->status ? n : NULL;
 }
 
 hunch_status tparse(hn_template *t, hunch_error *err) {

@@ -77,14 +77,14 @@ static size_t split_into(trun *r, tstr s, const tstr *separator, int64_t most, b
 tvalue ts_split(trun *r, tstr s, const tstr *separator, int64_t most, bool from_right) {
     if (!trun_text(r, s.n)) return tv_error(); /* it is read twice */
     tvalue *items, v = tv_list(r, TV_LIST, split_into(r, s, separator, most, from_right, NULL), &items);
-    if (v.kind == TV_ERROR || r->status != HUNCH_OK) return tv_error();
+    if (v.kind == TV_ERROR || r->status) return tv_error();
     size_t n = split_into(r, s, separator, most, from_right, items);
     for (size_t i = 0; from_right && i < n / 2; i++) {
         tvalue other = items[i];
         items[i] = items[n - 1 - i];
         items[n - 1 - i] = other;
     }
-    return r->status == HUNCH_OK ? v : tv_error();
+    return !r->status ? v : tv_error();
 }
 
 /* ---- lines ---- */

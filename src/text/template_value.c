@@ -98,7 +98,7 @@ bool tv_need_hash(trun *r, tvalue key) {
 bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
     if (!tv_need_hash(r, key)) return false;
     tvalue *old = (tvalue *)tv_dict_get(r, d, key);
-    if (r->status != HUNCH_OK) return false;
+    if (r->status) return false;
     if (old) {
         *old = value;
         return true;
@@ -153,7 +153,7 @@ tvalue tv_from_json(trun *r, const json_t *j, int depth) {
 }
 
 tvalue tv_buffer(trun *r, const tbuf *b) {
-    if (r->status != HUNCH_OK) return tv_error();
+    if (r->status) return tv_error();
     if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
     if (b->failed) return trun_fail_memory(r);
     return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
@@ -272,7 +272,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
         trun_fail(r, "nothing is 'in' a value of type %s", tv_type_name(container));
         return false;
     }
-    return r->status == HUNCH_OK;
+    return !r->status;
 }
 
 tvalue tv_iterate(trun *r, tvalue v) {
@@ -516,7 +516,7 @@ static bool dump_dict(trun *r, tbuf *b, const tdict *d, const tjson_style *style
 }
 
 bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth) {
-    if (b->failed || !trun_step(r, 1)) return r->status == HUNCH_OK;
+    if (b->failed || !trun_step(r, 1)) return !r->status;
     if (depth > HN_TPL_MAX_DEPTH) {
         trun_fail(r, "a value is nested deeper than %d", HN_TPL_MAX_DEPTH);
         return false;

@@ -20,7 +20,7 @@ hunch_status hn_tokenizer_open(hn_tokenizer **out, const hn_source *src, hunch_e
     /* Errors of the source itself already name the file. */
     if (s == HUNCH_REFUSED && err && !strstr(err->message, hn_source_path(src)))
         hn_error_prefix(err, "%s", hn_source_path(src));
-    if (s == HUNCH_OK && found)
+    if (!s && found)
         *out = t;
     else
         hn_tokenizer_close(&t);
@@ -98,11 +98,11 @@ static hunch_status encode_between(hn_encoder *e, const hn_names *names, const c
     hn_name_match m;
     hunch_status s = HUNCH_OK;
     size_t at = 0;
-    for (; s == HUNCH_OK && hn_names_find(names, text, at, len, special, &m); at = m.to) {
+    for (; !s && hn_names_find(names, text, at, len, special, &m); at = m.to) {
         s = fragment(e, text + at, m.from - at, first && at == 0, special, err);
-        if (s == HUNCH_OK) s = hn_encoder_put(e, m.id, err);
+        if (!s) s = hn_encoder_put(e, m.id, err);
     }
-    return s == HUNCH_OK ? fragment(e, text + at, len - at, first && at == 0, special, err) : s;
+    return s ? s : fragment(e, text + at, len - at, first && at == 0, special, err);
 }
 
 /* A fragment_fn. */
@@ -118,14 +118,14 @@ static hunch_status encode_raw(hn_encoder *e, const char *text, size_t len, bool
     const hn_tokenizer *t = e->t;
     hn_normal_text normal = {.bytes = text, .len = len};
     hunch_status s = len && t->normalizer ? hn_normalize(t->normalizer, e->normal, text, len, &normal, err) : HUNCH_OK;
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     first = first && !normal.lost_start;
     return encode_between(e, &t->normal_names, normal.bytes, normal.len, first, special, encode_normal, err);
 }
 
 static hunch_status put_added(hn_encoder *e, const hn_added *added, bool wanted, hunch_error *err) {
     hunch_status s = HUNCH_OK;
-    for (size_t i = 0; i < added->n && wanted && s == HUNCH_OK; i++) s = hn_encoder_put(e, added->ids[i], err);
+    for (size_t i = 0; i < added->n && wanted && !s; i++) s = hn_encoder_put(e, added->ids[i], err);
     return s;
 }
 
@@ -140,11 +140,11 @@ hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t
     hn_encoder e;
     bool add = flags & HUNCH_TEXT_ADD_SPECIAL, special = flags & HUNCH_TEXT_PARSE_SPECIAL;
     hunch_status s = hn_encoder_init(&e, t, len, err);
-    if (s == HUNCH_OK) s = put_added(&e, &t->front, add, err);
-    if (s == HUNCH_OK) s = encode_between(&e, &t->names, text, len, true, special, encode_raw, err);
-    if (s == HUNCH_OK) s = put_added(&e, &t->back, add, err);
+    if (!s) s = put_added(&e, &t->front, add, err);
+    if (!s) s = encode_between(&e, &t->names, text, len, true, special, encode_raw, err);
+    if (!s) s = put_added(&e, &t->back, add, err);
     hn_encoder_fini(&e);
-    if (s == HUNCH_OK) {
+    if (!s) {
         *ids = e.ids;
         *n = e.n;
     } else {

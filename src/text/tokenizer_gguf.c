@@ -18,7 +18,7 @@
 static hunch_status array_of(const hn_source *src, const char *key, bool strings, size_t count, const hn_array **out,
                              hunch_error *err) {
     hunch_status s = hn_source_array(src, key, out, err);
-    if (s != HUNCH_OK || !*out) return s;
+    if (s || !*out) return s;
     if (hn_array_is_strings(*out) != strings) {
         return hn_fail(err, HUNCH_REFUSED, "%s: expected an array of %s", key, strings ? "strings" : "numbers");
     }
@@ -32,7 +32,7 @@ static hunch_status array_of(const hn_source *src, const char *key, bool strings
 static hunch_status need_array(const hn_source *src, const char *key, bool strings, size_t count, const hn_array **out,
                                hunch_error *err) {
     hunch_status s = array_of(src, key, strings, count, out, err);
-    if (s == HUNCH_OK && !*out) s = hn_fail(err, HUNCH_REFUSED, "%s is missing, expected an array", key);
+    if (!s && !*out) s = hn_fail(err, HUNCH_REFUSED, "%s is missing, expected an array", key);
     return s;
 }
 
@@ -40,17 +40,17 @@ static hunch_status need_array(const hn_source *src, const char *key, bool strin
 static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, bool *typed, hunch_error *err) {
     const hn_array *tokens, *types;
     hunch_status s = need_array(src, KEY "tokens", true, 0, &tokens, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     size_t n = hn_array_count(tokens), total = 0, len;
     s = array_of(src, KEY "token_type", false, n, &types, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     *typed = types != NULL;
     for (size_t i = 0; i < n; i++) {
         hn_array_string(tokens, i, &len);
         total += len; /* of bytes that are mapped */
     }
     s = hn_vocab_init(t, n, total, err);
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
+    for (size_t i = 0; i < n && !s; i++) {
         double type = types ? hn_array_number(types, i) : HN_TOKEN_NORMAL;
         if (type == 0) type = HN_TOKEN_NORMAL; /* "undefined" */
         if (!(type >= HN_TOKEN_NORMAL && type <= HN_TOKEN_BYTE)) {
@@ -58,7 +58,7 @@ static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, bool *typ
         }
         const char *text = hn_array_string(tokens, i, &len);
         s = hn_vocab_put(t, (int32_t)i, (hn_token_kind)type, text, len, err);
-        if (s != HUNCH_OK) hn_error_prefix(err, KEY "tokens");
+        if (s) hn_error_prefix(err, KEY "tokens");
     }
     return s;
 }
@@ -68,7 +68,7 @@ static hunch_status read_id(const hn_tokenizer *t, const hn_source *src, const c
     uint64_t id;
     bool found;
     hunch_status s = hn_source_u64(src, key, &id, &found, err);
-    if (s != HUNCH_OK || !found) return s;
+    if (s || !found) return s;
     if (id >= (uint64_t)t->vocab) {
         return hn_fail(err, HUNCH_REFUSED, "%s is %llu, but the vocabulary has %d tokens", key, (unsigned long long)id,
                        t->vocab);
@@ -107,7 +107,7 @@ static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, 
     };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         hunch_status s = read_id(t, src, ids[i].key, ids[i].out, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
         int32_t id = *ids[i].out;
         if (id < 0) continue;
         if (ids[i].ends) t->marks[id] |= HN_MARK_END;
@@ -120,10 +120,10 @@ static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, 
 static hunch_status read_merges(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
     const hn_array *merges;
     hunch_status s = need_array(src, KEY "merges", true, 0, &merges, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     size_t n = hn_array_count(merges), len;
     if (n > UINT32_MAX || !hn_bpe_init(&t->merges, n)) return hn_fail_memory(err, "the merges", n * sizeof(hn_merge));
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
+    for (size_t i = 0; i < n && !s; i++) {
         char where[64];
         snprintf(where, sizeof where, KEY "merges[%zu]", i);
         const char *line = hn_array_string(merges, i, &len);
@@ -141,15 +141,15 @@ static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, hunch_err
     const hn_array *array;
     size_t n = (size_t)t->vocab;
     hunch_status s = need_array(src, KEY "scores", false, n, &array, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     double *scores = hn_alloc(n * sizeof *scores);
     if (!scores) return hn_fail_memory(err, "the scores", n * sizeof *scores);
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
+    for (size_t i = 0; i < n && !s; i++) {
         scores[i] = hn_array_number(array, i);
         if (isnan(scores[i])) s = hn_fail(err, HUNCH_REFUSED, KEY "scores[%zu] is not a number", i);
         if (t->is_unigram) scores[i] = unigram_score(t->kinds[i], scores[i]);
     }
-    if (s == HUNCH_OK)
+    if (!s)
         s = t->is_unigram ? hn_vocab_unigram(t, scores, err) : hn_vocab_merges_from_scores(t, scores, err);
     hn_free(scores);
     return s;
@@ -179,7 +179,7 @@ static hunch_status read_charsmap(const hn_source *src, char **bytes, size_t *n,
     hunch_status s = array_of(src, KEY "precompiled_charsmap", false, 0, &array, err);
     *bytes = NULL;
     *n = 0;
-    if (s != HUNCH_OK || !array || !hn_array_count(array)) return s;
+    if (s || !array || !hn_array_count(array)) return s;
     size_t count = hn_array_count(array);
     *bytes = hn_alloc(count);
     if (!*bytes) return hn_fail_memory(err, KEY "precompiled_charsmap", count);
@@ -202,7 +202,7 @@ static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool 
     size_t n = 0, n_bytes;
     char *bytes;
     hunch_status s = read_charsmap(src, &bytes, &n_bytes, err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     if (bytes)
         steps[n++] = (hn_normal_step){
             .kind = HN_NORMAL_CHARSMAP, .charsmap = bytes, .n_charsmap = n_bytes, .rule = HN_CHARSMAP_LONGEST};
@@ -216,9 +216,9 @@ static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool 
 static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
     bool prefix = true, merge_spaces = false;
     hunch_status s = read_scores(t, src, err);
-    if (s == HUNCH_OK) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
-    if (s == HUNCH_OK && t->is_unigram) s = read_flag(src, KEY "remove_extra_whitespaces", &merge_spaces, err);
-    if (s == HUNCH_OK && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
+    if (!s) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
+    if (!s && t->is_unigram) s = read_flag(src, KEY "remove_extra_whitespaces", &merge_spaces, err);
+    if (!s && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
     t->fuse_unknown = true;
     t->byte_fallback = has_all_bytes(t);
     t->prefix = prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* HN_NORMAL_SPACES puts one in front */
@@ -237,7 +237,7 @@ static hunch_status read_marks(hn_tokenizer *t, const hn_source *src, hunch_erro
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         const hn_array *ids;
         hunch_status s = array_of(src, lists[k].key, false, 0, &ids, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
         for (size_t i = 0; ids && i < hn_array_count(ids); i++) {
             double id = hn_array_number(ids, i);
             if (!(id >= 0 && id < t->vocab))
@@ -255,7 +255,7 @@ static hunch_status mark_phi3(hn_tokenizer *t, const hn_source *src, hunch_error
     const char *name = "";
     bool found;
     hunch_status s = hn_source_str(src, "general.name", &name, NULL, &found, err);
-    if (s != HUNCH_OK || !(strcasestr(name, "phi-3") || strcasestr(name, "phi3"))) return s;
+    if (s || !(strcasestr(name, "phi-3") || strcasestr(name, "phi3"))) return s;
     for (int32_t id = 0; id < t->vocab; id++) {
         hn_piece p = t->pieces[id];
         bool other = t->kinds[id] == HN_TOKEN_USER && strcmp(p.bytes, "</s>") != 0;
@@ -270,9 +270,9 @@ static hunch_status open_merged(hn_tokenizer *t, const hn_source *src, const hn_
     t->fuse_unknown = true;
     bool nfc = false;
     hunch_status s = open_pretok(t, kind, err);
-    if (s == HUNCH_OK) s = read_flag(src, OWN_KEY "nfc", &nfc, err);
-    if (s == HUNCH_OK && nfc) s = hn_normalizer_open(&t->normalizer, &(hn_normal_step){.kind = HN_NORMAL_NFC}, 1, err);
-    return s == HUNCH_OK ? read_merges(t, src, err) : s;
+    if (!s) s = read_flag(src, OWN_KEY "nfc", &nfc, err);
+    if (!s && nfc) s = hn_normalizer_open(&t->normalizer, &(hn_normal_step){.kind = HN_NORMAL_NFC}, 1, err);
+    return s ? s : read_merges(t, src, err);
 }
 
 /* kind: of the pre-tokenizer; NULL: the model needs none. */
@@ -292,8 +292,8 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
             KEY "model: tokenizers of the kind \"%.60s\" are not supported, expected gpt2, llama, t5 or gemma4", model);
     }
     hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
-    if (s == HUNCH_OK) s = hn_pretok_find(kind, name, len, err);
-    if (s == HUNCH_OK && !(*kind)->marks) t->spelling = HN_SPELL_BYTES;
+    if (!s) s = hn_pretok_find(kind, name, len, err);
+    if (!s && !(*kind)->marks) t->spelling = HN_SPELL_BYTES;
     return s;
 }
 
@@ -301,7 +301,7 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
 static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
     bool bos = kind ? kind->adds_bos : !t->is_unigram, eos = t->is_unigram;
     hunch_status s = read_flag(src, KEY "add_bos_token", &bos, err);
-    if (s == HUNCH_OK) s = read_flag(src, KEY "add_eos_token", &eos, err);
+    if (!s) s = read_flag(src, KEY "add_eos_token", &eos, err);
     if (bos && t->bos >= 0) t->front = (hn_added){{t->bos}, 1};
     if (eos && t->eos >= 0) t->back = (hn_added){{t->eos}, 1};
     return s;
@@ -313,22 +313,22 @@ hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool 
     bool typed = true;
     const hn_pretok_kind *kind;
     hunch_status s = hn_source_str(src, KEY "model", &model, &len, found, err);
-    if (s != HUNCH_OK || !*found) return s;
+    if (s || !*found) return s;
     if (strcmp(model, "none") == 0 || strcmp(model, "no_vocab") == 0) {
         *found = false;
         return HUNCH_OK;
     }
     s = read_kind(t, src, model, &kind, err);
-    if (s == HUNCH_OK) s = read_tokens(t, src, &typed, err);
-    if (s != HUNCH_OK) return s;
+    if (!s) s = read_tokens(t, src, &typed, err);
+    if (s) return s;
     if (!kind) default_ids(t);
     s = read_ids(t, src, typed, err);
-    if (s == HUNCH_OK) s = hn_vocab_finish(t, err);
-    if (s == HUNCH_OK) s = hn_vocab_name_by_kind(t, err);
-    if (s == HUNCH_OK) s = read_marks(t, src, err);
-    if (s == HUNCH_OK && !kind) s = mark_phi3(t, src, err);
-    if (s == HUNCH_OK) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, err);
-    if (s == HUNCH_OK) s = read_added(t, src, kind, err);
-    if (s == HUNCH_OK) hn_vocab_mark_known_ends(t);
+    if (!s) s = hn_vocab_finish(t, err);
+    if (!s) s = hn_vocab_name_by_kind(t, err);
+    if (!s) s = read_marks(t, src, err);
+    if (!s && !kind) s = mark_phi3(t, src, err);
+    if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, err);
+    if (!s) s = read_added(t, src, kind, err);
+    if (!s) hn_vocab_mark_known_ends(t);
     return s;
 }

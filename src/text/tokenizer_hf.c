@@ -46,7 +46,7 @@ static hunch_status check_added_kinds(const json_t *added, hunch_error *err) {
         char where[64];
         snprintf(where, sizeof where, HN_HF_FILE "added_tokens[%zu].", i);
         hunch_status s = check_kinds(token, where, keys, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     return HUNCH_OK;
 }
@@ -70,11 +70,11 @@ static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hun
         {"add_eos_token", A_BOOL}, {"chat_template", A_TEMPLATE}, {0}};
     static const kind_of_key decoder[] = {{"decoders", AN_ARRAY}, {0}}, post[] = {{"processors", AN_ARRAY}, {0}};
     hunch_status s = check_kinds(doc, HN_HF_FILE, top, err);
-    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "model"), HN_HF_FILE "model.", model, err);
-    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "decoder"), HN_HF_FILE "decoder.", decoder, err);
-    if (s == HUNCH_OK) s = check_kinds(json_object_get(doc, "post_processor"), HN_HF_FILE "post_processor.", post, err);
-    if (s == HUNCH_OK) s = check_added_kinds(json_object_get(doc, "added_tokens"), err);
-    return s == HUNCH_OK ? check_kinds(config, "tokenizer_config.json: ", settings, err) : s;
+    if (!s) s = check_kinds(json_object_get(doc, "model"), HN_HF_FILE "model.", model, err);
+    if (!s) s = check_kinds(json_object_get(doc, "decoder"), HN_HF_FILE "decoder.", decoder, err);
+    if (!s) s = check_kinds(json_object_get(doc, "post_processor"), HN_HF_FILE "post_processor.", post, err);
+    if (!s) s = check_added_kinds(json_object_get(doc, "added_tokens"), err);
+    return s ? s : check_kinds(config, "tokenizer_config.json: ", settings, err);
 }
 
 /* ---- tokens that begin and end a text ---- */
@@ -137,7 +137,7 @@ static hunch_status read_template(hn_tokenizer *t, const json_t *post, hunch_err
             s = add_special(t, post, special, side, err);
         else
             side = &t->back;
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     return HUNCH_OK;
 }
@@ -158,7 +158,7 @@ static hunch_status read_cls_and_sep(hn_tokenizer *t, const json_t *post, hunch_
 static hunch_status read_post(hn_tokenizer *t, const json_t *thing, hunch_error *err) {
     const json_t *part;
     hunch_status s = HUNCH_OK;
-    for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, "processors", i)); i++) {
+    for (size_t i = 0; !s && (part = hn_hf_part(thing, "processors", i)); i++) {
         const char *type = hn_hf_string(part, "type");
         if (strcmp(type, "TemplateProcessing") == 0)
             s = read_template(t, part, err);
@@ -196,8 +196,8 @@ static hunch_status read_ends(hn_tokenizer *t, const hn_source *src, hunch_error
     for (int i = 0; i < 2; i++) {
         const json_t *doc = hn_source_json(src, files[i]);
         hunch_status s = read_ids(t, doc, files[i], "bos_token_id", false, &t->bos, err);
-        if (s == HUNCH_OK) s = read_ids(t, doc, files[i], "eos_token_id", true, &t->eos, err);
-        if (s != HUNCH_OK) return s;
+        if (!s) s = read_ids(t, doc, files[i], "eos_token_id", true, &t->eos, err);
+        if (s) return s;
     }
     hn_vocab_mark_known_ends(t);
     return HUNCH_OK;
@@ -209,13 +209,13 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
     *found = doc != NULL;
     if (!doc) return HUNCH_OK;
     hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"), err);
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     s = hn_hf_pipeline_read(&p, t, doc, err);
-    if (s == HUNCH_OK) s = hn_hf_read_model(t, &p, doc, err);
+    if (!s) s = hn_hf_read_model(t, &p, doc, err);
     hn_hf_pipeline_fini(&p);
-    if (s == HUNCH_OK) s = hn_hf_read_decoder(t, doc, err);
-    if (s == HUNCH_OK) s = read_ends(t, src, err);
-    if (s == HUNCH_OK)
+    if (!s) s = hn_hf_read_decoder(t, doc, err);
+    if (!s) s = read_ends(t, src, err);
+    if (!s)
         s = read_added(t, hn_source_json(src, "tokenizer_config.json"), json_object_get(doc, "post_processor"), err);
     return s;
 }

@@ -119,7 +119,7 @@ hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error 
         t->drops = t->prefix != HN_SPACE_PREFIX_NONE;
         return HUNCH_OK;
     }
-    for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, "decoders", i)); i++)
+    for (size_t i = 0; !s && (part = hn_hf_part(thing, "decoders", i)); i++)
         s = read_decoder_part(&d, t, part, err);
-    return s == HUNCH_OK && (d.n || d.letters) ? build_shown(t, &d, err) : s;
+    return !s && (d.n || d.letters) ? build_shown(t, &d, err) : s;
 }

@@ -134,7 +134,7 @@ static hunch_status read_normal_step(hn_hf_pipeline *p, const json_t *n, hunch_e
     if (strcmp(type, "Precompiled") == 0) return read_charsmap(p, s, n, err);
     if (strcmp(type, "Replace") != 0) return hn_hf_refuse("normalizer", type, err);
     hunch_status status = read_replace(p, s, n, err);
-    if (status == HUNCH_OK) p->marks |= is_space_to_mark(s);
+    if (!status) p->marks |= is_space_to_mark(s);
     return status;
 }
 
@@ -150,7 +150,7 @@ static hunch_status read_steps(hn_hf_pipeline *p, const json_t *thing, const cha
     if (thing && !json_is_null(thing) && !json_is_object(thing))
         return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "a member of %s is not an object", members);
     if (list && !json_is_array(list)) return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "%s: expected an array", members);
-    for (size_t i = 0; s == HUNCH_OK && (part = hn_hf_part(thing, members, i)); i++) {
+    for (size_t i = 0; !s && (part = hn_hf_part(thing, members, i)); i++) {
         if (strcmp(hn_hf_string(part, "type"), "Sequence") != 0)
             s = read(p, part, err);
         else if (depth == MAX_DEPTH)
@@ -199,9 +199,9 @@ static hunch_status read_split(hn_hf_pipeline *p, const json_t *j, hunch_error *
     const char *pattern, *string;
     hn_split split = HN_SPLIT_ISOLATED;
     hunch_status s = read_behavior(j, &split, err);
-    if (s == HUNCH_OK) s = read_pattern(p, json_object_get(j, "pattern"), &pattern, &string, err);
-    if (s == HUNCH_OK && string) s = quote(p, string, &pattern, err);
-    return s == HUNCH_OK ? add_split(p, pattern, split, hn_hf_bool(j, "invert"), err) : s;
+    if (!s) s = read_pattern(p, json_object_get(j, "pattern"), &pattern, &string, err);
+    if (!s && string) s = quote(p, string, &pattern, err);
+    return s ? s : add_split(p, pattern, split, hn_hf_bool(j, "invert"), err);
 }
 
 static hunch_status read_metaspace(hn_hf_pipeline *p, const json_t *j, hunch_error *err) {
@@ -224,7 +224,7 @@ static hunch_status read_byte_level(hn_hf_pipeline *p, const json_t *j, hunch_er
     hunch_status s = HUNCH_OK;
     if (p->byte_level) return hn_hf_refuse("a second pre-tokenizer", "ByteLevel", err);
     if (hn_hf_bool(j, "add_prefix_space")) s = add_step(p, (hn_pretok_step){.kind = HN_PRETOK_SPACE}, err);
-    if (s == HUNCH_OK && !json_is_false(json_object_get(j, "use_regex")))
+    if (!s && !json_is_false(json_object_get(j, "use_regex")))
         s = add_split(p, hn_pretok_gpt2, HN_SPLIT_ISOLATED, false, err);
     p->byte_level = true;
     return s;
@@ -245,18 +245,18 @@ static hunch_status read_pre_step(hn_hf_pipeline *p, const json_t *j, hunch_erro
     if (strcmp(type, "WhitespaceSplit") == 0) return add_split(p, "\\s+", HN_SPLIT_REMOVED, false, err);
     if (strcmp(type, "Punctuation") == 0) {
         hunch_status s = json_object_get(j, "behavior") ? read_behavior(j, &split, err) : HUNCH_OK;
-        return s == HUNCH_OK ? add_split(p, PUNCTUATION, split, false, err) : s;
+        return s ? s : add_split(p, PUNCTUATION, split, false, err);
     }
     if (strcmp(type, "CharDelimiterSplit") != 0) return hn_hf_refuse("pre-tokenizer", type, err);
     hunch_status s = quote(p, hn_hf_string(j, "delimiter"), &pattern, err);
-    return s == HUNCH_OK ? add_split(p, pattern, HN_SPLIT_REMOVED, false, err) : s;
+    return s ? s : add_split(p, pattern, HN_SPLIT_REMOVED, false, err);
 }
 
 hunch_status hn_hf_pipeline_read(hn_hf_pipeline *p, hn_tokenizer *t, const json_t *doc, hunch_error *err) {
     *p = (hn_hf_pipeline){0};
     hunch_status s = read_steps(p, json_object_get(doc, "normalizer"), "normalizers", read_normal_step, 0, err);
-    if (s == HUNCH_OK) s = read_steps(p, json_object_get(doc, "pre_tokenizer"), "pretokenizers", read_pre_step, 0, err);
-    if (s == HUNCH_OK && p->marks && p->byte_level)
+    if (!s) s = read_steps(p, json_object_get(doc, "pre_tokenizer"), "pretokenizers", read_pre_step, 0, err);
+    if (!s && p->marks && p->byte_level)
         s = hn_hf_refuse("with the pre-tokenizer ByteLevel, a normalizer of", "spaces as U+2581", err);
     t->spelling = p->byte_level ? HN_SPELL_BYTES : p->marks ? HN_SPELL_MARKS : HN_SPELL_PLAIN;
     return s;
@@ -280,6 +280,6 @@ static bool take_short_way(hn_hf_pipeline *p, hn_tokenizer *t) {
 hunch_status hn_hf_pipeline_open(hn_hf_pipeline *p, hn_tokenizer *t, bool names_normal, hunch_error *err) {
     if (!(names_normal && p->n_normal) && take_short_way(p, t)) return HUNCH_OK;
     hunch_status s = p->n_normal ? hn_normalizer_open(&t->normalizer, p->normal, p->n_normal, err) : HUNCH_OK;
-    if (s == HUNCH_OK && p->n_pre) s = hn_pretok_open(&t->pretok, p->pre, p->n_pre, err);
+    if (!s && p->n_pre) s = hn_pretok_open(&t->pretok, p->pre, p->n_pre, err);
     return s;
 }

@@ -27,8 +27,8 @@ static hunch_status each_of_object(json_t *vocab, token_fn *token, void *user, h
     json_object_foreach(vocab, text, value) {
         int32_t id = 0;
         s = id_of(value, "model.vocab", &id, err);
-        if (s == HUNCH_OK) s = token(user, text, id, NAN, err);
-        if (s != HUNCH_OK) return s;
+        if (!s) s = token(user, text, id, NAN, err);
+        if (s) return s;
     }
     return HUNCH_OK;
 }
@@ -46,7 +46,7 @@ static hunch_status each_of_list(const json_t *vocab, token_fn *token, void *use
         if (!text || !json_is_number(score))
             return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "model.vocab[%zu]: expected [\"token\", score]", i);
         hunch_status s = token(user, text, (int32_t)i, json_number_value(score), err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     return HUNCH_OK;
 }
@@ -80,7 +80,7 @@ static hunch_status measure_added(const json_t *added, size *m, hunch_error *err
     json_array_foreach(added, i, value) {
         int32_t id = 0;
         hunch_status s = id_of(json_object_get(value, "id"), "added_tokens", &id, err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
         const char *text = hn_hf_string(value, "content");
         if (!*text) return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "added_tokens[%zu] has no content", i);
         measure_token(m, text, id, 0, err);
@@ -97,7 +97,7 @@ static hunch_status put_once(hn_tokenizer *t, int32_t id, hn_token_kind kind, co
     if (t->kinds[id] != HN_TOKEN_UNUSED) /* not the length, as a token may be empty */
         return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "two tokens have the id %d", id);
     hunch_status s = hn_vocab_put(t, id, kind, text, strlen(text), err);
-    if (s != HUNCH_OK) hn_error_prefix(err, "tokenizer.json");
+    if (s) hn_error_prefix(err, "tokenizer.json");
     return s;
 }
 
@@ -127,7 +127,7 @@ static hunch_status put_added(hn_tokenizer *t, const json_t *added, hunch_error 
         int32_t id = (int32_t)json_integer_value(json_object_get(value, "id"));
         hn_token_kind kind = hn_hf_bool(value, "special") ? HN_TOKEN_CONTROL : HN_TOKEN_USER;
         s = put_once(t, id, kind, hn_hf_string(value, "content"), err);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
         t->marks[id] |= HN_MARK_NAME; /* until the vocabulary lists it */
     }
     return HUNCH_OK;
@@ -139,10 +139,10 @@ static hunch_status read_unknown(hn_tokenizer *t, const json_t *model, hunch_err
     const json_t *number = json_object_get(model, "unk_id");
     if (number && !json_is_null(number)) {
         hunch_status s = id_of(number, "model.unk_id", &t->unknown, err);
-        if (s == HUNCH_OK && t->unknown >= t->vocab)
+        if (!s && t->unknown >= t->vocab)
             s = hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "model.unk_id is %d, but there are %d tokens", t->unknown,
                         t->vocab);
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     for (int32_t i = 0; i < t->vocab && *name; i++) {
         if (strcmp(t->pieces[i].bytes, name) == 0) t->unknown = i;
@@ -156,17 +156,17 @@ static hunch_status read_tokens(filler *f, const json_t *doc, const json_t *mode
     const json_t *added = json_object_get(doc, "added_tokens");
     size m = {0};
     hunch_status s = each_token(model, measure_token, &m, err);
-    if (s == HUNCH_OK) s = measure_added(added, &m, err);
-    if (s == HUNCH_OK) s = hn_vocab_init(f->t, m.n, m.bytes, err);
-    if (s == HUNCH_OK && f->t->is_unigram) {
+    if (!s) s = measure_added(added, &m, err);
+    if (!s) s = hn_vocab_init(f->t, m.n, m.bytes, err);
+    if (!s && f->t->is_unigram) {
         f->scores = hn_alloc(m.n * sizeof *f->scores);
         if (!f->scores) return hn_fail_memory(err, "the scores", m.n * sizeof *f->scores);
         for (size_t i = 0; i < m.n; i++) f->scores[i] = NAN;
     }
-    if (s == HUNCH_OK) s = put_added(f->t, added, err);
-    if (s == HUNCH_OK) s = each_token(model, put_token, f, err);
-    if (s == HUNCH_OK) s = read_unknown(f->t, model, err);
-    return s == HUNCH_OK ? hn_vocab_finish(f->t, err) : s;
+    if (!s) s = put_added(f->t, added, err);
+    if (!s) s = each_token(model, put_token, f, err);
+    if (!s) s = read_unknown(f->t, model, err);
+    return s ? s : hn_vocab_finish(f->t, err);
 }
 
 /* ---- names ---- */
@@ -190,7 +190,7 @@ static hunch_status add_normal_name(hn_tokenizer *t, hn_normal_work *w, const ch
                                     hunch_error *err) {
     hn_normal_text n = {.bytes = name, .len = strlen(name)};
     hunch_status s = w ? hn_normalize(t->normalizer, w, name, strlen(name), &n, err) : HUNCH_OK;
-    if (s != HUNCH_OK) return s;
+    if (s) return s;
     return hn_names_add(&t->normal_names, n.bytes, n.len, id, marks) ? HUNCH_OK : hn_fail_memory(err, "a name", n.len);
 }
 
@@ -209,7 +209,7 @@ static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_wo
             s = add_normal_name(t, w, name, id, marks, err);
         else if (!hn_names_add(&t->names, name, strlen(name), id, marks))
             s = hn_fail_memory(err, "a name", strlen(name));
-        if (s != HUNCH_OK) return s;
+        if (s) return s;
     }
     if (hn_names_finish(&t->names) && hn_names_finish(&t->normal_names)) return HUNCH_OK;
     return hn_fail_memory(err, "the names of tokens", 0);
@@ -218,7 +218,7 @@ static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_wo
 static hunch_status read_names(hn_tokenizer *t, const json_t *added, hunch_error *err) {
     hn_normal_work *w = NULL;
     hunch_status s = t->normalizer ? hn_normal_work_open(&w, err) : HUNCH_OK;
-    if (s == HUNCH_OK) s = add_names(t, added, w, err);
+    if (!s) s = add_names(t, added, w, err);
     hn_normal_work_close(&w);
     return s;
 }
@@ -231,7 +231,7 @@ static hunch_status read_merges(hn_tokenizer *t, const json_t *merges, hunch_err
     if (!json_is_array(merges))
         return hn_fail(err, HUNCH_REFUSED, HN_HF_FILE "model.merges is missing, expected an array");
     if (!hn_bpe_init(&t->merges, n)) return hn_fail_memory(err, "the merges", n * sizeof(hn_merge));
-    for (size_t i = 0; i < n && s == HUNCH_OK; i++) {
+    for (size_t i = 0; i < n && !s; i++) {
         const json_t *m = json_array_get(merges, i);
         char where[64];
         snprintf(where, sizeof where, HN_HF_FILE "model.merges[%zu]", i);
@@ -270,10 +270,10 @@ hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *
     const json_t *model = json_object_get(doc, "model"), *added = json_object_get(doc, "added_tokens");
     filler f = {.t = t};
     hunch_status s = read_settings(t, model, err);
-    if (s == HUNCH_OK) s = hn_hf_pipeline_open(p, t, any_normalized(added), err);
-    if (s == HUNCH_OK) s = read_tokens(&f, doc, model, err);
-    if (s == HUNCH_OK) s = read_names(t, added, err);
-    if (s == HUNCH_OK)
+    if (!s) s = hn_hf_pipeline_open(p, t, any_normalized(added), err);
+    if (!s) s = read_tokens(&f, doc, model, err);
+    if (!s) s = read_names(t, added, err);
+    if (!s)
         s = t->is_unigram ? hn_vocab_unigram(t, f.scores, err) : read_merges(t, json_object_get(model, "merges"), err);
     hn_free(f.scores);
     return s;
