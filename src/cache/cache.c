@@ -99,11 +99,11 @@ static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, h
         const int64_t stride = hn_pages_of(c, g, c->rows + c->group[g].tentative);
         const int64_t most = seqs * hn_cache_pages_at_most(c, g, c->rows);
         const bool state = c->group[g].kind == HN_CACHE_STATE;
-        const int64_t dealt =
+        const int64_t pooled =
             state ? most : ((rows < all ? rows : all) + seqs * (tentative + page_rows - 1)) / page_rows;
         c->stride[g] = (int)stride;
         if (state) pages += (int64_t)c->group[g].kept * hn_pages_of(c, g, 1);
-        pages += (dealt < most ? dealt : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
+        pages += (pooled < most ? pooled : most) + pages_beside(c, g, rows > all ? rows - all : 0) + 1;
     }
     if (pages > INT32_MAX)
         return hn_fail(err, HUNCH_NO_MEMORY, "%lld pages, expected at most %d", (long long)pages, INT32_MAX);
@@ -318,7 +318,7 @@ static int first_waiting(const hn_cache *c, const hn_seq *s, int group, int firs
 
 /* Releases the pages that no row after the committed ones sees, nor any after a rewind by up to `back` rows of the group. */
 static void drop_unseen(hn_cache *c, hn_seq *s, int group, int tentative) {
-    const int first = first_waiting(c, s, group, hn_first_page(c, group, hn_rows_needed(c, s, group)), tentative);
+    const int first = first_waiting(c, s, group, hn_first_page(c, group, hn_first_row_needed(c, s, group)), tentative);
     for (int *i = &s->first[group]; *i < first; ++*i) {
         hn_page_release(c, s->pages[group][*i]);
         s->pages[group][*i] = HN_NO_PAGE;
@@ -405,7 +405,7 @@ void hn_cache_seq_end(hn_cache *c, int seq) {
         drop_pages(c, s, g, 0);
         drop_next(c, s, g);
     }
-    hn_cache_end_path(c, s, NULL);
+    hn_cache_set_last_block(c, s, NULL);
 }
 
 int hn_cache_committed(const hn_cache *c, int seq, int owner) {
@@ -499,7 +499,7 @@ const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group) {
 }
 
 /* True if a window group released a page that the row after `rows` rows needs, or a state has more rows. */
-static bool rows_are_gone(const hn_cache *c, const hn_seq *s, int owner, int rows) {
+static bool rows_released(const hn_cache *c, const hn_seq *s, int owner, int rows) {
     if (rows < s->folded[owner]) return true;
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner && hn_first_page(c, g, rows) < s->first[g]) return true;
@@ -509,7 +509,7 @@ static bool rows_are_gone(const hn_cache *c, const hn_seq *s, int owner, int row
 int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
     hn_seq *s = &c->seq[seq];
     assert(rows >= 0 && rows <= s->committed[owner]);
-    if (rows_are_gone(c, s, owner, rows)) rows = hn_cache_take_back(c, s, owner, rows);
+    if (rows_released(c, s, owner, rows)) rows = hn_cache_reclaim(c, s, owner, rows);
     s->committed[owner] = rows;
     assert(s->folded[owner] <= rows);
     hn_cache_unpublish(c, s, owner, rows);

@@ -71,7 +71,7 @@ static inline int hn_pages_of(const hn_cache *c, int group, int rows) {
 }
 
 /* The row from which on an owner's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not folded. */
-static inline int hn_rows_needed(const hn_cache *c, const hn_seq *s, int group) {
+static inline int hn_first_row_needed(const hn_cache *c, const hn_seq *s, int group) {
     const int owner = c->group[group].owner, committed = s->committed[owner] - c->group[group].back;
     if (c->group[group].kind != HN_CACHE_ROWS) return committed;
     return s->folded[owner] < s->committed[owner] ? s->folded[owner] : s->committed[owner];
@@ -95,8 +95,8 @@ void hn_cache_evict(hn_cache *c);
 /* The owner dropped its rows from `rows` on; if it is the target, no later page counts as published, of any owner. */
 void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
 /* Sets the last block of the sequence's text in the index to b (NULL: none). */
-void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b);
+void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b);
 /* The number of published rows of the owner, `rows` at most, after which the index has all pages that its window groups need.
  * The table takes these pages back; the caller releases those after them. */
-int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows);
+int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows);
 #endif

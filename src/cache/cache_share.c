@@ -50,7 +50,7 @@ static void prune(hn_cache *c, hn_block *b) {
     }
 }
 
-void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b) {
+void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b) {
     hn_block *old = s->block;
     if (b) b->users++;
     s->block = b;
@@ -60,7 +60,7 @@ void hn_cache_end_path(hn_cache *c, hn_seq *s, hn_block *b) {
 }
 
 /* Removes a page from its slot of a block. */
-static void leave_page(hn_cache *c, hn_block *b, int slot) {
+static void page_unlink(hn_cache *c, hn_block *b, int slot) {
     const int32_t page = b->page[slot];
     b->page[slot] = HN_NO_PAGE;
     if (page == HN_NO_PAGE) return;
@@ -104,7 +104,7 @@ static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows
             b = hn_prefix_add(&c->prefix, s->block, token);
         if (!b) return;
         enter_page(c, s, 0, i, b);
-        hn_cache_end_path(c, s, b);
+        hn_cache_set_last_block(c, s, b);
     }
 }
 
@@ -127,15 +127,15 @@ static bool has_state(const hn_cache *c, const hn_block *b, int group) {
     return true;
 }
 
-static void leave_state(hn_cache *c, hn_block *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) leave_page(c, b, i);
+static void state_drop(hn_cache *c, hn_block *b, int group) {
+    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) page_unlink(c, b, i);
 }
 
 /* Keeps of the states before block b those closer than twice the largest power of two that divides their number. */
-static void thin_out(hn_cache *c, const hn_block *b, int group) {
+static void states_thin(hn_cache *c, const hn_block *b, int group) {
     for (hn_block *e = b->parent; e; e = e->parent) {
         const int number = e->depth + 1, power = number & -number;
-        if (b->depth - e->depth >= 2 * power && has_state(c, e, group)) leave_state(c, e, group);
+        if (b->depth - e->depth >= 2 * power && has_state(c, e, group)) state_drop(c, e, group);
     }
 }
 
@@ -155,12 +155,12 @@ static hn_block *oldest_state(const hn_cache *c, int group) {
 }
 
 /* Makes room for one more. False: the limit is reached, and all of them are in use. */
-static bool limit_states(hn_cache *c, int group) {
+static bool states_limit(hn_cache *c, int group) {
     const int most = c->group[group].kept;
     while (most > 0 && hn_cache_states_kept(c, group) >= most) {
         hn_block *b = oldest_state(c, group);
         if (!b) return false;
-        leave_state(c, b, group);
+        state_drop(c, b, group);
         prune(c, b);
     }
     return true;
@@ -175,15 +175,15 @@ static void publish_state(hn_cache *c, hn_seq *s, int group) {
     const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
     if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
     if (has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
-    leave_state(c, b, group); /* the rest of an evicted one */
-    if (!limit_states(c, group)) return;
+    state_drop(c, b, group); /* the rest of an evicted one */
+    if (!states_limit(c, group)) return;
     c->state_pages[group] += pages;
     for (int i = 0; i < pages; i++) {
         b->page[c->first_slot[group] + i] = s->pages[group][i];
         c->use[s->pages[group][i]].blocks++;
     }
     b->folded[owner] = folded;
-    thin_out(c, b, group);
+    states_thin(c, b, group);
 }
 
 /* The pages of an owner's groups behind group 0, as far as the text's blocks go. */
@@ -224,12 +224,12 @@ void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
             s->published[g] = at_most(s->published[g], rows / c->group[g].page_rows);
     hn_block *b = s->block;
     while (b && b->depth >= s->published[0]) b = b->parent;
-    hn_cache_end_path(c, s, b);
+    hn_cache_set_last_block(c, s, b);
 }
 
 /* ---- restore --------------------------------------------------------------------------------------------------- */
 
-static bool is_there(const hn_cache *c, int group, int i) {
+static bool page_present(const hn_cache *c, int group, int i) {
     return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
@@ -245,7 +245,7 @@ static int needed_from(const hn_cache *c, int group, int rows, int less) {
 
 /* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
  * that the row `less` before it sees. */
-static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
+static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.block_rows;
         while (n > 0 && !has_state(c, c->path[n - 1], group)) n--;
@@ -255,29 +255,29 @@ static int group_rows_there(const hn_cache *c, int group, int rows, int less) {
     int n = most;
     if (c->group[group].window) {
         for (int i = most - 1; i >= hn_first_page(c, group, needed_from(c, group, n * page_rows, less)); i--)
-            if (!is_there(c, group, i)) n = i;
+            if (!page_present(c, group, i)) n = i;
     } else {
-        for (n = 0; n < most && is_there(c, group, n);) n++;
+        for (n = 0; n < most && page_present(c, group, n);) n++;
     }
     return n * page_rows;
 }
 
 /* The same for all groups of an owner, in the blocks of c->path. */
-static int rows_there(const hn_cache *c, int owner, int rows, int less) {
+static int owner_rows_present(const hn_cache *c, int owner, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows;
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].owner == owner) rows = group_rows_there(c, g, rows, less);
+            if (c->group[g].owner == owner) rows = group_rows_present(c, g, rows, less);
     }
     return rows;
 }
 
 /* The same for the target and all owners with `binds`. */
-static int bound_rows_there(const hn_cache *c, int rows, int less) {
+static int target_rows_present(const hn_cache *c, int rows, int less) {
     for (int before = -1; before != rows;) {
-        before = rows = rows_there(c, 0, rows, less);
+        before = rows = owner_rows_present(c, 0, rows, less);
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].binds) rows = rows_there(c, c->group[g].owner, rows, 0);
+            if (c->group[g].binds) rows = owner_rows_present(c, c->group[g].owner, rows, 0);
     }
     return rows;
 }
@@ -318,12 +318,12 @@ static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
     s->committed[owner] = rows;
 }
 
-int hn_cache_take_back(hn_cache *c, hn_seq *s, int owner, int rows) {
+int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
             rows = at_most(rows, s->published[g] * c->group[g].page_rows);
     fill_path(c, s->block);
-    rows = rows_there(c, owner, rows, 0);
+    rows = owner_rows_present(c, owner, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
@@ -363,13 +363,13 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);
         if (!b) break;
     }
-    rows = bound_rows_there(c, depth * block_rows, less);
+    rows = target_rows_present(c, depth * block_rows, less);
     for (int g = 0, owner = -1; g < c->n_groups; g++) {
         if (c->group[g].owner == owner) continue;
         owner = c->group[g].owner;
-        take_rows(c, s, owner, owner ? rows_there(c, owner, rows, 0) : rows, owner ? 0 : less);
+        take_rows(c, s, owner, owner ? owner_rows_present(c, owner, rows, 0) : rows, owner ? 0 : less);
     }
-    hn_cache_end_path(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
+    hn_cache_set_last_block(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
     return rows && less ? hn_cache_rewind(c, seq, 0, rows - less) : rows;
 }
 
@@ -383,9 +383,9 @@ static bool is_idle(const hn_cache *c, int32_t page) {
 static void evict(hn_cache *c, hn_block *b, int slot) {
     for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a state is evicted as a whole */
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
-            leave_state(c, b, g);
+            state_drop(c, b, g);
     for (int i = 0; i < c->prefix.n_slots; i++)
-        if (slot < 0 || i == slot) leave_page(c, b, i);
+        if (slot < 0 || i == slot) page_unlink(c, b, i);
     prune(c, b);
 }
 
@@ -401,7 +401,7 @@ static void choose(victim *v, hn_block *b, int slot, uint64_t since) {
 }
 
 /* Leaf blocks are evicted as a whole; of other blocks only pages of window groups. */
-static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
+static void consider_block(const hn_cache *c, hn_block *b, victim *v) {
     const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
     for (int g = 0; g < c->n_groups; g++) {
         if (!leaf && !c->group[g].window && c->group[g].kind != HN_CACHE_STATE) continue;
@@ -423,7 +423,7 @@ static void look_at_block(const hn_cache *c, hn_block *b, victim *v) {
  * Other idle pages are full pages of drafters in blocks that a sequence uses. */
 void hn_cache_evict(hn_cache *c) {
     victim v = {NULL, -1, 0};
-    for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) look_at_block(c, b, &v);
+    for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) consider_block(c, b, &v);
     if (v.block) {
         evict(c, v.block, v.slot);
         return;
@@ -440,6 +440,6 @@ void hn_cache_evict(hn_cache *c) {
 void hn_cache_forget(hn_cache *c) {
     for (int s = 0; s < c->max_seqs; s++) hn_cache_unpublish(c, &c->seq[s], 0, 0);
     for (hn_block *b = c->prefix.oldest; b; b = b->newer)
-        for (int i = 0; i < c->prefix.n_slots; i++) leave_page(c, b, i);
+        for (int i = 0; i < c->prefix.n_slots; i++) page_unlink(c, b, i);
     hn_prefix_clear(&c->prefix);
 }

@@ -18,10 +18,10 @@ static hunch_status copy_out(const char *from, size_t n, char **text, size_t *le
 }
 
 /* The template in tokenizer_config.json; of two with one name the last counts. */
-static const json_t *listed(const json_t *said, hn_chat_use use) {
-    const json_t *one, *found = use == HN_CHAT_DEFAULT && json_is_string(said) ? said : NULL;
+static const json_t *template_listed(const json_t *value, hn_chat_use use) {
+    const json_t *one, *found = use == HN_CHAT_DEFAULT && json_is_string(value) ? value : NULL;
     size_t i;
-    json_array_foreach (said, i, one) {
+    json_array_foreach (value, i, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
         const json_t *text = json_object_get(one, "template");
         if (name && strcmp(name, uses[use].name) == 0 && json_is_string(text)) found = text;
@@ -34,10 +34,10 @@ static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text
     if (!path) return hn_fail_memory(err, "a path", strlen(hn_source_path(s)));
     bool file;
     hunch_status st = hn_file_look(path, &file, err);
-    const json_t *said =
-        file ? NULL : listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
+    const json_t *value =
+        file ? NULL : template_listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
     if (file && use == HN_CHAT_DEFAULT) st = hn_file_read(path, 16 << 20, text, len, err);
-    if (!st && said) st = copy_out(json_string_value(said), json_string_length(said), text, len, err);
+    if (!st && value) st = copy_out(json_string_value(value), json_string_length(value), text, len, err);
     hn_free(path);
     return st;
 }

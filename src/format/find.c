@@ -329,7 +329,7 @@ static hunch_status search(finder *f, const hn_caches *c) {
 }
 
 /* Lists the downloads with a similar name. */
-static void nearest(const finder *f, const hn_caches *c, char *out, size_t size) {
+static void similar_list(const finder *f, const hn_caches *c, char *out, size_t size) {
     hn_near near = {.wanted = f->name};
     for (size_t i = 0; i < c->n; i++)
         hn_near_add(&near, hn_cached_name(&c->items[i]));
@@ -384,7 +384,7 @@ static hunch_status fail_absent(const char *name, const char *searched, const ch
         name, *searched ? searched : "any cache", *downloads ? "; what comes near: " : "", downloads);
 }
 
-static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
+static hunch_status result_take(finder *f, const hn_caches *c, char **out) {
     char list[400] = "";
     if (f->n > 1)
         return fail_several(f);
@@ -393,12 +393,12 @@ static hunch_status conclude(finder *f, const hn_caches *c, char **out) {
         f->paths[0] = NULL;
         return HUNCH_OK;
     }
-    nearest(f, c, list, sizeof list);
+    similar_list(f, c, list, sizeof list);
     return fail_absent(f->name, c->searched, list, f->err);
 }
 
 /* Splits the name at @ and :. These may occur in a file's own name, as files are compared by the whole name. */
-static bool parts_cut(finder *f) {
+static bool parts_split(finder *f) {
     f->base = hn_strdup(f->name);
     if (f->base == NULL)
         return false;
@@ -425,7 +425,7 @@ static bool is_name(const char *s) {
 }
 
 /* Refuses an existing path of one file of a Hugging Face folder, and a folder of GGUF files. */
-static hunch_status whole_check(const char *path, hunch_error *err) {
+static hunch_status path_check(const char *path, hunch_error *err) {
     static const char *const parts[] = {
         ".safetensors", ".safetensors.index.json", "/pytorch_model.bin", ".bin.index.json", ".pt", ".pth",
         "/config.json", "/tokenizer.json"};
@@ -451,20 +451,20 @@ hunch_status hn_model_find(char **path, const char *name, hunch_error *err) {
     hn_caches c;
     *path = NULL;
     if (hn_exists(name)) {
-        hunch_status status = whole_check(name, err);
+        hunch_status status = path_check(name, err);
         if (!status && (*path = hn_strdup(name)) == NULL)
             status = hn_fail_memory(err, "a path", strlen(name));
         return status;
     }
     if (!is_name(name))
         return fail_absent(name, NULL, "", err);
-    if (!parts_cut(&f))
+    if (!parts_split(&f))
         return hn_fail_memory(err, "a name", strlen(name));
     hunch_status status = hn_caches_list(&c, err);
     if (!status)
         status = search(&f, &c);
     if (!status)
-        status = conclude(&f, &c, path);
+        status = result_take(&f, &c, path);
     for (size_t i = 0; i < f.n; i++)
         hn_free(f.paths[i]);
     hn_free(f.paths);

@@ -161,8 +161,8 @@ static const char *environment(const char *name) {
 static hunch_status list_folder(hn_caches *c, hn_cached_kind kind, const char *folder, hunch_error *err) {
     lister l = {.caches = c, .kind = kind, .root = folder, .err = err};
     size_t at = strlen(c->searched), n = strlen(folder);
-    const char *said = strstr(c->searched, folder);
-    if (said == NULL || (said > c->searched && said[-1] != ' ') || (said[n] != ',' && said[n] != '\0'))
+    const char *listed = strstr(c->searched, folder);
+    if (listed == NULL || (listed > c->searched && listed[-1] != ' ') || (listed[n] != ',' && listed[n] != '\0'))
         snprintf(c->searched + at, sizeof c->searched - at, "%s%s", at ? ", " : "", folder);
     if (kind == HN_CACHED_HF)
         return hn_folder_each(folder, hf_entry, &l, err);
@@ -219,7 +219,7 @@ static void entry_fini(hn_cached *entry) {
 }
 
 /* Removes duplicates: two variables may give one folder, or links lead to it. The entries are sorted. */
-static void same_drop(hn_caches *c) {
+static void duplicates_drop(hn_caches *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++) {
         bool same = false;
@@ -246,7 +246,7 @@ hunch_status hn_caches_list(hn_caches *out, hunch_error *err) {
         hn_caches_fini(out);
     else if (out->n > 1) {
         qsort(out->items, out->n, sizeof *out->items, entry_compare);
-        same_drop(out);
+        duplicates_drop(out);
     }
     return status;
 }

@@ -26,16 +26,16 @@ static bool holds_base(const char *name, const char *wanted) {
 void hn_near_add(hn_near *n, const char *name) {
     const size_t len = strlen(n->wanted), ending = 5; /* of ".gguf", which users may omit */
     const bool cut = hn_ends_with(name, ".gguf") && !hn_ends_with(n->wanted, ".gguf");
-    const size_t far = holds_base(name, n->wanted)
+    const size_t distance = holds_base(name, n->wanted)
                            ? 0
                            : hn_word_distance(n->wanted, len, name, strlen(name) - (cut ? ending : 0));
     size_t at = n->n;
-    if (far > len / 3 + 1)
+    if (distance > len / 3 + 1)
         return;
-    for (; at > 0 && n->best[at - 1].far > far; at--)
+    for (; at > 0 && n->best[at - 1].distance > distance; at--)
         n->best[at] = n->best[at - 1];
     snprintf(n->best[at].name, sizeof n->best[at].name, "%.255s", name);
-    n->best[at].far = far;
+    n->best[at].distance = distance;
     n->n += n->n < HN_NEAR_SHOWN;
 }
 

@@ -12,7 +12,7 @@ typedef struct hn_near {
     size_t n;
     struct {
         char name[256];
-        size_t far;
+        size_t distance;
     } best[HN_NEAR_SHOWN + 1]; /* the last is not shown */
 } hn_near;
 

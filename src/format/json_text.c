@@ -9,19 +9,19 @@
 #include "base/mem.h"
 
 /* The largest real documents (tokenizers of 260,000 tokens and 500,000 merges) need half of it. */
-static const size_t MOST_BYTES = (size_t)640 << 20;
+static const size_t MAX_BYTES = (size_t)640 << 20;
 
 /* Bytes that the parser allocates at most for the value that a character begins: an array and its table, an object and its
  * buckets, an element, a key, a string. Measured with jansson 2.14 and glibc; other builds differ by little. */
-static const unsigned short TAKES[256] = {['['] = 128, ['{'] = 224, [','] = 56, [':'] = 112, ['"'] = 80};
+static const unsigned short COST[256] = {['['] = 128, ['{'] = 224, [','] = 56, [':'] = 112, ['"'] = 80};
 
-static size_t bytes_reckon(const char *text, size_t size) {
+static size_t bytes_estimate(const char *text, size_t size) {
     size_t bytes = size; /* of all strings together */
     bool inside = false; /* of a string */
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
         if (!inside)
-            bytes += TAKES[c];
+            bytes += COST[c];
         if (c == '"')
             inside = !inside;
         else if (c == '\\' && inside)
@@ -33,7 +33,7 @@ static size_t bytes_reckon(const char *text, size_t size) {
 /* malloc may set ENOMEM and still succeed (glibc, if the heap cannot grow in place). If as much memory as the document needs
  * can be allocated once more, no allocation failed. */
 static bool has_room(const char *text, size_t size) {
-    void *again = hn_alloc(bytes_reckon(text, size));
+    void *again = hn_alloc(bytes_estimate(text, size));
     const bool has = again != NULL;
     hn_free(again);
     return has;
@@ -63,10 +63,10 @@ char *hn_json_dump(const json_t *json, size_t flags) {
 
 json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t *where) {
     *where = (json_error_t){.line = 1};
-    const size_t bytes = bytes_reckon(text, size);
-    if (bytes > MOST_BYTES - *held) {
+    const size_t bytes = bytes_estimate(text, size);
+    if (bytes > MAX_BYTES - *held) {
         snprintf(where->text, sizeof where->text, "it would take %zu MiB of memory; expected at most %zu", bytes >> 20,
-                 (MOST_BYTES - *held) >> 20);
+                 (MAX_BYTES - *held) >> 20);
         return NULL;
     }
     json_t *out = hn_json_load(text, size, JSON_REJECT_DUPLICATES, where);

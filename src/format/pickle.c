@@ -123,24 +123,24 @@ static hunch_status line(machine *m, const char **text, size_t *len) {
 
 /* ---- opcodes: plain values -------------------------------------------------------------------------------------- */
 
-typedef struct step step;
-struct step {
-    hunch_status (*run)(machine *m, const step *s);
+typedef struct opcode opcode;
+struct opcode {
+    hunch_status (*run)(machine *m, const opcode *s);
     unsigned bytes; /* of its operand */
     hn_pickle_kind kind;
     uint32_t n; /* of a tuple or list, or a value */
 };
 
-static hunch_status step_constant(machine *m, const step *s) {
+static hunch_status op_constant(machine *m, const opcode *s) {
     return push(m, (hn_py){.kind = s->kind, .i = s->n});
 }
 
-static hunch_status step_empty(machine *m, const step *s) {
+static hunch_status op_empty(machine *m, const opcode *s) {
     return push(m, (hn_py){.kind = s->kind});
 }
 
 /* One or two bytes have no sign, more have. */
-static hunch_status step_int(machine *m, const step *s) {
+static hunch_status op_int(machine *m, const opcode *s) {
     uint64_t v;
     hunch_status status = operand(m, s->bytes, &v);
     if (status) return status;
@@ -148,7 +148,7 @@ static hunch_status step_int(machine *m, const step *s) {
 }
 
 /* An integer; its first byte is its length. */
-static hunch_status step_long(machine *m, const step *s) {
+static hunch_status op_long(machine *m, const opcode *s) {
     uint64_t n, v = 0;
     hunch_status status = operand(m, s->bytes, &n);
     if (!status && n > 8) return refuse(m, "an integer of more than 64 bits");
@@ -158,7 +158,7 @@ static hunch_status step_long(machine *m, const step *s) {
     return push(m, (hn_py){.kind = HN_PY_INT, .i = (int64_t)v});
 }
 
-static hunch_status step_float(machine *m, const step *s) {
+static hunch_status op_float(machine *m, const opcode *s) {
     uint64_t v;
     double f;
     hunch_status status = operand(m, s->bytes, &v);
@@ -168,7 +168,7 @@ static hunch_status step_float(machine *m, const step *s) {
     return push(m, (hn_py){.kind = HN_PY_FLOAT, .f = f});
 }
 
-static hunch_status step_text(machine *m, const step *s) {
+static hunch_status op_text(machine *m, const opcode *s) {
     uint64_t n;
     hunch_status status = operand(m, s->bytes, &n);
     if (status) return status;
@@ -180,7 +180,7 @@ static hunch_status step_text(machine *m, const step *s) {
 
 /* ---- opcodes: containers ---------------------------------------------------------------------------------------- */
 
-static hunch_status step_mark(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_mark(machine *m, const opcode *s HN_UNUSED) {
     if (m->n_marks >= HN_PICKLE_VALUES) return refuse(m, "too many marks");
     if (!hn_grow((void **)&m->marks, &m->cap_marks, m->n_marks + 1, sizeof *m->marks)) return no_memory(m);
     m->marks[m->n_marks++] = (uint32_t)m->n_stack;
@@ -188,7 +188,7 @@ static hunch_status step_mark(machine *m, const step *s HN_UNUSED) {
 }
 
 /* Removes the last mark; *from: the height of the stack when it was set. */
-static hunch_status unmark(machine *m, size_t *from) {
+static hunch_status mark_pop(machine *m, size_t *from) {
     *from = 0;
     if (m->n_marks == 0) return refuse(m, "a step that needs a mark finds none");
     *from = m->marks[--m->n_marks];
@@ -196,12 +196,12 @@ static hunch_status unmark(machine *m, size_t *from) {
 }
 
 /* A tuple of s->n values, or of all values after the mark. */
-static hunch_status step_tuple(machine *m, const step *s) {
+static hunch_status op_tuple(machine *m, const opcode *s) {
     size_t from = 0;
     hn_py tuple = {.kind = HN_PY_TUPLE};
     hunch_status status = HUNCH_OK;
     if (s->n == 0)
-        status = unmark(m, &from);
+        status = mark_pop(m, &from);
     else if (height(m) < s->n)
         status = refuse(m, "a step that needs a value finds none");
     else
@@ -214,7 +214,7 @@ static hunch_status step_tuple(machine *m, const step *s) {
 }
 
 /* Adds the values from stack index `from` to the list or dictionary below them; s->n at a time: 1, or a key and a value. */
-static hunch_status fill(machine *m, const step *s, size_t from) {
+static hunch_status fill(machine *m, const opcode *s, size_t from) {
     const size_t n = m->n_stack - from;
     m->n_stack = from;
     if (height(m) == 0 || m->p->values[m->stack[from - 1]].kind != s->kind)
@@ -228,14 +228,14 @@ static hunch_status fill(machine *m, const step *s, size_t from) {
     return status;
 }
 
-static hunch_status step_fill_one(machine *m, const step *s) {
+static hunch_status op_fill_one(machine *m, const opcode *s) {
     if (height(m) < s->n) return refuse(m, "a step that needs a value finds none");
     return fill(m, s, m->n_stack - s->n);
 }
 
-static hunch_status step_fill(machine *m, const step *s) {
+static hunch_status op_fill(machine *m, const opcode *s) {
     size_t from;
-    hunch_status status = unmark(m, &from);
+    hunch_status status = mark_pop(m, &from);
     return status ? status : fill(m, s, from);
 }
 
@@ -252,13 +252,13 @@ static hunch_status memo_put(machine *m, uint64_t i) {
     return HUNCH_OK;
 }
 
-static hunch_status step_put(machine *m, const step *s) {
+static hunch_status op_put(machine *m, const opcode *s) {
     uint64_t i = m->n_memo; /* without an operand: the next one */
     hunch_status status = s->bytes > 0 ? operand(m, s->bytes, &i) : HUNCH_OK;
     return status ? status : memo_put(m, i);
 }
 
-static hunch_status step_get(machine *m, const step *s) {
+static hunch_status op_get(machine *m, const opcode *s) {
     uint64_t i;
     hunch_status status = operand(m, s->bytes, &i);
     if (status) return status;
@@ -281,7 +281,7 @@ static hunch_status global_push(machine *m, const char *module, size_t n_module,
                    (int)(n_name < SHOWN_MAX ? n_name : SHOWN_MAX), name);
 }
 
-static hunch_status step_global(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_global(machine *m, const opcode *s HN_UNUSED) {
     const char *module, *name = NULL;
     size_t n_module, n_name = 0;
     hunch_status status = line(m, &module, &n_module);
@@ -289,7 +289,7 @@ static hunch_status step_global(machine *m, const step *s HN_UNUSED) {
     return status ? status : global_push(m, module, n_module, name, n_name);
 }
 
-static hunch_status step_stack_global(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_stack_global(machine *m, const opcode *s HN_UNUSED) {
     uint32_t a = 0, b;
     hunch_status status = pop(m, &b);
     if (!status) status = pop(m, &a);
@@ -300,7 +300,7 @@ static hunch_status step_stack_global(machine *m, const step *s HN_UNUSED) {
 }
 
 /* A call is recorded, not executed. */
-static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_call(machine *m, const opcode *s HN_UNUSED) {
     uint32_t a, f = 0;
     hunch_status status = pop(m, &a);
     if (!status) status = pop(m, &f);
@@ -317,7 +317,7 @@ static hunch_status step_call(machine *m, const step *s HN_UNUSED) {
 }
 
 /* BUILD, the state of an object: ignored for a dictionary. */
-static hunch_status step_state(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_state(machine *m, const opcode *s HN_UNUSED) {
     uint32_t state;
     hunch_status status = pop(m, &state);
     if (status) return status;
@@ -326,7 +326,7 @@ static hunch_status step_state(machine *m, const step *s HN_UNUSED) {
     return HUNCH_OK;
 }
 
-static hunch_status step_outside(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_outside(machine *m, const opcode *s HN_UNUSED) {
     uint32_t where;
     hunch_status status = pop(m, &where);
     if (status) return status;
@@ -338,7 +338,7 @@ static hunch_status step_outside(machine *m, const step *s HN_UNUSED) {
 
 /* ---- opcodes: the frame ----------------------------------------------------------------------------------------- */
 
-static hunch_status step_protocol(machine *m, const step *s) {
+static hunch_status op_protocol(machine *m, const opcode *s) {
     uint64_t version;
     hunch_status status = operand(m, s->bytes, &version);
     if (!status && version > PROTOCOL_MAX)
@@ -347,58 +347,58 @@ static hunch_status step_protocol(machine *m, const step *s) {
     return status;
 }
 
-static hunch_status step_frame(machine *m, const step *s) {
+static hunch_status op_frame(machine *m, const opcode *s) {
     uint64_t bytes;
     hunch_status status = operand(m, s->bytes, &bytes);
     return !status && bytes > (size_t)(m->end - m->at) ? refuse(m, "a frame longer than the pickle")
                                                                   : status;
 }
 
-static hunch_status step_stop(machine *m, const step *s HN_UNUSED) {
+static hunch_status op_stop(machine *m, const opcode *s HN_UNUSED) {
     if (m->n_marks > 0 || m->n_stack != 1) return refuse(m, "it stops with something left over");
     m->p->root = m->stack[0];
     m->stopped = true;
     return HUNCH_OK;
 }
 
-static const step STEPS[256] = {
-    [0x80] = {.run = step_protocol, .bytes = 1},
-    [0x95] = {.run = step_frame, .bytes = 8},
-    ['.'] = {.run = step_stop},
-    ['N'] = {.run = step_constant, .kind = HN_PY_NONE},
-    [0x88] = {.run = step_constant, .kind = HN_PY_BOOL, .n = 1},
-    [0x89] = {.run = step_constant, .kind = HN_PY_BOOL},
-    ['K'] = {.run = step_int, .bytes = 1},
-    ['M'] = {.run = step_int, .bytes = 2},
-    ['J'] = {.run = step_int, .bytes = 4},
-    [0x8a] = {.run = step_long, .bytes = 1},
-    ['G'] = {.run = step_float, .bytes = 8},
-    ['U'] = {.run = step_text, .bytes = 1},
-    ['T'] = {.run = step_text, .bytes = 4},
-    [0x8c] = {.run = step_text, .bytes = 1},
-    ['X'] = {.run = step_text, .bytes = 4},
-    [')'] = {.run = step_empty, .kind = HN_PY_TUPLE},
-    [']'] = {.run = step_empty, .kind = HN_PY_LIST},
-    ['}'] = {.run = step_empty, .kind = HN_PY_DICT},
-    ['('] = {.run = step_mark},
-    ['t'] = {.run = step_tuple},
-    [0x85] = {.run = step_tuple, .n = 1},
-    [0x86] = {.run = step_tuple, .n = 2},
-    [0x87] = {.run = step_tuple, .n = 3},
-    ['a'] = {.run = step_fill_one, .kind = HN_PY_LIST, .n = 1},
-    ['e'] = {.run = step_fill, .kind = HN_PY_LIST, .n = 1},
-    ['s'] = {.run = step_fill_one, .kind = HN_PY_DICT, .n = 2},
-    ['u'] = {.run = step_fill, .kind = HN_PY_DICT, .n = 2},
-    ['q'] = {.run = step_put, .bytes = 1},
-    ['r'] = {.run = step_put, .bytes = 4},
-    [0x94] = {.run = step_put},
-    ['h'] = {.run = step_get, .bytes = 1},
-    ['j'] = {.run = step_get, .bytes = 4},
-    ['c'] = {.run = step_global},
-    [0x93] = {.run = step_stack_global},
-    ['R'] = {.run = step_call},
-    ['b'] = {.run = step_state},
-    ['Q'] = {.run = step_outside},
+static const opcode OPCODES[256] = {
+    [0x80] = {.run = op_protocol, .bytes = 1},
+    [0x95] = {.run = op_frame, .bytes = 8},
+    ['.'] = {.run = op_stop},
+    ['N'] = {.run = op_constant, .kind = HN_PY_NONE},
+    [0x88] = {.run = op_constant, .kind = HN_PY_BOOL, .n = 1},
+    [0x89] = {.run = op_constant, .kind = HN_PY_BOOL},
+    ['K'] = {.run = op_int, .bytes = 1},
+    ['M'] = {.run = op_int, .bytes = 2},
+    ['J'] = {.run = op_int, .bytes = 4},
+    [0x8a] = {.run = op_long, .bytes = 1},
+    ['G'] = {.run = op_float, .bytes = 8},
+    ['U'] = {.run = op_text, .bytes = 1},
+    ['T'] = {.run = op_text, .bytes = 4},
+    [0x8c] = {.run = op_text, .bytes = 1},
+    ['X'] = {.run = op_text, .bytes = 4},
+    [')'] = {.run = op_empty, .kind = HN_PY_TUPLE},
+    [']'] = {.run = op_empty, .kind = HN_PY_LIST},
+    ['}'] = {.run = op_empty, .kind = HN_PY_DICT},
+    ['('] = {.run = op_mark},
+    ['t'] = {.run = op_tuple},
+    [0x85] = {.run = op_tuple, .n = 1},
+    [0x86] = {.run = op_tuple, .n = 2},
+    [0x87] = {.run = op_tuple, .n = 3},
+    ['a'] = {.run = op_fill_one, .kind = HN_PY_LIST, .n = 1},
+    ['e'] = {.run = op_fill, .kind = HN_PY_LIST, .n = 1},
+    ['s'] = {.run = op_fill_one, .kind = HN_PY_DICT, .n = 2},
+    ['u'] = {.run = op_fill, .kind = HN_PY_DICT, .n = 2},
+    ['q'] = {.run = op_put, .bytes = 1},
+    ['r'] = {.run = op_put, .bytes = 4},
+    [0x94] = {.run = op_put},
+    ['h'] = {.run = op_get, .bytes = 1},
+    ['j'] = {.run = op_get, .bytes = 4},
+    ['c'] = {.run = op_global},
+    [0x93] = {.run = op_stack_global},
+    ['R'] = {.run = op_call},
+    ['b'] = {.run = op_state},
+    ['Q'] = {.run = op_outside},
 };
 
 static hunch_status machine_run(machine *m) {
@@ -406,7 +406,7 @@ static hunch_status machine_run(machine *m) {
     while (!status && !m->stopped) {
         if (m->at == m->end) return refuse(m, "it ends before it stops");
         const unsigned op = *m->at;
-        const step *s = &STEPS[op];
+        const opcode *s = &OPCODES[op];
         if (s->run == NULL)
             return hn_fail(m->err, HUNCH_REFUSED,
                            "%s: its pickle takes step 0x%02x at byte %zu, which plain data has no use for", m->path, op,

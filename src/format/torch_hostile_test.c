@@ -185,7 +185,7 @@ static void test_overlapping_entries(void **state) {
 /* The 64-bit form with small numbers, and with wrong numbers. */
 static void test_zip64(void **state) {
     (void)state;
-    enum { THE_PLACE = 1 << 20 }; /* replaced by the offset of the place record */
+    enum { PLACE_OFFSET = 1 << 20 }; /* replaced by the offset of the place record */
     static const struct {
         size_t at; /* in the zip64 end record, or 100: in the place record, 200: in the extra field */
         uint64_t value;
@@ -197,7 +197,7 @@ static void test_zip64(void **state) {
         {40, 47, "the place of its list"},
         {48, UINT64_MAX, "the place of its list"},
         {100 + 8, UINT64_MAX, "lies behind its end"},
-        {100 + 8, THE_PLACE, "lies behind its end"},
+        {100 + 8, PLACE_OFFSET, "lies behind its end"},
         {100 + 8, 0, "no readable zip64 end record"},
         {200 + 4, UINT64_MAX, "reaches into"},
         {200 + 4, 23, "storage 0 of tensor w has 23 bytes"},
@@ -243,7 +243,7 @@ static void test_zip64(void **state) {
                      at >= 200   ? extra + at - 200
                      : at >= 100 ? place + at - 100
                                  : end + at,
-                     cases[i].value == THE_PLACE ? place : cases[i].value, 8);
+                     cases[i].value == PLACE_OFFSET ? place : cases[i].value, 8);
             assert_bytes_refused(&z.b, cases[i].says);
         }
         bytes_free(&z.b);

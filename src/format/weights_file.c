@@ -18,15 +18,15 @@ bool hn_is_weights_file(const char *name) {
 }
 
 /* Files of weights in a folder. */
-typedef struct lone {
+typedef struct single_weights {
     char *path;     /* the first */
     char seen[300]; /* their names */
     size_t n;
     hunch_error *err;
-} lone;
+} single_weights;
 
-static hunch_status lone_add(void *user, const char *folder, const char *name) {
-    lone *l = user;
+static hunch_status single_add(void *user, const char *folder, const char *name) {
+    single_weights *l = user;
     if (!hn_is_weights_file(name) || !strcmp(name, HN_MASK_FILE) ||
         strstr(name, "-of-") != NULL) /* a shard without its index is incomplete */
         return HUNCH_OK;
@@ -46,9 +46,9 @@ static hunch_status lone_add(void *user, const char *folder, const char *name) {
     return status;
 }
 
-static hunch_status lone_find(const char *folder, char **path, hunch_error *err) {
-    lone l = {.err = err};
-    hunch_status status = hn_folder_each(folder, lone_add, &l, err);
+static hunch_status single_find(const char *folder, char **path, hunch_error *err) {
+    single_weights l = {.err = err};
+    hunch_status status = hn_folder_each(folder, single_add, &l, err);
     if (!status && l.n == 0)
         status =
             hn_fail(err, HUNCH_REFUSED,
@@ -91,5 +91,5 @@ hunch_status hn_weights_find(const char *folder, char **path, hunch_error *err) 
         hn_free(at);
         if (status) return status;
     }
-    return lone_find(folder, path, err);
+    return single_find(folder, path, err);
 }

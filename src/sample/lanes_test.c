@@ -81,13 +81,13 @@ static void check_race_ids(const float w[HN_LANES_BLOCK], float time, const hn_r
 
 /* The filter's result for a whole vocabulary: a bit for each token, and the weights of blocks with a bit set. */
 enum { MOST = 5 * HN_LANES_BLOCK };
-typedef struct looked {
+typedef struct filtered {
     uint64_t may[MOST / HN_LANES_BLOCK];
     float w[MOST];
-} looked;
+} filtered;
 
-static void look(hn_isa isa, const float *l, int n, const float *most, float max, float scale, float time,
-                 const hn_random_key *key, looked *out) {
+static void filter_run(hn_isa isa, const float *l, int n, const float *most, float max, float scale, float time,
+                 const hn_random_key *key, filtered *out) {
     memset(out, 0, sizeof *out);
     for (int b = 0; b < hn_lanes_blocks(n); b++) {
         uint64_t may = 0;
@@ -107,7 +107,7 @@ static void test_race(void **state) {
     uint64_t seed = 4;
     int passed = 0, tried = 0;
     for (int round = 0; round < 1000; round++) {
-        static looked got, other;
+        static filtered got, other;
         float l[MOST], want[MOST], most[MOST / HN_LANES_BLOCK];
         hn_random_key key = {.seed = hn_splitmix(&seed),
                              .position = hn_splitmix(&seed) >> 24,
@@ -120,7 +120,7 @@ static void test_race(void **state) {
         const float time = (float)(2 * unit(&seed) * unit(&seed));
         hn_lanes_ref.weights(l, n, max, scale, want);
         hn_lanes_ref.weights(most, blocks, max, scale, most);
-        look(HN_ISA_REF, l, n, most, max, scale, time, &key, &got);
+        filter_run(HN_ISA_REF, l, n, most, max, scale, time, &key, &got);
         for (int i = 0; i < n; i++) {
             key.token = (uint32_t)i;
             double rest = 1 - hn_random_uniform(&key), limit = (double)time * (double)want[i];
@@ -134,7 +134,7 @@ static void test_race(void **state) {
         for (int i = n; i < blocks * HN_LANES_BLOCK; i++)
             assert_false(got.may[i / HN_LANES_BLOCK] >> (i % HN_LANES_BLOCK) & 1);
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            look(isa, l, n, most, max, scale, time, &key, &other);
+            filter_run(isa, l, n, most, max, scale, time, &key, &other);
             assert_memory_equal(&other, &got, sizeof got);
         }
         if (n >= HN_LANES_BLOCK) check_race_ids(want, time, &key, &seed);

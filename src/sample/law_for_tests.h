@@ -40,7 +40,7 @@ static inline void defined_law_close(defined_law *d) {
 }
 
 /* A logit that was changed to x: rounded, and finite if it was finite. */
-static inline double defined_moved(double logit, double x) {
+static inline double defined_rounded(double logit, double x) {
     const double most = 3.4028234663852886e38; /* of float32 */
     return isfinite(logit) && fabs(x) > most ? copysign(most, x) : (double)(float)x;
 }
@@ -70,7 +70,7 @@ static inline void defined_dry(defined_law *d, const hunch_sampling *q, const in
         for (int j = start + 1; j < n; j++)
             if (text[j] == i) longest = (int)fmax(longest, defined_repeat(text, n, start, j, breakers));
         if (longest >= allowed && !defined_breaker(breakers, i))
-            d->l[i] = defined_moved(d->l[i], d->l[i] - q->dry_multiplier * pow(base, longest - allowed));
+            d->l[i] = defined_rounded(d->l[i], d->l[i] - q->dry_multiplier * pow(base, longest - allowed));
     }
 }
 
@@ -89,7 +89,7 @@ static inline void defined_logits(defined_law *d, const float *logits, const hun
         if (all && q->repetition_penalty > 0) x = x > 0 ? x / q->repetition_penalty : x * q->repetition_penalty;
         x -= answered * q->frequency_penalty;
         if (answered) x -= q->presence_penalty;
-        d->l[i] = defined_moved(biased, x);
+        d->l[i] = defined_rounded(biased, x);
     }
     if (q->dry_multiplier > 0) defined_dry(d, q, text, n, breakers);
 }

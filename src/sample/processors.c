@@ -148,7 +148,7 @@ static void count_text(hn_sampler *s, const hn_history *h) {
 /* ---- bias and penalties ----------------------------------------------------------------------------------------- */
 
 /* The new value of a logit: x, which stays finite if the logit was. */
-static float moved(float logit, double x) {
+static float logit_set(float logit, double x) {
     if (!isfinite(logit)) return (float)x;
     return (float)fmax(fmin(x, (double)FLT_MAX), -(double)FLT_MAX);
 }
@@ -157,7 +157,7 @@ static void bias_apply(const hn_sampler *s, float *l) {
     for (int i = 0; i < s->params.n_bias; i++) {
         const hunch_bias *b = &s->bias[i];
         float *x = &l[b->token];
-        *x = b->bias == -INFINITY ? -INFINITY : moved(*x, (double)*x + b->bias);
+        *x = b->bias == -INFINITY ? -INFINITY : logit_set(*x, (double)*x + b->bias);
     }
 }
 
@@ -170,7 +170,7 @@ static void penalise(const hn_sampler *s, float *l) {
         double x = (double)l[token];
         x = x > 0 ? x / repetition : x * repetition;
         if (answer > 0) x -= p->frequency_penalty * answer + p->presence_penalty;
-        l[token] = moved(l[token], x);
+        l[token] = logit_set(l[token], x);
     }
 }
 
@@ -226,7 +226,7 @@ static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
     for (int i = 0; i < n; i++) {
         const int32_t token = s->id[i];
         const double penalty = p->dry_multiplier * pow(base, s->penalties->repeats[token] - allowed);
-        l[token] = moved(l[token], (double)l[token] - penalty);
+        l[token] = logit_set(l[token], (double)l[token] - penalty);
         s->penalties->repeats[token] = 0;
     }
 }
@@ -234,13 +234,13 @@ static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
 /* ---- all -------------------------------------------------------------------------------------------------------- */
 
 /* The tokens whose logits change after a history, by processor: s->bias, the penalties' list, and n_repeated of s->id. */
-typedef struct touched {
+typedef struct changes {
     int n_bias, n_counted, n_repeated, allowed;
-} touched;
+} changes;
 
-static touched touch_begin(hn_sampler *s, const hn_history *h) {
+static changes changes_begin(hn_sampler *s, const hn_history *h) {
     penalties *c = s->penalties;
-    touched t = {.n_bias = s->params.n_bias};
+    changes t = {.n_bias = s->params.n_bias};
     if (c && c->count) {
         count_text(s, h);
         for (int i = 0; i < h->n_path; i++) count_add(s, h->path[i], true);
@@ -254,15 +254,15 @@ static touched touch_begin(hn_sampler *s, const hn_history *h) {
 }
 
 /* The i-th of them; several processors may change one token. */
-static int32_t touched_at(const hn_sampler *s, const touched *t, int i) {
+static int32_t change_at(const hn_sampler *s, const changes *t, int i) {
     if (i < t->n_bias) return s->bias[i].token;
     i -= t->n_bias;
     return i < t->n_counted ? s->penalties->token[i] : s->id[i - t->n_counted];
 }
 
-static int touched_all(const touched *t) { return t->n_bias + t->n_counted + t->n_repeated; }
+static int change_count(const changes *t) { return t->n_bias + t->n_counted + t->n_repeated; }
 
-static void touch_end(hn_sampler *s, const hn_history *h, const touched *t) {
+static void changes_end(hn_sampler *s, const hn_history *h, const changes *t) {
     float *l = s->processed;
     bias_apply(s, l);
     if (s->penalties && s->penalties->count) {
@@ -274,9 +274,9 @@ static void touch_end(hn_sampler *s, const hn_history *h, const touched *t) {
 
 const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h) {
     if (!s->processed) return logits;
-    const touched t = touch_begin(s, h);
+    const changes t = changes_begin(s, h);
     memcpy(s->processed, logits, (size_t)s->vocab * sizeof *logits);
-    touch_end(s, h, &t);
+    changes_end(s, h, &t);
     return s->processed;
 }
 
@@ -290,18 +290,18 @@ int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history 
     int32_t best = hint;
     if (s->processed) {
         float *to = s->processed;
-        const touched t = touch_begin(s, h);
-        const int n = touched_all(&t);
+        const changes t = changes_begin(s, h);
+        const int n = change_count(&t);
         for (int i = 0; i < n; i++)
-            if (touched_at(s, &t, i) == hint) best = -1; /* the best of the other tokens is unknown */
+            if (change_at(s, &t, i) == hint) best = -1; /* the best of the other tokens is unknown */
         if (best < 0) {
             memcpy(to, logits, (size_t)s->vocab * sizeof *logits);
         } else {
-            for (int i = 0; i < n; i++) to[touched_at(s, &t, i)] = logits[touched_at(s, &t, i)];
+            for (int i = 0; i < n; i++) to[change_at(s, &t, i)] = logits[change_at(s, &t, i)];
             to[best] = logits[best];
         }
-        touch_end(s, h, &t);
-        for (int i = 0; i < n && best >= 0; i++) best = better_of(to, best, touched_at(s, &t, i));
+        changes_end(s, h, &t);
+        for (int i = 0; i < n && best >= 0; i++) best = better_of(to, best, change_at(s, &t, i));
         l = to;
     }
     if (best < 0) best = s->lanes->argmax(l, s->vocab);

@@ -136,7 +136,7 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
     assert(greedy_hint < s->vocab);
     if (s->params.temperature == 0) return hn_processors_best(s, logits, h, greedy_hint);
     const float *l = hn_processors_apply(s, logits, h);
-    const float max = hn_support_look(s, l);
+    const float max = hn_support_maxima(s, l);
     if (max == -INFINITY) return -1;
     race r = {.s = s, .time = INFINITY, .winner = -1,
               .key = {.seed = s->params.seed, .position = position_of(h), .purpose = HN_PURPOSE_TARGET}};
@@ -161,8 +161,8 @@ static void law_of_all(hn_sampler *s, const float *l, float max, hn_law *out) {
                     .sum = s->lanes->weigh(l, s->vocab, max, scale)};
 }
 
-void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
-    const float *l = hn_processors_apply(s, logits, h), max = hn_support_look(s, l);
+void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
+    const float *l = hn_processors_apply(s, logits, h), max = hn_support_maxima(s, l);
     *out = (hn_law){.id = s->id, .weight = s->value};
     if (max == -INFINITY) return;
     if (s->params.temperature == 0) {
@@ -181,7 +181,7 @@ void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn
     out->sum = s->lanes->sum(s->value, out->n);
 }
 
-void hn_law_fill(hn_sampler *s, hn_law *law) {
+void hn_law_list(hn_sampler *s, hn_law *law) {
     if (law->id) return;
     law->id = s->id;
     law->weight = s->value;
@@ -189,8 +189,8 @@ void hn_law_fill(hn_sampler *s, hn_law *law) {
 }
 
 void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
-    hn_sampler_look(s, logits, h, out);
-    if (out->n > 0) hn_law_fill(s, out);
+    hn_sampler_law_lazy(s, logits, h, out);
+    if (out->n > 0) hn_law_list(s, out);
 }
 
 int hn_law_find(const int32_t *id, int n, int32_t token) {

@@ -30,7 +30,7 @@ typedef struct hn_history {
 /* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids ascending. Owned by the sampler, valid until its next call.
  * n == 0: nothing can be drawn. At temperature 0: one id. */
 typedef struct hn_law {
-    const int32_t *id; /* NULL: not listed yet (hn_law_fill); n is no less than the support then */
+    const int32_t *id; /* NULL: not listed yet (hn_law_list); n is no less than the support then */
     const float *weight;
     int n;
     double sum;
@@ -75,9 +75,9 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
 /* The law after this history. */
 void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
 /* The same, but if all tokens are in its support, without a list of it: for callers that need only a few tokens. The logits
- * must stay valid until hn_law_fill or the last use. */
-void hn_sampler_look(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
-void hn_law_fill(hn_sampler *s, hn_law *law); /* makes the list */
+ * must stay valid until hn_law_list or the last use. */
+void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
+void hn_law_list(hn_sampler *s, hn_law *law); /* makes the list */
 /* The weight of a token in any law, 0 if it is not in the support. */
 float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
 int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among ascending ids, -1: none */

@@ -72,7 +72,7 @@ static double sigma_floor(const hn_sampler *s, const float *l, float max) {
 static bool top_k_cuts(const hn_sampler *s) { return s->params.top_k > 0 && s->params.top_k < s->vocab; }
 
 /* Applies top-n-sigma and top-k: ids and logits into id and value. */
-static int upper_end(hn_sampler *s, const float *l, float max) {
+static int cut_by_logit(hn_sampler *s, const float *l, float max) {
     const int k = s->params.top_k, blocks = hn_lanes_blocks(s->vocab);
     float least = -FLT_MAX; /* -inf cannot be drawn */
     if (s->params.top_n_sigma > 0) least = float_above(fmax(sigma_floor(s, l, max), -(double)FLT_MAX));
@@ -133,7 +133,7 @@ static float largest(const float *w, int n) {
 }
 
 /* The least weight that top-p and min-p may keep; sum: of masses, most: the largest weight. */
-static float probable_least(const hn_sampler *s, double sum, float most) {
+static float probability_floor(const hn_sampler *s, double sum, float most) {
     const hunch_sampling *p = &s->params;
     double least = fmax(p->min_p * (double)most, (double)FLT_TRUE_MIN);
     if (p->top_p < 1) least = fmax(least, fmax((1 - p->top_p) * sum / s->vocab - HN_MASS_UNIT, 0x1p-36));
@@ -147,19 +147,19 @@ static int top_p_cut(hn_sampler *s, int n, double sum, float least) {
 }
 
 /* top-p and min-p over n weighted candidates, the largest of weight `most`. */
-static int probable_cut(hn_sampler *s, int n, float most) {
+static int cut_by_probability(hn_sampler *s, int n, float most) {
     const double sum = s->params.top_p < 1 ? mass_sum(s, n) : 0;
-    const float least = probable_least(s, sum, most);
+    const float least = probability_floor(s, sum, most);
     return top_p_cut(s, s->lanes->keep(s->value, n, least, s->id, s->value), sum, least);
 }
 
 /* The same over all tokens. */
-static int probable_gather(hn_sampler *s, const float *l, float max) {
+static int gather_by_probability(hn_sampler *s, const float *l, float max) {
     const float scale = hn_sampler_scale(s);
     double sum = 0;
     if (s->params.top_p < 1) /* less than half a unit has no mass */
         sum = (double)s->lanes->mass(l, s->vocab, s->block, logit_floor(s, max, 0x1p-35), max, scale) * HN_MASS_UNIT;
-    const float least = probable_least(s, sum, 1);
+    const float least = probability_floor(s, sum, 1);
     int n = s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)least), s->id, s->value);
     s->lanes->weights(s->value, n, max, scale, s->value);
     n = s->lanes->keep(s->value, n, least, s->id, s->value);
@@ -203,7 +203,7 @@ bool hn_support_is_all(const hn_sampler *s) {
     return !top_k_cuts(s) && !typical_cuts(s) && p->top_n_sigma == 0 && p->top_p == 1 && p->min_p == 0;
 }
 
-float hn_support_look(hn_sampler *s, const float *l) { return s->lanes->maxima(l, s->vocab, s->block); }
+float hn_support_maxima(hn_sampler *s, const float *l) { return s->lanes->maxima(l, s->vocab, s->block); }
 
 int32_t hn_support_best(const hn_sampler *s, const float *l, float max) {
     int b = 0;
@@ -218,14 +218,14 @@ int hn_support_build(hn_sampler *s, const float *l, float max, bool xtc) {
     assert(max > -INFINITY);
     int n;
     if (!upper && !typical) {
-        n = probable_gather(s, l, max);
+        n = gather_by_probability(s, l, max);
     } else {
-        n = upper ? upper_end(s, l, max)
+        n = upper ? cut_by_logit(s, l, max)
                   : s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)FLT_TRUE_MIN), s->id, s->value);
         if (typical) memcpy(s->key, s->value, (size_t)n * sizeof *s->key);
         s->lanes->weights(s->value, n, max, hn_sampler_scale(s), s->value);
         if (typical) n = typical_cut(s, n, max);
-        n = probable_cut(s, n, typical ? largest(s->value, n) : 1);
+        n = cut_by_probability(s, n, typical ? largest(s->value, n) : 1);
     }
     return xtc ? xtc_cut(s, n) : n;
 }

@@ -11,7 +11,7 @@ float hn_sampler_scale(const hn_sampler *s);
 bool hn_support_is_all(const hn_sampler *s);
 
 /* The largest logit; writes those of all blocks to s->block, which the calls below read. -inf: nothing can be drawn. */
-float hn_support_look(hn_sampler *s, const float *l);
+float hn_support_maxima(hn_sampler *s, const float *l);
 int32_t hn_support_best(const hn_sampler *s, const float *l, float max); /* lowest id of the largest, max > -inf */
 /* Writes ids and weights of the support to s->id and s->value, by ascending id; returns their number, at least 1. xtc: XTC acts
  * at this position. max > -inf, temperature > 0. */

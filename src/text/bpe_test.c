@@ -20,7 +20,7 @@ typedef struct rule {
 } rule;
 
 /* The definition: merges the pair of lowest rank, of equal ranks the leftmost, until none is left. */
-static size_t merge_plainly(const rule *rules, size_t n_rules, int32_t *ids, size_t n) {
+static size_t merge_by_definition(const rule *rules, size_t n_rules, int32_t *ids, size_t n) {
     for (;;) {
         const rule *best = NULL;
         size_t place = 0;
@@ -64,7 +64,7 @@ static void check_word(const hn_bpe *b, const rule *rules, hn_bpe_work *w, uint6
         want[i] = w->ids[i] = hole ? -1 : (int32_t)(hn_splitmix(seed) % letters);
         w->starts[i] = (uint32_t)i;
     }
-    size_t expected = merge_plainly(rules, MERGES, want, n);
+    size_t expected = merge_by_definition(rules, MERGES, want, n);
     assert_true(hn_bpe_merge(b, w, &got));
     assert_int_equal(got, expected);
     assert_memory_equal(w->ids, want, expected * sizeof *want);

@@ -28,7 +28,7 @@ static size_t random_string(char *out, size_t most, uint64_t *seed) {
 }
 
 /* The definition: the first place where a name begins, of those the longest. */
-static int find_plainly(const plain_name *names, const char *text, size_t at, size_t len, bool special, size_t *place) {
+static int find_by_definition(const plain_name *names, const char *text, size_t at, size_t len, bool special, size_t *place) {
     for (; at < len; at++) {
         int best = -1;
         for (int i = 0; i < NAMES; i++) {
@@ -69,7 +69,7 @@ static void test_against_definition(void **state) {
             bool special = k % 2;
             hn_name_match m;
             for (bool found = true; found; at = m.to) {
-                int want = find_plainly(names, text, at, len, special, &place);
+                int want = find_by_definition(names, text, at, len, special, &place);
                 found = hn_names_find(&s, text, at, len, special, &m);
                 assert_int_equal(found, want >= 0);
                 if (!found) break;

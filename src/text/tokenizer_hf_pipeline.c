@@ -263,7 +263,7 @@ hunch_status hn_hf_pipeline_read(hn_hf_pipeline *p, hn_tokenizer *t, const json_
 }
 
 /* True for a pipeline that only writes spaces as U+2581 and puts one in front: encoder.c does that itself. */
-static bool take_short_way(hn_hf_pipeline *p, hn_tokenizer *t) {
+static bool take_fast_path(hn_hf_pipeline *p, hn_tokenizer *t) {
     const hn_pretok_step *m = &p->pre[0];
     size_t front = p->n_normal > 0 && is_mark_in_front(&p->normal[0]);
     if (t->spelling != HN_SPELL_MARKS) return false;
@@ -278,7 +278,7 @@ static bool take_short_way(hn_hf_pipeline *p, hn_tokenizer *t) {
 }
 
 hunch_status hn_hf_pipeline_open(hn_hf_pipeline *p, hn_tokenizer *t, bool names_normal, hunch_error *err) {
-    if (!(names_normal && p->n_normal) && take_short_way(p, t)) return HUNCH_OK;
+    if (!(names_normal && p->n_normal) && take_fast_path(p, t)) return HUNCH_OK;
     hunch_status s = p->n_normal ? hn_normalizer_open(&t->normalizer, p->normal, p->n_normal, err) : HUNCH_OK;
     if (!s && p->n_pre) s = hn_pretok_open(&t->pretok, p->pre, p->n_pre, err);
     return s;

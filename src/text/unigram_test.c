@@ -36,7 +36,7 @@ static bool starts_character(const char *at) {
 }
 
 /* The best sum over all ways to split the word; a single character without a piece scores 10 less than the least score. */
-static double best_plainly(const vocabulary *v, const char *word) {
+static double best_by_search(const vocabulary *v, const char *word) {
     if (!*word) return 0;
     double best = -INFINITY;
     bool single = false;
@@ -46,10 +46,10 @@ static double best_plainly(const vocabulary *v, const char *word) {
         size_t len = strlen(v->text[i]);
         if (strncmp(word, v->text[i], len)) continue;
         single |= len == n;
-        double s = v->score[i] + best_plainly(v, word + len);
+        double s = v->score[i] + best_by_search(v, word + len);
         if (s > best) best = s;
     }
-    double unknown = v->least - 10 + best_plainly(v, word + n);
+    double unknown = v->least - 10 + best_by_search(v, word + n);
     return !single && unknown > best ? unknown : best;
 }
 
@@ -69,7 +69,7 @@ static void check_word(const hn_unigram *u, const vocabulary *v, hn_unigram_work
         from = end;
     }
     assert_int_equal(from, strlen(word));
-    assert_true(fabs(sum - best_plainly(v, word)) < 1e-9);
+    assert_true(fabs(sum - best_by_search(v, word)) < 1e-9);
 }
 
 static void test_against_all_paths(void **state) {

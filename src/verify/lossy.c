@@ -39,7 +39,7 @@ hunch_status hn_lossy_choose(const hunch_lossy *l, double temperature, hn_rule *
 /* ---- lenience with a law ----------------------------------------------------------------------------------------- */
 
 /* True if candidate c is accepted; else r is the residual. One-hot candidates have q = 1. */
-static bool lenient(const hn_walk *k, hn_residual *r, int c) {
+static bool accept_lenient(const hn_walk *k, hn_residual *r, int c) {
     const hn_candidate *x = &k->t->candidate[c];
     const double q = x->q ? hn_residual_q(k, r, c) : 1, p = hn_residual_p(k, r, x->token);
     if (q > 0 && hn_candidate_coin(k, x, p / (k->v->a * q))) return true;
@@ -56,7 +56,7 @@ static hunch_status walk_lenient(const hn_walk *k) {
         hunch_status st = hn_residual_push(k, row, &r);
         if (st) return st;
         int c = k->t->first[row];
-        while (c >= 0 && !lenient(k, &r, c)) c = k->t->candidate[c].next;
+        while (c >= 0 && !accept_lenient(k, &r, c)) c = k->t->candidate[c].next;
         if (c < 0) {
             hn_verdict_draw(k, &r);
             return HUNCH_OK;
@@ -69,7 +69,7 @@ static hunch_status walk_lenient(const hn_walk *k) {
 /* ---- good children ----------------------------------------------------------------------------------------------- */
 
 /* The law of a row; at temperature 0 the softmax of the processed logits. */
-static hunch_status judge(const hn_walk *k, int row, hn_residual *r) {
+static hunch_status softmax_push(const hn_walk *k, int row, hn_residual *r) {
     hunch_sampling *p = &k->v->sampler->params;
     const hunch_sampling asked = *p;
     if (asked.temperature == 0) {
@@ -98,7 +98,7 @@ static int rank_of(const hn_walk *k, const hn_residual *r, int32_t token) {
     return rank;
 }
 
-static bool good(const hn_walk *k, hn_residual *r, int32_t token, double least) {
+static bool is_good(const hn_walk *k, hn_residual *r, int32_t token, double least) {
     const double p = hn_residual_p(k, r, token);
     if (!(p > 0)) return false;
     if (k->v->rule == HN_RULE_TOP_M) return rank_of(k, r, token) < k->v->a;
@@ -119,12 +119,12 @@ static hunch_status mark_children(const hn_walk *k, int row, double *score) {
     const hn_tree *t = k->t;
     hn_residual r;
     if (t->first[row] < 0) return HUNCH_OK;
-    hunch_status st = judge(k, row, &r);
+    hunch_status st = softmax_push(k, row, &r);
     if (st) return st;
     const double least = threshold(k, &r);
     for (int c = t->first[row]; c >= 0; c = t->candidate[c].next) {
         const int32_t token = t->candidate[c].token;
-        if (good(k, &r, token, least)) score[t->candidate[c].child] = score[row] + log(hn_residual_p(k, &r, token));
+        if (is_good(k, &r, token, least)) score[t->candidate[c].child] = score[row] + log(hn_residual_p(k, &r, token));
     }
     hn_residual_pop(k, &r);
     return HUNCH_OK;

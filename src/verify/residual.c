@@ -32,11 +32,11 @@ hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS])
     return h;
 }
 
-static hn_history look(const hn_walk *k, int row, hn_residual *r) {
+static hn_history law_compute(const hn_walk *k, int row, hn_residual *r) {
     int32_t path[HN_TREE_ROWS];
     hn_history h = hn_row_history(k, row, path);
-    hn_sampler_look(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
-    r->look = ++k->w->looks;
+    hn_sampler_law_lazy(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
+    r->law_number = ++k->w->n_laws;
     h.path = NULL; /* local to this function */
     return h;
 }
@@ -45,7 +45,7 @@ static hn_history look(const hn_walk *k, int row, hn_residual *r) {
 hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     hn_verifier *w = k->w;
     *r = (hn_residual){.row = row, .at = w->used};
-    const hn_history h = look(k, row, r);
+    const hn_history h = law_compute(k, row, r);
     if (r->law.n == 0)
         return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
                        h.n + h.n_path);
@@ -60,7 +60,7 @@ hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
 }
 
 static void refresh(const hn_walk *k, hn_residual *r) {
-    if (!r->kept && r->look != k->w->looks) look(k, r->row, r);
+    if (!r->kept && r->law_number != k->w->n_laws) law_compute(k, r->row, r);
 }
 
 /* n of p from index i on: on the stack, or, of a law that is not listed, computed into room. */

@@ -17,7 +17,7 @@ typedef struct node {
     hn_residual left;
 } node;
 
-static hunch_status learn(const hn_walk *k, node *n) {
+static hunch_status node_init(const hn_walk *k, node *n) {
     if (n->known) return HUNCH_OK;
     hunch_status st = hn_residual_push(k, n->row, &n->left);
     if (st) return st;
@@ -26,8 +26,8 @@ static hunch_status learn(const hn_walk *k, node *n) {
 }
 
 /* Makes the child node of the next candidate of n. */
-static hunch_status descend(const hn_walk *k, node *n, node *child) {
-    hunch_status st = learn(k, n);
+static hunch_status node_child(const hn_walk *k, node *n, node *child) {
+    hunch_status st = node_init(k, n);
     if (st) return st;
     const int c = n->next;
     const hn_candidate *x = &k->t->candidate[c];
@@ -38,7 +38,7 @@ static hunch_status descend(const hn_walk *k, node *n, node *child) {
 }
 
 /* The child of candidate c was rejected: subtracts its share from n. */
-static void refuse(const hn_walk *k, node *n, int c) {
+static void node_reject(const hn_walk *k, node *n, int c) {
     const double z = hn_residual_subtract(k, &n->left, n->a, 1);
     n->a = n->a < 1 ? z / (z + 1 - n->a) : 1;
     n->next = k->t->candidate[c].next;
@@ -51,17 +51,17 @@ hunch_status hn_verify_traversal(const hn_walk *k) {
     for (;;) {
         node *n = &path[top];
         if (n->next >= 0) {
-            hunch_status st = descend(k, n, &path[top + 1]);
+            hunch_status st = node_child(k, n, &path[top + 1]);
             if (st) return st;
             top++;
         } else if (top == 0 || hn_candidate_coin(k, &k->t->candidate[n->from], n->a)) {
-            hunch_status st = learn(k, n);
+            hunch_status st = node_init(k, n);
             if (st) return st;
             hn_verdict_draw(k, &n->left);
             return HUNCH_OK;
         } else {
             if (n->known) hn_residual_pop(k, &n->left);
-            refuse(k, &path[--top], n->from);
+            node_reject(k, &path[--top], n->from);
         }
     }
 }

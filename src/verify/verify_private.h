@@ -12,7 +12,7 @@
 
 struct hn_verifier {
     int vocab;
-    uint64_t looks; /* number of laws that the sampler computed */
+    uint64_t n_laws; /* number of laws that the sampler computed */
     size_t used;    /* of the stack */
     int32_t *id;
     double *p;
@@ -39,7 +39,7 @@ typedef struct hn_residual {
     bool kept;  /* on the stack at `at`: P(id[i]) = p[i] / p_sum */
     bool dense; /* kept, and id[i] would be i: ids are not written */
     hn_law law; /* the sampler's law, before it is kept */
-    uint64_t look; /* number of the law; it is valid as long as that is the sampler's latest */
+    uint64_t law_number; /* number of the law; it is valid as long as that is the sampler's latest */
     size_t at;
     int n;
     double p_sum, q_sum;
