@@ -83,7 +83,7 @@ static size_t page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Bytes of the last page of a mapping behind the end of the file: zeros, poisoned for the address sanitizer. */
+/* Bytes of the last page of a mapping after the end of the file: zeros, poisoned for the address sanitizer. */
 static size_t tail_size(size_t size) {
     return -size & (page_size() - 1);
 }

@@ -127,7 +127,7 @@ void hn_barrier(hn_pool *p, int rank) {
     if (p->ranks == 1) return;
     /* The phase cannot change before this rank arrives, so this rank waits until it differs from the value read here. */
     uint32_t phase = atomic_load_explicit(&p->phase.value, memory_order_relaxed);
-    const bool counts = p->counts_waits; /* read before arriving: behind the barrier rank 0 may change it */
+    const bool counts = p->counts_waits; /* read before arriving: after the barrier rank 0 may change it */
     if (atomic_fetch_add(&p->arrived, 1) + 1 == (uint32_t)p->ranks) {
         atomic_store_explicit(&p->arrived, 0, memory_order_relaxed); /* published by the phase */
         signal_raise(&p->phase, phase + 1);
@@ -260,7 +260,7 @@ static inline uint64_t claim_full(const hn_pool *p, uint64_t epoch, int count, i
 }
 
 /* Takes one item of the owner's range, from the front for the owner and from the tail for a thief; -1 if none is left.
- * Relaxed order is enough: the words only decide who works; what was computed is published by the barrier. */
+ * Relaxed order is enough: the words only assign items; the barrier publishes the results. */
 static int claim_take(const hn_claim *c, int owner) {
     _Atomic uint64_t *word = &c->pool->workers[owner].claim;
     uint64_t epoch = c->pool->workers[c->rank].epoch;

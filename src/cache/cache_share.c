@@ -166,8 +166,8 @@ static bool states_limit(hn_cache *c, int group) {
     return true;
 }
 
-/* Gives the state to the last block that the owner's rows fill, if it is of a row in this block from which a pass can continue,
- * and pages are left for another. */
+/* Gives the state's pages to the last block that the owner's rows fill, if 1 to HN_MAX_ROWS rows before the block's end are not
+ * folded yet and enough pages are left for another state. */
 static void publish_state(hn_cache *c, hn_seq *s, int group) {
     hn_block *b = s->block;
     const int owner = c->group[group].owner, pages = s->n_pages[group], folded = s->folded[owner];

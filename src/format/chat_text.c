@@ -35,7 +35,8 @@ static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text
     bool file;
     hunch_status st = hn_file_look(path, &file, err);
     const json_t *value =
-        file ? NULL : template_listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
+        file ? NULL
+             : template_listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);
     if (file && use == HN_CHAT_DEFAULT) st = hn_file_read(path, 16 << 20, text, len, err);
     if (!st && value) st = copy_out(json_string_value(value), json_string_length(value), text, len, err);
     hn_free(path);

@@ -54,7 +54,7 @@ typedef struct hn_meta {
     char *key;     /* owned */
     uint32_t type; /* enum hn_gguf_type */
     hn_value value;
-    char *text;    /* owned copy behind value.str */
+    char *text;    /* owned copy that value.str points to */
     hn_array array;
 } hn_meta;
 

@@ -87,14 +87,14 @@ int hn_run_cut(const hn_lanes *lanes, const hn_run *r) {
     const int n = lanes->keep(r->key, r->n, key_at(g.lo), r->id, r->value);
     const int last = run_last(r, n, &g);
     if (last < 0) return n;
-    /* up to `last` equal keys stay, after it only larger ones */
+    /* up to `last` the keys of at least `worst` stay, after it only larger ones */
     const float worst = r->key[last];
-    const int behind = last + 1;
-    const int kept = lanes->keep(r->key, behind, worst, r->id, r->value);
+    const int after = last + 1;
+    const int kept = lanes->keep(r->key, after, worst, r->id, r->value);
     const int more =
-        lanes->keep(r->key + behind, n - behind, key_at(order_of(worst) + 1), r->id + behind, r->value + behind);
-    memmove(r->id + kept, r->id + behind, (size_t)more * sizeof *r->id);
-    memmove(r->value + kept, r->value + behind, (size_t)more * sizeof *r->value);
+        lanes->keep(r->key + after, n - after, key_at(order_of(worst) + 1), r->id + after, r->value + after);
+    memmove(r->id + kept, r->id + after, (size_t)more * sizeof *r->id);
+    memmove(r->value + kept, r->value + after, (size_t)more * sizeof *r->value);
     return kept + more;
 }
 

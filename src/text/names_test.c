@@ -28,7 +28,8 @@ static size_t random_string(char *out, size_t most, uint64_t *seed) {
 }
 
 /* The definition: the first place where a name begins, of those the longest. */
-static int find_by_definition(const plain_name *names, const char *text, size_t at, size_t len, bool special, size_t *place) {
+static int find_by_definition(const plain_name *names, const char *text, size_t at, size_t len, bool special,
+                              size_t *place) {
     for (; at < len; at++) {
         int best = -1;
         for (int i = 0; i < NAMES; i++) {

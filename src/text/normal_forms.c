@@ -3,7 +3,7 @@
  * must not take quadratic time.
  *
  * No ASCII character composes with the character before it, so a text is split into parts that begin with one. Parts of
- * ASCII alone are already normalised, and so, in composed forms, are characters below U+0300.
+ * ASCII alone are already normalised, and so, in NFC, are characters below U+0300.
  */
 #include "text/normal_forms.h"
 

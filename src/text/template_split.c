@@ -54,10 +54,10 @@ static bool find_cut(trun *r, tstr s, const tstr *separator, bool from_right, cu
 static bool take_piece(trun *r, tstr *s, const tstr *separator, bool cuts, bool from_right, tstr *piece) {
     cut c;
     bool more = cuts && find_cut(r, *s, separator, from_right, &c);
-    tstr before = {s->s, more ? c.at : s->n}, behind = {s->s + s->n, 0};
-    if (more) behind = (tstr){s->s + c.at + c.width, s->n - c.at - c.width};
-    *piece = more && from_right ? behind : before;
-    *s = from_right ? before : behind;
+    tstr before = {s->s, more ? c.at : s->n}, after = {s->s + s->n, 0};
+    if (more) after = (tstr){s->s + c.at + c.width, s->n - c.at - c.width};
+    *piece = more && from_right ? after : before;
+    *s = from_right ? before : after;
     if (!separator) *s = ts_strip_space(*s, !from_right, from_right);
     return more && (separator || s->n);
 }

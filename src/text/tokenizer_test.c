@@ -87,10 +87,10 @@ static void check_golden_row(const json_t *row, void *user) {
     assert_in_range(n, 1, 600);
     for (size_t i = 0; i < n; i++) ids[i] = (int32_t)json_integer_value(json_array_get(greedy, i));
     /* After a prompt a first space belongs to the text; at the start of a text it is the one that encoding added. */
-    char *behind = decode(user, ids, n, true), *alone = decode(user, ids, n, false);
-    assert_string_equal(behind, want);
+    char *continued = decode(user, ids, n, true), *alone = decode(user, ids, n, false);
+    assert_string_equal(continued, want);
     assert_string_equal(alone, want[0] == ' ' ? want + 1 : want);
-    hn_free(behind);
+    hn_free(continued);
     hn_free(alone);
 }
 

@@ -9,7 +9,7 @@
 #include "verify/verify_private.h"
 
 typedef struct chain {
-    int n;                  /* rows 0..n-1 have a candidate with w > 0 */
+    int n;                  /* rows 0..n-1 have w > 0 */
     double w[HN_TREE_ROWS]; /* w[i], h[i]: of the prefix of i tokens */
     double h[HN_TREE_ROWS];
 } chain;
