@@ -132,11 +132,28 @@ static bool ends_layer(int part) {
     return part >= HN_BLOCK_LAYERS && (of_layer == HN_BLOCK_O || of_layer == HN_BLOCK_DOWN);
 }
 
+/* What the target's output is multiplied by. Where no state goes on (DFlash) it is made so small that logits of a direction at random spread by a
+ * third: as large as the target's they would be sure of something that is nothing. By 1 where the matrix does not learn, but the norm in front of it
+ * alone, whose few numbers take longer to become large again. */
+static double gain_of(const blocks *e) {
+    const float *norm = e->s.rows->norm, *output = e->s.rows->output;
+    const int vocab = e->shape.vocab, hidden = e->shape.hidden;
+    double square = 0;
+    if (e->shape.kind != HN_BLOCK_DFLASH) return 1;
+    for (int i = 0; i < vocab; i++)
+        for (int k = 0; k < hidden; k++) {
+            const double x = (double)norm[k] * (double)output[(size_t)i * (size_t)hidden + (size_t)k];
+            square += x * x;
+        }
+    const double spread = sqrt(square / vocab), wanted = e->shape.borrowed ? 1 : 1.0 / 3;
+    return spread > wanted ? wanted / spread : 1;
+}
+
 /* Matrices and the mask at random, norms 1; norm and output are the target's. What DFlash drafts comes through its attention alone: there
  * the ends of layers begin no smaller than the rest. */
 static void blocks_begin(const void *head, hn_real *w) {
     const blocks *e = head;
-    const double ends = e->shape.kind == HN_BLOCK_DFLASH ? 1 : 0.2;
+    const double ends = e->shape.kind == HN_BLOCK_DFLASH ? 1 : 0.2, gain = gain_of(e);
     uint64_t x = e->s.o->seed + 1;
     for (int part = 0; part < blocks_parts(e); part++) {
         const hn_mat m = blocks_part(e, part, w);
@@ -146,8 +163,10 @@ static void blocks_begin(const void *head, hn_real *w) {
     }
     if (e->shape.kind != HN_BLOCK_DFLASH) pass_tap_on(e, w);
     const hn_mat norm = blocks_part(e, HN_BLOCK_NORM, w), output = blocks_part(e, HN_BLOCK_HEAD, w);
-    for (int i = 0; i < norm.cols; i++) norm.p[i] = e->s.rows->norm[i];
-    for (size_t i = 0; i < (size_t)output.rows * (size_t)output.cols; i++) output.p[i] = e->s.rows->output[i];
+    const double of_norm = e->shape.borrowed ? gain : 1, of_output = e->shape.borrowed ? 1 : gain;
+    for (int i = 0; i < norm.cols; i++) norm.p[i] = (hn_real)(of_norm * (double)e->s.rows->norm[i]);
+    for (size_t i = 0; i < (size_t)output.rows * (size_t)output.cols; i++)
+        output.p[i] = (hn_real)(of_output * (double)e->s.rows->output[i]);
 }
 
 static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
