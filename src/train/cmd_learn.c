@@ -48,10 +48,15 @@ static hunch_status make_folder(const char *path, hunch_error *err) {
 static hunch_status read_taps(training *t, hunch_error *err) {
     const int layers = t->model->target.arch.layers;
     const char *at = t->o->taps;
-    if (!t->kind->reads_layers)
+    if (t->kind->reads_trunk && !at) {
+        t->n_taps = 1;
+        t->taps[0] = layers - 1;
+        return layers > 1 ? HUNCH_OK : hn_fail(err, HUNCH_REFUSED, "a model of one layer has no trunk, which a head of kind %s reads", t->kind->name);
+    }
+    if (!t->kind->reads_layers || t->kind->reads_trunk)
         return at ? hn_fail(err, HUNCH_USAGE,
-                            "--taps %s: a head of kind %s reads the last state alone: expected no --taps", at,
-                            t->kind->name)
+                            "--taps %s: a head of kind %s reads %s alone: expected no --taps", at,
+                            t->kind->name, t->kind->reads_trunk ? "what enters the last layer" : "the last state")
                   : HUNCH_OK;
     t->n_taps = 3;
     const int usual[] = {layers > 6 ? 2 : 1, layers / 2, layers > 6 ? layers - 3 : layers - 1};
@@ -165,6 +170,7 @@ static void choose_options(training *t) {
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
+    if (o->state_share >= 0) t->how.state_share = o->state_share;
     t->how.seed = (uint64_t)o->seed;
     plan_steps(t, t->how.steps);
 }

@@ -14,6 +14,7 @@
 #include "train/gradients_for_tests.h"
 #include "train/loss.h"
 #include "train/medusa_net.h"
+#include "train/meta_net.h"
 #include "train/mlp_net.h"
 
 /* ---- activations --------------------------------------------------------------------------------------------------------- */
@@ -172,6 +173,44 @@ static void test_mlp(void **state) {
     hn_free(o.w);
 }
 
+typedef struct meta_case {
+    hn_meta_net *net;
+    data d;
+    hn_mat head;
+    hn_real *w;
+} meta_case;
+
+static double meta_value(void *of) {
+    meta_case *o = of;
+    double losses[POSITIONS];
+    return hn_meta_net_loss(o->net, o->w, &o->d.batch, NULL, losses);
+}
+
+/* Through the keys and values of rows that have no loss themselves. The state is that of the last columns of what a row reads. */
+static void test_meta(void **state) {
+    (void)state;
+    const hn_meta_shape s = {HIDDEN, 3, 1, 2, 5, POSITIONS, 1e-5, 100};
+    const size_t n = hn_meta_count(&s);
+    uint64_t seed = 37;
+    hunch_error err;
+    meta_case o = {.d = data_of(&seed), .head = wide_matrix(VOCAB, HIDDEN, 0, &seed), .w = numbers(n, &seed)};
+    assert_int_equal(hn_meta_net_open(&o.net, &team, &s, decay, o.head, 20, &err), HUNCH_OK);
+    hn_real *g = hn_zalloc(n, sizeof *g);
+    double losses[POSITIONS];
+    check_whole(hn_meta_net_loss(o.net, o.w, &o.d.batch, g, losses), meta_value(&o), losses);
+    for (int part = 0; part < hn_meta_parts(&s); part++) {
+        const hn_mat x = hn_meta_part_of(&s, part, o.w);
+        char name[80];
+        hn_meta_part_name(&s, part, name);
+        check_gradient(name, meta_value, &o, x.p, hn_meta_part_of(&s, part, g).p, (size_t)x.rows * (size_t)x.cols);
+    }
+    hn_meta_net_close(o.net);
+    data_free(&o.d);
+    hn_free(o.head.p);
+    hn_free(g);
+    hn_free(o.w);
+}
+
 /* A text that ends before a position has no loss there, nor has a batch of such texts, and nothing of it learns. */
 static void test_short_texts(void **state) {
     (void)state;
@@ -209,6 +248,7 @@ int main(void) {
         cmocka_unit_test(test_medusa),
         cmocka_unit_test(test_hydra),
         cmocka_unit_test(test_mlp),
+        cmocka_unit_test(test_meta),
         cmocka_unit_test(test_short_texts),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);

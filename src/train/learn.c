@@ -22,6 +22,7 @@ hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target
                           .decay = 0.8,
                           .rate = 1e-3,
                           .clip = 0.5,
+                          .state_share = 1,
                           .vocab = target->vocab < 8192 ? target->vocab : 8192,
                           .held_out = 32,
                           .every = 200,

@@ -27,6 +27,7 @@ typedef struct hn_learn_options {
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     uint64_t seed;
+    double state_share; /* of eagle and falcon: what Smooth-L1 to the state weighs; the law then weighs a tenth, without it all */
     double token_share; /* of a law that is learned: what the token that came has of it, 0 to 1; the rest is the target's */
     int held_out; /* texts that are not learned from: every n/held_out-th */
     int every;    /* steps from one check to the next */

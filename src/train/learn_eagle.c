@@ -11,7 +11,10 @@
 #include "train/eagle_net.h"
 #include "train/learn_kind.h"
 
-static const double state_share = 1, law_share = 0.1; /* as published; with equal shares a small run was no better */
+/* As published, 1 and 0.1; with equal shares a small run was no better. */
+double hn_learn_law_share(const hn_learn_options *o) {
+    return o->state_share > 0 ? 0.1 : 1;
+}
 
 typedef struct eagle {
     hn_learn_setting s;
@@ -26,7 +29,7 @@ static void eagle_close(void *head) {
 }
 
 /* Published loaders know one width of a head of attention alone. */
-static int head_dim_of(const hn_arch *a) {
+int hn_learn_head_dim(const hn_arch *a) {
     const int heads = a->layer[0].heads;
     return a->hidden % (2 * heads) == 0 ? a->hidden / heads : a->layer[0].head_dim;
 }
@@ -40,7 +43,7 @@ static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_erro
     e->shape = (hn_eagle_shape){.hidden = a->hidden,
                                 .heads = a->layer[0].heads,
                                 .kv_heads = a->layer[0].kv_heads,
-                                .head_dim = head_dim_of(a),
+                                .head_dim = hn_learn_head_dim(a),
                                 .ffn = s->o->ffn,
                                 .eps = (double)a->norm_eps,
                                 .theta = 10000,
@@ -48,7 +51,8 @@ static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_erro
     const hn_eagle_frozen frozen = {.table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                     .head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden)};
     hunch_status st =
-        hn_eagle_net_open(&e->net, s->team, &e->shape, s->o->unroll, state_share, law_share, &frozen, s->o->rows, err);
+        hn_eagle_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->state_share,
+                          hn_learn_law_share(s->o), &frozen, s->o->rows, err);
     if (st)
         eagle_close(e);
     else

@@ -22,6 +22,7 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
         hn_saved_part *p = &part[h.n_parts];
         p->m = kind->part(l->head, i, l->w);
         p->ones = kind->ones ? kind->ones(l->head, i) : 0;
+        p->turned = kind->turned ? kind->turned(l->head, i) : 0;
         kind->part_name(l->head, i, p->name);
         h.n_parts += p->m.rows > 0;
     }
@@ -31,7 +32,7 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     return st;
 }
 
-static const char magic[8] = "HUNCHCK4";
+static const char magic[8] = "HUNCHCK5";
 
 typedef struct checkpoint {
     char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
@@ -54,10 +55,10 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     snprintf(
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-        "held out %d products %d hidden %d heads %d %d token share %.17g layers %d divergence %d init %s",
+        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d init %s",
         l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
         l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
-        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.layers, (int)l->o.divergence, l->o.init);
+        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence, l->o.init);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;

@@ -42,6 +42,7 @@ struct hn_learn_kind {
     const char *says;   /* of it in --help */
     const char *others; /* who else reads its folder: --format hf; NULL: nobody does */
     bool reads_layers;
+    bool reads_trunk; /* of reads_layers: the state that enters the last layer, and no other */
     bool whole_model; /* a model, not a head: a folder alone, and as wide as it is */
     bool layered;    /* of as many layers as --layers says; else of one */
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
@@ -59,6 +60,8 @@ struct hn_learn_kind {
     hn_mat (*part)(const void *head, int part, hn_real *vector);
     void (*part_name)(const void *head, int part, char out[HN_LEARN_PART_NAME]); /* in the folder */
     int (*ones)(const void *head, int part); /* dimensions of 1 before a vector's own in the folder; NULL: none */
+    /* Of a part whose rows turn, the width of a head: in the folder each has them in pairs, as Llama's own files; 0 or NULL: as they are. */
+    int (*turned)(const void *head, int part);
     size_t (*read)(const void *head);                  /* weights that a draft reads; NULL: all */
     void (*begin)(const void *head, hn_real *weights); /* the same for the same seed */
     /* As hn_eagle3_net_loss. */
@@ -67,10 +70,14 @@ struct hn_learn_kind {
 };
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash,
-    hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_student;
+    hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_meta_mtp, hn_learn_falcon, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */
 
+/* Of kinds that are held against the state and the law: what the law weighs. */
+double hn_learn_law_share(const hn_learn_options *o);
+/* The width of a head of attention in EAGLE-1's folders, whose loaders know one alone. */
+int hn_learn_head_dim(const hn_arch *a);
 /* Numbers at random around 0 with this standard deviation; x goes on. */
 void hn_learn_random(hn_mat m, double spread, uint64_t *x);
 #endif

@@ -236,10 +236,35 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
     hn_learner_close(&l);
 }
 
+static void first_losses(const hn_learn_kind *kind, double *losses) {
+    const hn_learn_options o = options(kind);
+    hn_learner *l = open_learner(model, &o);
+    must(hn_learner_judge(l, losses, err));
+    hn_learner_close(&l);
+}
+
+/* Where a head begins with nothing that it could draft by, it takes all tokens for alike, and is not sure of wrong ones. Where it begins as parts
+ * of the target, it drafts what that says: Meta's heads through its last layer, Medusa's from what that made. */
+static void test_first_loss(void **state) {
+    (void)state;
+    const hn_learn_options o = options(&hn_learn_dflash);
+    double dflash[HN_MOST_STEPS], mlp[HN_MOST_STEPS], medusa[HN_MOST_STEPS], meta[HN_MOST_STEPS];
+    first_losses(&hn_learn_dflash, dflash);
+    first_losses(&hn_learn_mlp, mlp);
+    first_losses(&hn_learn_medusa, medusa);
+    first_losses(&hn_learn_meta_mtp, meta);
+    for (int k = 0; k < o.unroll; k++)
+        if (!(dflash[k] < log(o.vocab) + 1)) fail_msg("dflash: draft %d begins with a loss of %g", k, dflash[k]);
+    for (int k = 0; k < 3; k++) {
+        if (!(mlp[k] < log(o.vocab) + 0.5)) fail_msg("mlp: draft %d begins with a loss of %g", k, mlp[k]);
+        if (!(fabs(meta[k] - medusa[k]) < 0.03 * medusa[k])) fail_msg("draft %d: losses of %g and %g", k, meta[k], medusa[k]);
+    }
+}
+
 static void test_by_heart(void **state) {
     (void)state;
     static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
-    static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7};
+    static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7}, meta[] = {0.8, 0.7}, falcon[] = {0.7, 0.5};
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
     by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
@@ -249,6 +274,8 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
     by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
+    by_heart(&hn_learn_meta_mtp, 300, 4e-3, meta); /* by the law of some tokens */
+    by_heart(&hn_learn_falcon, 300, 8e-3, falcon);
     by_heart(&hn_learn_student, 512, 2e-3, masks);
 }
 
@@ -374,7 +401,7 @@ static void test_runs_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_first_loss), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
         cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
         cmocka_unit_test(test_runs_away), cmocka_unit_test(test_two_stages)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,6 +44,7 @@ static const struct flag {
     {"--length", NULL, "ROWS", NUMBER, AT(length), 16, 65536, "tokens of a text that it learns in one piece; default 512"},
     {"--rate", NULL, "R", NUMBER, AT(rate), 0, 1, "peak of the learning rate; default 0.001"},
     {"--token-share", NULL, "S", NUMBER, AT(token_share), 0, 1, "of what a law is learned by: 0 the model's own law, 1 the token that came; default 0"},
+    {"--state-share", NULL, "S", NUMBER, AT(state_share), 0, 100, "of eagle and falcon: weight of the distance to the model's state, beside a tenth for its law; 0: the law alone; default 1"},
     {"--held-out", NULL, "N", NUMBER, AT(held_out), 2, 10000, "texts that it does not learn from and is measured with; default 32"},
     {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
     {"--features", NULL, "WHERE", TEXT, AT(features), 0, 0, "stored or online: on the disk, or taken anew for each batch; default stored where there is room and they are read more than once"},
@@ -112,7 +113,7 @@ static int words_place(hn_train_options *o) {
 
 int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
     *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0, .seconds = -1,
-                            .steps = -1, .vocab = -1, .width = -1, .layers = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1};
+                            .steps = -1, .vocab = -1, .width = -1, .layers = -1, .unroll = -1, .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1, .state_share = -1};
     for (int i = 1; i < argc; i++) {
         const struct flag *f = flag_named(argv[i]);
         if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);

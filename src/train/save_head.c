@@ -42,6 +42,12 @@ static json_t *header_of(const hn_head_to_save *h) {
     return all;
 }
 
+/* Row i of the file: of each head its halves' rows in turn. */
+static int row_of(const hn_saved_part *p, int i) {
+    const int dim = p->turned, in = dim ? i % dim : 0;
+    return dim ? i - in + in % 2 * (dim / 2) + in / 2 : i;
+}
+
 static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int part = 0; !st && part < h->n_parts; part++) {
@@ -50,7 +56,7 @@ static hunch_status write_parts(const hn_head_to_save *h, hn_out *out, hunch_err
         float *floats = hn_alloc((size_t)m.cols * sizeof *floats);
         if (!row || !floats) st = hn_fail_memory(err, "a row", (size_t)m.cols * sizeof *floats);
         for (int i = 0; !st && i < m.rows; i++) {
-            for (int k = 0; k < m.cols; k++) floats[k] = (float)hn_mat_row(m, i)[k];
+            for (int k = 0; k < m.cols; k++) floats[k] = (float)hn_mat_row(m, row_of(&h->part[part], i))[k];
             hn_quantise(HN_BF16, floats, (size_t)m.cols, row);
             st = hn_out_write(out, row, (size_t)m.cols * sizeof *row, err);
         }

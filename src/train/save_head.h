@@ -11,7 +11,8 @@
 typedef struct hn_saved_part {
     char name[HN_LEARN_PART_NAME];
     hn_mat m; /* one row: a vector */
-    int ones; /* dimensions of 1 before a vector's own, in the file */
+    int ones;   /* dimensions of 1 before a vector's own, in the file */
+    int turned; /* not 0: rows of each `turned` are halves of a rotation, and in the file stand in its pairs */
 } hn_saved_part;
 
 typedef struct hn_head_to_save {

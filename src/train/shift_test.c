@@ -83,8 +83,8 @@ static void make_features(int period, int ahead) {
     }
 }
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_mtp, &hn_learn_peagle, &hn_learn_dart, &hn_learn_dflash,
-                                            &hn_learn_medusa, &hn_learn_hydra, &hn_learn_mlp, &hn_learn_student};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_falcon, &hn_learn_mtp, &hn_learn_peagle, &hn_learn_dart, &hn_learn_dflash,
+                                            &hn_learn_medusa, &hn_learn_hydra, &hn_learn_mlp, &hn_learn_meta_mtp, &hn_learn_student};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* The losses of the unrolled steps on texts that were held out. */
@@ -92,7 +92,7 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     hn_features_read f = {.header = {.magic = "HUNCHFT",
                                      .n_states = STATES,
                                      .width = HIDDEN,
-                                     .boundary = {3, HN_FEATURE_POST_NORM},
+                                     .boundary = {4, HN_FEATURE_POST_NORM},
                                      .level = "any"},
                           .text = text,
                           .n = TEXTS,
@@ -105,7 +105,8 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     o.rows = 512;
     o.rate = 4e-3;
     o.vocab = VOCAB;
-    o.unroll = UNROLL;
+    o.unroll = kind == &hn_learn_falcon ? 4 : UNROLL; /* two passes of two */
+    o.state_share = 0;
     o.held_out = 12;
     o.products = HN_PRODUCTS_F32;
     must(hn_learner_open(&l, model, data_path(STORIES), &f, &o, err));
