@@ -67,12 +67,14 @@ static void drafts(const char *kind, const char *head, char *said, size_t room) 
         fail_msg("%s:%s: %s", kind, head, said);
 }
 
-static void check_kind(const char *kind) {
-    char folder[600], file[600], said[2][60000];
+static void check_kind(const char *kind, const char *unroll) {
+    char folder[600], file[600], how[100], said[2][60000];
     snprintf(folder, sizeof folder, "%s.%s", test_path("folder"), kind);
     snprintf(file, sizeof file, "%s.%s.gguf", test_path("file"), kind);
-    must_train(kind, folder, "--steps 0 --unroll 3");
-    must_train(kind, file, "--steps 0 --unroll 3 --type bf16");
+    snprintf(how, sizeof how, "--steps 0 --unroll %s", unroll);
+    must_train(kind, folder, how);
+    snprintf(how, sizeof how, "--steps 0 --unroll %s --type bf16", unroll);
+    must_train(kind, file, how);
     drafts(kind, folder, said[0], sizeof said[0]);
     drafts(kind, file, said[1], sizeof said[1]);
     if (!strstr(said[0], "\"parents\": [-1, 0, 1]")) fail_msg("%s: %s", kind, said[0]);
@@ -81,8 +83,19 @@ static void check_kind(const char *kind) {
 
 static void test_begins(void **state) {
     (void)state;
-    static const char *const kinds[] = {"medusa", "hydra", "mlp"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i]);
+    static const char *const kinds[][2] = {{"medusa", "3"}, {"hydra", "3"}, {"mlp", "3"}, {"meta-mtp", "3"}, {"falcon", "4"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i][0], kinds[i][1]);
+}
+
+/* Modules in a row: a folder that drafts, each level by the next one, and no GGUF. */
+static void test_modules(void **state) {
+    (void)state;
+    char said[60000];
+    must_train("mtp", test_path("modules"), "--steps 0 --layers 3 --unroll 3");
+    drafts("mtp", test_path("modules"), said, sizeof said);
+    if (!strstr(said, "\"parents\": [-1, 0, 1]")) fail_msg("%s", said);
+    assert_int_not_equal(shell(said, sizeof said, HUNCH_COMMAND " convert %s --target %s -o %s", test_path("modules"), model, test_path("no.gguf")), 0);
+    if (!strstr(said, "3 modules in a row: a GGUF holds one")) fail_msg("%s", said);
 }
 
 static void refused(const char *kind, const char *how, const char *says) {
@@ -98,10 +111,16 @@ static void test_refusals(void **state) {
     refused("mlp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of mlp");
     refused("medusa", "--steps 0 --ffn 64", "--ffn 64: a head of medusa has no feed-forward layer");
     refused("hydra", "--steps 0 --taps 1:2", "--taps 1:2: a head of kind hydra reads the last state alone");
+    refused("falcon", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of falcon");
+    refused("meta-mtp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of meta-mtp");
+    refused("falcon", "--steps 0 --unroll 3", "--unroll 3: a head of kind falcon learns two passes: expected an even number");
+    refused("meta-mtp", "--steps 0 --taps 4", "--taps 4: a head of kind meta-mtp reads what enters the last layer alone");
+    refused("mtp", "--steps 0 --layers 2", "--layers 2 --unroll 3: modules in a row draft a token each");
+    refused("mtp", "--steps 0 --layers 3 --format hf", "--format hf --layers 3: nobody else reads several of mtp");
     refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5: expected a number from 0 to 1");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_modules), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -10,7 +10,7 @@
  *   o = norm(y)                            the next row's feature where x[i+2] is a draft
  *   logits = the target's output matrix o
  *
- * One layer is chained to any depth. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
+ * One layer is chained to any depth; of several, which a folder of hunch train may have, each drafts in its turn. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
  * final_layernorm, and a layer's); embedding and output are the target's unless the file has them. Without a path: the block of
  * the model's file (model/head_own.c).
  */
@@ -28,9 +28,10 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
                        hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
-    if (layers != 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 layer, which drafts any depth",
-                       hn_source_path(src), name, (unsigned long long)layers);
+    const uint64_t modules = !own && names->blocks ? (uint64_t)names->blocks : 1;
+    if (layers != 1 && layers != modules)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu, the modules that there are, which draft any depth",
+                       hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules);
     d->features = 1;
     d->feature_width = target->hidden;
     d->joint = d->joint_norms = d->norm_output = true;

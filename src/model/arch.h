@@ -257,7 +257,7 @@ typedef struct hn_head_desc {
     bool confidence, confidence_of_token; /* a confidence of each draft; made of the token before it too */
     int form;            /* of its file's names, hn_head_form */
     int embeddings;      /* tokens of the embedding (vocab: of the output) */
-    int blocks;          /* of a model's own file: blocks, a layer each, that draft in turn, each from what the one before it made; 0: one */
+    int blocks;          /* of a model's own file, or of a folder of modules: blocks, a layer each, that draft in turn, each from what the one before it made; 0: one */
     hn_steps_desc steps;
 } hn_head_desc;
 enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_BLOCKS = 8 };

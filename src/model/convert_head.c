@@ -186,6 +186,9 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                 "", "", 0, 0}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
+    if (form == HN_HEAD_MTP && h->arch->draft_head.blocks > 1)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is", hn_source_path(src),
+                       h->arch->draft_head.blocks);
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
     if (!st) st = put_keys(&k);

@@ -124,7 +124,16 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (st) return st;
-    if (names->form == HN_HEAD_MTP) a->layers = 1; /* config.json may carry the target's number */
+    if (names->form == HN_HEAD_MTP && names->blocks > HN_MOST_HEAD_BLOCKS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
+                       names->blocks, HN_MOST_HEAD_BLOCKS);
+    if (names->form == HN_HEAD_MTP && names->blocks > a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
+                       hn_source_path(src), names->blocks, a->layers);
+    if (names->form == HN_HEAD_MTP) { /* config.json may carry the target's number */
+        a->layers = names->blocks ? names->blocks : 1;
+        a->draft_head.blocks = names->blocks;
+    }
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);

@@ -70,8 +70,8 @@ static inline bool hn_head_form_blocks(int form) { return hn_head_form_folder_bl
 typedef struct hn_head_names {
     hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
-    int block;                 /* of a block in a model's own files: its number there */
-    int blocks;                /* how many there are: the next ones follow it */
+    int block;                 /* of a block in a model's own files, and of speculators' modules: its number there */
+    int blocks;                /* how many there are: the next ones follow it; 0: one */
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);

@@ -10,21 +10,21 @@
 static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
      *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
-    [HN_HEAD_FC] =           {"fc.weight",               "input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
+    [HN_HEAD_FC] =           {"fc.weight",               "layers.%d.input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
                               [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight",
                               [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight", [HN_HEAD_ENCODER] = "encoder.fc.weight"},
-    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
+    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "layers.%d.input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
                               [HN_HEAD_OWN] = NULL, NULL, NULL,
                               [HN_HEAD_BLOCKS] = "fc.bias", [HN_HEAD_GGUF_BLOCKS] = "fc.bias", [HN_HEAD_ENCODER] = "encoder.fc.bias"},
     [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
-    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight",
+    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "layers.%d.token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight",
                               [HN_HEAD_OWN] = "pre_fc_norm_embedding.weight", "layers.%d.enorm.weight", "blk.%d.nextn.enorm.weight"},
-    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
+    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "layers.%d.hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
                               [HN_HEAD_OWN] = "pre_fc_norm_hidden.weight", "layers.%d.hnorm.weight", "blk.%d.nextn.hnorm.weight"},
-    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
+    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "layers.%d.final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
                               [HN_HEAD_OWN] = "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight",
                               [HN_HEAD_HYDRA] = "prefix_embeding_layer.norm.weight", [HN_HEAD_META] = "norm.weight",
                               [HN_HEAD_GGUF_STEPS] = "output_norm.weight",
@@ -69,7 +69,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
     if (!form) return NULL;
     const char *front = *form == '!' ? "" : names->front, *first = *form == '@' ? names->first : "";
     const char *own = form + (*form == '!' || *form == '@'), *number = strstr(own, "%d");
-    if (names->form >= HN_HEAD_OWN) k = names->block;
+    if (names->form >= HN_HEAD_OWN || names->form == HN_HEAD_MTP) k = names->block;
     if (number)
         snprintf(out, 128, "%s%s%.*s%d%s", front, first, (int)(number - own), own, k, number + 2);
     else
@@ -209,6 +209,16 @@ static bool find_blocks(hn_source *src, const char *front, hn_head_names *names)
     return false;
 }
 
+/* Of modules of multi-token prediction that follow each other; 0: one. */
+static int count_modules(hn_source *src, const char *front) {
+    char begin[64];
+    int n = -1;
+    do
+        snprintf(begin, sizeof begin, "%slayers.%d.", front, ++n);
+    while (n <= HN_MOST_HEAD_BLOCKS && has_tensor(src, begin));
+    return n > 1 ? n : 0;
+}
+
 hn_head_names hn_head_find_names(hn_source *src) {
     hn_head_names steps, blocks;
     const char *name;
@@ -218,8 +228,9 @@ hn_head_names hn_head_find_names(hn_source *src) {
         return (hn_head_names){gguf_form(src), "", "", 0, 0};
     }
     if (find_steps(src, &steps)) return steps;
-    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_layers.0.", "", 0, 0};
-    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_layers.0.", "", 0, 0};
+    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_", NULL, 0, count_modules(src, "mtp_")};
+    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_", NULL, 0,
+                                                                         count_modules(src, "model.mtp_")};
     if (find_blocks(src, "", &blocks) || find_blocks(src, "model.", &blocks)) return blocks;
     const bool inner = hn_source_look(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");

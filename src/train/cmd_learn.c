@@ -334,6 +334,9 @@ static hunch_status learn(training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE,
                        "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, and a folder for hunch",
                        t->kind->name);
+    if (format && !strcmp(format, "hf") && t->kind->one_layer_of_others && t->o->layers > 1)
+        return hn_fail(err, HUNCH_USAGE, "--format hf --layers %g: nobody else reads several of %s: expected one, or no --format", t->o->layers,
+                       t->kind->name);
     hunch_status st = check_kind(t, err);
     if (st) return st;
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");

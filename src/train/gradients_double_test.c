@@ -405,11 +405,11 @@ static double mtp_value(void *of) {
     return hn_mtp_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-/* Through the whole chain, and both norms of heads. */
-static void check_mtp(int steps) {
+/* Through the whole chain, and both norms of heads; of several modules, each with its own. */
+static void check_mtp(int steps, int modules) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-    const hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50};
+    const hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50, modules};
     const size_t n = hn_mtp_count(&s);
     uint64_t seed = 23;
     hunch_error err;
@@ -426,10 +426,11 @@ static void check_mtp(int steps) {
         shares += share;
     }
     assert_true(fabs(sum / shares - value) < 1e-12 && fabs(value - mtp_value(&o)) < 1e-12);
-    for (int part = 0; part < HN_MTP_PARTS; part++) {
-        const hn_mat x = hn_mtp_part_of(&s, (hn_mtp_part)part, o.w);
-        check_gradient(hn_mtp_part_name((hn_mtp_part)part), mtp_value, &o, x.p,
-                       hn_mtp_part_of(&s, (hn_mtp_part)part, g).p, (size_t)x.rows * (size_t)x.cols);
+    for (int part = 0; part < modules * HN_MTP_PARTS; part++) {
+        const hn_mat x = hn_mtp_part_of(&s, part, o.w);
+        char name[80];
+        hn_mtp_part_name(part, name);
+        check_gradient(name, mtp_value, &o, x.p, hn_mtp_part_of(&s, part, g).p, (size_t)x.rows * (size_t)x.cols);
     }
     hn_mtp_net_close(o.net);
     const hn_mat all[] = {table, head, state_of, law, logits};
@@ -440,8 +441,39 @@ static void check_mtp(int steps) {
 
 static void test_mtp(void **state) {
     (void)state;
-    check_mtp(1);
-    check_mtp(3);
+    check_mtp(1, 1);
+    check_mtp(3, 1);
+    check_mtp(3, 3);
+}
+
+/* Module 1 sees no key of module 0: with the same weights in both it is not the chain, whose second step sees those of the first. */
+static void test_mtp_alone(void **state) {
+    (void)state;
+    static const int start[] = {0, 9}, token[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    static const hn_real weight[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    hn_mtp_shape s = {8, 4, 2, 6, 10, 1e-3, 50, 1};
+    const size_t n = hn_mtp_count(&s);
+    uint64_t seed = 29;
+    hunch_error err;
+    const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed), state_of = wide_matrix(9, 8, 1, &seed);
+    const hn_mat law = wide_matrix(9, 9, 1, &seed), logits = copy_of(law);
+    const hn_mtp_batch batch = {1, start, token, state_of, law, weight, NULL};
+    hn_real *w = hn_zalloc(2 * n, sizeof *w), *one = numbers(n, &seed);
+    double losses[2][2];
+    memcpy(w, one, n * sizeof *w);
+    memcpy(w + n, one, n * sizeof *w);
+    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    for (s.modules = 1; s.modules <= 2; s.modules++) {
+        hn_mtp_net *net;
+        assert_int_equal(hn_mtp_net_open(&net, &team, &s, 2, 1, table, head, 9, &err), HUNCH_OK);
+        hn_mtp_net_loss(net, w, &batch, NULL, losses[s.modules - 1]);
+        hn_mtp_net_close(net);
+    }
+    assert_true(losses[0][0] == losses[1][0] && fabs(losses[0][1] - losses[1][1]) > 1e-6);
+    const hn_mat all[] = {table, head, state_of, law, logits};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
+    hn_free(one);
+    hn_free(w);
 }
 
 int main(void) {
@@ -450,7 +482,7 @@ int main(void) {
         cmocka_unit_test(test_embedding), cmocka_unit_test(test_rotation), cmocka_unit_test(test_swiglu),
         cmocka_unit_test(test_sum),       cmocka_unit_test(test_losses),   cmocka_unit_test(test_attention),
         cmocka_unit_test(test_eagle3),    cmocka_unit_test(test_eagle),
-        cmocka_unit_test(test_mtp),
+        cmocka_unit_test(test_mtp),       cmocka_unit_test(test_mtp_alone),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);
 }

@@ -45,6 +45,7 @@ struct hn_learn_kind {
     bool reads_trunk; /* of reads_layers: the state that enters the last layer, and no other */
     bool whole_model; /* a model, not a head: a folder alone, and as wide as it is */
     bool layered;    /* of as many layers as --layers says; else of one */
+    bool one_layer_of_others; /* with several nobody else reads its folder */
     bool own_output; /* of the chosen tokens, which it drafts alone; else it drafts with the target's whole output matrix, and rows
                         have a loss whatever token comes next */
     const char *ids_name; /* of the list of tokens that are drafted, in the folder, each by its number;

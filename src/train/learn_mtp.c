@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_mtp.c - a module of multi-token prediction as a kind of head that learns (learn_kind.h): saved in speculators' layout, with a
+/* learn_mtp.c - a module of multi-token prediction, or several in a row, as a kind of head that learns (learn_kind.h): saved in speculators' layout, with a
  * layer of Qwen3's kind, whatever the target's is. As EAGLE-1's it drafts with the target's embedding and output matrix, and is held
  * against the law of the chosen tokens among themselves, at every place of the target's own words. */
 #include <math.h>
@@ -28,8 +28,11 @@ static void mtp_close(void *head) {
 
 static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error *err) {
     const hn_arch *a = s->target;
-    mtp *e = hn_alloc(sizeof *e);
     *out = NULL;
+    if (s->o->layers > 1 && (s->o->layers != s->o->unroll || s->o->layers > HN_MOST_HEAD_BLOCKS))
+        return hn_fail(err, HUNCH_USAGE, "--layers %d --unroll %d: modules in a row draft a token each: expected as many of both, at most %d",
+                       s->o->layers, s->o->unroll, HN_MOST_HEAD_BLOCKS);
+    mtp *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (mtp){.s = *s};
     e->shape = (hn_mtp_shape){.hidden = a->hidden,
@@ -38,8 +41,9 @@ static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error 
                               .head_dim = a->layer[0].head_dim,
                               .ffn = s->o->ffn,
                               .eps = (double)a->norm_eps,
-                              .theta = 10000};
-    hunch_status st = hn_mtp_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->decay,
+                              .theta = 10000,
+                              .modules = s->o->layers};
+    hunch_status st = hn_mtp_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->layers > 1 ? 1 : s->o->decay,
                                       hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
                                       hn_mat_of(s->rows->output, s->o->vocab, a->hidden), s->o->rows, err);
     if (st)
@@ -54,15 +58,20 @@ static size_t mtp_count(const void *head) {
 }
 
 static hn_mat mtp_part(const void *head, int part, hn_real *vector) {
-    return hn_mtp_part_of(&((const mtp *)head)->shape, (hn_mtp_part)part, vector);
+    return hn_mtp_part_of(&((const mtp *)head)->shape, part, vector);
 }
 
-static int mtp_parts(const void *head HN_UNUSED) {
-    return HN_MTP_PARTS;
+static int mtp_parts(const void *head) {
+    return ((const mtp *)head)->shape.modules * HN_MTP_PARTS;
+}
+
+/* Each drafts one token of so many. */
+static size_t mtp_read(const void *head) {
+    return mtp_count(head) / (size_t)((const mtp *)head)->shape.modules;
 }
 
 static void mtp_part_name(const void *head HN_UNUSED, int part, char out[HN_LEARN_PART_NAME]) {
-    snprintf(out, HN_LEARN_PART_NAME, "%s", hn_mtp_part_name((hn_mtp_part)part));
+    hn_mtp_part_name(part, out);
 }
 
 /* Matrices at random, norms 1. The state goes on as it is: the norm behind has one gain for all, that which gives back the size that
@@ -73,17 +82,14 @@ static void mtp_begin(const void *head, hn_real *w) {
     uint64_t x = e->s.o->seed + 1;
     double square = 0;
     for (int i = 0; i < hidden; i++) square += (double)e->s.rows->norm[i] * (double)e->s.rows->norm[i];
-    for (int part = 0; part < HN_MTP_PARTS; part++) {
+    for (int part = 0; part < mtp_parts(e); part++) {
         const hn_mat m = mtp_part(e, part, w);
-        const double spread = part == HN_MTP_O || part == HN_MTP_DOWN ? 0.2 / sqrt(m.cols) : 1 / sqrt(m.cols);
-        const double gain = part == HN_MTP_NORM_OUTPUT ? sqrt(square / hidden) : 1;
+        const int kind = part % HN_MTP_PARTS;
+        const double spread = (kind == HN_MTP_O || kind == HN_MTP_DOWN ? 0.2 : kind == HN_MTP_FC ? 0.1 : 1) / sqrt(m.cols);
+        const double gain = kind == HN_MTP_NORM_OUTPUT ? sqrt(square / hidden) : 1;
         if (m.rows > 1) hn_learn_random(m, spread, &x);
         for (int k = 0; m.rows == 1 && k < m.cols; k++) m.p[k] = (hn_real)gain;
-    }
-    const hn_mat fc = mtp_part(e, HN_MTP_FC, w);
-    for (int i = 0; i < hidden; i++) {
-        for (int k = 0; k < fc.cols; k++) hn_mat_row(fc, i)[k] *= (hn_real)0.1;
-        hn_mat_row(fc, i)[hidden + i] += 1;
+        for (int i = 0; kind == HN_MTP_FC && i < hidden; i++) hn_mat_row(m, i)[hidden + i] += 1;
     }
 }
 
@@ -100,12 +106,18 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
 
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */
 
+static json_t *types_of(const hn_mtp_shape *s) {
+    json_t *types = json_array();
+    for (int i = 0; i < s->modules; i++) json_array_append_new(types, json_string("full_attention"));
+    return types;
+}
+
 static json_t *layer_config(const mtp *e) {
     const hn_mtp_shape *s = &e->shape;
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:[s], s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
                      "model_type", "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
                      "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", 1, "layer_types", "full_attention", "rms_norm_eps", s->eps, "rope_theta",
+                     "num_hidden_layers", s->modules, "layer_types", types_of(s), "rms_norm_eps", s->eps, "rope_theta",
                      s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
                      e->s.target->vocab, "max_position_embeddings", e->s.target->context, "attention_bias", 0,
                      "tie_word_embeddings", 0);
@@ -117,7 +129,7 @@ static json_t *mtp_config(const void *head) {
     json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "mtp", "default_proposal_method", "greedy",
                             "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
     return json_pack("{s:[s], s:s, s:s, s:i, s:o, s:b, s:s, s:o}", "architectures", "MTPDraftModel",
-                     "speculators_model_type", "mtp", "speculators_version", "0.9.0", "num_nextn_predict_layers", 1,
+                     "speculators_model_type", "mtp", "speculators_version", "0.9.0", "num_nextn_predict_layers", e->shape.modules,
                      "transformer_layer_config", layer_config(e), "tie_word_embeddings", 0, "torch_dtype", "bfloat16",
                      "speculators_config", how);
 }
@@ -125,6 +137,8 @@ static json_t *mtp_config(const void *head) {
 const hn_learn_kind hn_learn_mtp = {.name = "mtp",
                                     .says = "a module of multi-token prediction, chained",
                                     .others = "vLLM's speculators",
+                                    .layered = true,
+                                    .one_layer_of_others = true,
                                     .usual = mtp_usual,
                                     .parts = mtp_parts,
                                     .open = mtp_open,
@@ -132,6 +146,7 @@ const hn_learn_kind hn_learn_mtp = {.name = "mtp",
                                     .count = mtp_count,
                                     .part = mtp_part,
                                     .part_name = mtp_part_name,
+                                    .read = mtp_read,
                                     .begin = mtp_begin,
                                     .loss = mtp_loss,
                                     .config = mtp_config};

@@ -206,7 +206,7 @@ static void test_same_bits(void **state) {
 
 /* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. least: of the first draft,
  * and of the third. */
-static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
+static void by_heart_in_layers(const hn_learn_kind *kind, int layers, int vocab, double rate, const double least[2]) {
     hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
     char spec[700];
@@ -216,6 +216,7 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
     o.rate = rate;
     o.held_out = 0;
     o.vocab = vocab;
+    if (layers) o.layers = layers;
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
@@ -234,6 +235,10 @@ static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const do
     assert_true(behind.position[0] > before.position[0]);
     if (!brief(kind)) assert_true(behind.position[0] > least[0] && behind.position[2] > least[1]);
     hn_learner_close(&l);
+}
+
+static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
+    by_heart_in_layers(kind, 0, vocab, rate, least);
 }
 
 static void first_losses(const hn_learn_kind *kind, double *losses) {
@@ -268,6 +273,7 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
     by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
+    by_heart_in_layers(&hn_learn_mtp, 3, 300, 4e-3, mtp); /* modules in a row */
     by_heart(&hn_learn_peagle, 512, 4e-3, masks);
     by_heart(&hn_learn_dart, 512, 4e-3, masks);
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);

@@ -54,7 +54,7 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
                              hn_mat head, int rows, hunch_error *err) {
-    assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && rows > 0 && table.cols == s->hidden &&
+    assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_mtp_net *n = hn_alloc(sizeof *n);
     if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
@@ -69,6 +69,7 @@ hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s
                          .eps = s->eps,
                          .theta = s->theta,
                          .head_norms = true,
+                         .alone = s->modules > 1,
                          .steps = steps,
                          .most_rows = rows};
     const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
@@ -88,25 +89,30 @@ void hn_mtp_net_close(hn_mtp_net *n) {
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-static hn_mat weights_of(const hn_mtp_net *n, hn_mtp_part part) {
-    return hn_mtp_part_of(&n->shape, part, n->w);
+/* The module of step k. */
+static int first_part(const hn_mtp_net *n, int k) {
+    return n->shape.modules > 1 ? k * HN_MTP_PARTS : 0;
 }
 
-static hn_mat gradient_of(const hn_mtp_net *n, hn_mtp_part part) {
-    return hn_mtp_part_of(&n->shape, part, n->g);
+static hn_mat weights_of(const hn_mtp_net *n, int k, hn_mtp_part part) {
+    return hn_mtp_part_of(&n->shape, first_part(n, k) + (int)part, n->w);
 }
 
-static hn_unrolled_layer layer_of(const hn_mtp_shape *s, hn_real *vector) {
-    return (hn_unrolled_layer){.q = hn_mtp_part_of(s, HN_MTP_Q, vector),
-                               .k = hn_mtp_part_of(s, HN_MTP_K, vector),
-                               .v = hn_mtp_part_of(s, HN_MTP_V, vector),
-                               .o = hn_mtp_part_of(s, HN_MTP_O, vector),
-                               .q_norm = hn_mtp_part_of(s, HN_MTP_Q_NORM, vector),
-                               .k_norm = hn_mtp_part_of(s, HN_MTP_K_NORM, vector),
-                               .post = hn_mtp_part_of(s, HN_MTP_NORM_POST, vector),
-                               .gate = hn_mtp_part_of(s, HN_MTP_GATE, vector),
-                               .up = hn_mtp_part_of(s, HN_MTP_UP, vector),
-                               .down = hn_mtp_part_of(s, HN_MTP_DOWN, vector)};
+static hn_mat gradient_of(const hn_mtp_net *n, int k, hn_mtp_part part) {
+    return hn_mtp_part_of(&n->shape, first_part(n, k) + (int)part, n->g);
+}
+
+static hn_unrolled_layer layer_of(const hn_mtp_shape *s, int first, hn_real *vector) {
+    return (hn_unrolled_layer){.q = hn_mtp_part_of(s, first + HN_MTP_Q, vector),
+                               .k = hn_mtp_part_of(s, first + HN_MTP_K, vector),
+                               .v = hn_mtp_part_of(s, first + HN_MTP_V, vector),
+                               .o = hn_mtp_part_of(s, first + HN_MTP_O, vector),
+                               .q_norm = hn_mtp_part_of(s, first + HN_MTP_Q_NORM, vector),
+                               .k_norm = hn_mtp_part_of(s, first + HN_MTP_K_NORM, vector),
+                               .post = hn_mtp_part_of(s, first + HN_MTP_NORM_POST, vector),
+                               .gate = hn_mtp_part_of(s, first + HN_MTP_GATE, vector),
+                               .up = hn_mtp_part_of(s, first + HN_MTP_UP, vector),
+                               .down = hn_mtp_part_of(s, first + HN_MTP_DOWN, vector)};
 }
 
 static hn_mat now(const hn_mtp_net *n, hn_mat m) {
@@ -126,15 +132,16 @@ static void forward(hn_mtp_net *n, int k) {
     const int hidden = n->shape.hidden;
     const hn_real eps = (hn_real)n->shape.eps;
     const hn_mat joined = now(n, at->joined), u = now(n, at->u), embedded = now(n, n->embedded);
+    n->u.w = layer_of(&n->shape, first_part(n, k), n->w);
     hn_embed(t, n->table, n->u.at[k].token, embedded);
-    hn_rms_norm(t, embedded, weights_of(n, HN_MTP_NORM_TOKEN).p, eps, hn_mat_cols(joined, 0, hidden),
+    hn_rms_norm(t, embedded, weights_of(n, k, HN_MTP_NORM_TOKEN).p, eps, hn_mat_cols(joined, 0, hidden),
                 at->inverse_token);
-    hn_rms_norm(t, in_of(n, k), weights_of(n, HN_MTP_NORM_HIDDEN).p, eps, hn_mat_cols(joined, hidden, hidden),
+    hn_rms_norm(t, in_of(n, k), weights_of(n, k, HN_MTP_NORM_HIDDEN).p, eps, hn_mat_cols(joined, hidden, hidden),
                 at->inverse_hidden);
-    hn_linear(t, joined, weights_of(n, HN_MTP_FC), NULL, u);
-    hn_rms_norm(t, u, weights_of(n, HN_MTP_NORM_INPUT).p, eps, now(n, n->u.at[k].x), at->inverse_input);
+    hn_linear(t, joined, weights_of(n, k, HN_MTP_FC), NULL, u);
+    hn_rms_norm(t, u, weights_of(n, k, HN_MTP_NORM_INPUT).p, eps, now(n, n->u.at[k].x), at->inverse_input);
     hn_unrolled_forward(&n->u, k, u);
-    hn_rms_norm(t, now(n, n->u.at[k].out), weights_of(n, HN_MTP_NORM_OUTPUT).p, eps, now(n, at->o), at->inverse_output);
+    hn_rms_norm(t, now(n, n->u.at[k].out), weights_of(n, k, HN_MTP_NORM_OUTPUT).p, eps, now(n, at->o), at->inverse_output);
 }
 
 /* The loss of step k, by u.weight; and, with gradients, that of o in dout. */
@@ -162,11 +169,11 @@ static void backward_inputs(hn_mtp_net *n, int k) {
     const int hidden = n->shape.hidden;
     const hn_mat djoined = now(n, n->djoined), embedded = now(n, n->embedded);
     hn_embed(t, n->table, n->u.at[k].token, embedded);
-    hn_rms_norm_back(t, hn_mat_cols(djoined, 0, hidden), embedded, weights_of(n, HN_MTP_NORM_TOKEN).p,
-                     at->inverse_token, (hn_mat){0}, false, gradient_of(n, HN_MTP_NORM_TOKEN).p);
-    hn_rms_norm_back(t, hn_mat_cols(djoined, hidden, hidden), in_of(n, k), weights_of(n, HN_MTP_NORM_HIDDEN).p,
+    hn_rms_norm_back(t, hn_mat_cols(djoined, 0, hidden), embedded, weights_of(n, k, HN_MTP_NORM_TOKEN).p,
+                     at->inverse_token, (hn_mat){0}, false, gradient_of(n, k, HN_MTP_NORM_TOKEN).p);
+    hn_rms_norm_back(t, hn_mat_cols(djoined, hidden, hidden), in_of(n, k), weights_of(n, k, HN_MTP_NORM_HIDDEN).p,
                      at->inverse_hidden, k > 0 ? now(n, n->u.at[k - 1].dout) : (hn_mat){0}, true,
-                     gradient_of(n, HN_MTP_NORM_HIDDEN).p);
+                     gradient_of(n, k, HN_MTP_NORM_HIDDEN).p);
 }
 
 /* dout is the gradient of o, whole by now: of its own loss, and of the step behind. */
@@ -174,13 +181,15 @@ static void backward(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const step *at = &n->at[k];
     const hn_mat dout = now(n, n->u.at[k].dout), dx = now(n, n->dx);
-    hn_rms_norm_back(t, dout, now(n, n->u.at[k].out), weights_of(n, HN_MTP_NORM_OUTPUT).p, at->inverse_output, dout,
-                     false, gradient_of(n, HN_MTP_NORM_OUTPUT).p);
+    n->u.w = layer_of(&n->shape, first_part(n, k), n->w);
+    n->u.g = layer_of(&n->shape, first_part(n, k), n->g);
+    hn_rms_norm_back(t, dout, now(n, n->u.at[k].out), weights_of(n, k, HN_MTP_NORM_OUTPUT).p, at->inverse_output, dout,
+                     false, gradient_of(n, k, HN_MTP_NORM_OUTPUT).p);
     hn_unrolled_back(&n->u, k, dx);
-    hn_rms_norm_back(t, dx, now(n, at->u), weights_of(n, HN_MTP_NORM_INPUT).p, at->inverse_input, dout, true,
-                     gradient_of(n, HN_MTP_NORM_INPUT).p);
-    hn_linear_back(t, dout, now(n, at->joined), weights_of(n, HN_MTP_FC), now(n, n->djoined), false,
-                   gradient_of(n, HN_MTP_FC), NULL);
+    hn_rms_norm_back(t, dx, now(n, at->u), weights_of(n, k, HN_MTP_NORM_INPUT).p, at->inverse_input, dout, true,
+                     gradient_of(n, k, HN_MTP_NORM_INPUT).p);
+    hn_linear_back(t, dout, now(n, at->joined), weights_of(n, k, HN_MTP_FC), now(n, n->djoined), false,
+                   gradient_of(n, k, HN_MTP_FC), NULL);
     backward_inputs(n, k);
 }
 
@@ -198,8 +207,6 @@ double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_mtp_batch *b, h
     n->b = b;
     n->u.texts = b->texts;
     n->u.start = b->start;
-    n->u.w = layer_of(&n->shape, weights);
-    if (gradient) n->u.g = layer_of(&n->shape, gradient);
     double sum = 0, share = 1 / shares(n);
     for (int k = 0; k < n->u.steps; k++, share *= n->decay) {
         hn_unrolled_look_ahead(&n->u, k, b->token, b->weight);

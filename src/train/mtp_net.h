@@ -12,7 +12,10 @@
  * token behind that. At step k it reads token[i + k], stands at position i + k, and is held against law[i + k]; rows whose text ends before
  * that have no loss. The loss of a step is the mean over its rows by their weights of the cross entropy with the target's law; the
  * loss of the whole is the sum of decay^k times the loss of step k, over the sum of these. FastMTP's own steps differ: they keep the
- * positions of step 0, and see no keys but their own step's. Here a step sees what it will see when it drafts. */
+ * positions of step 0, and see no keys but their own step's. Here a step sees what it will see when it drafts.
+ *
+ * With several modules step k is module k's, which is what DeepSeek-V3 trains (2412.19437): its rows see its own keys and values alone, of the same text
+ * up to themselves, and each reads what module k - 1 made of the same row. */
 #ifndef HN_MTP_NET_H
 #define HN_MTP_NET_H
 #include "train/attention_back.h"
@@ -20,6 +23,7 @@
 typedef struct hn_mtp_shape {
     int hidden, heads, kv_heads, head_dim, ffn;
     double eps, theta;
+    int modules; /* 1: it is chained; else as many as steps, each with weights of its own */
 } hn_mtp_shape;
 
 typedef enum hn_mtp_part {
@@ -41,10 +45,10 @@ typedef enum hn_mtp_part {
     HN_MTP_PARTS
 } hn_mtp_part;
 
-/* As those of eagle3_net.h. */
+/* As those of eagle3_net.h. Parts of module m are [m * HN_MTP_PARTS, ..). */
 size_t hn_mtp_count(const hn_mtp_shape *s);
-hn_mat hn_mtp_part_of(const hn_mtp_shape *s, hn_mtp_part part, hn_real *vector);
-const char *hn_mtp_part_name(hn_mtp_part part); /* as speculators': "mtp_layers.0.input_proj.weight" */
+hn_mat hn_mtp_part_of(const hn_mtp_shape *s, int part, hn_real *vector);
+void hn_mtp_part_name(int part, char *out); /* as speculators': "mtp_layers.0.input_proj.weight", of at most 80 bytes */
 
 typedef struct hn_mtp_batch {
     int texts;

@@ -36,7 +36,7 @@ static const struct flag {
     {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7, "tokens that the head drafts, or by whose law it learns (eagle, mtp): the commonest, special ones always; default 8192"},
     {"--taps", NULL, "LOW:MID:HIGH", TEXT, AT(taps), 0, 0, "of eagle3, peagle, dart, dflash: layers whose entering states it reads; default 2, half, all but 3"},
     {"--ffn", NULL, "N", NUMBER, AT(width), 16, 1e6, "width of its feed-forward layer; default the target's"},
-    {"--layers", NULL, "N", NUMBER, AT(layers), 1, 64, "of peagle and dflash (to 8; default 1, of dflash 2); of model how many are kept, from the first to the last; default a quarter, with --init all"},
+    {"--layers", NULL, "N", NUMBER, AT(layers), 1, 64, "of peagle and dflash (to 8; default 1, of dflash 2); of mtp modules in a row, as many as --unroll; of model how many are kept, from the first to the last; default a quarter, with --init all"},
     {"--init", NULL, "STUDENT", TEXT, AT(init), 0, 0, "of model: what it begins as, another model of the same tokens; default the model itself"},
     {"--divergence", NULL, "NAME", TEXT, AT(divergence), 0, 0, "of model: forward, reverse, jsd or tvd; default forward"},
     {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3, of peagle and dart 5, of dflash 7"},

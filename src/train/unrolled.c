@@ -101,11 +101,11 @@ static hn_attention attention_of(const hn_unrolled *u, int step) {
     hn_attention a = {.heads = u->heads, .kv_heads = u->kv_heads, .head_dim = u->head_dim};
     a.texts = u->texts;
     a.start = u->start;
-    a.step = step;
+    a.step = u->alone ? 0 : step;
     a.q = hn_unrolled_now(u, u->at[step].q);
-    for (int k = 0; k <= step; k++) {
-        a.k[k] = hn_unrolled_now(u, u->at[k].k);
-        a.v[k] = hn_unrolled_now(u, u->at[k].v);
+    for (int k = 0; k <= a.step; k++) {
+        a.k[k] = hn_unrolled_now(u, u->at[step - a.step + k].k);
+        a.v[k] = hn_unrolled_now(u, u->at[step - a.step + k].v);
     }
     return a;
 }
@@ -204,9 +204,9 @@ void hn_unrolled_back(hn_unrolled *u, int k, hn_mat dx) {
     hn_linear_back(t, hn_unrolled_now(u, at->dout), y, u->w.o, dy, false, u->g.o, NULL);
     const hn_attention a = attention_of(u, k);
     hn_attention_gradients d = {.q = dq};
-    for (int i = 0; i <= k; i++) {
-        d.k[i] = hn_unrolled_now(u, u->at[i].dk);
-        d.v[i] = hn_unrolled_now(u, u->at[i].dv);
+    for (int i = 0; i <= a.step; i++) {
+        d.k[i] = hn_unrolled_now(u, u->at[k - a.step + i].dk);
+        d.v[i] = hn_unrolled_now(u, u->at[k - a.step + i].dv);
     }
     hn_attend_back(t, &a, y, at->log_sums, dy, &d);
     hn_rotate_back(t, dq, u->head_dim, u->theta, u->position, k);

@@ -41,6 +41,7 @@ typedef struct hn_unrolled {
     int hidden, inputs, heads, kv_heads, head_dim, ffn;
     double eps, theta;
     bool head_norms; /* of queries and keys, as Qwen3 has them */
+    bool alone;      /* rows of a step see the keys of that step alone, of all rows up to their own: each step is another layer */
     int steps, most_rows;
     hn_unrolled_step at[HN_MOST_STEPS];
     /* of one step at a time */
@@ -53,7 +54,7 @@ typedef struct hn_unrolled {
     /* of one batch */
     int texts;
     const int *start;
-    hn_unrolled_layer w, g;
+    hn_unrolled_layer w, g; /* of the step whose turn it is */
 } hn_unrolled;
 
 /* Takes what u needs, whose sizes are set. */

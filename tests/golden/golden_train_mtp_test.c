@@ -58,7 +58,7 @@ static void open_batch(training *t, int i) {
 static void open_training(training *t) {
     const golden_tensor s = get_golden(file, "shape");
     const int hidden = (int)s.data[0], heads = (int)s.data[1], kv = (int)s.data[2], dim = (int)s.data[3];
-    *t = (training){.shape = {hidden, heads, kv, dim, (int)s.data[4], 1e-5, 10000}, .steps = (int)s.data[5]};
+    *t = (training){.shape = {hidden, heads, kv, dim, (int)s.data[4], 1e-5, 10000, 1}, .steps = (int)s.data[5]};
     t->table = whole("table");
     t->head = whole("head");
     t->n = hn_mtp_count(&t->shape);
@@ -67,8 +67,10 @@ static void open_training(training *t) {
     t->mean = hn_zalloc(t->n, sizeof *t->mean);
     t->square = hn_zalloc(t->n, sizeof *t->square);
     for (int i = 0; i < HN_MTP_PARTS; i++) {
-        const hn_mat part = hn_mtp_part_of(&t->shape, (hn_mtp_part)i, t->w);
-        const golden_tensor w = get("w", hn_mtp_part_name((hn_mtp_part)i));
+        const hn_mat part = hn_mtp_part_of(&t->shape, i, t->w);
+        char name[80];
+        hn_mtp_part_name(i, name);
+        const golden_tensor w = get("w", name);
         assert_int_equal(w.n, part.rows * part.cols);
         memcpy(part.p, w.data, w.n * sizeof *w.data);
     }
@@ -105,9 +107,10 @@ static void check_training(void) {
     hn_mtp_net_loss(t.net, t.w, &t.batch[0], NULL, same);
     assert_memory_equal(first, same, sizeof(double) * (size_t)t.steps);
     for (int i = 0; i < HN_MTP_PARTS; i++) {
-        const hn_mat part = hn_mtp_part_of(&t.shape, (hn_mtp_part)i, t.g);
-        char gradient[80];
-        snprintf(gradient, sizeof gradient, "d.%s", hn_mtp_part_name((hn_mtp_part)i));
+        const hn_mat part = hn_mtp_part_of(&t.shape, i, t.g);
+        char name[80], gradient[90];
+        hn_mtp_part_name(i, name);
+        snprintf(gradient, sizeof gradient, "d.%s", name);
         check("chain", gradient, part.p, 1e-4); /* attention is sharp here: rounding is seen */
     }
     train(&t, losses);
