@@ -368,6 +368,42 @@ static void test_other_kind_or_level(void **state) {
     hunch_model_close(&plain);
 }
 
+/* Of every kind: opening without memory or a disk that reads, and saving without memory or room on it, end with a message, and leave neither a file of half a
+ * head nor a checkpoint of half a run. */
+static void fails_at(const hn_learn_options *o, enum hn_fault_kind what, int64_t at, int *failures, int64_t *calls) {
+    hunch_error why = {.message = ""};
+    hn_learner *l = NULL;
+    hn_fault_arm(what, at < 0 ? INT64_MAX : at, false);
+    hunch_status st = hn_learner_open(&l, model, data_path(STORIES), &features, o, &why);
+    if (!st) st = hn_learner_save_head(l, test_path("fault"), &why);
+    if (!st) st = hn_learner_save(l, test_path("fault.checkpoint"), &why);
+    if (at < 0) *calls = (int64_t)hn_fault_count(what);
+    hn_fault_arm(what, -1, false);
+    hn_learner_close(&l);
+    if (at < 0 && st) fail_msg("%s: %s", o->kind->name, why.message);
+    if (st && !*why.message) fail_msg("%s: call %d failed without a word", o->kind->name, (int)at);
+    *failures += st != HUNCH_OK;
+}
+
+static void test_faults(void **state) {
+    (void)state;
+    static const enum hn_fault_kind all[] = {HN_FAULT_ALLOC, HN_FAULT_READ, HN_FAULT_WRITE};
+    for (int i = 0; hn_learn_kind_at(i); i++) {
+        const hn_learn_options o = options(hn_learn_kind_at(i));
+        for (size_t f = 0; f < sizeof all / sizeof *all; f++) {
+            int failures = 0;
+            int64_t calls = 0;
+            fails_at(&o, all[f], -1, &failures, &calls);
+            const int64_t step = calls > 24 ? calls / 24 : 1; /* some of many rows that are written */
+            for (int64_t at = 0; at < calls; at += step) fails_at(&o, all[f], at, &failures, &calls);
+            if (failures < (calls > 24 ? 20 : (int)calls / 2)) fail_msg("%s: %d failures of %d calls", o.kind->name, failures, (int)calls);
+        }
+        hn_learner *l = open_learner(model, &o);
+        must(hn_learner_load(l, test_path("fault.checkpoint"), err)); /* what was there stayed whole */
+        hn_learner_close(&l);
+    }
+}
+
 /* The first of two stages learns from what others say in the texts, too; what is judged never is. */
 static void test_two_stages(void **state) {
     (void)state;
@@ -408,7 +444,7 @@ static void test_runs_away(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_first_loss), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
-        cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_other_kind_or_level),
+        cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_faults), cmocka_unit_test(test_other_kind_or_level),
         cmocka_unit_test(test_runs_away), cmocka_unit_test(test_two_stages)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
