@@ -270,7 +270,7 @@ static void test_more_tensors(void **state) {
         {PEAGLE, "layers.2.mlp.up_proj.weight", 96, 64, "tensor layers.2.mlp.up_proj.weight: heads of this kind, of 2 layers"},
         {PEAGLE, "layers.1.hidden_norm.weight", 64, 0, "tensor layers.1.hidden_norm.weight: heads of this kind, of 2 layers"},
         {PEAGLE, "input_norm.weight", 64, 0, "tensor input_norm.weight has shape [64]; expected [192]"},
-        {MTP, "mtp_layers.1.input_proj.weight", 64, 128, "tensor mtp_layers.1.input_proj.weight: heads of this kind, of 1 layer"},
+        {MTP, "mtp_layers.1.input_proj.weight", 64, 128, "2 modules of multi-token prediction, expected num_hidden_layers to be as many, not 1"},
         {MTP, "mtp_layers.0.hidden_norm.weight", 64, 0, "tensor mtp_layers.0.hidden_norm.weight: heads of this kind, of 1 layer"},
         {MTP, "mtp_layers.0.mlp.experts.gate_up_proj", 64, 64, "tensor mtp_layers.0.mlp.experts.gate_up_proj: heads of this kind"},
         {MTP, "mtp_layers.0.input_proj.bias", 63, 0, "tensor mtp_layers.0.input_proj.bias has shape [63]; expected [64]"},

@@ -68,9 +68,10 @@ static void drafts(const char *kind, const char *head, char *said, size_t room) 
 }
 
 static void check_kind(const char *kind, const char *unroll) {
+    static int number;
     char folder[600], file[600], how[100], said[2][60000];
-    snprintf(folder, sizeof folder, "%s.%s", test_path("folder"), kind);
-    snprintf(file, sizeof file, "%s.%s.gguf", test_path("file"), kind);
+    snprintf(folder, sizeof folder, "%s.%d", test_path("folder"), ++number);
+    snprintf(file, sizeof file, "%s.%d.gguf", test_path("file"), number);
     snprintf(how, sizeof how, "--steps 0 --unroll %s", unroll);
     must_train(kind, folder, how);
     snprintf(how, sizeof how, "--steps 0 --unroll %s --type bf16", unroll);
@@ -83,7 +84,8 @@ static void check_kind(const char *kind, const char *unroll) {
 
 static void test_begins(void **state) {
     (void)state;
-    static const char *const kinds[][2] = {{"medusa", "3"}, {"hydra", "3"}, {"mlp", "3"}, {"meta-mtp", "3"}, {"falcon", "4"}};
+    static const char *const kinds[][2] = {{"medusa", "3"}, {"hydra", "3"}, {"mlp", "3"}, {"mlp", "3 --cell"}, {"meta-mtp", "3"},
+                                            {"falcon", "4"}, {"falcon", "6"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i][0], kinds[i][1]);
 }
 
@@ -113,6 +115,7 @@ static void test_refusals(void **state) {
     refused("hydra", "--steps 0 --taps 1:2", "--taps 1:2: a head of kind hydra reads the last state alone");
     refused("falcon", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of falcon");
     refused("meta-mtp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of meta-mtp");
+    refused("hydra", "--steps 0 --cell", "--cell: a head of kind hydra has none");
     refused("falcon", "--steps 0 --unroll 3", "--unroll 3: a head of kind falcon learns two passes: expected an even number");
     refused("meta-mtp", "--steps 0 --taps 4", "--taps 4: a head of kind meta-mtp reads what enters the last layer alone");
     refused("mtp", "--steps 0 --layers 2", "--layers 2 --unroll 3: modules in a row draft a token each");

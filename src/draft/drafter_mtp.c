@@ -30,8 +30,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                        hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
     const uint64_t modules = !own && names->blocks ? (uint64_t)names->blocks : 1;
     if (layers != 1 && layers != modules)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu, the modules that there are, which draft any depth",
-                       hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules);
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu layer%s, which draft%s any depth",
+                       hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules, modules == 1 ? "" : "s",
+                       modules == 1 ? "s" : "");
     d->features = 1;
     d->feature_width = target->hidden;
     d->joint = d->joint_norms = d->norm_output = true;

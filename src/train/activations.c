@@ -12,6 +12,8 @@ enum { SOME = 128 }; /* numbers at a time */
 typedef struct work {
     hn_mat z, x, y; /* y: forwards the output, backwards the gradient of z; x: what is added, or the gradient of the output */
     const hn_real *bias;
+    hn_mat dy, dx; /* of what is gated */
+    bool add;
 } work;
 
 /* 1 / (1 + e^-z) of SOME numbers or fewer. */
@@ -97,4 +99,46 @@ void hn_gelu(hn_team *t, hn_mat z, const hn_real *bias, hn_mat y) {
 
 void hn_gelu_back(hn_team *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz) {
     hn_team_split(t, dz.rows, HN_SOME_ROWS, gelu_back_rows, &(work){.z = z, .x = dy, .y = dz, .bias = bias});
+}
+
+/* ---- gates --------------------------------------------------------------------------------------------------------------- */
+
+static void gated_rows(void *arg, int rank, int first, int end) {
+    (void)rank;
+    const work *w = arg;
+    hn_real s[SOME];
+    for (int r = first; r < end; r++)
+        for (int at = 0; at < w->z.cols; at += SOME) {
+            const hn_real *x = hn_mat_row(w->x, r) + at;
+            hn_real *y = hn_mat_row(w->y, r) + at;
+            const int n = piece(w, at);
+            sigmoids(hn_mat_row(w->z, r) + at, n, s);
+            for (int c = 0; c < n; c++) y[c] = s[c] * x[c] + (w->add ? y[c] : 0);
+        }
+}
+
+static void gated_back_rows(void *arg, int rank, int first, int end) {
+    (void)rank;
+    const work *w = arg;
+    hn_real s[SOME];
+    for (int r = first; r < end; r++)
+        for (int at = 0; at < w->z.cols; at += SOME) {
+            const hn_real *x = hn_mat_row(w->x, r) + at, *dy = hn_mat_row(w->dy, r) + at;
+            hn_real *dgate = hn_mat_row(w->y, r) + at, *dx = hn_mat_row(w->dx, r) + at;
+            const int n = piece(w, at);
+            sigmoids(hn_mat_row(w->z, r) + at, n, s);
+            for (int c = 0; c < n; c++) {
+                const hn_real d = dy[c];
+                dgate[c] = d * x[c] * s[c] * (1 - s[c]);
+                dx[c] = d * s[c] + (w->add ? dx[c] : 0);
+            }
+        }
+}
+
+void hn_gated(hn_team *t, hn_mat gate, hn_mat x, hn_mat y, bool add) {
+    hn_team_split(t, y.rows, HN_SOME_ROWS, gated_rows, &(work){.z = gate, .x = x, .y = y, .add = add});
+}
+
+void hn_gated_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat x, hn_mat dgate, hn_mat dx, bool add) {
+    hn_team_split(t, dy.rows, HN_SOME_ROWS, gated_back_rows, &(work){.z = gate, .x = x, .y = dgate, .dy = dy, .dx = dx, .add = add});
 }

@@ -13,4 +13,8 @@ void hn_silu_back(hn_team *t, hn_mat dy, hn_mat z, hn_mat dz);
 void hn_gelu(hn_team *t, hn_mat z, const hn_real *bias, hn_mat y);
 /* dz = dy gelu'(z + bias), which the gradient of the bias is, too: row by row. dz may be z or dy. */
 void hn_gelu_back(hn_team *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz);
+/* y = sigmoid(gate) x, or (add) is added to. y may be x. */
+void hn_gated(hn_team *t, hn_mat gate, hn_mat x, hn_mat y, bool add);
+/* dgate = dy x sigmoid'(gate), dx = dy sigmoid(gate), or is added to (add); dx may be dy where it is not. */
+void hn_gated_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat x, hn_mat dgate, hn_mat dx, bool add);
 #endif

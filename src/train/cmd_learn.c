@@ -170,6 +170,7 @@ static void choose_options(training *t) {
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
+    t->how.cell = o->cell;
     if (o->state_share >= 0) t->how.state_share = o->state_share;
     t->how.seed = (uint64_t)o->seed;
     plan_steps(t, t->how.steps);
@@ -317,6 +318,8 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
     if ((o->init || o->divergence) && !kind->whole_model)
         return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s begins by itself: expected it with model alone",
                        o->init ? "--init" : "--divergence", kind->name);
+    if (o->cell && kind != &hn_learn_mlp)
+        return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it with mlp alone", kind->name);
     if (o->init && strlen(o->init) >= sizeof t->how.init)
         return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
     if (kind->whole_model && o->width >= 0)

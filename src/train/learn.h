@@ -26,6 +26,7 @@ typedef struct hn_learn_options {
     hn_divergence divergence; /* of a draft model: what it makes small */
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
+    bool cell; /* of mlp: Arctic's form, with a cell */
     uint64_t seed;
     double state_share; /* of eagle and falcon: what Smooth-L1 to the state weighs; the law then weighs a tenth, without it all */
     double token_share; /* of a law that is learned: what the token that came has of it, 0 to 1; the rest is the target's */

@@ -55,10 +55,10 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     snprintf(
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d init %s",
+        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d cell %d init %s",
         l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
         l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
-        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence, l->o.init);
+        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence, l->o.cell, l->o.init);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;

@@ -27,7 +27,8 @@ static hunch_status mlp_open(void **out, const hn_learn_setting *s, hunch_error 
     *out = NULL;
     if (!h) return hn_fail_memory(err, "a head in training", sizeof *h);
     *h = (mlp){.s = *s};
-    h->shape = (hn_mlp_shape){.hidden = a->hidden, .inner = a->hidden, .positions = s->o->unroll, .tokens = a->vocab, .vocab = s->o->vocab};
+    h->shape = (hn_mlp_shape){.hidden = a->hidden, .inner = a->hidden, .positions = s->o->unroll, .tokens = a->vocab, .vocab = s->o->vocab,
+                               .cell = s->o->cell};
     const hunch_status st = hn_mlp_net_open(&h->net, s->team, &h->shape, s->o->decay, s->o->rows, err);
     if (st)
         mlp_close(h);
@@ -43,7 +44,7 @@ static size_t mlp_count(const void *head) {
 /* Of the embedding a row. */
 static size_t mlp_read(const void *head) {
     const hn_mlp_shape *s = &((const mlp *)head)->shape;
-    return (size_t)s->inner * (size_t)(s->inner + s->vocab + 3);
+    return (size_t)s->inner * (size_t)((s->cell ? 4 : 1) * s->inner + s->vocab + 3);
 }
 
 static int mlp_parts(const void *head) {
@@ -56,8 +57,7 @@ static hn_mat mlp_part(const void *head, int part, hn_real *vector) {
 }
 
 static void mlp_part_name(const void *head, int part, char out[HN_LEARN_PART_NAME]) {
-    (void)head;
-    snprintf(out, HN_LEARN_PART_NAME, "%s", hn_mlp_part_name((hn_mlp_part)part));
+    snprintf(out, HN_LEARN_PART_NAME, "%s", hn_mlp_part_name(&((const mlp *)head)->shape, (hn_mlp_part)part));
 }
 
 /* As a matrix of the target's, but as large as one at random. */
@@ -83,7 +83,7 @@ static void mlp_begin(const void *head, hn_real *w) {
         else if (m.rows > 1)
             hn_learn_random(m, spread, &x);
         else
-            for (int k = 0; m.rows == 1 && k < m.cols; k++) m.p[k] = part == HN_MLP_NORM;
+            for (int k = 0; m.rows == 1 && k < m.cols; k++) m.p[k] = part == HN_MLP_NORM || part == HN_MLP_CELL_NORM;
     }
 }
 
@@ -106,10 +106,17 @@ static void mlp_usual(hn_learn_options *o) {
 static json_t *mlp_config(const void *head) {
     const mlp *h = head;
     const hn_mlp_shape *s = &h->shape;
-    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "architectures", "MLPSpeculatorPreTrainedModel",
+    json_t *c = json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "architectures", "MLPSpeculatorPreTrainedModel",
                      "model_type", "mlp_speculator", "vocab_size", s->tokens, "draft_vocab_size", s->vocab, "emb_dim",
                      s->hidden, "inner_dim", s->inner, "n_predict", s->positions, "tie_weights", 1, "scale_input", 1,
                      "torch_dtype", "bfloat16");
+    if (!s->cell || !c) return c;
+    json_object_set_new(c, "architectures", json_pack("[s]", "ArcticLSTMSpeculatorPreTrainedModel"));
+    json_object_set_new(c, "input_hidden_dim", json_integer(s->hidden));
+    json_object_set_new(c, "proj_dim", json_integer(s->inner));
+    json_object_set_new(c, "tie_lstm_embs", json_true());
+    json_object_set_new(c, "method", json_string("sum_lstm"));
+    return c;
 }
 
 const hn_learn_kind hn_learn_mlp = {.name = "mlp",

@@ -206,7 +206,7 @@ static void test_same_bits(void **state) {
 
 /* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. least: of the first draft,
  * and of the third. */
-static void by_heart_in_layers(const hn_learn_kind *kind, int layers, int vocab, double rate, const double least[2]) {
+static void by_heart_as(const hn_learn_kind *kind, int layers, bool cell, int vocab, double rate, const double least[2]) {
     hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
     char spec[700];
@@ -217,6 +217,7 @@ static void by_heart_in_layers(const hn_learn_kind *kind, int layers, int vocab,
     o.held_out = 0;
     o.vocab = vocab;
     if (layers) o.layers = layers;
+    o.cell = cell;
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
@@ -238,7 +239,7 @@ static void by_heart_in_layers(const hn_learn_kind *kind, int layers, int vocab,
 }
 
 static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
-    by_heart_in_layers(kind, 0, vocab, rate, least);
+    by_heart_as(kind, 0, false, vocab, rate, least);
 }
 
 static void first_losses(const hn_learn_kind *kind, double *losses) {
@@ -273,13 +274,14 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
     by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
     by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
-    by_heart_in_layers(&hn_learn_mtp, 3, 300, 4e-3, mtp); /* modules in a row */
+    by_heart_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* modules in a row */
     by_heart(&hn_learn_peagle, 512, 4e-3, masks);
     by_heart(&hn_learn_dart, 512, 4e-3, masks);
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);
     by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
     by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
+    by_heart_as(&hn_learn_mlp, 0, true, 400, 8e-3, mlp);
     by_heart(&hn_learn_meta_mtp, 300, 4e-3, meta); /* by the law of some tokens */
     by_heart(&hn_learn_falcon, 300, 8e-3, falcon);
     by_heart(&hn_learn_student, 512, 2e-3, masks);

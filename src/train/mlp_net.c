@@ -17,8 +17,10 @@ static const hn_real eps = (hn_real)1e-6;
 
 /* Of one position, of all rows. */
 typedef struct position {
-    hn_mat sum, normed, state; /* [inner]: before the norm, behind it, behind gelu */
+    hn_mat sum, normed, state; /* [inner]: before the norm, behind it, behind gelu; of a cell sum is the cell */
     hn_mat dstate;             /* of its loss, and of later positions */
+    hn_mat gates, fresh_normed, fresh, out, dcell; /* of a cell: [4 inner]; what comes into it, behind its norm and behind gelu; before its output's gate */
+    hn_real *fresh_inverse;
     hn_real *inverse;
     int *token;
 } position;
@@ -36,6 +38,7 @@ struct hn_mlp_net {
     hn_real *root_inverse;
     position at[HN_MOST_STEPS];
     hn_mat embedded;                /* [inner], of one position */
+    hn_mat dgates, dout;            /* of a cell: [4 inner], [inner] */
     hn_mat some, dsome, logits;     /* of those rows that have a loss */
     hn_real *w, *g;
     const hn_positions_batch *b;
@@ -45,10 +48,13 @@ struct hn_mlp_net {
 
 static hn_mat shape_of(const void *shape, int part) {
     const hn_mlp_shape *s = shape;
+    const int wide = s->cell ? 4 * s->inner : s->inner;
     switch (part) {
     case HN_MLP_EMBEDDING: return hn_mat_of(NULL, s->tokens, s->inner);
-    case HN_MLP_FIRST: return hn_mat_of(NULL, s->inner, s->hidden);
-    case HN_MLP_LATER: return hn_mat_of(NULL, s->positions > 1 ? s->inner : 0, s->inner);
+    case HN_MLP_FIRST: return hn_mat_of(NULL, wide, s->hidden);
+    case HN_MLP_LATER: return hn_mat_of(NULL, s->positions > 1 ? wide : 0, s->inner);
+    case HN_MLP_CELL_NORM:
+    case HN_MLP_CELL_BIAS: return hn_mat_of(NULL, s->cell, s->inner);
     case HN_MLP_OUTPUT: return hn_mat_of(NULL, s->vocab, s->inner);
     default: return hn_mat_of(NULL, 1, s->inner);
     }
@@ -62,14 +68,16 @@ hn_mat hn_mlp_part_of(const hn_mlp_shape *s, hn_mlp_part part, hn_real *vector) 
     return hn_part_in(shape_of, s, part, vector);
 }
 
-const char *hn_mlp_part_name(hn_mlp_part part) {
-    static const char *const names[HN_MLP_PARTS] = {[HN_MLP_EMBEDDING] = "speculator.emb.0.weight",
-                                                    [HN_MLP_FIRST] = "speculator.proj.0.weight",
-                                                    [HN_MLP_LATER] = "speculator.proj.1.weight",
-                                                    [HN_MLP_NORM] = "speculator.ln.0.weight",
-                                                    [HN_MLP_BIAS] = "speculator.ln.0.bias",
-                                                    [HN_MLP_OUTPUT] = "speculator.head.0.weight"};
-    return names[part];
+const char *hn_mlp_part_name(const hn_mlp_shape *s, hn_mlp_part part) {
+    static const char *const names[HN_MLP_PARTS][2] = {[HN_MLP_EMBEDDING] = {"speculator.emb.0.weight", "forget_emb.0.weight"},
+                                                       [HN_MLP_FIRST] = {"speculator.proj.0.weight", "projs.0.weight"},
+                                                       [HN_MLP_LATER] = {"speculator.proj.1.weight", "projs.1.weight"},
+                                                       [HN_MLP_NORM] = {"speculator.ln.0.weight", "state_ln.0.weight"},
+                                                       [HN_MLP_BIAS] = {"speculator.ln.0.bias", "state_ln.0.bias"},
+                                                       [HN_MLP_CELL_NORM] = {"", "cell_ln.0.weight"},
+                                                       [HN_MLP_CELL_BIAS] = {"", "cell_ln.0.bias"},
+                                                       [HN_MLP_OUTPUT] = {"speculator.head.0.weight", "head.0.weight"}};
+    return names[part][s->cell];
 }
 
 static hn_mat weight(const hn_mlp_net *n, hn_mlp_part part) {
@@ -80,6 +88,15 @@ static hn_mat gradient_of(const hn_mlp_net *n, hn_mlp_part part) {
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
+
+static void lay_out_cell(position *at, int rows, int inner, hn_room *r) {
+    at->gates = hn_room_mat(r, rows, 4 * inner);
+    at->fresh_normed = hn_room_mat(r, rows, inner);
+    at->fresh = hn_room_mat(r, rows, inner);
+    at->out = hn_room_mat(r, rows, inner);
+    at->dcell = hn_room_mat(r, rows, inner);
+    at->fresh_inverse = hn_room_mat(r, rows, 1).p;
+}
 
 static void lay_out(void *net, hn_room *r) {
     hn_mlp_net *n = net;
@@ -95,9 +112,12 @@ static void lay_out(void *net, hn_room *r) {
         at->state = hn_room_mat(r, rows, inner);
         at->dstate = hn_room_mat(r, rows, inner);
         at->inverse = hn_room_mat(r, rows, 1).p;
+        if (n->shape.cell) lay_out_cell(at, rows, inner, r);
         at->token = hn_room_take(r, (size_t)rows, sizeof *at->token);
     }
     n->embedded = hn_room_mat(r, rows, inner);
+    n->dgates = hn_room_mat(r, n->shape.cell ? rows : 0, 4 * inner);
+    n->dout = hn_room_mat(r, n->shape.cell ? rows : 0, inner);
     n->some = hn_room_mat(r, rows, inner);
     n->dsome = hn_room_mat(r, rows, inner);
     n->logits = hn_room_mat(r, rows, n->shape.vocab);
@@ -154,6 +174,29 @@ static void scale(hn_mat m, hn_real by) {
         for (int c = 0; c < m.cols; c++) hn_mat_row(m, r)[c] *= by;
 }
 
+enum { FORGET, INPUT, OUTPUT, FRESH };
+
+/* A quarter of four gates. */
+static hn_mat gate_of(const hn_mlp_net *n, hn_mat gates, int gate) {
+    return hn_mat_cols(now(n, gates), gate * n->shape.inner, n->shape.inner);
+}
+
+static void forward_cell(hn_mlp_net *n, int k) {
+    hn_team *t = n->team;
+    position *at = &n->at[k];
+    const hn_mat gates = now(n, at->gates), cell = now(n, at->sum), fresh = now(n, at->fresh), out = now(n, at->out);
+    const hn_mat fresh_normed = now(n, at->fresh_normed), normed = now(n, at->normed);
+    hn_linear(t, read_by(n, k), weight(n, product_of(k)), NULL, gates);
+    for (int gate = 0; gate < 4; gate++) hn_sum(t, gate_of(n, at->gates, gate), now(n, n->embedded), gate_of(n, at->gates, gate));
+    hn_rms_norm(t, gate_of(n, at->gates, FRESH), weight(n, HN_MLP_CELL_NORM).p, eps, fresh_normed, at->fresh_inverse);
+    hn_gelu(t, fresh_normed, weight(n, HN_MLP_CELL_BIAS).p, fresh);
+    hn_gated(t, gate_of(n, at->gates, INPUT), fresh, cell, false);
+    if (k > 0) hn_gated(t, gate_of(n, at->gates, FORGET), now(n, n->at[k - 1].sum), cell, true);
+    hn_rms_norm(t, cell, weight(n, HN_MLP_NORM).p, eps, normed, at->inverse);
+    hn_gelu(t, normed, weight(n, HN_MLP_BIAS).p, out);
+    hn_gated(t, gate_of(n, at->gates, OUTPUT), out, now(n, at->state), false);
+}
+
 static void forward(hn_mlp_net *n, int k) {
     hn_team *t = n->team;
     position *at = &n->at[k];
@@ -161,6 +204,10 @@ static void forward(hn_mlp_net *n, int k) {
     look_ahead(n, k);
     hn_embed(t, weight(n, HN_MLP_EMBEDDING), at->token, embedded);
     scale(embedded, n->token_weight);
+    if (n->shape.cell) {
+        forward_cell(n, k);
+        return;
+    }
     hn_linear(t, read_by(n, k), weight(n, product_of(k)), NULL, sum);
     hn_sum(t, sum, embedded, sum);
     hn_rms_norm(t, sum, weight(n, HN_MLP_NORM).p, eps, normed, at->inverse);
@@ -188,9 +235,40 @@ static double output(hn_mlp_net *n, int k, double share) {
 
 /* ---- backwards ----------------------------------------------------------------------------------------------------------- */
 
+/* From dstate and dcell of position k to those of the one before, and the gradient of the scaled embedding in `embedded`. */
+static void backward_cell(hn_mlp_net *n, int k) {
+    hn_team *t = n->team;
+    position *at = &n->at[k];
+    const hn_mat dcell = now(n, at->dcell), dout = now(n, n->dout), dgates = now(n, n->dgates), none = {0};
+    const hn_mat dforget = gate_of(n, n->dgates, FORGET), dfresh = gate_of(n, n->dgates, FRESH), embedded = now(n, n->embedded);
+    hn_gated_back(t, now(n, at->dstate), gate_of(n, at->gates, OUTPUT), now(n, at->out), gate_of(n, n->dgates, OUTPUT), dout, false);
+    hn_gelu_back(t, dout, now(n, at->normed), weight(n, HN_MLP_BIAS).p, dout);
+    hn_linear_back(t, dout, none, none, none, false, none, gradient_of(n, HN_MLP_BIAS).p);
+    hn_rms_norm_back(t, dout, now(n, at->sum), weight(n, HN_MLP_NORM).p, at->inverse, dcell, true, gradient_of(n, HN_MLP_NORM).p);
+    if (k > 0)
+        hn_gated_back(t, dcell, gate_of(n, at->gates, FORGET), now(n, n->at[k - 1].sum), dforget, now(n, n->at[k - 1].dcell), false);
+    else
+        for (int r = 0; r < dforget.rows; r++) memset(hn_mat_row(dforget, r), 0, (size_t)dforget.cols * sizeof(hn_real));
+    hn_gated_back(t, dcell, gate_of(n, at->gates, INPUT), now(n, at->fresh), gate_of(n, n->dgates, INPUT), dout, false);
+    hn_gelu_back(t, dout, now(n, at->fresh_normed), weight(n, HN_MLP_CELL_BIAS).p, dout);
+    hn_linear_back(t, dout, none, none, none, false, none, gradient_of(n, HN_MLP_CELL_BIAS).p);
+    hn_rms_norm_back(t, dout, gate_of(n, at->gates, FRESH), weight(n, HN_MLP_CELL_NORM).p, at->fresh_inverse, dfresh, false,
+                     gradient_of(n, HN_MLP_CELL_NORM).p);
+    hn_linear_back(t, dgates, read_by(n, k), weight(n, product_of(k)), k ? now(n, n->at[k - 1].dstate) : none, true,
+                   gradient_of(n, product_of(k)), NULL);
+    hn_sum(t, gate_of(n, n->dgates, 0), gate_of(n, n->dgates, 1), embedded);
+    for (int gate = 2; gate < 4; gate++) hn_sum(t, embedded, gate_of(n, n->dgates, gate), embedded);
+    scale(embedded, n->token_weight);
+    hn_embed_back(t, embedded, at->token, gradient_of(n, HN_MLP_EMBEDDING));
+}
+
 static void backward(hn_mlp_net *n, int k) {
     hn_team *t = n->team;
     position *at = &n->at[k];
+    if (n->shape.cell) {
+        backward_cell(n, k);
+        return;
+    }
     const hn_mat d = now(n, at->dstate), none = {0};
     hn_gelu_back(t, d, now(n, at->normed), weight(n, HN_MLP_BIAS).p, d);
     hn_linear_back(t, d, none, none, none, false, none, gradient_of(n, HN_MLP_BIAS).p);
@@ -214,6 +292,8 @@ double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_positions_batch
         losses[k] = loss / share;
         sum += loss;
     }
+    const hn_mat last = now(n, n->at[n->shape.positions - 1].dcell);
+    if (gradient && n->shape.cell) memset(last.p, 0, (size_t)last.rows * last.ld * sizeof *last.p);
     for (int k = n->shape.positions - 1; gradient && k >= 0; k--) backward(n, k);
     return sum;
 }

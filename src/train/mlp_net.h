@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mlp_net.h - IBM's speculator as a network that learns (2404.19124): a state of its own that reads the tokens, and no attention.
+/* mlp_net.h - IBM's speculator as a network that learns (2404.19124), and Arctic's with a cell: a state of its own that reads the tokens, and no
+ * attention.
  *
  *     s     = rms(h) / sqrt 2, h the target's state
  *     s     = gelu(norm(P s + a E[t]) + b) for each position, t the row's token k places on; P is one of the first position and one of
  *             all others, E, norm and b are one for all
  *     q_k   = softmax(U s), over the vocabulary of the head
+ *
+ * With a cell there is for each position, from c = 0 on,
+ *
+ *     f | i | o | n = P s + a (E[t] | E[t] | E[t] | E[t])
+ *     c     = sigmoid(f) c + sigmoid(i) gelu(norm_c(n) + b_c)
+ *     s     = sigmoid(o) gelu(norm(c) + b)
  *
  * with a = sqrt((1 - w^2) I / 2) / w, w = 0.5^(0.5 / positions), I the width of s; the norm's gain is its own, its eps 1e-6. E is the head's own,
  * and learns. Losses are those of medusa_net.h; gradients flow back through the states of all positions. */
@@ -15,6 +22,7 @@
 
 typedef struct hn_mlp_shape {
     int hidden, inner, positions, tokens, vocab; /* tokens: of E */
+    bool cell;
 } hn_mlp_shape;
 
 typedef enum hn_mlp_part {
@@ -23,6 +31,8 @@ typedef enum hn_mlp_part {
     HN_MLP_LATER, /* of all others, if there are any */
     HN_MLP_NORM,
     HN_MLP_BIAS,
+    HN_MLP_CELL_NORM, /* of a cell */
+    HN_MLP_CELL_BIAS,
     HN_MLP_OUTPUT,
     HN_MLP_PARTS
 } hn_mlp_part;
@@ -30,7 +40,7 @@ typedef enum hn_mlp_part {
 /* As those of eagle3_net.h. */
 size_t hn_mlp_count(const hn_mlp_shape *s);
 hn_mat hn_mlp_part_of(const hn_mlp_shape *s, hn_mlp_part part, hn_real *vector);
-const char *hn_mlp_part_name(hn_mlp_part part); /* "speculator.emb.0.weight" */
+const char *hn_mlp_part_name(const hn_mlp_shape *s, hn_mlp_part part); /* IBM's "speculator.emb.0.weight", Arctic's "forget_emb.0.weight" */
 
 typedef struct hn_mlp_net hn_mlp_net;
 

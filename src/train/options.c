@@ -39,6 +39,7 @@ static const struct flag {
     {"--layers", NULL, "N", NUMBER, AT(layers), 1, 64, "of peagle and dflash (to 8; default 1, of dflash 2); of mtp modules in a row, as many as --unroll; of model how many are kept, from the first to the last; default a quarter, with --init all"},
     {"--init", NULL, "STUDENT", TEXT, AT(init), 0, 0, "of model: what it begins as, another model of the same tokens; default the model itself"},
     {"--divergence", NULL, "NAME", TEXT, AT(divergence), 0, 0, "of model: forward, reverse, jsd or tvd; default forward"},
+    {"--cell", NULL, NULL, SWITCH, AT(cell), 0, 0, "of mlp: Arctic's form, with a cell"},
     {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16, "drafts in a row that it learns; default 3, of peagle and dart 5, of dflash 7"},
     {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "tokens of a step at most; default 2048"},
     {"--length", NULL, "ROWS", NUMBER, AT(length), 16, 65536, "tokens of a text that it learns in one piece; default 512"},
