@@ -9,10 +9,11 @@
 #include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
+#include "train/product.h"
 
 /* A draft that is learned. */
 typedef struct draft {
-    int row, law, k; /* of the stack's rows; of the laws; which draft in a row */
+    int row, law, k, before; /* of the stack's rows; of the laws; which draft in a row; the text's token before it */
     double weight;
 } draft;
 
@@ -29,9 +30,9 @@ struct hn_block_net {
     draft *draft;
     int drafts;
     /* of some drafts at a time */
-    hn_mat some, once, normed, dnormed, logits;
+    hn_mat some, once, normed, dnormed, logits, markov, dmarkov;
     hn_real *inverse, *inverse_twice, *weight, *losses;
-    int *law_row;
+    int *law_row, *before;
     /* of one call */
     hn_real *w, *g;
     const hn_block_batch *b;
@@ -71,6 +72,9 @@ static void lay_out(void *net, hn_room *r) {
     n->normed = hn_room_mat(r, texts, hidden);
     n->dnormed = hn_room_mat(r, texts, hidden);
     n->logits = hn_room_mat(r, texts, n->shape.vocab);
+    n->markov = hn_room_mat(r, texts, n->shape.markov_rank);
+    n->dmarkov = hn_room_mat(r, texts, n->shape.markov_rank);
+    n->before = hn_room_take(r, (size_t)texts, sizeof *n->before);
     n->inverse = hn_room_mat(r, texts, 1).p;
     n->inverse_twice = hn_room_mat(r, texts, 1).p;
     n->weight = hn_room_mat(r, texts, 1).p;
@@ -182,7 +186,7 @@ static hn_mat right_of(const hn_block_net *n, hn_mat x) {
 
 static void add_draft(hn_block_net *n, int row, int at, int k) {
     if (!(n->b->weight[at] > 0)) return;
-    n->draft[n->drafts++] = (draft){row, n->b->law_row ? n->b->law_row[at] : at, k, (double)n->b->weight[at]};
+    n->draft[n->drafts++] = (draft){row, n->b->law_row ? n->b->law_row[at] : at, k, n->b->token[at], (double)n->b->weight[at]};
 }
 
 /* Of the blocks behind the rows of a text: positions and tokens of their rows, and what they draft. */
@@ -334,6 +338,24 @@ static void back_some(hn_block_net *n, int count) {
     hn_rms_norm_back(t, d, hn_mat_part(n->some, 0, count), gain, n->inverse, d, false, dgain);
 }
 
+/* What the tokens before `count` drafts add to their logits. */
+static void add_markov(hn_block_net *n, int count) {
+    hn_team *t = n->s.team;
+    const hn_mat e = hn_mat_part(n->markov, 0, count);
+    if (n->shape.markov_rank == 0) return;
+    hn_embed(t, weights_of(n, HN_BLOCK_MARKOV_IN), n->before, e);
+    hn_product(t, HN_ABT, e, weights_of(n, HN_BLOCK_MARKOV_OUT), hn_mat_part(n->logits, 0, count), true);
+}
+
+static void back_markov(hn_block_net *n, int count) {
+    hn_team *t = n->s.team;
+    const hn_mat de = hn_mat_part(n->dmarkov, 0, count);
+    if (n->shape.markov_rank == 0) return;
+    hn_linear_back(t, hn_mat_part(n->logits, 0, count), hn_mat_part(n->markov, 0, count), weights_of(n, HN_BLOCK_MARKOV_OUT), de, false,
+                   gradient_of(n, HN_BLOCK_MARKOV_OUT), NULL);
+    hn_embed_back(t, de, n->before, gradient_of(n, HN_BLOCK_MARKOV_IN));
+}
+
 /* The loss of `count` drafts; what is wanted of it is added to losses and, with gradients, to dz. */
 static double some_drafts(hn_block_net *n, const draft *d, int count, double *losses) {
     hn_team *t = n->s.team;
@@ -342,13 +364,16 @@ static double some_drafts(hn_block_net *n, const draft *d, int count, double *lo
     for (int i = 0; i < count; i++) {
         memcpy(hn_mat_row(n->some, i), hn_mat_row(n->s.top, d[i].row), bytes);
         n->law_row[i] = d[i].law;
+        n->before[i] = d[i].before;
         n->weight[i] = (hn_real)d[i].weight;
     }
     norm_some(n, count);
     hn_linear(t, hn_mat_part(n->normed, 0, count), head_of(n), NULL, logits);
+    add_markov(n, count);
     const double loss = hn_loss_soft(t, logits, n->b->law, n->law_row, false, n->weight, logits, n->losses);
     for (int i = 0; i < count; i++) losses[d[i].k] += d[i].weight * (double)n->losses[i];
     if (!n->g) return loss;
+    back_markov(n, count);
     back_some(n, count);
     for (int i = 0; i < count; i++) {
         hn_real *to = hn_mat_row(n->s.dz, d[i].row);

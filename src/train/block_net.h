@@ -11,6 +11,7 @@
  *
  *     DFLASH: of a text's row only c = norm_state(fc · taps) is read, as keys and values of every layer. Behind it stands a block: the
  *     embedding of the row's token, and masks, that of mask_token; all of a block see each other. The masks draft, Qwen3's layers.
+ *     With a Markov head (DSpark) logits += markov_out · markov_in[token before the draft], that of the text.
  *
  * Row i of a text knows the target's states at place i and the token behind it, token[i]. Its k-th draft, k from 0, is held against
  * law[i + k]: cross entropy with the target's law, of PEAGLE and DART drafts 0, 1, .. are the row's own and mask k's, of DFLASH mask
@@ -30,6 +31,7 @@ typedef struct hn_block_shape {
     bool borrowed; /* the output matrix is the target's, and does not learn: DFLASH's over a whole vocabulary */
     int drafts;    /* in a row; of DFLASH a block has one row more */
     int mask_token;
+    int markov_rank, tokens; /* of DFLASH with a Markov head; tokens: of the target */
     double eps, theta;
     double decay;
     double keep, least; /* of PEAGLE: block_plan.h */
@@ -42,6 +44,8 @@ typedef enum hn_block_part {
     HN_BLOCK_MASK,
     HN_BLOCK_NORM,
     HN_BLOCK_HEAD,
+    HN_BLOCK_MARKOV_IN,
+    HN_BLOCK_MARKOV_OUT,
     HN_BLOCK_LAYERS,
     HN_BLOCK_INPUT = 0, /* of the first layer of PEAGLE and DART the norm of the embedding */
     HN_BLOCK_Q,

@@ -15,6 +15,8 @@ static hn_mat front_shape(const hn_block_shape *s, int part) {
     case HN_BLOCK_FC: return hn_mat_of(NULL, s->hidden, s->taps);
     case HN_BLOCK_MASK:
         return hn_mat_of(NULL, s->kind != HN_BLOCK_DFLASH, s->kind == HN_BLOCK_PEAGLE ? s->taps : 2 * s->hidden);
+    case HN_BLOCK_MARKOV_IN: return hn_mat_of(NULL, s->markov_rank ? s->tokens : 0, s->markov_rank);
+    case HN_BLOCK_MARKOV_OUT: return hn_mat_of(NULL, s->markov_rank ? s->vocab : 0, s->markov_rank);
     case HN_BLOCK_HEAD: return hn_mat_of(NULL, s->borrowed ? 0 : s->vocab, s->hidden);
     default: return hn_mat_of(NULL, 1, s->hidden);
     }
@@ -58,7 +60,9 @@ void hn_block_part_name(const hn_block_shape *s, int part, char *out) {
         {"layers.0.hidden_norm.weight", "midlayer.hidden_norm.weight", "hidden_norm.weight"},
         {"mask_hidden", "midlayer.mask_rep", ""},
         {"norm.weight", "norm.weight", "norm.weight"},
-        {"lm_head.weight", "lm_head.weight", "lm_head.weight"}};
+        {"lm_head.weight", "lm_head.weight", "lm_head.weight"},
+        {"", "", "markov_head.markov_w1.weight"},
+        {"", "", "markov_head.markov_w2.weight"}};
     static const char *const of_layer[HN_BLOCK_LAYER_PARTS] = {
         "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
         "self_attn.o_proj", "self_attn.q_norm", "self_attn.k_norm", "post_attention_layernorm",

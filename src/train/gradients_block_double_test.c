@@ -81,7 +81,7 @@ static double head_value(void *of) {
     return hn_block_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-static void check_head(hn_block_kind kind, int layers, bool borrowed) {
+static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov_rank) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
     const hn_block_shape s = {.kind = kind,
@@ -96,6 +96,8 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed) {
                               .borrowed = borrowed,
                               .drafts = 4,
                               .mask_token = 9,
+                              .markov_rank = markov_rank,
+                              .tokens = 10,
                               .eps = 1e-3,
                               .theta = 50,
                               .decay = 0.7,
@@ -129,19 +131,20 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed) {
 
 static void test_peagle(void **state) {
     (void)state;
-    check_head(HN_BLOCK_PEAGLE, 1, false);
-    check_head(HN_BLOCK_PEAGLE, 2, false);
+    check_head(HN_BLOCK_PEAGLE, 1, false, 0);
+    check_head(HN_BLOCK_PEAGLE, 2, false, 0);
 }
 
 static void test_dart(void **state) {
     (void)state;
-    check_head(HN_BLOCK_DART, 1, false);
+    check_head(HN_BLOCK_DART, 1, false, 0);
 }
 
 static void test_dflash(void **state) {
     (void)state;
-    check_head(HN_BLOCK_DFLASH, 1, false);
-    check_head(HN_BLOCK_DFLASH, 2, true);
+    check_head(HN_BLOCK_DFLASH, 1, false, 0);
+    check_head(HN_BLOCK_DFLASH, 2, true, 0);
+    check_head(HN_BLOCK_DFLASH, 1, false, 3); /* DSpark */
 }
 
 /* ---- which blocks ------------------------------------------------------------------------------------------------ */

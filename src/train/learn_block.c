@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_block.c - heads that draft all their tokens in one pass as kinds of heads that learn (learn_kind.h): P-EAGLE and DFlash, saved in
+/* learn_block.c - heads that draft all their tokens in one pass as kinds of heads that learn (learn_kind.h): P-EAGLE, DFlash and DSpark, saved in
  * speculators' layouts, and DART, in its release's. All draft the chosen tokens alone, through an output matrix of their own that
  * learns, too (DFlash over the whole vocabulary has the target's, as its loaders do); masks have the embedding of the vocabulary's last token. */
 #include <math.h>
@@ -22,7 +22,9 @@ static void blocks_close(void *head) {
     hn_free(e);
 }
 
-static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_kind kind, hunch_error *err) {
+enum { MARKOV_RANK = 64 };
+
+static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_kind kind, int markov_rank, hunch_error *err) {
     const hn_arch *a = s->target;
     *out = NULL;
     if (s->o->unroll < 2 || s->o->unroll >= HN_MOST_BLOCK)
@@ -43,6 +45,8 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_
                                 .borrowed = kind == HN_BLOCK_DFLASH && s->o->vocab == a->vocab,
                                 .drafts = s->o->unroll,
                                 .mask_token = a->vocab - 1,
+                                .markov_rank = markov_rank,
+                                .tokens = a->vocab,
                                 .eps = (double)a->norm_eps,
                                 .theta = 10000,
                                 .decay = s->o->decay,
@@ -59,15 +63,19 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_
 }
 
 static hunch_status peagle_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_PEAGLE, err);
+    return blocks_open(out, s, HN_BLOCK_PEAGLE, 0, err);
 }
 
 static hunch_status dart_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_DART, err);
+    return blocks_open(out, s, HN_BLOCK_DART, 0, err);
 }
 
 static hunch_status dflash_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_DFLASH, err);
+    return blocks_open(out, s, HN_BLOCK_DFLASH, 0, err);
+}
+
+static hunch_status dspark_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    return blocks_open(out, s, HN_BLOCK_DFLASH, MARKOV_RANK, err);
 }
 
 static size_t blocks_count(const void *head) {
@@ -157,6 +165,10 @@ static void blocks_begin(const void *head, hn_real *w) {
     uint64_t x = e->s.o->seed + 1;
     for (int part = 0; part < blocks_parts(e); part++) {
         const hn_mat m = blocks_part(e, part, w);
+        if (part == HN_BLOCK_MARKOV_OUT) { /* it adds nothing yet */
+            for (size_t i = 0; i < (size_t)m.rows * (size_t)m.cols; i++) m.p[i] = 0;
+            continue;
+        }
         if (m.rows > 1) hn_learn_random(m, (ends_layer(part) ? ends : 1) / sqrt(m.cols), &x);
         if (part == HN_BLOCK_MASK) hn_learn_random(m, 1, &x);
         for (int k = 0; part != HN_BLOCK_MASK && m.rows == 1 && k < m.cols; k++) m.p[k] = 1;
@@ -219,9 +231,8 @@ static json_t *peagle_config(const void *head) {
     return c;
 }
 
-static json_t *dflash_config(const void *head) {
-    const blocks *e = head;
-    json_t *c = speculators_config(e, "dflash", "DFlashDraftModel", "aux_hidden_state_layer_ids", "qwen3");
+static json_t *block_config(const blocks *e, const char *name, const char *architecture) {
+    json_t *c = speculators_config(e, name, architecture, "aux_hidden_state_layer_ids", "qwen3");
     json_t *layer = json_object_get(c, "transformer_layer_config"), *types = json_array();
     for (int i = 0; i < e->shape.layers; i++) json_array_append_new(types, json_string("full_attention"));
     json_object_set_new(layer, "layer_types", types);
@@ -229,6 +240,18 @@ static json_t *dflash_config(const void *head) {
     json_object_set_new(c, "block_size", json_integer(e->shape.drafts + 1));
     json_object_set_new(c, "sample_from_anchor", json_false());
     json_object_set_new(c, "sliding_window_non_causal", json_false());
+    return c;
+}
+
+static json_t *dflash_config(const void *head) {
+    return block_config(head, "dflash", "DFlashDraftModel");
+}
+
+static json_t *dspark_config(const void *head) {
+    json_t *c = block_config(head, "dspark", "DSparkDraftModel");
+    json_object_set_new(c, "markov_head_type", json_string("vanilla"));
+    json_object_set_new(c, "markov_rank", json_integer(((const blocks *)head)->shape.markov_rank));
+    json_object_set_new(c, "enable_confidence_head", json_false());
     return c;
 }
 
@@ -273,4 +296,12 @@ const hn_learn_kind hn_learn_dflash = {.name = "dflash",
                                        .usual = dflash_usual,
                                        .open = dflash_open,
                                        .config = dflash_config,
+                                       SHARED};
+const hn_learn_kind hn_learn_dspark = {.name = "dspark",
+                                       .says = "one of DSpark: DFlash's, each token by the one before it as well",
+                                       .others = "vLLM's speculators",
+                                       .layered = true,
+                                       .usual = dflash_usual,
+                                       .open = dspark_open,
+                                       .config = dspark_config,
                                        SHARED};

@@ -70,7 +70,7 @@ struct hn_learn_kind {
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
-extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash,
+extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash, hn_learn_dspark,
     hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_meta_mtp, hn_learn_falcon, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* of all, in the order of --help; NULL: there are no more */

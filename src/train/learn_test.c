@@ -278,6 +278,7 @@ static void test_by_heart(void **state) {
     by_heart(&hn_learn_peagle, 512, 4e-3, masks);
     by_heart(&hn_learn_dart, 512, 4e-3, masks);
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);
+    by_heart(&hn_learn_dspark, 400, 4e-3, masks); /* of a reduced vocabulary */
     by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
     by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
