@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - the insides of the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), repeats.c (an answer that goes round in
- * circles), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c (evaluate, draft, inspect, convert), measure_api.c,
- * check_api.c and its parts (head_check.h: does a draft head fit, and is it worth anything), curves.c (measured costs between processes). */
+/* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
+ * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), repeats.c (answers that repeat
+ * themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c
+ * (evaluate, draft, inspect, convert), measure_api.c, check_api.c and its parts (head_check.h: whether a draft head fits and drafts
+ * well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -24,11 +25,11 @@ struct hunch_model {
     hn_tokenizer *tokenizer;   /* NULL: none */
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
-    char *chat_refused, *chat_tools_refused; /* why the file's are not used; NULL: they are, or there are none */
+    char *chat_refused, *chat_tools_refused; /* why the file's templates are not used; NULL: they are, or there are none */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
-    int n_unused;              /* tensors of the file that nothing reads, and the names of the first */
+    int n_unused;              /* tensors of the file that are not used, and the names of the first */
     char unused[200];
     hunch_precision precision;
     bool text_only; /* target is zeroed */
@@ -41,39 +42,39 @@ struct hunch_engine {
     hn_verifier *verifier;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
-    int tried[HN_MAX_OWNERS];   /* of each head: drafts without one that was right; -1: one was, or it was said */
-    hn_name_list notes;         /* for who runs it */
-    bool needs_oracle, feeds;   /* what its drafters asked for */
+    int tried[HN_MAX_OWNERS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
+    hn_name_list notes;         /* for the user */
+    bool needs_oracle, feeds;   /* what its drafters need */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
-    char *curve_path, *curve_key; /* where and under what name the controller's costs are kept; NULL: nowhere */
+    char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */
     int context, parallel;
-    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in all: HN_MAX_ROWS, or as many as chunk */
+    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in total: HN_MAX_ROWS, or chunk if more */
     hn_row *row;          /* [pass_rows] of the pass that is being put together */
     hn_dtype kv;
     bool reuse; /* of prefixes */
     hunch_verify verify;
     hunch_lossy lossy;
     hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
-    hunch_session *queue;    /* those that wait, first comes first */
-    hunch_session *streams, *last_stream; /* sessions whose on_output has not heard the end, in order of opening */
+    hunch_session *queue;    /* waiting sessions, first come first served */
+    hunch_session *streams, *last_stream; /* sessions whose on_output has not got its last call, in order of opening */
     hunch_session *told, *tell_next;      /* while callbacks run: whose, and the one after it */
     bool telling;            /* on_output runs */
-    bool busy;               /* a call that runs passes has not returned: other callbacks run inside it */
-    uint64_t admissions;     /* so far: the larger a session's number, the younger its place */
-    int measured;            /* the inside sequence (id `parallel`) is live with rows for hunch_measure_pass */
+    bool busy;               /* a call that runs passes has not returned: its callbacks may run */
+    uint64_t admissions;     /* so far: a session with a larger number got its place later */
+    int measured;            /* the internal sequence (id `parallel`) holds rows for hunch_measure_pass */
 };
 
 struct hunch_session {
     hunch_engine *engine;
-    int id;              /* place, and sequence in the cache; -1: none */
+    int id;              /* of its place, and of its sequence in the cache; -1: none */
     hunch_session *next; /* in the queue */
     uint64_t admission;
     bool plain; /* never drafts, never shares: the oracle's own run */
     hn_sampler sampler;
     hn_rule rule;
     bool ignore_eos;
-    size_t loop_tokens; /* 0: loops go on */
+    size_t loop_tokens; /* 0: off */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
     void (*on_round)(void *user, const hunch_round_report *report);
@@ -82,19 +83,19 @@ struct hunch_session {
     void *on_output_user;
     hunch_session *stream_before, *stream_after; /* neighbours in the engine's list */
     bool streams;                                /* is in that list */
-    size_t told_tokens, told_text;               /* what on_output has had */
+    size_t told_tokens, told_text;               /* how much on_output has got */
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
     int16_t *provenance; /* of emitted tokens */
-    float *logprob;      /* the same; NULL: not asked for */
+    float *logprob;      /* the same; NULL: not requested */
     hunch_logprob *top;  /* n_top a token, likewise */
     size_t cap_provenance, cap_logprob, cap_top, max_new;
     bool logprobs;
     int n_top;
-    int32_t *oracle, *prediction; /* what drafters are told when the sequence begins, owned */
+    int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
     int n_oracle, n_prediction;
-    /* what a reader sees */
+    /* the text */
     hn_detok detok;
     char *out;
     size_t out_len, out_cap, shown;
@@ -107,29 +108,30 @@ struct hunch_session {
     int first_row, n_rows; /* in the pass */
     hn_verdict verdict;
     int first_committed, n_committed;  /* of its rows */
-    bool from_tree;                    /* else of a prompt */
+    bool from_tree;                    /* else from a prompt */
     int16_t committed[HN_TREE_ROWS];   /* rows of the tree */
     double draft_s, draft_pass_s;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
-    /* hunch_draft: depth of the tree, drafts that are taken as accepted (-1: the verifier decides), who sees logits */
+    /* hunch_draft: depth of the tree, number of drafts to accept (-1: the verifier decides), callback for logits */
     int depth_cap, accept_cap;
-    bool draft_chain; /* of drafters that make trees one chain is wanted */
+    bool draft_chain; /* drafters that make trees shall make one chain */
     void (*on_draft)(void *user, int level, const float *logits, int vocab);
     void *on_draft_user;
-    float draft_sure[HUNCH_MAX_DEPTH + 1]; /* of the last chain that was looked at, NAN: the head does not say */
+    float draft_sure[HUNCH_MAX_DEPTH + 1]; /* confidence in the last chain of hunch_draft; NAN: the head has none */
 };
 
 /* ---- engine.c ---- */
 
-/* HUNCH_USAGE inside a callback that is called in the middle of a pass's work. */
+/* HUNCH_USAGE inside a callback that is called during a round. */
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 
 /* ---- session.c ---- */
 
-/* Every id is one of the vocabulary, else HUNCH_USAGE naming the first that is not; what: "prompt " or "". */
+/* Checks that every id is in the vocabulary, else HUNCH_USAGE with the first that is not; what: "prompt " or "". */
 hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
-/* What to say of a text ("prompt") of n tokens that the context does not hold: what would hold it, if something does. */
-hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT: what goes with the precision */
+hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT: that of the precision */
+/* The error for a text (what: "prompt") of n tokens that does not fit the context; it names a context that is large enough, if
+ * there is one. */
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err);
 /* Starts a session without a place: request checked and copied, sampler made. */
 hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
@@ -146,45 +148,45 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
 void hn_session_finish(hunch_session *s, hunch_finish how);
 void hn_session_fail(hunch_session *s, const hunch_error *err);
 
-/* engine.c. For drafters that ask for it: the plain continuation of the request, generated with the inside sequence. */
+/* engine.c. For drafters that need it: the plain continuation of the request, generated with the internal sequence. */
 hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_error *err);
 
 /* ---- scheduler.c ---- */
 
-/* Gives a session the place `id` (parallel: the inside one): sequence, shared prefix, drafters. */
+/* Gives a session the place `id` (parallel: the internal one): sequence, shared prefix, drafters. */
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
 /* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
 void hn_session_release(hunch_session *s);
 void hn_queue_push(hunch_session *s, bool front);
-/* Places those that wait, first come first, while there are places and pages. A session that fails ends alone. */
+/* Places waiting sessions, first come first served, while there are places and pages. A session that fails ends alone. */
 void hn_admit(hunch_engine *e);
-/* Room for the session's n_rows. Where pages are out, the youngest sessions lose their place and wait; they are computed
- * again later, with the same result. false: this session lost its own place, or failed. */
+/* Reserves pages for the session's n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
+ * again later, with the same result. false: this session itself was preempted, or failed. */
 bool hn_make_room(hunch_session *s);
-/* Rows that the cache must hold before the session can draft: the prompt without the row that decides the first token is
- * not enough, hence all of it; of a resumed text all but the newest token. */
+/* Rows that the cache must hold before the session can draft: all of the prompt, because its last row decides the first token; of
+ * a resumed text all but the newest token. */
 static inline size_t hn_prefill_rows(const hunch_session *s) {
     return s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt;
 }
-/* Lets the index have the pages that became full. */
+/* Adds the pages that became full to the prefix index. */
 void hn_session_publish(hunch_session *s);
 
 /* ---- stream.c ---- */
 
-void hn_stream_begin(hunch_session *s); /* nothing where there is no on_output */
+void hn_stream_begin(hunch_session *s); /* does nothing without on_output */
 void hn_stream_end(hunch_session *s);   /* idempotent; at any time, from inside a callback too */
-/* Calls on_output of all sessions that have something new, until none has. */
+/* Calls on_output of all sessions that have new output, until none has. */
 void hn_stream_tell(hunch_engine *e);
 
 /* ---- open_drafters.c ---- */
 
-/* What drafters are told of a model. */
+/* The description of a model for drafters. */
 hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype kv, int depth);
 
-/* *controlled: whether `auto` was among what is asked for. What was opened before an error is the engine's. */
+/* *controlled: whether `auto` was among the specs. Drafters that were opened before an error belong to the engine. */
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);
 void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);
-/* A head whose first drafts are all wrong is noted, once. */
+/* Adds a note on a head whose first drafts are all wrong, once. */
 void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 
 /* ---- drafting.c, round.c, look_api.c, measure_api.c, curves.c ---- */
@@ -193,13 +195,13 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
-/* A tree's candidates but those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
+/* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
 int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
 /* n tokens as a chain of rows. */
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
-/* Drops the rows that hunch_measure_pass keeps between calls in the inside sequence. */
+/* Drops the rows that hunch_measure_pass keeps between calls in the internal sequence. */
 void hn_look_end_measure(hunch_engine *e);
-/* The controller's costs: kept ones, else a few passes are measured. */
+/* Opens the controller's costs: loads them from the file, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);
 #endif

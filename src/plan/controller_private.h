@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_private.h - what the files of the controller share: controller.c owns it and learns, controller_cuts.c finds
- * the best rows of trees, controller_ask.c says which drafter is asked, controller_levels.c how far one goes on that is decided on level by
- * level, controller_why.c what was considered. */
+ * the best rows of trees, controller_ask.c chooses the drafter to call, controller_levels.c how many levels one drafts that is decided on
+ * level by level, controller_why.c reports what was considered. */
 #ifndef HN_CONTROLLER_PRIVATE_H
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/controller.h"
 #include "plan/growth.h"
 #include "plan/promise.h"
 
-/* Levels looked ahead; nodes of each that are thought of; items of a sequence. */
+/* Levels of look-ahead; expected nodes of each; items of a sequence. */
 enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
 enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
 
@@ -17,7 +17,7 @@ typedef struct hn_plan_shadow {
     hn_tree tree;
     bool kept[HN_TREE_ROWS];
     int row;   /* the last one that was reached; its next token is not known yet. -1: nothing to learn */
-    bool told; /* the root of this round has been looked at */
+    bool told; /* the root of this round has been used */
 } hn_plan_shadow;
 
 typedef struct hn_plan_text {
@@ -25,7 +25,7 @@ typedef struct hn_plan_text {
     hn_promise promise;
     hn_growth growth;
     hn_plan_shadow shadow;
-    bool asked[HN_ACCEPT_DRAFTERS]; /* in this round, each for all its levels: */
+    bool asked[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
     hn_promise_round said[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
 
@@ -34,13 +34,13 @@ typedef struct hn_plan_item {
     int16_t seq, row, depth;
 } hn_plan_item;
 
-/* What a level of a drafter adds behind a row: the rates of its candidates, falling. */
+/* What a level of a drafter adds after a row: the rates of its candidates, descending. */
 typedef struct hn_plan_rates_of {
     int n;
     double rate[HN_GROWTH_RANKS];
 } hn_plan_rates_of;
 
-/* The likeliest nodes of a level that is not drafted yet: their probabilities, falling, and the sum of these. */
+/* The likeliest nodes of a level that is not drafted yet: their probabilities, descending, and the sum of these. */
 typedef struct hn_plan_front {
     int n;
     double p[HN_PLAN_FRONT], mass;
@@ -50,7 +50,7 @@ typedef struct hn_plan_cut {
     int rows;       /* drafted */
     double seconds; /* of the pass and of what was spent before it */
     double value;   /* tokens a second */
-    double gain;    /* over no rows but those that must stay */
+    double gain;    /* over only the rows that must stay */
 } hn_plan_cut;
 
 typedef struct hn_plan_considered {
@@ -58,31 +58,31 @@ typedef struct hn_plan_considered {
     int n, chosen;
 } hn_plan_considered;
 
-/* Why a drafter was asked in a round. */
+/* Why a drafter was called in a round. */
 typedef enum hn_plan_why {
     HN_NOT_ASKED,
-    HN_ASKED_CHEAP, /* its time is nothing */
-    HN_ASKED_WORTH, /* what it promises pays for its time */
-    HN_ASKED_TRIED  /* to learn its time and what it is good for: its account pays */
+    HN_ASKED_CHEAP, /* its time is negligible */
+    HN_ASKED_WORTH, /* its expected gain pays for its time */
+    HN_ASKED_TRIED  /* to measure its time and gain, paid from its account */
 } hn_plan_why;
 
 typedef struct hn_plan_drafter {
     hn_draft_cost kind;
     hn_plan_why why, before; /* in this round, and in the last */
-    double account;          /* seconds that it may take without promising anything; below 0: it took more */
-    uint64_t tried;          /* the round it was last tried in */
-    int rounds_untimed;      /* in which it was tried before any call of it could be timed */
+    double account;          /* seconds that it may take without an expected gain; below 0: it took more */
+    uint64_t tried;          /* the round in which it was last tried */
+    int rounds_untimed;      /* rounds in which it was tried before a call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
     int most_levels;         /* that it can draft */
-    int levels;              /* of this round that were drafted, of one that is decided on level by level, and their seconds */
+    int levels;              /* drafted in this round, of one that is decided on level by level, and their seconds */
     double spent;
-    hunch_choice best;       /* what it promised, for the whole round; rows 0: not considered */
+    hunch_choice best;       /* its expected gain, for the whole round; rows 0: not considered */
 } hn_plan_drafter;
 
-/* Of one sequence, while drafters are asked: what is there already. */
+/* Of one sequence, while drafters are called: the gain and rows of the drafts so far. */
 typedef struct hn_plan_base {
     double gain, rows;
-    bool takes; /* what the drafter that is looked at would give it, in the place of that */
+    bool takes; /* the drafter under consideration would add to it */
 } hn_plan_base;
 
 struct hn_controller {
@@ -94,7 +94,7 @@ struct hn_controller {
     int n_drafters, max_seqs;
     uint64_t round;
     bool accounts_open;
-    int stepper, levels; /* of this round: the drafter that is being decided on level by level, levels gone on with */
+    int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
     bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
     double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
@@ -124,15 +124,15 @@ static inline double hn_plan_larger(double a, double b) {
 
 /* ---- controller_cuts.c ---- */
 
-/* On a curve of seconds by rows, which need not be whole. */
+/* Seconds of `rows` rows, not necessarily an integer, on a curve of seconds by rows. */
 double hn_plan_on_curve(const double *seconds, double rows);
 /* Takes the curve at the sequences' mean context; false: nothing is known. */
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
-/* The candidates' rates. by_history: of drawn ones that of their depth, for what they are may not count. */
+/* The candidates' rates. by_history: drawn ones have the rate of their depth, because their values must not influence it. */
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
-/* The rows' probabilities, of two candidates with one row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
+/* The rows' probabilities; of two candidates that share a row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
-/* Rows of tree i behind the list's first n; returns the new n. */
+/* Appends the rows of tree i after the list's first n; returns the new n. */
 int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n);
 void hn_plan_sort(hn_plan_item *list, int n);
 /* The best number of rows from the front of a sorted list, for n sequences, after `spent` seconds of drafting. */
@@ -142,25 +142,25 @@ hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int
 
 /* ---- controller_ask.c ---- */
 
-/* Is this a round without drafts, to see what it costs? */
+/* Whether this is a round without drafts, to measure its cost. */
 bool hn_plan_reference_due(const hn_controller *c);
-/* No deeper level is looked at, of any of the sequences. */
+/* The deepest level that is considered, over all sequences. */
 int hn_plan_deepest(const hn_plan_seq *s, int n);
-/* Seconds of so many levels of a drafter that is decided on level by level, with its part of what has to be read. */
+/* Seconds of this many levels of a drafter that is decided on level by level, with its part of the rows to read. */
 double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels);
-/* Seconds of this round's drafting as far as it is paid for. */
+/* Seconds of this round's drafting that count in the choice: not of tried drafters; reading text is spread over rounds. */
 double hn_plan_spent(const hn_controller *c, int n);
-/* The drafter that was being decided on level by level goes no further. */
+/* Ends the drafter that was being decided on level by level. */
 void hn_plan_stepper_ends(hn_controller *c, int n);
-/* The accounts get their part of a round of so many seconds. */
+/* Adds to the accounts their part of a round of this many seconds. */
 void hn_plan_pay(hn_controller *c, int n, double seconds);
 
 /* ---- controller_levels.c ---- */
 
-/* Value of asking a drafter that is decided on level by level: of the best number of levels, as it is known before the first. Behind
- * base_read: the trees' rows are in `reach`. What it promises is noted. */
+/* Value of calling a drafter that is decided on level by level: that of the best number of levels, as expected before the first. To be
+ * called after base_read: the trees' rows are in `reach`. Records its expected gain. */
 double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history);
-/* What such a drafter's tree was like, from rates and the reach of that drafter alone. */
+/* Learns from such a drafter's tree, from rates and the reach of that drafter alone. */
 void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int drafter);
 
 /* ---- controller_why.c ---- */
@@ -168,10 +168,10 @@ void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int dra
 /* The drafter of all candidates in the trees; HN_PLAN_NONE: there are none. */
 int hn_plan_sole(const hn_plan_seq *s, int n);
 void hn_plan_note_plain(hn_controller *c, int n);
-/* A drafter that was asked, from the list's front, or (rows 0) what it had promised. */
+/* A drafter that was called, from the list's front, or (rows 0) its expected gain. */
 void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k);
-/* Those that were not asked. */
+/* The drafters that were not called. */
 void hn_plan_note_unasked(hn_controller *c, int n);
-/* What is about to be done, from the list that it was made from. */
+/* The choice that was made, from the list that it was made from. */
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole);
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost.h - what a pass costs: seconds by rows and context, learned from passes as they happen (contract C5: no constant
- * speaks of a machine).
+/* cost.h - the cost of a pass: seconds by rows and context, measured in the passes themselves (contract C5: no constants of a
+ * machine).
  *
  * seconds(rows, context) = speed · shape(rows, context). The speed of the moment (a neighbour's load, another placement of
  * the cores) moves fast and is common to all; the shape, seconds relative to one row, moves slowly. So a pass of eight
- * rows on a machine that has just become slower says "slower", not "eight rows are expensive".
+ * rows on a machine that has just become slower lowers the speed, and does not make eight rows expensive.
  */
 #ifndef HN_COST_H
 #define HN_COST_H
@@ -17,22 +17,22 @@ enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_EXPERTS
 
 typedef struct hn_cost_call {
     double ratio, count; /* of a call; calls that were timed */
-    double most;         /* that the next one may count for */
+    double most;         /* largest ratio with which the next one is counted */
 } hn_cost_call;
 
 /* Of a drafter, in times of the target's pass of one row. By how many sequences it drafts for, doubling: a call may cost the same for
  * all of them. */
 typedef struct hn_cost_drafter {
-    hn_cost_call call[HN_COST_WIDTHS];    /* of a round, or of a round's first level, with the rows that the round before added */
-    hn_cost_call further[HN_COST_WIDTHS]; /* of a level behind that */
-    double row; /* of a row of text that it has to read before it can draft; 0: not known */
+    hn_cost_call call[HN_COST_WIDTHS];    /* of a round, or of a round's first level, including the rows that the round before added */
+    hn_cost_call further[HN_COST_WIDTHS]; /* of a later level */
+    double row;           /* of one row of text that it has to read before it can draft; 0: not known */
 } hn_cost_drafter;
 
 /* Of a mixture of experts; count 0: the model has none. */
 typedef struct hn_cost_experts {
     int count, used;    /* of a layer; of a row */
-    double each, doubt; /* what one more that is woken in every layer takes, in passes of one row; variance of its logarithm */
-    double fresh, seen; /* 0..HN_COST_FRESH; passes that it was learned from */
+    double each, doubt; /* time of one more expert that is used in every layer, in passes of one row; variance of its logarithm */
+    double fresh, seen; /* 0..HN_COST_FRESH; number of passes that it was learned from */
 } hn_cost_experts;
 
 typedef struct hn_cost {
@@ -40,9 +40,9 @@ typedef struct hn_cost {
     double doubt; /* variance of its logarithm */
     int at;       /* class of context of the last pass */
     struct {
-        double ratio;  /* to one row at the same context; with experts of the rest */
+        double ratio;  /* to one row at the same context; with experts: of the time without them */
         double doubt;  /* variance of its logarithm, growing while others are seen; 0: never seen */
-        double shared; /* covariance with the speed's: they were told apart by few passes */
+        double shared; /* covariance with the speed's, large while few passes separate the two */
     } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
     double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
     hn_cost_drafter drafter[HN_COST_DRAFTERS];
@@ -50,40 +50,41 @@ typedef struct hn_cost {
 } hn_cost;
 
 void hn_cost_init(hn_cost *c);
-/* The model's layers have `count` experts, of which a row uses `used` (1..count); part: what these are of all that a pass of one row
- * reads, 0..1, which is taken for their part of its time until passes have said more. */
+/* The model's layers have `count` experts, of which a row uses `used` (1..count); part: their share of all bytes that a pass of one row
+ * reads, 0..1, which is used as their share of its time until passes have been measured. */
 void hn_cost_have_experts(hn_cost *c, int count, int used, double part);
-/* How many experts a layer so many rows are expected to wake; 0: the model has none. */
+/* How many experts of a layer this many rows are expected to use; 0: the model has none. */
 double hn_cost_woken(const hn_cost *c, double rows);
-/* A pass happened. More rows than HN_COST_ROWS, or a time that cannot be (0, 1e-300, 1e300, no number), teach nothing. */
+/* Records a pass. More rows than HN_COST_ROWS, or an impossible time (0, 1e-300, 1e300, no number), are ignored. */
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
-/* The same of a pass that woke so many experts a layer, on average over layers; 0: not known, or the model has none. */
+/* The same for a pass that used this many experts per layer, on average over layers; 0: not known, or the model has none. */
 void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double seconds);
-/* So did a drafter's call for so many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
- * `behind` rows of text that it had not seen yet. Such a call tells what a row of these costs, not what a call does. Teaches
- * nothing before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow
- * one counts for little (somebody else had the core), several among few calls for what they are. */
+/* Records a drafter's call for this many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
+ * `behind` rows of text that it had not seen yet. With such rows the call gives the cost of a row to read, not of a call. Ignored
+ * before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow one has little
+ * weight (another process had the core), several among few calls have their full weight. */
 void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
-/* The same of a level behind a round's first one. */
+/* The same for a level after a round's first one. */
 void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
-/* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 of no row. Between row counts that were seen it interpolates
- * (never below the fewer rows' time), beyond them it goes on with the slope of their wider half, and what was seen once only
- * is held against its neighbours: a spike does not condemn a width for good. A class of context that was never seen is like
- * the nearest. hoped: with `hope` standard deviations of what is not known well taken off, so that widths that nobody tried,
- * or not for long, look good enough to be tried; never below one row's time. False: nothing is known yet. */
+/* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 for no row. Between row counts that were seen it interpolates
+ * (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was seen
+ * only once is compared with its neighbours, so that one spike does not rule out a width for good. A class of context that was
+ * never seen is treated like the nearest. hoped: less `hope` standard deviations of the uncertainty, so that widths that were not
+ * tried yet, or not recently, look good enough to be tried; never below one row's time. False: nothing is known yet. */
 bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope);
-/* Seconds of a drafter's next call for so many sequences; NAN: it was never timed. What was timed for another number of
- * sequences is scaled so that it looks cheap, for then it is tried. */
+/* Seconds of a drafter's next call for this many sequences; NAN: it was never timed. A time for another number of sequences is
+ * scaled so that it looks cheap and is tried. */
 double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);
-/* Of a level behind the first one; where none was timed what the first takes. */
+/* Of a level after the first one; if none was timed, of the first. */
 double hn_cost_of_draft_level(const hn_cost *c, int drafter, int seqs);
-int hn_cost_draft_calls(const hn_cost *c, int drafter); /* that were timed */
-/* Seconds of reading so many rows before it can draft; 0: not known. */
+int hn_cost_draft_calls(const hn_cost *c, int drafter); /* how many were timed */
+/* Seconds of reading this many rows before it can draft; 0: not known. */
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
 
 /* The curves of one (CPU, build, threads, model), kept in a file of the user's cache folder between processes; times of
- * drafters are not. key: any text that names all of it. load, with experts after hn_cost_have_experts: HUNCH_OK and *found false, *c untouched, if there is none, it
- * is of another key, or damaged. save: written beside `path`, then renamed; the folder must exist. */
+ * drafters are not. key: any text that identifies all of these. load (with experts after hn_cost_have_experts): HUNCH_OK and
+ * *found false, *c unchanged, if there is no file, or it has another key or is damaged. save: written beside `path`, then renamed;
+ * the folder must exist. */
 hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err);
 hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, hunch_error *err);
 #endif

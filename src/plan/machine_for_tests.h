@@ -12,9 +12,9 @@ enum machine_kind {
     TILES,     /* steps: 8 rows cost what 5 do, 16 what 9 do */
     COMPUTING, /* every row costs */
     DEAR,      /* every row costs nearly a pass of its own */
-    FINE128,   /* eight experts of 128 a row, which take over half of a pass of one row: a row costs those that it wakes */
-    FINE256,   /* of 256, and they take more */
-    CONTEXT,   /* BANDWIDTH, and rows cost more behind a long context */
+    FINE128,   /* eight experts of 128 for each row, over half of a pass of one row: a row costs the new experts that it uses */
+    FINE256,   /* eight of 256, with a larger share of the pass */
+    CONTEXT,   /* BANDWIDTH, and rows cost more after a long context */
     MACHINES
 };
 
@@ -22,7 +22,7 @@ typedef struct machine {
     enum machine_kind kind;
     double noise, speed; /* standard deviation; seconds of one row */
     uint64_t random;
-    double fresh; /* of experts: how much a row differs from the others in what it wakes, 0..1 */
+    double fresh; /* of experts: how much a row differs from the others in the experts that it uses, 0..1 */
 } machine;
 
 __attribute__((unused)) static machine machine_make(enum machine_kind kind, double noise, uint64_t seed) {
@@ -43,18 +43,18 @@ __attribute__((unused)) static int machine_experts(const machine *m) {
     return m->kind == FINE128 ? 128 : m->kind == FINE256 ? 256 : 0;
 }
 
-/* What its experts take of a pass of one row. */
+/* The share of its experts in the time of a pass of one row. */
 __attribute__((unused)) static double machine_part(const machine *m) {
     return m->kind == FINE128 ? 0.55 : m->kind == FINE256 ? 0.75 : 0;
 }
 
-/* Experts that so many rows wake, on average. */
+/* Experts that this many rows use, on average. */
 static double machine_woken(const machine *m, int rows) {
     const double e = machine_experts(m);
     return e > 0 ? e * (1 - pow(1 - MACHINE_USED / e, 1 + m->fresh * (rows - 1))) : 0;
 }
 
-/* Of a pass that wakes so many. */
+/* Relative time of a pass that uses this many experts. */
 static double machine_of_woken(const machine *m, int rows, double woken) {
     const double part = machine_part(m);
     return 1 - part + 0.01 * (rows - 1) + part * woken / MACHINE_USED;
@@ -91,7 +91,7 @@ __attribute__((unused)) static double machine_pass(machine *m, int rows, int con
     return machine_seconds(m, rows, context) * exp(m->noise * machine_gauss(m));
 }
 
-/* A pass whose rows wake what they do, and the cost hears of it. */
+/* Runs a pass, with the experts that its rows use, and records it in the cost. */
 __attribute__((unused)) static double machine_run(machine *m, hn_cost *c, int rows, int context) {
     if (machine_experts(m) == 0) {
         const double seconds = machine_pass(m, rows, context);

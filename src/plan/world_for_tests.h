@@ -18,15 +18,15 @@ typedef struct simulated {
     double a[SEQS][DEPTH + 1]; /* by depth from 1 */
     int depth;
     float estimate;
-    int width; /* candidates a row, of which one may be the right one, with the rate a of all together; 0 is 1 */
+    int width; /* candidates a row, one of which is right with rate a; 0 is 1 */
     hn_draft_cost kind;
     double step;  /* per level: passes of one row that a level costs a sequence */
     double round; /* per round: passes of one row that its round costs, for all sequences */
-    int every;    /* that only in every so many rounds, else nothing; 0 is 1 */
-    double first; /* the first call of all takes so many more */
-    double read;  /* per level: passes that a row takes which it has to read first */
+    int every;    /* the cost `round` in every N-th round only, else none; 0 is 1 */
+    double first; /* added to the cost of the very first call */
+    double read;  /* per level: passes for each row of text that it has to read first */
     bool drawn;   /* under by_history its candidates are drawn; one that is decided on by levels always draws */
-    bool knows;   /* a token is one of two kinds, of rates a / 2 and (a + 1) / 2, and its estimate says so */
+    bool knows;   /* a token is one of two kinds, of rates a / 2 and (a + 1) / 2, and its estimate is that rate */
     bool silent;  /* takes its time and proposes nothing */
 } simulated;
 
@@ -41,8 +41,8 @@ typedef struct world {
     int tip[SEQS][DRAFTERS];
     bool by_history;
     int unread[DRAFTERS];                 /* rows of text that a drafter with `read` has to read first */
-    int asked[DRAFTERS], calls[DRAFTERS]; /* rounds in which it was asked, since rounds_run began; ever */
-    double tokens, seconds; /* seconds without noise, at one speed; tokens of one drafter alone as their expectation */
+    int asked[DRAFTERS], calls[DRAFTERS]; /* rounds in which it was called, since rounds_run began; calls in total */
+    double tokens, seconds; /* seconds without noise, at one speed; with a single drafter tokens are the expectation */
     double drafted, levels;
 } world;
 
@@ -64,7 +64,7 @@ WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs,
     must(hn_controller_open(&w.c, kinds, n_drafters, n_seqs, err));
     if (machine_experts(&w.m) > 0)
         hn_cost_have_experts(hn_controller_cost(w.c), machine_experts(&w.m), MACHINE_USED, machine_part(&w.m) * 0.8);
-    for (int i = 0; i < 9; i++) { /* what is measured at start */
+    for (int i = 0; i < 9; i++) { /* the passes that are measured at the start */
         const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
         machine_run(&w.m, hn_controller_cost(w.c), rows, 0);
     }
@@ -81,7 +81,7 @@ WORLD static int32_t truth(const world *w, int seq, int ahead) {
     return (int32_t)((w->position[seq] + ahead) * SEQS + seq);
 }
 
-/* Part of the k-th of several candidates in being right: 4 : 3 : 2 : 1 of four. */
+/* Share of the k-th of several candidates in the rate: 4 : 3 : 2 : 1 of four. */
 WORLD static double share(int k, int width) {
     return 2.0 * (width - k) / (width * (width + 1));
 }
@@ -93,7 +93,7 @@ WORLD static int place_draw(world *w, int width) {
     return k;
 }
 
-/* One more level of one drafter's chain; of several candidates the first goes on. */
+/* One more level of one drafter's chain; of several candidates the first is continued. */
 WORLD static bool propose(world *w, int i, int d, int level) {
     const simulated *s = &w->d[d];
     if (level >= s->depth || w->tip[i][d] < 0) return false;
@@ -141,7 +141,7 @@ WORLD static double one_row(const world *w) {
     return machine_relative(&w->m, 1, w->context);
 }
 
-/* It took so many passes of one row. */
+/* A call took the time of this many passes of one row. */
 WORLD static void took(world *w, int d, int level, int added, double passes) {
     hn_controller_took(w->c, d, w->n_seqs, level, added, passes * machine_pass(&w->m, 1, w->context));
     w->seconds += passes * one_row(w);
@@ -218,7 +218,7 @@ WORLD static void round_run(world *w) {
     verify(w);
 }
 
-/* Tokens a second over so many rounds. */
+/* Tokens a second over n rounds. */
 WORLD static double rounds_run(world *w, int n) {
     w->tokens = w->seconds = w->drafted = w->levels = 0;
     memset(w->asked, 0, sizeof w->asked);
