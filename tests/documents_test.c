@@ -7,7 +7,7 @@
  * checked by promises_test.c.
  */
 #include "command.h"
-#include "document_names.h"
+#include "document_checks.h"
 #include "random_head.h"
 
 static int setup(void **state) {
@@ -24,42 +24,7 @@ static bool is_document(const char *path) {
     return text_ends(path, ".md") && !text_starts(path, "tests/data/");
 }
 
-/* ---- links ------------------------------------------------------------------------------------------------------- */
-
-/* Is `section` of n bytes ("how-it-works") the address of a heading of the document: its letters and digits in lower case, with '-'
- * for spaces. */
-static bool has_section(const char *text, const char *section, size_t n) {
-    bool code = false;
-    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        code ^= text_starts(line, "```");
-        if (code || *line != '#') continue;
-        const char *at = line + strspn(line, "# ");
-        size_t k = 0;
-        for (; *at && *at != '\n'; at++) {
-            const char c = *at == ' ' ? '-' : (char)tolower((unsigned char)*at);
-            if (!isalnum((unsigned char)c) && c != '-' && c != '_') continue;
-            if (k >= n || c != section[k]) break;
-            k++;
-        }
-        if (k == n && (!*at || *at == '\n')) return true;
-    }
-    return false;
-}
-
-/* "](target)" in a file: a path from its folder, perhaps with #section of a document; not an address. */
-static bool link_leads(const char *file, const char *target, size_t n) {
-    if (memchr(target, ':', n)) return true;
-    const char *hash = memchr(target, '#', n);
-    const size_t path_n = hash ? (size_t)(hash - target) : n;
-    char path[2 * NAME];
-    snprintf(path, sizeof path, "%.*s%.*s", (int)(text_base_name(file) - file), file, (int)path_n, target);
-    if (path_n > 0 && !text_is_there(path)) return false;
-    if (!hash) return true;
-    char *text = text_read(path_n > 0 ? path : file);
-    const bool found = text && has_section(text, hash + 1, n - path_n - 1);
-    free(text);
-    return found;
-}
+/* ---- links ------------------------------------------------------------------------------------------------------ */
 
 static void test_links(void **state) {
     (void)state;
@@ -77,12 +42,14 @@ static void test_links(void **state) {
         free(text);
     }
     assert_true(seen > 10 && link_leads("docs/a.md", "../README.md", 12) && !link_leads("docs/a.md", "README.md", 9));
-    assert_true(link_leads("README.md", "#what-lossless-means-here", 25) && link_leads("docs/a.md", "../README.md#install", 20));
-    assert_false(link_leads("README.md", "#what-lossless-means", 20) || link_leads("docs/a.md", "../README.md#installs", 21));
+    assert_true(link_leads("README.md", "#what-lossless-means-here", 25));
+    assert_true(link_leads("docs/a.md", "../README.md#install", 20));
+    assert_false(link_leads("README.md", "#what-lossless-means", 20));
+    assert_false(link_leads("docs/a.md", "../README.md#installs", 21));
     assert_int_equal(wrong, 0);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static void test_names(void **state) {
     (void)state;
@@ -103,7 +70,8 @@ static void test_names(void **state) {
 static void test_the_names_check(void **state) {
     (void)state;
     int seen = 0;
-    assert_int_equal(names_check("a", "`model/pass.c`, pass.c; x_test.c or arch_NAME.c, *_avx2.c, docs/kernels.md.", &seen), 0);
+    static const char right[] = "`model/pass.c`, pass.c; x_test.c or arch_NAME.c, *_avx2.c, docs/kernels.md.";
+    assert_int_equal(names_check("a", right, &seen), 0);
     assert_int_equal(seen, 3);
     print_message("two that are not there:\n");
     assert_int_equal(names_check("a", "see model/nothing.c and ops/pass.c", &seen), 2);
@@ -136,10 +104,32 @@ static void test_identifiers(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* ---- flags --------------------------------------------------------------------------------------------------------- */
+/* ---- columns ---------------------------------------------------------------------------------------------------- */
 
-static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench",  "inspect",    "convert",
-                                       "tokenize", "logits", "score",   "check", "train", "help",  "manual", "completion", "version"};
+static void test_columns(void **state) {
+    (void)state;
+    int wrong = 0;
+    char wide[COLUMNS + 20];
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        wrong += columns_check(text_file[i], text);
+        free(text);
+    }
+    memset(wide, 'a', sizeof wide - 1);
+    wide[sizeof wide - 1] = 0;
+    print_message("one that is too wide:\n");
+    assert_int_equal(columns_check("a", wide), 1);
+    wide[0] = '|';
+    assert_int_equal(columns_check("a", wide), 0);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- flags ------------------------------------------------------------------------------------------------------ */
+
+static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench", "inspect",
+                                       "convert",  "tokenize", "logits", "score", "check", "train", "help",
+                                       "manual",   "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
 
@@ -167,7 +157,8 @@ static bool is_of_a_script(const char *flag, size_t n) {
     static const char *const folders[] = {"scripts/", "bench/", "tools/", "cmake/", ".ci/", "tests/"};
     for (int i = 0; i < n_text_files; i++) {
         bool looked = strcmp(text_file[i], "Makefile") == 0;
-        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) looked = looked || text_starts(text_file[i], folders[k]);
+        for (size_t k = 0; k < sizeof folders / sizeof *folders; k++)
+            looked = looked || text_starts(text_file[i], folders[k]);
         if (text_starts(text_file[i], "tests/") && !text_ends(text_file[i], "_test.sh")) looked = false;
         if (!looked || text_ends(text_file[i], ".md")) continue;
         char *text = text_read(text_file[i]);
@@ -188,7 +179,8 @@ static bool flag_is_known(const char *flag, size_t n) {
 /* Flags of a line "hunch COMMAND ...": that command's own. */
 static int command_line_check(const char *file, const char *line, size_t n) {
     int c = 0, wrong = 0;
-    while (c < COMMANDS && !(text_starts(line + 6, commands[c]) && !isalnum((unsigned char)line[6 + strlen(commands[c])]))) c++;
+    const char *name = line + strlen("hunch ");
+    while (c < COMMANDS && (!text_starts(name, commands[c]) || isalnum((unsigned char)name[strlen(commands[c])]))) c++;
     for (const char *at = line; c < COMMANDS && at + 2 < line + n; at++) {
         if (at[0] != '-' || at[1] != '-' || at[-1] != ' ' || !islower((unsigned char)at[2])) continue;
         const size_t len = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
@@ -242,7 +234,7 @@ static void test_flags(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------------ */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
 /* What stands in the documents for a file of the user's, and what is used here. */
 static const struct { const char *is, *used; } stand_in[] = {
@@ -283,8 +275,9 @@ static bool shown_command(const char *at, char out[4000], const char **end) {
 /* Runs it in the test's folder. Measuring takes longer than a test may; its flags were checked above. */
 static bool shown_runs(const char *file, const char *shown) {
     char line[6000];
-    snprintf(line, sizeof line, "cd '%s' && PATH=\"$(dirname '%s')\":$PATH && export PATH && %s > out.txt 2> err.txt < /dev/null",
-             folder, HUNCH_COMMAND, shown);
+    snprintf(line, sizeof line,
+             "cd '%s' && PATH=\"$(dirname '%s')\":$PATH && export PATH && %s > out.txt 2> err.txt < /dev/null", folder,
+             HUNCH_COMMAND, shown);
     int code = system(line);
     if (code == 0) return true;
     char *err = file_read(path_of("err.txt"), NULL);
@@ -306,7 +299,8 @@ static bool shown_drafts(const char *file, const char *shown) {
 /* README: "The commands, flags and files that the documents name exist, and the commands run." */
 static void test_commands(void **state) {
     (void)state;
-    text_write("prompts.jsonl", "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
+    text_write("prompts.jsonl",
+               "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
     assert_int_equal(symlink(HUNCH_TEST_DATA "/heads/stories-eagle3", path_of("HEAD")), 0); /* one that `check` passes */
     head_write_form(&STORIES_EAGLE, path_of("EAGLE_HEAD"));
     head_write_form(&STORIES_DART, path_of("DART_HEAD"));
@@ -352,14 +346,15 @@ static void test_drafts_of_help(void **state) {
     result_free(&r);
 }
 
-/* ---- C -------------------------------------------------------------------------------------------------------------- */
+/* ---- C ---------------------------------------------------------------------------------------------------------- */
 
 /* A block of C is what stands in a file behind the public header. */
 static bool block_compiles(const char *file, const char *block, size_t n) {
     char line[3000];
     const char *path = file_write("shown.c", block, n);
     snprintf(line, sizeof line,
-             "cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I '%s/include' -include hunch/hunch.h -include stdio.h '%s'",
+             "cc -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I '%s/include' -include hunch/hunch.h "
+             "-include stdio.h '%s'",
              text_root, path);
     if (system(line) == 0) return true;
     print_error("%s: this does not compile:\n%.*s", file, (int)n, block);
@@ -386,7 +381,7 @@ static void test_c(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 /* Is `key` in the first column of a section's table? Only first columns count: the others explain keys of keys. */
 static bool is_documented(const char *section, const char *end, const char *key) {
@@ -460,9 +455,10 @@ static void test_json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),       cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_identifiers), cmocka_unit_test(test_flags),           cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_c),           cmocka_unit_test(test_drafts_of_help),  cmocka_unit_test(test_json),
+        cmocka_unit_test(test_links),   cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_identifiers),     cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_c),       cmocka_unit_test(test_commands),        cmocka_unit_test(test_drafts_of_help),
+        cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document_names.h - for documents_test.c: finds the names of files, functions, types, keys and tests that a text has, and
- * looks them up in the checkout. Calls of the including test: names_check for files, identifiers_read, then
- * identifiers_check; each prints what is missing and counts it. */
-#ifndef HN_TESTS_DOCUMENT_NAMES_H
-#define HN_TESTS_DOCUMENT_NAMES_H
+/* document_checks.h - for documents_test.c: checks of one text. link_leads: a link has a target; columns_check: widths;
+ * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests. All but the
+ * first print what is wrong and return how often. */
+#ifndef HN_TESTS_DOCUMENT_CHECKS_H
+#define HN_TESTS_DOCUMENT_CHECKS_H
 
 #include "text_for_tests.h"
 
@@ -17,7 +17,65 @@ static int line_of(const char *text, const char *at) {
     return n;
 }
 
-/* ---- names of files ------------------------------------------------------------------------------------------------ */
+/* ---- links, columns --------------------------------------------------------------------------------------------- */
+
+/* Is `section` of n bytes ("how-it-works") the address of a heading of the document: its letters and digits in lower case, with '-'
+ * for spaces. */
+static bool has_section(const char *text, const char *section, size_t n) {
+    bool code = false;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        code ^= text_starts(line, "```");
+        if (code || *line != '#') continue;
+        const char *at = line + strspn(line, "# ");
+        size_t k = 0;
+        for (; *at && *at != '\n'; at++) {
+            const char c = *at == ' ' ? '-' : (char)tolower((unsigned char)*at);
+            if (!isalnum((unsigned char)c) && c != '-' && c != '_') continue;
+            if (k >= n || c != section[k]) break;
+            k++;
+        }
+        if (k == n && (!*at || *at == '\n')) return true;
+    }
+    return false;
+}
+
+/* "](target)" in a file: a path from its folder, perhaps with #section of a document; not an address. */
+static bool link_leads(const char *file, const char *target, size_t n) {
+    if (memchr(target, ':', n)) return true;
+    const char *hash = memchr(target, '#', n);
+    const size_t path_n = hash ? (size_t)(hash - target) : n;
+    char path[2 * NAME];
+    snprintf(path, sizeof path, "%.*s%.*s", (int)(text_base_name(file) - file), file, (int)path_n, target);
+    if (path_n > 0 && !text_is_there(path)) return false;
+    if (!hash) return true;
+    char *text = text_read(path_n > 0 ? path : file);
+    const bool found = text && has_section(text, hash + 1, n - path_n - 1);
+    free(text);
+    return found;
+}
+
+enum { COLUMNS = 140 };
+
+/* Prose has at most COLUMNS characters a line; tables and code blocks may be wider. */
+static int columns_check(const char *file, const char *text) {
+    int wrong = 0;
+    bool code = false;
+    for (const char *line = text; *line;) {
+        const size_t n = strcspn(line, "\n");
+        const char *first = line + strspn(line, " ");
+        size_t characters = 0;
+        for (size_t i = 0; i < n; i++) characters += (line[i] & 0xC0) != 0x80; /* of UTF-8 */
+        code ^= text_starts(first, "```");
+        if (!code && *first != '|' && characters > COLUMNS) {
+            print_error("%s:%d: %zu columns\n", file, line_of(text, line), characters);
+            wrong++;
+        }
+        line += n + (line[n] == '\n');
+    }
+    return wrong;
+}
+
+/* ---- names of files --------------------------------------------------------------------------------------------- */
 
 /* Files of others, headers of the system and of libraries, and the program that docs/library.md writes. */
 static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",  "answer.c",
@@ -41,7 +99,8 @@ static size_t name_read(const char *text, const char *at, char name[NAME]) {
     memcpy(name, at, n);
     name[n] = 0;
     bool fits = false;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || (text_ends(name, ends[i]) && n > strlen(ends[i]));
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        fits = fits || (text_ends(name, ends[i]) && n > strlen(ends[i]));
     const char *base = text_base_name(name);
     for (const char *p = base; p < name + n && *p != '.'; p++) {
         capitals = isupper((unsigned char)*p) ? capitals + 1 : 0;
@@ -108,7 +167,7 @@ static int names_check(const char *file, const char *text, int *seen) {
     return wrong;
 }
 
-/* ---- identifiers ---------------------------------------------------------------------------------------------------- */
+/* ---- identifiers ------------------------------------------------------------------------------------------------ */
 
 /* Names of transformers, of a chat template, of the kernel's statistics and of an option of gcc. */
 static const char *const others_names[] = {"clean_up_tokenization_spaces", "reasoning_content", "thp_fault_fallback",
@@ -132,7 +191,7 @@ static bool has_identifiers(const char *file) {
     bool fits = false;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) fits = fits || text_ends(file, ends[i]);
     return fits && !text_starts(file, "tests/data/") && strcmp(base, "documents_test.c") != 0 &&
-           strcmp(base, "document_names.h") != 0;
+           strcmp(base, "document_checks.h") != 0;
 }
 
 /* Appends the identifiers of `text` with an underscore in them, and those that a parenthesis follows. */
@@ -186,7 +245,8 @@ static bool identifier_is_known(const char *name, bool prefix) {
         if (strcmp(identifier[middle], name) < 0) low = middle + 1;
         else high = middle;
     }
-    if (low < n_identifiers && (prefix ? text_starts(identifier[low], name) : strcmp(identifier[low], name) == 0)) return true;
+    const char *at = low < n_identifiers ? identifier[low] : "";
+    if (prefix ? text_starts(at, name) : strcmp(at, name) == 0) return true;
     for (size_t i = 0; i < sizeof others_names / sizeof *others_names; i++)
         if (strcmp(others_names[i], name) == 0) return true;
     for (int i = 0; i < n_text_files; i++) { /* a program by the name of its file: `scheduler_test` */
