@@ -57,13 +57,16 @@ static inline bool terminal_read(terminal *t, int ms) {
     return true;
 }
 
-/* Reads until the output has this text, for at most a minute. */
+/* Reads until the output has this text. Fails if the process ends before, or writes nothing for a minute. */
 static inline void terminal_await(terminal *t, size_t from, const char *text) {
-    for (int i = 0; i < 600 && !strstr(t->text + from, text); i++)
-        if (!terminal_read(t, 100))
-            break;
+    bool running = true;
+    for (int silent = 0; running && silent < 600 && !strstr(t->text + from, text);) {
+        const size_t before = t->len;
+        running = terminal_read(t, 100);
+        silent = t->len > before ? 0 : silent + 1;
+    }
     if (!strstr(t->text + from, text))
-        fail_msg("no \"%s\" in \"%s\"", text, t->text + from);
+        fail_msg("no \"%s\" in \"%s\"%s", text, t->text + from, running ? "" : ", where it ended");
 }
 
 static inline int terminal_end(terminal *t) {
