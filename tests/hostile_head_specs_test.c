@@ -184,7 +184,9 @@ static void test_wrapped(void **state) {
         json_t *wrapped = json_of("draft", "-m", LLAMA, "--draft", path_of("head"), "--tokens", IDS);
         assert_true(json_array_size(get(plain, "tokens")) == 5 && json_equal(plain, wrapped));
         head_floats(&h, "", each[i] == MTP ? "model.mtp_layers.1.mlp.up_proj.weight" : "model.layers.7.mlp.up_proj.weight", 96, 64);
-        assert_head_refused(&h, each[i], "mlp.up_proj.weight: heads of this kind");
+        assert_head_refused(&h, each[i],
+                            each[i] == MTP ? "2 modules of multi-token prediction, expected num_hidden_layers to be as many, not 1"
+                                           : "mlp.up_proj.weight: heads of this kind");
         json_decref(plain);
         json_decref(wrapped);
         head_free(&h);

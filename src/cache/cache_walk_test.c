@@ -105,14 +105,36 @@ static int walk_valid(const walk *w, int s, int o) {
     return n;
 }
 
-/* Number of pages that a reserve releases. */
-static int walk_let_go(walk *w, int s, int o) {
+/* The first page that a drafter's window keeps beside `first`: pages that are not published wait, if the plan has room for them. */
+static int first_waiting(const walk *w, int s, int g, int first, int rows) {
+    const int pages = (rows + of->rows[g] - 1) / of->rows[g], planned = pages - (int)hn_cache_pages_at_most(w->c, g, ROWS);
+    const int published = w->seq[s].published[g], waiting = published > planned ? published : planned;
+    const bool waits = of->group[g].owner > 0 && of->group[g].window && w->seq[s].published[0] > 0;
+    return waits && waiting < first ? waiting : first;
+}
+
+/* Number of pages that a reserve of n rows releases; if the index may not have all that was published, at most. */
+static int walk_let_go(walk *w, int s, int o, int n) {
     int gone = 0;
     for (int g = 0; g < of->n; g++) {
-        const int first = of->group[g].owner == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
-        for (; w->seq[s].first[g] < first; w->seq[s].first[g]++) gone++;
+        const int seen = of->group[g].owner == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
+        const int first = w->exact ? first_waiting(w, s, g, seen, w->seq[s].rows[o] + n) : seen;
+        gone += first > w->seq[s].first[g] ? first - w->seq[s].first[g] : 0;
     }
     return gone;
+}
+
+/* After that reserve. */
+static void walk_first(walk *w, int s, int o, int n) {
+    for (int g = 0; g < of->n; g++) {
+        const int seen = of->group[g].owner == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
+        const int least = first_waiting(w, s, g, seen, w->seq[s].rows[o] + n);
+        int *const first = &w->seq[s].first[g], pages, before = *first;
+        const int32_t *page = hn_cache_pages(w->c, s, g, &pages);
+        if (least > *first) *first = least;
+        while (!w->exact && *first < pages && page[*first] == HN_NO_PAGE) ++*first;
+        assert_true(*first == before || *first <= seen);
+    }
 }
 
 /* A tree of rows after the committed ones, of which a path with the text's next rows is kept. */
@@ -130,8 +152,10 @@ static void walk_extend(walk *w, int s, int o) {
         const int want = (*at + n + of->rows[g] - 1) / of->rows[g];
         wanted += want > have ? want - have : 0;
     }
-    const int gone = walk_let_go(w, s, o);
-    if (hn_cache_reserve(w->c, s, o, n, &err)) {
+    const int gone = walk_let_go(w, s, o, n);
+    const hunch_status st = hn_cache_reserve(w->c, s, o, n, &err);
+    walk_first(w, s, o, n);
+    if (st) {
         const int now = hn_cache_free_pages(w->c);
         assert_true(!w->exact && now < wanted + of->n);
         assert_true(now >= before && now <= before + gone);

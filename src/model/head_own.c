@@ -132,8 +132,6 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
     if (look_at(a, src, HN_ROLE_ROUTER, block)) {
         l->ffn = HN_FFN_EXPERTS;
         l->experts = target->layer[like].experts;
-        l->experts.stacked = true;
-        l->experts.stacked = a->form == HN_SOURCE_HF && look_at(a, src, HN_ROLE_EXPERT_GATE_UP, block);
     } else if (gate && gate->n_dims == 2 && gate->dims[1] >= 1 && gate->dims[1] <= 1 << 20) {
         l->ffn = HN_FFN_SWIGLU;
         l->ffn_width = (int)gate->dims[1];
@@ -143,7 +141,6 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
 /* As the block's own file has them: the target may be of another form. A side file may have an output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     a->form = hn_source_get_kind(src);
-    hn_moe_find_tensors(a, src);
     if (a->form == HN_SOURCE_HF) return HUNCH_OK;
     a->norms_less_one = false;
     const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
@@ -174,5 +171,6 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     st = copy_layers(a, src, target, err);
     if (!st) st = read_form(a, src, names, err);
     for (int i = 0; !st && i < a->layers; i++) choose_ffn(a, src, target, i);
+    if (!st) hn_moe_find_tensors(a, src);
     return st ? st : copy_rotation(a, target, err);
 }
