@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/product.h"
@@ -18,11 +17,11 @@ typedef struct draft {
 } draft;
 
 struct hn_block_net {
+    hn_room room;
     hn_stack s;
     hn_block_shape shape;
     hn_block_plan plan;
     hn_mat table, head;
-    hn_room room;
     int *token, *position;  /* of all rows */
     hn_mat fused, embedded; /* fc of the taps, of DFLASH; embeddings, of the others */
     hn_real *inverse_token, *inverse_state;
@@ -111,25 +110,16 @@ hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_sh
     assert(s->layers > 0 && s->layers <= HN_STACK_MOST_LAYERS && s->drafts > 1 && s->drafts < HN_MOST_BLOCK);
     assert(rows > 0 && table.cols == s->hidden && (!s->borrowed || head.rows == s->vocab) &&
            s->mask_token < table.rows && s->decay > 0);
-    hn_block_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_block_net){.shape = *s, .table = table, .head = head};
-    n->plan = (hn_block_plan){
+    hn_block_net n = {.shape = *s, .table = table, .head = head};
+    n.plan = (hn_block_plan){
         .most_rows = rows, .drafts = s->drafts, .block = block_of(s), .keep = s->keep, .least = s->least};
-    n->s = stack_of(s, t, rows, &n->plan);
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    n.s = stack_of(s, t, rows, &n.plan);
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_block_net_close(hn_block_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- weights and rows -------------------------------------------------------------------------------------------- */

@@ -6,17 +6,16 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/unrolled.h"
 
 struct hn_eagle3_net {
+    hn_room room;
     hn_unrolled u;
     hn_eagle3_shape shape;
     double decay;
     hn_mat table, fused; /* fused: what step 0 reads in place of an output */
-    hn_room room;
     hn_real *inverse_input[HN_MOST_STEPS], *inverse_hidden[HN_MOST_STEPS];
     /* of one step at a time */
     hn_mat embedded, normed, dnormed, logits, dx;
@@ -46,10 +45,8 @@ static void lay_out(void *net, hn_room *r) {
 hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
                                 hn_mat table, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && decay > 0 && table.cols == s->hidden && rows > 0);
-    hn_eagle3_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_eagle3_net){.shape = *s, .decay = decay, .table = table};
-    n->u = (hn_unrolled){.team = t,
+    hn_eagle3_net n = {.shape = *s, .decay = decay, .table = table};
+    n.u = (hn_unrolled){.team = t,
                          .hidden = s->hidden,
                          .inputs = 2 * s->hidden,
                          .heads = s->heads,
@@ -60,19 +57,12 @@ hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3
                          .theta = s->theta,
                          .steps = steps,
                          .most_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_eagle3_net_close(hn_eagle3_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */

@@ -6,18 +6,17 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/product.h"
 #include "train/unrolled.h"
 
 struct hn_eagle_net {
+    hn_room room;
     hn_unrolled u;
     hn_eagle_shape shape;
     double state_share, law_share;
     hn_eagle_frozen frozen;
-    hn_room room;
     hn_mat joined[HN_MOST_STEPS]; /* [2 hidden] */
     /* of one step at a time */
     hn_mat logits, dx;
@@ -40,10 +39,8 @@ static void lay_out(void *net, hn_room *r) {
 hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_shape *s, int steps, double state_share,
                                double law_share, const hn_eagle_frozen *f, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && rows > 0 && f->table.cols == s->hidden && f->head.cols == s->hidden);
-    hn_eagle_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_eagle_net){.shape = *s, .state_share = state_share, .law_share = law_share, .frozen = *f};
-    n->u = (hn_unrolled){.team = t,
+    hn_eagle_net n = {.shape = *s, .state_share = state_share, .law_share = law_share, .frozen = *f};
+    n.u = (hn_unrolled){.team = t,
                          .hidden = s->hidden,
                          .inputs = s->hidden,
                          .heads = s->heads,
@@ -54,19 +51,12 @@ hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_sh
                          .theta = s->theta,
                          .steps = steps,
                          .most_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_eagle_net_close(hn_eagle_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 static hn_mat part_of(const hn_eagle_net *n, hn_eagle_part part, hn_real *vector) {

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/random.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
@@ -13,10 +12,10 @@
 #include "train/product.h"
 
 struct hn_falcon_net {
+    hn_room room;
     hn_stack s;
     hn_falcon_shape shape;
     hn_mat table, head;
-    hn_room room;
     int *position, *token, *of, *cut; /* of all rows of the stack twice; [texts + 1]; [texts]: the row from which a text is cut */
     hn_text_block *block;
     int *root, *guessed;   /* the row that a block of pass 0 begins as; [texts]: where in guess a text's are */
@@ -70,10 +69,8 @@ static void lay_out(void *net, hn_room *r) {
 hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head, int rows, hunch_error *err) {
     assert(s->together > 0 && s->together <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
-    hn_falcon_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_falcon_net){.shape = *s, .table = table, .head = head};
-    n->s = (hn_stack){.team = t,
+    hn_falcon_net n = {.shape = *s, .table = table, .head = head};
+    n.s = (hn_stack){.team = t,
                       .hidden = s->hidden,
                       .inputs = s->hidden,
                       .heads = s->heads,
@@ -87,19 +84,12 @@ hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon
                       .ahead = true,
                       .most_texts_rows = rows,
                       .most_blocks_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_falcon_net_close(hn_falcon_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/activations.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
@@ -16,12 +15,12 @@
 enum { MOST_BLOCKS = 16 };
 
 struct hn_medusa_net {
+    hn_room room;
     hn_team *team;
     hn_medusa_shape shape;
     double decay;
     hn_mat table;
     int most_rows;
-    hn_room room;
     hn_ahead ahead;
     /* of one position at a time */
     hn_mat joined;             /* [(positions + 1) hidden], where it is grounded */
@@ -103,22 +102,13 @@ static void lay_out(void *net, hn_room *r) {
 hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
                                 hunch_error *err) {
     assert(s->positions > 0 && s->blocks > 0 && s->blocks <= MOST_BLOCKS && rows > 0 && (!s->grounded || table.cols == s->hidden));
-    hn_medusa_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_medusa_net){.team = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    hn_medusa_net n = {.team = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_medusa_net_close(hn_medusa_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 static hn_mat now(const hn_medusa_net *n, hn_mat m) {

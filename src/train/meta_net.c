@@ -6,18 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/parts.h"
 #include "train/product.h"
 
 struct hn_meta_net {
+    hn_room room;
     hn_stack s;
     hn_meta_shape shape;
     double decay;
     hn_mat head;
-    hn_room room;
     hn_ahead ahead;
     int *position, *none; /* none [texts + 1]: no blocks */
     hn_mat some, normed, dnormed, logits;
@@ -95,10 +94,8 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head, int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0 && head.cols == s->hidden);
-    hn_meta_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_meta_net){.shape = *s, .decay = decay, .head = head};
-    n->s = (hn_stack){.team = t,
+    hn_meta_net n = {.shape = *s, .decay = decay, .head = head};
+    n.s = (hn_stack){.team = t,
                       .hidden = s->hidden,
                       .inputs = s->hidden,
                       .heads = s->heads,
@@ -110,19 +107,12 @@ hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape
                       .theta = s->theta,
                       .pass = true,
                       .most_texts_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_meta_net_close(hn_meta_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- forwards and backwards ---------------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/activations.h"
 #include "train/attention_back.h"
 #include "train/layers_back.h"
@@ -26,12 +25,12 @@ typedef struct position {
 } position;
 
 struct hn_mlp_net {
+    hn_room room;
     hn_team *team;
     hn_mlp_shape shape;
     double decay;
     hn_real token_weight;
     int most_rows;
-    hn_room room;
     hn_ahead ahead;
     hn_mat root;       /* [hidden]: what the first position reads */
     hn_real *half;     /* [hidden]: 1 / sqrt 2, a gain */
@@ -125,25 +124,16 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_mlp_net_open(hn_mlp_net **out, hn_team *t, const hn_mlp_shape *s, double decay, int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0);
-    hn_mlp_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_mlp_net){.team = t, .shape = *s, .decay = decay, .most_rows = rows};
+    hn_mlp_net n = {.team = t, .shape = *s, .decay = decay, .most_rows = rows};
     const double state = pow(0.5, 0.5 / s->positions);
-    n->token_weight = (hn_real)(sqrt((1 - state * state) * s->inner / 2) / state);
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    for (int i = 0; i < s->hidden; i++) n->half[i] = (hn_real)0.70710678118654752440;
-    *out = n;
-    return HUNCH_OK;
+    n.token_weight = (hn_real)(sqrt((1 - state * state) * s->inner / 2) / state);
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    for (int i = 0; *out && i < s->hidden; i++) (*out)->half[i] = (hn_real)0.70710678118654752440;
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_mlp_net_close(hn_mlp_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- forwards ------------------------------------------------------------------------------------------------------------ */

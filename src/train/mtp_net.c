@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/loss.h"
 #include "train/product.h"
@@ -19,11 +18,11 @@ typedef struct step {
 } step;
 
 struct hn_mtp_net {
+    hn_room room;
     hn_unrolled u;
     hn_mtp_shape shape;
     double decay;
     hn_mat table, head;
-    hn_room room;
     step at[HN_MOST_STEPS];
     /* of one step at a time */
     hn_mat embedded, logits, dx, djoined;
@@ -56,10 +55,8 @@ hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s
                              hn_mat head, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
-    hn_mtp_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a head in training", sizeof *n);
-    *n = (hn_mtp_net){.shape = *s, .decay = decay, .table = table, .head = head};
-    n->u = (hn_unrolled){.team = t,
+    hn_mtp_net n = {.shape = *s, .decay = decay, .table = table, .head = head};
+    n.u = (hn_unrolled){.team = t,
                          .hidden = s->hidden,
                          .inputs = s->hidden,
                          .heads = s->heads,
@@ -72,19 +69,12 @@ hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s
                          .alone = s->modules > 1,
                          .steps = steps,
                          .most_rows = rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a head in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_mtp_net_close(hn_mtp_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */

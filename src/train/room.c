@@ -2,6 +2,8 @@
 /* room.c - see room.h. */
 #include "train/room.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
 void *hn_room_take(hn_room *r, size_t count, size_t size) {
@@ -14,17 +16,28 @@ hn_mat hn_room_mat(hn_room *r, int rows, int cols) {
     return hn_mat_of(hn_room_take(r, (size_t)rows * (size_t)cols, sizeof(hn_real)), rows, cols);
 }
 
-hunch_status hn_room_open(hn_room *r, void (*lay_out)(void *net, hn_room *r), void *net, const char *what, hunch_error *err) {
+void *hn_net_new(const void *net, size_t size, void (*lay_out)(void *net, hn_room *r), const char *what, hunch_error *err) {
+    hn_room *const r = hn_alloc(size);
     hn_room counted = {0};
-    *r = (hn_room){0};
-    lay_out(net, &counted);
+    if (!r) {
+        hn_fail_memory(err, what, size);
+        return NULL;
+    }
+    memcpy(r, net, size);
+    lay_out(r, &counted);
     r->p = hn_pages_alloc(counted.used);
-    if (!r->p) return hn_fail_memory(err, what, counted.used);
-    lay_out(net, r);
-    return HUNCH_OK;
+    if (!r->p) {
+        hn_fail_memory(err, what, counted.used);
+        hn_free(r);
+        return NULL;
+    }
+    lay_out(r, r);
+    return r;
 }
 
-void hn_room_close(hn_room *r) {
+void hn_net_free(void *net) {
+    hn_room *const r = net;
+    if (!r) return;
     hn_pages_free(r->p, r->used);
-    *r = (hn_room){0};
+    hn_free(r);
 }

@@ -14,8 +14,8 @@ typedef struct hn_room {
 void *hn_room_take(hn_room *r, size_t count, size_t size);
 hn_mat hn_room_mat(hn_room *r, int rows, int cols);
 
-/* Calls lay_out(net, r) to count what net takes, allocates that, and calls it again to hand it out. what: the net's name in
- * HUNCH_NO_MEMORY's message; *r is closed then. */
-hunch_status hn_room_open(hn_room *r, void (*lay_out)(void *net, hn_room *r), void *net, const char *what, hunch_error *err);
-void hn_room_close(hn_room *r); /* of a zeroed one too */
+/* A copy of *net, of size bytes, whose first member is a zeroed hn_room. Calls lay_out(copy, room) to count what it takes, allocates
+ * that, and calls it again to hand it out. NULL: no memory; *err has HUNCH_NO_MEMORY, with the net's name `what` in its message. */
+void *hn_net_new(const void *net, size_t size, void (*lay_out)(void *net, hn_room *r), const char *what, hunch_error *err);
+void hn_net_free(void *net); /* takes NULL */
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "train/layers_back.h"
 #include "train/parts.h"
 #include "train/product.h"
@@ -74,11 +73,11 @@ hn_stack_layer hn_student_layer_of(const hn_student_shape *s, int layer, hn_real
 /* ---- open ---------------------------------------------------------------------------------------------------------- */
 
 struct hn_student_net {
+    hn_room room;
     hn_stack s;
     hn_student_shape shape;
     hn_divergence divergence;
     hn_mat table, head;
-    hn_room room;
     int *token, *position; /* of the stack's rows, of which each text has one more than of the batch's */
     int *start, *none;     /* [texts + 1]; none: no blocks */
     int *row, *law_row;    /* [rows] of those that have a loss: the stack's, the law's */
@@ -112,10 +111,8 @@ hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_stud
                                  hn_mat table, hn_mat head, int rows, hunch_error *err) {
     assert(s->layers > 0 && s->layers <= HN_STACK_MOST_LAYERS && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
-    hn_student_net *n = hn_alloc(sizeof *n);
-    if (!n) return hn_fail_memory(err, "a draft model in training", sizeof *n);
-    *n = (hn_student_net){.shape = *s, .divergence = d, .table = table, .head = head};
-    n->s = (hn_stack){.team = t,
+    hn_student_net n = {.shape = *s, .divergence = d, .table = table, .head = head};
+    n.s = (hn_stack){.team = t,
                       .hidden = s->hidden,
                       .inputs = s->hidden,
                       .heads = s->heads,
@@ -128,19 +125,12 @@ hunch_status hn_student_net_open(hn_student_net **out, hn_team *t, const hn_stud
                       .head_norms = s->head_norms,
                       .pass = true,
                       .most_texts_rows = 2 * rows};
-    const hunch_status st = hn_room_open(&n->room, lay_out, n, "a draft model in training", err);
-    if (st) {
-        hn_free(n);
-        return st;
-    }
-    *out = n;
-    return HUNCH_OK;
+    *out = hn_net_new(&n, sizeof n, lay_out, "a draft model in training", err);
+    return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
 
 void hn_student_net_close(hn_student_net *n) {
-    if (!n) return;
-    hn_room_close(&n->room);
-    hn_free(n);
+    hn_net_free(n);
 }
 
 /* ---- a batch ------------------------------------------------------------------------------------------------------- */
