@@ -18,39 +18,32 @@ static void test_rounds(void **state) {
     check_rounds("model:" MODEL ",depth=3", WIDEST, light() ? 4 : 20); /* a padded target */
 }
 
+/* Rounds with another draft model than MODEL. */
+static void check_model(const char *path) {
+    char spec[700];
+    twin_close();
+    twin_open(path);
+    for (int depth = 1; depth <= DEPTH; depth += DEPTH - 1) {
+        snprintf(spec, sizeof spec, "model:%s,depth=%d", path, depth);
+        check_rounds(spec, VOCAB, light() ? 12 : 60);
+    }
+    twin_close();
+    twin_open(MODEL);
+}
+
 /* Draft models whose layers see 16 rows: what a round takes back is there; what a text loses is computed again. */
 static void test_windows(void **state) {
     (void)state;
     static const char *const paths[] = {HUNCH_TEST_DATA "/goldens/gemma3_text-local",
                                         HUNCH_TEST_DATA "/goldens/mistral-sliding"};
-    for (int i = 0; i < 2; i++) {
-        char spec[700];
-        twin_close();
-        twin_open(paths[i]);
-        for (int depth = 1; depth <= DEPTH; depth += DEPTH - 1) {
-            snprintf(spec, sizeof spec, "model:%s,depth=%d", paths[i], depth);
-            check_rounds(spec, VOCAB, light() ? 12 : 60);
-        }
-    }
-    twin_close();
-    twin_open(MODEL);
+    for (int i = 0; i < 2; i++) check_model(paths[i]);
 }
 
 /* Draft models with states, which go neither back nor ahead: of what a round drafts they keep what was accepted. */
 static void test_states(void **state) {
     (void)state;
     static const char *const paths[] = {HUNCH_TEST_DATA "/goldens/qwen3_5-dense", HUNCH_TEST_DATA "/goldens/qwen3_next-moe"};
-    for (int i = 0; i < 2; i++) {
-        char spec[700];
-        twin_close();
-        twin_open(paths[i]);
-        for (int depth = 1; depth <= DEPTH; depth += DEPTH - 1) {
-            snprintf(spec, sizeof spec, "model:%s,depth=%d", paths[i], depth);
-            check_rounds(spec, VOCAB, light() ? 12 : 60);
-        }
-    }
-    twin_close();
-    twin_open(MODEL);
+    for (int i = 0; i < 2; i++) check_model(paths[i]);
 }
 
 /* A round that nobody told the drafter the end of is forgotten. */

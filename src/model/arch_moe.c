@@ -137,9 +137,7 @@ static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_er
     hunch_status st = key_int(a, src, "leading_dense_block_count", folder_key, 0, a->layers, !is_gguf(a) && folder_key ? 1 : 0, &first,
                               err);
     for (int i = 0; !st && i < a->layers; i++) {
-        char name[128];
-        hn_arch_tensor_name(a, HN_ROLE_UP, i, name);
-        const bool dense = i < first || (is_gguf(a) && hn_source_look(src, name));
+        const bool dense = i < first || (is_gguf(a) && hn_arch_look(a, src, HN_ROLE_UP, i));
         a->layer[i].ffn = dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
     }
     return st;
@@ -147,14 +145,12 @@ static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_er
 
 /* Whether the tensor of a role is there, of a layer whose experts lie so. */
 static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int layer, bool stacked, bool single) {
-    char name[128];
     hn_layer_desc said = a->layer[layer];
     hn_arch look = *a;
     said.experts.stacked = stacked;
     said.experts.single = single;
     look.layer = &said - layer;
-    hn_arch_tensor_name(&look, role, layer, name);
-    return hn_source_look(src, name);
+    return hn_arch_look(&look, src, role, layer);
 }
 
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {

@@ -103,12 +103,6 @@ static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error 
     return st;
 }
 
-static bool holds(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
-    char name[128];
-    hn_arch_tensor_name(a, role, layer, name);
-    return hn_source_look(src, name);
-}
-
 static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     hn_delta_desc d = {.tiled = gguf};
@@ -127,8 +121,8 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
         l->delta = d;
         if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
         if (delta || !gguf) continue;
-        l->qkv_bias = holds(a, src, HN_ROLE_Q_BIAS, i);
-        l->o_bias = holds(a, src, HN_ROLE_O_BIAS, i);
+        l->qkv_bias = hn_arch_look(a, src, HN_ROLE_Q_BIAS, i);
+        l->o_bias = hn_arch_look(a, src, HN_ROLE_O_BIAS, i);
     }
     return HUNCH_OK;
 }
@@ -187,7 +181,7 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
 static void mark_next(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_delta_desc *d = &a->layer[i].delta;
-        d->fused = a->form == HN_SOURCE_HF || holds(a, src, HN_ROLE_DELTA_QKVZ, i);
+        d->fused = a->form == HN_SOURCE_HF || hn_arch_look(a, src, HN_ROLE_DELTA_QKVZ, i);
         d->tiled = false;
         d->fused_gates = true;
     }

@@ -14,22 +14,16 @@ enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-static bool has_role(const hn_arch *a, const hn_source *src, hn_role role) {
-    char name[128];
-    hn_arch_tensor_name(a, role, 0, name);
-    return hn_source_look(src, name);
-}
-
 /* Biases and norms are what the file has in its first layer. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
     const bool pairs = !hn_head_form_blocks(a->draft_head.form);
-    l->fused_qkv = has_role(a, src, HN_ROLE_QKV);
-    l->qkv_bias = has_role(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS);
-    l->o_bias = has_role(a, src, HN_ROLE_O_BIAS);
-    l->qk_norm = has_role(a, src, HN_ROLE_Q_NORM);
-    l->sinks = has_role(a, src, HN_ROLE_SINKS);
-    l->gate_up_bias = has_role(a, src, HN_ROLE_GATE_BIAS);
-    l->down_bias = has_role(a, src, HN_ROLE_DOWN_BIAS);
+    l->fused_qkv = hn_arch_look(a, src, HN_ROLE_QKV, 0);
+    l->qkv_bias = hn_arch_look(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS, 0);
+    l->o_bias = hn_arch_look(a, src, HN_ROLE_O_BIAS, 0);
+    l->qk_norm = hn_arch_look(a, src, HN_ROLE_Q_NORM, 0);
+    l->sinks = hn_arch_look(a, src, HN_ROLE_SINKS, 0);
+    l->gate_up_bias = hn_arch_look(a, src, HN_ROLE_GATE_BIAS, 0);
+    l->down_bias = hn_arch_look(a, src, HN_ROLE_DOWN_BIAS, 0);
     l->first = pairs; /* slot 0 holds no pair of feature and token */
 }
 

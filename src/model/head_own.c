@@ -116,20 +116,14 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     return HUNCH_OK;
 }
 
-static const hn_tensor *look_at(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
-    char name[128];
-    hn_arch_tensor_name(a, role, layer, name);
-    return hn_source_look(src, name);
-}
-
 /* Of a model with experts a block may be dense where the layer that it is like has them, or the other way round: its tensors say. */
 static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, int block) {
     hn_layer_desc *l = &a->layer[block];
     int like = target->layers - 1;
     while (like >= 0 && target->layer[like].ffn != HN_FFN_EXPERTS) like--;
     if (like < 0) return;
-    const hn_tensor *gate = look_at(a, src, HN_ROLE_GATE, block);
-    if (look_at(a, src, HN_ROLE_ROUTER, block)) {
+    const hn_tensor *gate = hn_arch_look(a, src, HN_ROLE_GATE, block);
+    if (hn_arch_look(a, src, HN_ROLE_ROUTER, block)) {
         l->ffn = HN_FFN_EXPERTS;
         l->experts = target->layer[like].experts;
     } else if (gate && gate->n_dims == 2 && gate->dims[1] >= 1 && gate->dims[1] <= 1 << 20) {

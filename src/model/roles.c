@@ -252,6 +252,12 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     return (said & table[role].with) == table[role].with && (said & table[role].without) == 0;
 }
 
+const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
+    char name[128];
+    hn_arch_tensor_name(a, role, layer, name);
+    return hn_source_look(src, name);
+}
+
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {
     return a->norms_less_one && table[role].kind == NORM ? 1 : 0;
 }

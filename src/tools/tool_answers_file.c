@@ -18,7 +18,6 @@ typedef struct scan {
     const json_t *ids; /* first reading: finds the rows with an answer */
     bool *answered;
     tool_file *to; /* second reading: copies the answers there; NULL in the first */
-    bool torn;     /* the last line is the beginning of one */
 } scan;
 
 static bool is_answer_line(const json_t *row) {

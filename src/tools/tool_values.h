@@ -18,7 +18,4 @@ bool tool_parse_bias(const char *s, hunch_bias *out);     /* "ID=BIAS": an id fr
  * for an invalid list. */
 int tool_parse_ints(const char *s, int64_t min, int64_t max, int *items);
 
-/* The name nearest to `word` among n names, NULL if none is near. */
-const char *tool_nearest(const char *word, const char *const *names, size_t n);
-
 #endif
