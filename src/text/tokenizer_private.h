@@ -8,7 +8,7 @@
 #ifndef HN_TOKENIZER_PRIVATE_H
 #define HN_TOKENIZER_PRIVATE_H
 #include "text/bpe.h"
-#include "text/names.h"
+#include "text/token_names.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/token_map.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.h - tokens that are matched in a text by their name, before any other step: control tokens and added tokens. Of
+/* token_names.h - tokens that are matched in a text by their name, before any other step: control tokens and added tokens. Of
  * several names at one place the longest is matched. */
-#ifndef HN_NAMES_H
-#define HN_NAMES_H
+#ifndef HN_TOKEN_NAMES_H
+#define HN_TOKEN_NAMES_H
 #include "text/prefix_index.h"
 
 enum {                       /* marks of a name */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names_test.c - the search for names against its definition, and the white space and words around them. */
+/* token_names_test.c - the search for names against its definition, and the white space and words around them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "base/fault.h"
 #include "base/random.h"
-#include "text/names.h"
+#include "text/token_names.h"
 
 enum { NAMES = 12 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - a bit for each pair of first bytes rules out nearly all places of a text; the others are looked up in the index. */
-#include "text/names.h"
+/* token_names.c - a bit for each pair of first bytes rules out nearly all places of a text; the others are looked up in the index. */
+#include "text/token_names.h"
 
 #include <string.h>
 
