@@ -125,7 +125,7 @@ void hn_map_close(hn_map *m) {
     *m = (hn_map){0};
 }
 
-hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error *err) {
+hunch_status hn_map_copy_head(hn_map *m, const char *path, size_t bytes, hunch_error *err) {
     enum { LEAST = 64 << 10 };
     if (bytes <= m->held) return HUNCH_OK;
     const size_t page = page_size(), from = m->held; /* a whole number of pages, or the whole file */
@@ -144,7 +144,7 @@ hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error 
     return status;
 }
 
-void hn_map_let_go(hn_map *m) {
+void hn_map_drop_head(hn_map *m) {
     if (m->held > 0 && pages_map((void *)(uintptr_t)m->data, m->held, PROT_READ, MAP_FIXED, m->fd, 0) != MAP_FAILED)
         m->held = 0;
 }

@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 /* A regular file as memory, read-only and private. If the file is truncated, an access to a page after its new end raises
- * SIGBUS, as with every mapping: so data that is read once is read by hn_map_hold or hn_map_read, which return errors, and
+ * SIGBUS, as with every mapping: so data that is read once is read by hn_map_copy_head or hn_map_read, which return errors, and
  * code that reads data repeatedly calls hn_map_check first. */
 typedef struct hn_map {
     const unsigned char *data; /* NULL when size is 0 */
@@ -23,8 +23,8 @@ typedef struct hn_map {
 hunch_status hn_map_open(hn_map *out, const char *path, hunch_error *err);
 void hn_map_close(hn_map *m); /* zeroed is fine */
 /* Replaces the map's first `bytes` bytes (or a few more) by copies, which do not change with the file. */
-hunch_status hn_map_hold(hn_map *m, const char *path, size_t bytes, hunch_error *err);
-void hn_map_let_go(hn_map *m); /* replaces the copies by the mapped file again; they stay if that has no memory */
+hunch_status hn_map_copy_head(hn_map *m, const char *path, size_t bytes, hunch_error *err);
+void hn_map_drop_head(hn_map *m); /* replaces the copies by the mapped file again; they stay if that has no memory */
 /* Copies bytes [off, off + bytes), which are in the map, from the file. Any thread. */
 hunch_status hn_map_read(const hn_map *m, const char *path, size_t off, size_t bytes, void *to, hunch_error *err);
 /* HUNCH_FAILED if the file's size or mtime has changed since it was opened. Any thread. */

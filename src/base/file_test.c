@@ -55,7 +55,7 @@ static void test_map(void **state) {
     assert_int_equal(hn_map_open(&m, full, NULL), HUNCH_OK);
     assert_int_equal(m.size, sizeof content);
     assert_memory_equal(m.data, content, sizeof content);
-    hn_map_let_go(&m); /* nothing is held */
+    hn_map_drop_head(&m); /* nothing is held */
     assert_memory_equal(m.data, content, sizeof content);
     hn_map_close(&m);
     assert_null(m.data);
@@ -126,10 +126,10 @@ static void test_cut_short(void **state) {
     hn_map m;
     hunch_error err = {0};
     assert_int_equal(hn_map_open(&m, path, &err), HUNCH_OK);
-    for (size_t n = 1; n < 150000; n += n / 2 + 1) assert_int_equal(hn_map_hold(&m, path, n, &err), HUNCH_OK);
+    for (size_t n = 1; n < 150000; n += n / 2 + 1) assert_int_equal(hn_map_copy_head(&m, path, n, &err), HUNCH_OK);
     assert_true(m.held >= 100000 && m.held < LARGE);
     assert_int_equal(hn_map_check(&m, path, &err), HUNCH_OK);
-    assert_int_equal(hn_map_hold(&m, path, LARGE + 1, &err), HUNCH_FAILED);
+    assert_int_equal(hn_map_copy_head(&m, path, LARGE + 1, &err), HUNCH_FAILED);
     const size_t held = m.held;
     assert_int_equal(truncate(path, 5000), 0);
     assert_memory_equal(m.data, data, held);
@@ -139,9 +139,9 @@ static void test_cut_short(void **state) {
     assert_memory_equal(bytes, data + 4900, 100);
     assert_int_equal(hn_map_check(&m, path, &err), HUNCH_FAILED);
     assert_non_null(strstr(err.message, "it has 5000 bytes now, 300001 when it was opened"));
-    assert_int_equal(hn_map_hold(&m, path, LARGE, &err), HUNCH_FAILED);
+    assert_int_equal(hn_map_copy_head(&m, path, LARGE, &err), HUNCH_FAILED);
     file_put(path, data, LARGE, "wb");
-    hn_map_let_go(&m);
+    hn_map_drop_head(&m);
     assert_int_equal(m.held, 0);
     assert_memory_equal(m.data, data, LARGE); /* the file again */
     hn_map_close(&m);
@@ -190,7 +190,7 @@ static hunch_status map_once(void *user, hunch_error *err) {
     hn_map m;
     char bytes[8];
     hunch_status st = hn_map_open(&m, full, err);
-    if (!st) st = hn_map_hold(&m, full, 3, err);
+    if (!st) st = hn_map_copy_head(&m, full, 3, err);
     if (!st) assert_memory_equal(m.data, user, m.size);
     if (!st) st = hn_map_read(&m, full, 2, sizeof bytes, bytes, err);
     if (!st) assert_memory_equal(bytes, (char *)user + 2, sizeof bytes);

@@ -78,7 +78,7 @@ hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, in
     hn_map map;
     hunch_status st = hn_map_open(&map, path, err);
     if (st) return st;
-    st = hn_map_hold(&map, path, map.size, err);
+    st = hn_map_copy_head(&map, path, map.size, err);
     reader r = {x, path, map.data, map.size, 0, min, max, vocab};
     while (!st && r.at < r.size) st = record_read(&r, err);
     hn_map_close(&map);

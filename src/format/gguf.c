@@ -72,7 +72,7 @@ static hunch_status cursor_take(cursor *c, uint64_t bytes, const unsigned char *
     if (c->at > GGUF_MAX_HEAD)
         return hn_fail(c->err, HUNCH_REFUSED, "%s: the head of the file is larger than %" PRIu64 " MiB", c->path,
                        GGUF_MAX_HEAD >> 20);
-    return hn_map_hold(c->map, c->path, c->at, c->err);
+    return hn_map_copy_head(c->map, c->path, c->at, c->err);
 }
 
 static hunch_status cursor_u32(cursor *c, uint32_t *out) {

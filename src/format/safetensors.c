@@ -166,7 +166,7 @@ hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *er
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %zu bytes are no safetensors file; expected a length of 8 bytes and a head", path,
                        map->size);
-    status = hn_map_hold(map, path, 8, err);
+    status = hn_map_copy_head(map, path, 8, err);
     if (status)
         return status;
     for (int i = 7; i >= 0; i--)
@@ -176,7 +176,7 @@ hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *er
                        "%s: the length of its head is %" PRIu64 "; expected at most the %zu bytes left, and %" PRIu64,
                        path, len, map->size - 8, SAFETENSORS_MAX_HEAD);
     size_t start = 8 + (size_t)len;
-    status = hn_map_hold(map, path, start, err);
+    status = hn_map_copy_head(map, path, start, err);
     if (status)
         return status;
     reader r = {.s = s, .path = path, .data = map->data + start, .size = map->size - start, .err = err};

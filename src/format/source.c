@@ -83,7 +83,7 @@ void hn_source_trim(hn_source *s) {
     s->metas = NULL;
     s->n_metas = s->cap_metas = 0;
     for (size_t i = 0; i < s->n_files; i++)
-        hn_map_let_go(&s->files[i].map);
+        hn_map_drop_head(&s->files[i].map);
 }
 
 void hn_source_close(hn_source **source) {
