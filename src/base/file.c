@@ -207,7 +207,7 @@ bool hn_exists(const char *path) {
     return stat(path, &st) == 0;
 }
 
-hunch_status hn_file_look(const char *path, bool *is_file, hunch_error *err) {
+hunch_status hn_file_probe(const char *path, bool *is_file, hunch_error *err) {
     struct stat st;
     const bool there = stat(path, &st) == 0;
     *is_file = there && S_ISREG(st.st_mode);

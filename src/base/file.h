@@ -39,7 +39,7 @@ bool hn_folder_holds(const char *folder, const char *name); /* a file of that na
 bool hn_exists(const char *path);
 /* hn_is_file for callers that report a missing file: HUNCH_FAILED if it cannot be determined whether there is one, because a
  * folder of the path may not be searched, links form a loop, or the disk fails. */
-hunch_status hn_file_look(const char *path, bool *is_file, hunch_error *err);
+hunch_status hn_file_probe(const char *path, bool *is_file, hunch_error *err);
 bool hn_same_file(const char *a, const char *b); /* true if both name one existing file or folder */
 char *hn_path_join(const char *folder, const char *name); /* hn_free; NULL: no memory */
 #endif

@@ -62,7 +62,7 @@ static int links_follow(char path[PATH_MAX], bool *open_already) {
     return ELOOP;
 }
 
-hunch_status hn_out_place(const char *path, char **place, hunch_error *err) {
+hunch_status hn_out_resolve(const char *path, char **place, hunch_error *err) {
     char at[PATH_MAX];
     struct stat st;
     bool direct = false;
@@ -131,7 +131,7 @@ hunch_status hn_out_open(hn_out **out, const char *path, bool shared, hunch_erro
     hn_out *o = hn_zalloc(1, sizeof *o);
     if (!o) return hn_fail_memory(err, path, sizeof *o);
     o->fd = -1;
-    hunch_status st = hn_out_place(path, &o->place, err);
+    hunch_status st = hn_out_resolve(path, &o->place, err);
     if (!st) st = file_make(o, path, shared, err);
     if (st) hn_out_abort(&o);
     *out = o;

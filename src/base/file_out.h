@@ -11,7 +11,7 @@ typedef struct hn_out hn_out;
  * link stays; its target need not exist yet). NULL if path is a device, a pipe, or what a process has open (/dev/stdout,
  * whatever that is): it is opened to append and written in place. HUNCH_FAILED: a folder, links that cannot be followed.
  * HUNCH_NO_MEMORY. */
-hunch_status hn_out_place(const char *path, char **place, hunch_error *err);
+hunch_status hn_out_resolve(const char *path, char **place, hunch_error *err);
 
 /* shared: several writers may write the file at the same time, independently, and the last to finish stays: the temporary name
  * is unique then, PLACE.PROCESS-NUMBER.partial; else it is PLACE.partial. Without a place (NULL above) path is written directly.

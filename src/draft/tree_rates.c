@@ -70,7 +70,7 @@ hunch_status hn_rank_rates_read(hn_rank_rates *r, const char *path, bool pooled,
     char *text = NULL;
     size_t size, bytes = 0;
     bool is_file;
-    hunch_status st = hn_file_look(path, &is_file, err);
+    hunch_status st = hn_file_probe(path, &is_file, err);
     if (!st && !is_file) st = hn_fail(err, HUNCH_USAGE, "ranks '%s': no such file", path);
     if (!st) st = hn_file_read(path, MOST_BYTES, &text, &size, err);
     if (st) return st;

@@ -162,7 +162,7 @@ hunch_status hn_shape_read(hn_shape *s, const char *name, hunch_error *err) {
     bool is_file;
     for (int i = 0; i < N_PUBLISHED; i++)
         if (!strcmp(published[i].name, name)) return make_published(s, i, err);
-    hunch_status st = hn_file_look(name, &is_file, err);
+    hunch_status st = hn_file_probe(name, &is_file, err);
     if (!st && !is_file) st = fail_name(name, err);
     return st ? st : hn_shape_read_file(s, name, err);
 }

@@ -26,7 +26,7 @@ const char *hunch_nearest(const char *word, const char *const *names, size_t n) 
 }
 
 hunch_status hunch_file_place(const char *path, char **place, hunch_error *err) {
-    return hn_out_place(path, place, err);
+    return hn_out_resolve(path, place, err);
 }
 
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {

@@ -33,7 +33,7 @@ static hunch_status from_folder(const hn_source *s, hn_chat_use use, char **text
     char *path = hn_path_join(hn_source_path(s), HN_CHAT_FILE);
     if (!path) return hn_fail_memory(err, "a path", strlen(hn_source_path(s)));
     bool file;
-    hunch_status st = hn_file_look(path, &file, err);
+    hunch_status st = hn_file_probe(path, &file, err);
     const json_t *value =
         file ? NULL
              : template_listed(json_object_get(hn_source_json(s, "tokenizer_config.json"), "chat_template"), use);

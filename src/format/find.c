@@ -141,7 +141,7 @@ static hunch_status ref_read(finder *f, const char *repository, const char *revi
     bool is_file = false;
     *out = NULL;
     hunch_status status =
-        path ? hn_file_look(path, &is_file, f->err) : hn_fail_memory(f->err, "a path", strlen(repository));
+        path ? hn_file_probe(path, &is_file, f->err) : hn_fail_memory(f->err, "a path", strlen(repository));
     if (!status && !is_file)
         *out = hn_strdup("");
     else if (!status)
@@ -255,7 +255,7 @@ static hunch_status blob_add(finder *f, const hn_cached *entry, const char *dige
     snprintf(name, sizeof name, "sha256-%s", digest + 7);
     char *path = hn_path_join(entry->folder, name);
     bool is_file = true;
-    hunch_status status = path ? hn_file_look(path, &is_file, f->err) : HUNCH_OK; /* path_add reports that there is no memory */
+    hunch_status status = path ? hn_file_probe(path, &is_file, f->err) : HUNCH_OK; /* path_add reports that there is no memory */
     if (!is_file && !status)
         status = hn_fail(f->err, HUNCH_REFUSED, "%s: %s names %s, which is not there", f->name, entry->path, path);
     if (!status)
@@ -365,7 +365,7 @@ static hunch_status fail_several(const finder *f) {
 static hunch_status fail_absent(const char *name, const char *searched, const char *downloads, hunch_error *err) {
     char near[300];
     bool is_file;
-    hunch_status unknown = hn_file_look(name, &is_file, err);
+    hunch_status unknown = hn_file_probe(name, &is_file, err);
     if (unknown != HUNCH_OK)
         return unknown;
     if (hn_near_path(name, near, sizeof near))

@@ -130,7 +130,7 @@ static hunch_status part_read(hn_source *s, const split *expected, hunch_error *
     part->path = part_path(s->path, expected->no, expected->count);
     bool is_file = false;
     hunch_status status =
-        part->path ? hn_file_look(part->path, &is_file, err) : hn_fail_memory(err, "a path", strlen(s->path) + 1);
+        part->path ? hn_file_probe(part->path, &is_file, err) : hn_fail_memory(err, "a path", strlen(s->path) + 1);
     if (!status && !is_file)
         status = hn_fail(err, HUNCH_REFUSED, "%s: no such file; expected part %" PRIu64 " of %" PRIu64 " beside %s",
                          part->path, expected->no + 1, expected->count, s->path);

@@ -33,7 +33,7 @@ static hunch_status document_read(hn_source *s, const char *folder, const char *
     if (path == NULL)
         return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
     bool is_file;
-    hunch_status status = hn_file_look(path, &is_file, err);
+    hunch_status status = hn_file_probe(path, &is_file, err);
     if (is_file)
         status = hn_file_read(path, max_bytes, &text, &size, err);
     if (text != NULL) {
@@ -93,7 +93,7 @@ static hunch_status shards_read(hn_source *s, const char *folder, const char *in
         if (path == NULL)
             return hn_fail_memory(err, "a path", strlen(folder) + strlen(name) + 2);
         bool is_file;
-        status = hn_file_look(path, &is_file, err);
+        status = hn_file_probe(path, &is_file, err);
         if (is_file)
             status = file_read(s, path, err);
         else if (!status)
@@ -204,7 +204,7 @@ static hunch_status mask_read(hn_source *s, const char *folder, hunch_error *err
     bool is_file;
     if (path == NULL)
         return hn_fail_memory(err, "a path", strlen(folder) + sizeof HN_MASK_FILE);
-    hunch_status status = hn_file_look(path, &is_file, err);
+    hunch_status status = hn_file_probe(path, &is_file, err);
     if (is_file)
         status = hn_torch_read_mask(s, path, &token, err);
     if (is_file && !status)
@@ -250,7 +250,7 @@ static hunch_status documents_each(const char *folder, void (*each)(void *user, 
         if (path == NULL)
             return hn_fail_memory(err, "a path", strlen(folder) + strlen(names[i]) + 2);
         bool is_file;
-        status = hn_file_look(path, &is_file, err);
+        status = hn_file_probe(path, &is_file, err);
         if (is_file)
             each(user, path);
         hn_free(path);

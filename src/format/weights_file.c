@@ -33,7 +33,7 @@ static hunch_status single_add(void *user, const char *folder, const char *name)
     char *path = hn_path_join(folder, name);
     if (path == NULL) return hn_fail_memory(l->err, "a path", strlen(folder));
     bool is_file;
-    hunch_status status = hn_file_look(path, &is_file, l->err);
+    hunch_status status = hn_file_probe(path, &is_file, l->err);
     if (is_file) {
         const size_t at = strlen(l->seen);
         snprintf(l->seen + at, sizeof l->seen - at, "%s%s", at > 0 ? ", " : "", name);
@@ -83,7 +83,7 @@ hunch_status hn_weights_find(const char *folder, char **path, hunch_error *err) 
         char *at = hn_path_join(folder, usual[i]);
         if (at == NULL) return hn_fail_memory(err, "a path", strlen(folder) + strlen(usual[i]) + 2);
         bool is_file;
-        hunch_status status = hn_file_look(at, &is_file, err);
+        hunch_status status = hn_file_probe(at, &is_file, err);
         if (!status && is_file) {
             *path = at;
             return HUNCH_OK;
