@@ -15,7 +15,7 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-size_t hn_word_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
+size_t hn_edit_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
     enum { LONGEST = 80 };
     size_t rows[3][LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2]; /* of the table of prefixes */
     n_a = least(n_a, LONGEST);
@@ -42,7 +42,7 @@ const char *hn_nearest(const char *word, const char *const *names, size_t n) {
     size_t letters = 0, nearest = 0;
     for (const char *c = word; *c; c++) letters += isalnum((unsigned char)*c) != 0;
     for (size_t i = 0; i < n; i++) {
-        size_t distance = hn_word_distance(word, len, names[i], strlen(names[i]));
+        size_t distance = hn_edit_distance(word, len, names[i], strlen(names[i]));
         if (letters >= 2 && distance > 1 && strncasecmp(word, names[i], len) == 0) distance = 1;
         /* A word of which every letter differs is not near: -x is not near -m. */
         if (distance > most || distance >= letters || (best && distance >= nearest)) continue;

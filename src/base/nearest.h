@@ -6,7 +6,7 @@
 
 /* The number of letters to change, insert, delete or swap with their neighbour to get from the first n_a bytes of a to the
  * first n_b of b, without regard to the case of ASCII letters; at most 80 bytes of each count. */
-size_t hn_word_distance(const char *a, size_t n_a, const char *b, size_t n_b);
+size_t hn_edit_distance(const char *a, size_t n_a, const char *b, size_t n_b);
 /* The name nearest to word, the first of several; NULL if none is near. A name that begins with the word, if that has two
  * letters or more, is near however long it is. */
 const char *hn_nearest(const char *word, const char *const *names, size_t n);

@@ -11,8 +11,8 @@
 #include "base/nearest.h"
 
 static size_t far(const char *a, const char *b) {
-    const size_t there = hn_word_distance(a, strlen(a), b, strlen(b)),
-                 back = hn_word_distance(b, strlen(b), a, strlen(a));
+    const size_t there = hn_edit_distance(a, strlen(a), b, strlen(b)),
+                 back = hn_edit_distance(b, strlen(b), a, strlen(a));
     assert_int_equal(there, back);
     return there;
 }
@@ -27,11 +27,11 @@ static void test_distance(void **state HN_UNUSED) {
     assert_int_equal(far("kitten", "sitting"), 3);
     assert_int_equal(far("ab", "ba"), 1);
     assert_int_equal(far("abc", "cba"), 2);
-    assert_int_equal(hn_word_distance("tiny", 4, "tinny.gguf", 5), 1);
+    assert_int_equal(hn_edit_distance("tiny", 4, "tinny.gguf", 5), 1);
     char a[200], b[200];
     memset(a, 'x', sizeof a);
     memset(b, 'y', sizeof b);
-    assert_int_equal(hn_word_distance(a, sizeof a, b, sizeof b), 80); /* the limit */
+    assert_int_equal(hn_edit_distance(a, sizeof a, b, sizeof b), 80); /* the limit */
 }
 
 static const char *nearest(const char *word) {

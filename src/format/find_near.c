@@ -28,7 +28,7 @@ void hn_near_add(hn_near *n, const char *name) {
     const bool cut = hn_ends_with(name, ".gguf") && !hn_ends_with(n->wanted, ".gguf");
     const size_t distance = holds_base(name, n->wanted)
                            ? 0
-                           : hn_word_distance(n->wanted, len, name, strlen(name) - (cut ? ending : 0));
+                           : hn_edit_distance(n->wanted, len, name, strlen(name) - (cut ? ending : 0));
     size_t at = n->n;
     if (distance > len / 3 + 1)
         return;
