@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plain_locale.h"
+#include "base/c_locale.h"
 
 /* Messages quote untrusted bytes (keys, paths); what could move a cursor or end the line becomes '?': the control
  * characters of ASCII, and those of Latin-1, which are two bytes of UTF-8. */
@@ -33,9 +33,9 @@ static void tail_trim(char *s) {
 }
 
 static void message_print(hunch_error *err, const char *fmt, va_list args) {
-    locale_t before = hn_plain_locale_begin();
+    locale_t before = hn_c_locale_begin();
     vsnprintf(err->message, sizeof err->message, fmt, args);
-    hn_plain_locale_end(before);
+    hn_c_locale_end(before);
 }
 
 static void message_clean(hunch_error *err) {

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "base/plain_locale.h"
+#include "base/c_locale.h"
 #include "draft/head_kind.h"
 
 /* One line a drafter. Words of which the engine makes drafters are SPECs as well. */
@@ -145,9 +145,9 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
     *out = dflt;
     if (!v) return HUNCH_OK;
     char *end;
-    locale_t before = hn_plain_locale_begin();
+    locale_t before = hn_c_locale_begin();
     double x = strtod(v, &end);
-    hn_plain_locale_end(before);
+    hn_c_locale_end(before);
     /* the character set keeps out nan, inf, hexadecimal and leading blanks, which strtod takes */
     if (strspn(v, "+-.0123456789eE") != strlen(v) || end == v || *end || !(x >= min && x <= max))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a number from %g to %g", s->text, key, v, min, max);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/plain_locale.h"
+#include "base/c_locale.h"
 #include "base/utf8.h"
 #include "text/template_private.h"
 
@@ -32,9 +32,9 @@ hunch_status hn_template_parse(hn_template **out, const char *text, size_t len, 
     if (!s) {
         t->len = normalise(t->text, text, len);
         t->text[t->len] = '\0';
-        locale_t before = hn_plain_locale_begin();
+        locale_t before = hn_c_locale_begin();
         s = tparse(t, err);
-        hn_plain_locale_end(before);
+        hn_c_locale_end(before);
     }
     if (!s)
         *out = t;
@@ -59,9 +59,9 @@ hunch_status hn_template_render(const hn_template *t, const json_t *vars, const 
     trun r = {.err = err, .now = now};
     tbuf text = {.arena = &r.arena};
     r.out = &text;
-    locale_t before = hn_plain_locale_begin();
+    locale_t before = hn_c_locale_begin();
     hunch_status s = trun_body(&r, t->body, vars);
-    hn_plain_locale_end(before);
+    hn_c_locale_end(before);
     if (!s && tv_buffer(&r, &text).kind == TV_ERROR) s = r.status;
     if (!s) {
         *out = hn_strndup(text.s ? text.s : "", text.n);
