@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Real limits of the kernel, not simulated ones (cores_test, memory_left_test): hunch in control groups made for this test, with a quota of
+# Real limits of the kernel, not simulated ones (cores_test, memory_available_test): hunch in control groups made for this test, with a quota of
 # cores and with little memory. Needs root and writable control groups; else exit code 77.
 #   limits_test.sh HUNCH MODEL
 set -euo pipefail

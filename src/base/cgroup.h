@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.h - the control groups of this process, and the numbers in their files (used by cores.c, memory_left.c). */
+/* cgroup.h - the control groups of this process, and the numbers in their files (used by cores.c, memory_available.c). */
 #ifndef HN_CGROUP_H
 #define HN_CGROUP_H
 #include <stdbool.h>

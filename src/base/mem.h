@@ -26,9 +26,9 @@ void hn_pages_release(void *p, size_t size);
 
 /* Bytes that this process may still allocate: the memory that the system has free or can free, swap included, limited by its
  * control groups and by ulimit. An estimate, to report an error before the process is killed; SIZE_MAX if nothing is known. */
-size_t hn_memory_left(void);
+size_t hn_memory_available(void);
 /* The same from files in the format of /proc/meminfo, /proc/self/cgroup and /proc/self/mountinfo, without ulimit. */
-size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts);
+size_t hn_memory_available_of(const char *meminfo, const char *cgroup_table, const char *mounts);
 
 /* A growing array: grows *items (of item_size bytes each, *cap of them) to hold at least need. False: no memory,
  * nothing changed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_left_test.c - the memory that the system, control groups of both versions and ulimit leave, read from tables made for
+/* memory_available_test.c - the memory that the system, control groups of both versions and ulimit leave, read from tables made for
  * the test. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static size_t left(const char *meminfo, const char *table) {
     tree_path(paths[0], "meminfo");
     tree_path(paths[1], "table");
     tree_path(paths[2], "mounts");
-    return hn_memory_left_of(paths[0], paths[1], paths[2]);
+    return hn_memory_available_of(paths[0], paths[1], paths[2]);
 }
 
 #define SYSTEM "MemTotal:  9000 kB\nMemFree:  100 kB\nMemAvailable:   5000 kB\nSwapTotal: 7000 kB\nSwapFree:   300 kB\n"
@@ -39,7 +39,7 @@ static void test_system(void **state) {
     assert_true(left("SwapFree: 7 kB\n", "") == SIZE_MAX); /* swap without memory is not enough */
     assert_true(left("MemAvailable: much\n", "") == SIZE_MAX);
     assert_true(left("", "") == SIZE_MAX);
-    assert_true(hn_memory_left_of("/no/such/file", "/no/such/file", "/no") == SIZE_MAX);
+    assert_true(hn_memory_available_of("/no/such/file", "/no/such/file", "/no") == SIZE_MAX);
 }
 
 /* README: "Threads and memory follow the limits of the control group it runs in." */
@@ -81,12 +81,12 @@ static void test_own_limit(void **state) {
     if (child == 0) {
         const struct rlimit r = {64 << 20, 64 << 20};
         if (setrlimit(RLIMIT_DATA, &r) != 0) _exit(2);
-        _exit(hn_memory_left() > 0 && hn_memory_left() < 64 << 20 ? 0 : 1);
+        _exit(hn_memory_available() > 0 && hn_memory_available() < 64 << 20 ? 0 : 1);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(hn_memory_left() > 0);
+    assert_true(hn_memory_available() > 0);
 }
 
 int main(void) {

@@ -122,7 +122,7 @@ static hunch_status with_advice(const hn_cache *c, hunch_status st, hunch_error 
  * checked before it is reserved, as for the weights: pages are touched only as texts grow, and a system without memory then
  * kills the process without an error. */
 static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
-    const size_t left = hn_memory_left();
+    const size_t left = hn_memory_available();
     hunch_status st = plan_counts(c, pool_rows, bytes, err);
     if (!st && !pool_rows && c->max_seqs > 1 && *bytes > left)
         st = plan_counts(c, (int64_t)(c->max_seqs - 1) * c->rows, bytes, err);

@@ -63,7 +63,7 @@ enum { USUAL_STATES = 16 }; /* kept for later texts, where memory has room for t
 
 /* How many states of a model with recurrent layers the index may keep, of all groups that have one. */
 static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, hunch_error *err) {
-    const uint64_t most = bytes ? bytes : hn_memory_left() / 4;
+    const uint64_t most = bytes ? bytes : hn_memory_available() / 4;
     for (int g = 0; g < n; g++) {
         if (group[g].kind != HN_CACHE_STATE) continue;
         const uint64_t each = (uint64_t)group[g].units * group[g].unit_bytes, fit = most / each;
@@ -111,7 +111,7 @@ static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
     const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
     int rows = asked ? asked : rows_of_experts(a);
-    while (!asked && rows > HN_MAX_ROWS && (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_left() / 8)) rows /= 2;
+    while (!asked && rows > HN_MAX_ROWS && (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8)) rows /= 2;
     e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
     e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
 }

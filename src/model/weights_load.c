@@ -233,7 +233,7 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
 /* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
 static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
-    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_left();
+    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_available();
     const size_t strips_off = hn_plan_room(p, p->strips * HN_RANK_STRIPS * ranks);
     hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
     if (st == HUNCH_NO_MEMORY)

@@ -126,7 +126,7 @@ static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_err
     if (m->memory && m->huge == huge && m->size >= bytes) return HUNCH_OK;
     hn_pages_free(m->memory, m->size);
     m->memory = NULL;
-    const size_t left = hn_memory_left();
+    const size_t left = hn_memory_available();
     if (bytes > left)
         return hn_fail(err, HUNCH_NO_MEMORY, "measuring the machine needs %zu bytes of memory, %zu are available", bytes, left);
     m->memory = hn_pages_alloc(bytes);

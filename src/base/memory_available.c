@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_left.c - how much memory this process may still allocate.
+/* memory_available.c - how much memory this process may still allocate.
  *
  * Linux overcommits addresses and kills a process that touches more memory than there is; a load that would end so is refused.
  * Files in the page cache count as free: they can be dropped. All of it may change at any moment.
@@ -60,7 +60,7 @@ static void group_limit_apply(void *left, const char *folder, bool v2) {
     *(size_t *)left = lower(*(size_t *)left, rest_of((unsigned long long)limit, (unsigned long long)used));
 }
 
-size_t hn_memory_left_of(const char *meminfo, const char *cgroup_table, const char *mounts) {
+size_t hn_memory_available_of(const char *meminfo, const char *cgroup_table, const char *mounts) {
     const long long kib = lines_sum(meminfo, "MemAvailable:", "SwapFree:");
     size_t left = kib < 0 || kib > (long long)(SIZE_MAX >> 11) ? SIZE_MAX : (size_t)kib << 10;
     hn_cgroups_visit(cgroup_table, mounts, "memory", group_limit_apply, &left);
@@ -74,7 +74,7 @@ static size_t own_limit(int which, const char *used) {
     return rest_of(r.rlim_cur, kib > 0 ? (unsigned long long)kib << 10 : 0);
 }
 
-size_t hn_memory_left(void) {
-    const size_t system = hn_memory_left_of("/proc/meminfo", "/proc/self/cgroup", "/proc/self/mountinfo");
+size_t hn_memory_available(void) {
+    const size_t system = hn_memory_available_of("/proc/meminfo", "/proc/self/cgroup", "/proc/self/mountinfo");
     return lower(system, lower(own_limit(RLIMIT_AS, "VmSize:"), own_limit(RLIMIT_DATA, "VmData:")));
 }
