@@ -82,7 +82,7 @@ void *hn_pages_alloc(size_t size) {
     return raw + head;
 }
 
-void hn_pages_keep_small(void *p, size_t size) {
+void hn_pages_no_huge(void *p, size_t size) {
     size_t bytes;
     if (pages_bytes(size, &bytes)) madvise(p, bytes, MADV_NOHUGEPAGE);
 }

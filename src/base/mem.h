@@ -20,7 +20,7 @@ char *hn_strdup(const char *s);
 void *hn_pages_alloc(size_t size);
 void hn_pages_free(void *p, size_t size);
 /* Keeps this range in small pages, usually 4 KiB (MADV_NOHUGEPAGE). To be called before it is touched. */
-void hn_pages_keep_small(void *p, size_t size);
+void hn_pages_no_huge(void *p, size_t size);
 /* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
 void hn_pages_release(void *p, size_t size);
 

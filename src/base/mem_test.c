@@ -136,7 +136,7 @@ static void test_small_pages(void **state) {
     const size_t size = 8 << 20;
     unsigned char *p = hn_pages_alloc(size);
     assert_non_null(p);
-    hn_pages_keep_small(p, size);
+    hn_pages_no_huge(p, size);
     memset(p, 1, size);
     assert_true(huge_kib(p) <= 0); /* -1: the system does not report it */
     hn_pages_free(p, size);

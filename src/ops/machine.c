@@ -133,7 +133,7 @@ static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_err
     if (!m->memory) return hn_fail_memory(err, "measuring the machine", bytes);
     m->size = bytes;
     m->huge = huge;
-    if (!huge) hn_pages_keep_small(m->memory, bytes);
+    if (!huge) hn_pages_no_huge(m->memory, bytes);
     hn_pool_run(m->o->pool, touch, m);
     return HUNCH_OK;
 }
