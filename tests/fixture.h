@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "hunch/hunch.h"
 
 #define FIXTURE __attribute__((unused)) static

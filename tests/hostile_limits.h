@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "command.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "hunch/hunch.h"
 
 enum { LIMIT_SECONDS = 60, LIMIT_MIB = 1024 }; /* seconds: of a sanitizer's build on a slow machine */

@@ -11,7 +11,7 @@
 #include <locale.h>
 #include <time.h>
 
-#include "base/tree_for_tests.h"
+#include "base/file_tree_for_tests.h"
 #include "fixture.h"
 
 static const char comma[] = "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n"

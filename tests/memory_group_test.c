@@ -8,7 +8,7 @@
 
 #include "base/cgroup.h"
 #include "base/dtype.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "base/random.h"
 #include "format/gguf_writer.h"
 

@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "base/random.h"
 
 static const char *const jobs[][16] = {

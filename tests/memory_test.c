@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "tiny_gguf.h"
 
 enum { WIDE = 1024, FFN = 40960, VOCAB = 49152, Q8_0 = 8, BF16 = 30, MIB = 1 << 20 };

@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <time.h>
 
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 
 enum { WARM = 400, LINES = 3000, LIGHT_WARM = 60, LIGHT_LINES = 300, PATIENCE_S = 600 };
 

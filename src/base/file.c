@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/file_parts.h"
+#include "base/file_descriptor.h"
 #include "base/mem.h"
 
 #if defined(__has_feature)

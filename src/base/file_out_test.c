@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/file_out.h"
 #include "base/mem.h"
-#include "base/tree_for_tests.h"
+#include "base/file_tree_for_tests.h"
 
 static const char *test_path(const char *name) {
     static char path[4][400];

@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "base/mem.h"
-#include "base/tree_for_tests.h"
+#include "base/file_tree_for_tests.h"
 
 static size_t left(const char *meminfo, const char *table) {
     char paths[3][256], lines[2][400], mounts[800];

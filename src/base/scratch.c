@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/file_parts.h"
+#include "base/file_descriptor.h"
 #include "base/mem.h"
 
 enum { PIECE = 64 << 10 };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "base/mem.h"
 #include "cache/rows_for_tests.h"
 

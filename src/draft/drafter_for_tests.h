@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "draft/drafter.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 
 #define HELPER __attribute__((unused)) static
 

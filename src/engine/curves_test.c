@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "base/tree_for_tests.h"
+#include "base/file_tree_for_tests.h"
 #include "fixture.h"
 
 /* Entries of a folder; -1: there is none. */

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/utf8.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "text/template.h"
 #include "text/vectors_for_tests.h"
 

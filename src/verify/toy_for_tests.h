@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "draft/tree.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 #include "verify/explorer_for_tests.h"
 #include "verify/verify_private.h"
 

@@ -3,7 +3,7 @@
  * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
 #include "check.h"
 #include "check_forms.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 
 #define TYPE(type) HN_##type,
 static const hn_dtype all_types[] = {HN_FLOAT_TYPES(TYPE) HN_BLOCK_TYPES(TYPE)};

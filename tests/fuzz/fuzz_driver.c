@@ -19,7 +19,7 @@
 
 #include "base/random.h"
 #include "fuzz.h"
-#include "base/how_run_for_tests.h"
+#include "base/run_mode_for_tests.h"
 
 enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* how_run_for_tests.h - how a test runs: with the address or thread sanitizer (macros of gcc and clang); with fewer cases (an
+/* run_mode_for_tests.h - how a test runs: with the address or thread sanitizer (macros of gcc and clang); with fewer cases (an
  * environment variable). */
 #ifndef HN_TEST_HOW_RUN_H
 #define HN_TEST_HOW_RUN_H

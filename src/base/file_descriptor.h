@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_parts.h - reads and writes of a descriptor, which tests can make fail; shared by the files of base. Errors name the path. */
-#ifndef HN_FILE_PARTS_H
-#define HN_FILE_PARTS_H
+/* file_descriptor.h - reads and writes of a descriptor, which tests can make fail; shared by the files of base. Errors name the path. */
+#ifndef HN_FILE_DESCRIPTOR_H
+#define HN_FILE_DESCRIPTOR_H
 #include "base/status.h"
 
 /* Bytes [off, off + size); HUNCH_FAILED if the file ends before. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_for_tests.h - a small tree of files in a temporary folder, like the kernel's files of limits. Include after cmocka;
+/* file_tree_for_tests.h - a small tree of files in a temporary folder, like the kernel's files of limits. Include after cmocka;
  * setup: tree_make, teardown: tree_remove. */
-#ifndef HN_TREE_FOR_TESTS_H
-#define HN_TREE_FOR_TESTS_H
+#ifndef HN_FILE_TREE_FOR_TESTS_H
+#define HN_FILE_TREE_FOR_TESTS_H
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
