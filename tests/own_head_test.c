@@ -68,7 +68,7 @@ static void make_passing(random_head *h, int layer) {
     float *fc = (float *)(uintptr_t)values_of(h, "fc.weight", &n), *norm = (float *)(uintptr_t)values_of(h, "norm.weight", &n);
     for (int i = 0; i < WIDE; i++) fc[i * 2 * WIDE + WIDE + i] = 1; /* the embedding comes first */
     assert_int_equal(hn_source_open(&src, LLAMA, &err), HUNCH_OK);
-    const hn_tensor *t = hn_source_look(src, "model.norm.weight");
+    const hn_tensor *t = hn_source_find(src, "model.norm.weight");
     assert_non_null(t);
     assert_int_equal(t->bytes, WIDE * sizeof(float));
     assert_int_equal(hn_source_read(src, t, 0, t->bytes, norm, &err), HUNCH_OK);

@@ -29,7 +29,7 @@ static hunch_status check_modules(const hn_source *src, const hn_head_names *nam
         hn_step_name(names, d, all[i], name);
         const size_t n = strlen(name) - strlen(".0.weight");
         snprintf(deeper, sizeof deeper, "%.*s.%d.weight", (int)n, name, i == 2 ? 2 : 1);
-        if (hn_source_look(src, deeper))
+        if (hn_source_find(src, deeper))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected a speculator with one product and one norm a step",
                            hn_source_path(src), deeper);
     }

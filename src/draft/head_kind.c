@@ -56,8 +56,8 @@ static const char *text_of(const hn_source *src, const char *key) {
 
 /* A model's own trunk: modules of multi-token prediction may lie beside it. */
 static bool has_trunk(const hn_source *src) {
-    return hn_source_look(src, "model.embed_tokens.weight") &&
-           hn_source_look(src, "model.layers.0.input_layernorm.weight");
+    return hn_source_find(src, "model.embed_tokens.weight") &&
+           hn_source_find(src, "model.layers.0.input_layernorm.weight");
 }
 
 static const char *by_tensors(hn_source *src) {
@@ -77,10 +77,10 @@ static const char *of_gguf(hn_source *src) {
     if (said) return said;
     if (!architecture) return NULL;
     if (!strcmp(architecture, "dflash") && has_begin(src, "selector_")) return "dflash2";
-    if (!strcmp(architecture, "dflash")) return hn_source_look(src, "markov_w1.weight") ? "dspark" : "dflash";
+    if (!strcmp(architecture, "dflash")) return hn_source_find(src, "markov_w1.weight") ? "dspark" : "dflash";
     if (!strcmp(architecture, "eagle3"))
-        return hn_source_look(src, "mask_hidden") ? "peagle" : hn_source_look(src, "blk.0.mask_rep") ? "dart" : "eagle3";
-    if (hn_source_look(src, "blk.0.attn_norm.weight") || hn_source_look(src, "blk.0.attn_q.weight")) return "model";
+        return hn_source_find(src, "mask_hidden") ? "peagle" : hn_source_find(src, "blk.0.mask_rep") ? "dart" : "eagle3";
+    if (hn_source_find(src, "blk.0.attn_norm.weight") || hn_source_find(src, "blk.0.attn_q.weight")) return "model";
     return has_part(src, ".nextn.eh_proj.weight") ? "mtp" : NULL; /* a model's block of multi-token prediction alone */
 }
 

@@ -24,7 +24,7 @@ static hunch_status need_target(const hn_source *src, const char *what, hunch_er
 
 /* Tokens of the target: each has a place in t2d; config.json may name the drafted ones instead. 0: it does not say. */
 static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int *tokens, hunch_error *err) {
-    const hn_tensor *known = hn_source_look(src, "t2d"), *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING),
+    const hn_tensor *known = hn_source_find(src, "t2d"), *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING),
                     *ids = hn_head_look(src, names, HN_HEAD_IDS);
     const char *name;
     uint64_t said = 0, n = 0;

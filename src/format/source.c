@@ -214,7 +214,7 @@ hn_tensor *hn_source_tensor(hn_source *s, size_t i) {
     return i < s->n_tensors ? &s->tensors[i] : NULL;
 }
 
-const hn_tensor *hn_source_look(const hn_source *s, const char *name) {
+const hn_tensor *hn_source_find(const hn_source *s, const char *name) {
     ptrdiff_t i = hn_name_index_find(&s->by_name, name);
     return i < 0 ? NULL : &s->tensors[i];
 }

@@ -53,7 +53,7 @@ const char *hn_source_path(const hn_source *s);
 size_t hn_source_tensor_count(const hn_source *s);
 hn_tensor *hn_source_tensor(hn_source *s, size_t i);
 /* By exact name, without marking it as used. NULL if absent. */
-const hn_tensor *hn_source_look(const hn_source *s, const char *name);
+const hn_tensor *hn_source_find(const hn_source *s, const char *name);
 /* By exact name; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
 /* As hn_source_take, but HUNCH_REFUSED, naming the tensor and what was expected, if it is absent, of another shape or of a type

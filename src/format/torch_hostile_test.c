@@ -373,8 +373,8 @@ static void check_failures(const char *path, enum hn_fault_kind kind, bool stick
         int64_t to[4];
         hn_fault_arm(kind, after, sticky);
         status = hn_source_open_head(&s, path, &err);
-        if (status == HUNCH_OK && hn_source_look(s, "d2t") != NULL)
-            status = hn_source_read_integers(s, hn_source_look(s, "d2t"), 4, -2, INT64_MAX, to, &err);
+        if (status == HUNCH_OK && hn_source_find(s, "d2t") != NULL)
+            status = hn_source_read_integers(s, hn_source_find(s, "d2t"), 4, -2, INT64_MAX, to, &err);
         hn_fault_arm(kind, -1, false);
         hn_source_close(&s);
         if (status != HUNCH_OK) {

@@ -46,7 +46,7 @@ static void copy(const char *from, const char *to) {
 static void assert_tensor(hn_source *s, const char *name, const char *type, int n_dims, uint64_t dim0, uint64_t dim1,
                           const void *data, size_t n) {
     unsigned char read[64] = {0};
-    const hn_tensor *t = hn_source_look(s, name);
+    const hn_tensor *t = hn_source_find(s, name);
     if (t == NULL) fail_msg("%s: no tensor %s", hn_source_path(s), name);
     assert_string_equal(t->type_name, type);
     assert_true(t->known);
@@ -89,7 +89,7 @@ static void test_types_beside_storages(void **state) {
     (void)state;
     hn_source *s = opened(CHECKPOINTS "/typed.pt");
     assert_tensor(s, "f8", "F8_E4M3", 1, 4, 0, "\x38\x38\x38\x38", 4);
-    const hn_tensor *t = hn_source_look(s, "u16");
+    const hn_tensor *t = hn_source_find(s, "u16");
     assert_non_null(t);
     assert_string_equal(t->type_name, "U16");
     assert_false(t->known);
@@ -181,7 +181,7 @@ static void test_which_weights(void **state) {
     hn_source_close(&s);
     copy(HUNCH_TEST_DATA "/models/stories260K/hf/model.safetensors", in_folder("which", "model.safetensors"));
     s = opened(test_path("which"));
-    assert_non_null(hn_source_look(s, "model.norm.weight"));
+    assert_non_null(hn_source_find(s, "model.norm.weight"));
     hn_source_close(&s);
     s = opened(in_folder("which", "one.pt"));
     assert_int_equal(hn_source_tensor_count(s), 11);
@@ -242,7 +242,7 @@ static void checkpoint_write(const char *path, hn_source *from, size_t first, si
 static void assert_same(hn_source *a, hn_source *b) {
     assert_int_equal(hn_source_tensor_count(a), hn_source_tensor_count(b));
     for (size_t i = 0; i < hn_source_tensor_count(a); i++) {
-        const hn_tensor *t = hn_source_tensor(a, i), *u = hn_source_look(b, t->name);
+        const hn_tensor *t = hn_source_tensor(a, i), *u = hn_source_find(b, t->name);
         assert_non_null(u);
         assert_int_equal(t->n_dims, u->n_dims);
         assert_memory_equal(t->dims, u->dims, sizeof t->dims);
@@ -287,7 +287,7 @@ static void test_models(void **state) {
 static void assert_integers_refused(const hn_source *s, const char *name, size_t n, int64_t most, const char *says) {
     int64_t to[16];
     hunch_error err = {0};
-    hunch_status status = hn_source_read_integers(s, hn_source_look(s, name), n, -10, most, to, &err);
+    hunch_status status = hn_source_read_integers(s, hn_source_find(s, name), n, -10, most, to, &err);
     if (status != HUNCH_REFUSED || strstr(err.message, says) == NULL)
         fail_msg("%s: expected a refusal with \"%s\", got %d \"%s\"", name, says, status, err.message);
 }
@@ -297,24 +297,24 @@ static void test_integers(void **state) {
     hn_source *s = opened(CHECKPOINTS "/small.pt"), *h = opened(HEADS "/eagle3-official-d2t/head");
     int64_t to[480], back[480];
     const int64_t large = (int64_t)1 << 40;
-    assert_int_equal(hn_source_read_integers(s, hn_source_look(s, "d2t"), 4, -2, large, to, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(s, hn_source_find(s, "d2t"), 4, -2, large, to, NULL), HUNCH_OK);
     assert_memory_equal(to, ((const int64_t[]){0, 3, -2, large}), 32);
-    assert_int_equal(hn_source_read_integers(s, hn_source_look(s, "t2d"), 3, 0, 1, to, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(s, hn_source_find(s, "t2d"), 3, 0, 1, to, NULL), HUNCH_OK);
     assert_memory_equal(to, ((const int64_t[]){1, 0, 1}), 24);
-    assert_int_equal(hn_source_read_integers(s, hn_source_look(s, "i"), 2, -5, 7, to, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(s, hn_source_find(s, "i"), 2, -5, 7, to, NULL), HUNCH_OK);
     assert_memory_equal(to, ((const int64_t[]){-5, 7}), 16);
     assert_integers_refused(s, "d2t", 4, large - 1,
                             "element 3 of tensor d2t is 1099511627776; expected -10 to 1099511627775");
     assert_integers_refused(s, "d2t", 5, large, "tensor d2t has shape [4]; expected [5]");
     assert_integers_refused(s, "s", 2, large, "tensor s has shape []; expected [2]");
     assert_integers_refused(s, "w", 3, large, "tensor w has type F32; expected integers or booleans");
-    assert_false(hn_source_tensor(s, 3)->used); /* hn_source_look does not mark it */
+    assert_false(hn_source_tensor(s, 3)->used); /* hn_source_find does not mark it */
     assert_non_null(hn_source_take(s, "d2t"));
-    assert_true(hn_source_look(s, "d2t")->used);
-    assert_null(hn_source_look(s, "absent"));
+    assert_true(hn_source_find(s, "d2t")->used);
+    assert_null(hn_source_find(s, "absent"));
     /* safetensors: the two maps of a head's vocabulary agree */
-    assert_int_equal(hn_source_read_integers(h, hn_source_look(h, "d2t"), 160, 0, 479, to, NULL), HUNCH_OK);
-    assert_int_equal(hn_source_read_integers(h, hn_source_look(h, "t2d"), 480, 0, 1, back, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(h, hn_source_find(h, "d2t"), 160, 0, 479, to, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(h, hn_source_find(h, "t2d"), 480, 0, 1, back, NULL), HUNCH_OK);
     for (int i = 0; i < 160; i++) assert_int_equal(back[i + to[i]], 1);
     hn_source_close(&s);
     hn_source_close(&h);
@@ -333,7 +333,7 @@ static void test_many_integers(void **state) {
     for (int i = 0; i < N; i++) bytes_number(&b, (uint64_t)(i - 5000), 2);
     test_file_write(path, b.at, b.size);
     hn_source *s = opened(path);
-    assert_int_equal(hn_source_read_integers(s, hn_source_look(s, "i"), N, -5000, 4999, to, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_read_integers(s, hn_source_find(s, "i"), N, -5000, 4999, to, NULL), HUNCH_OK);
     for (int i = 0; i < N; i++) assert_int_equal(to[i], i - 5000);
     hn_source_close(&s);
     bytes_free(&b);

@@ -305,7 +305,7 @@ void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, 
 /* How many matrices one tensor of a role has, its third dimension: all experts', or 1. */
 int hn_arch_sheets(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
-/* What a file has under that name, as hn_source_look; NULL: nothing. */
+/* What a file has under that name, as hn_source_find; NULL: nothing. */
 const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);

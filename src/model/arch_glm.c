@@ -9,7 +9,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     bool on = false, found;
     hunch_status st = HUNCH_OK;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
-        on = hn_source_look(src, "blk.0.attn_q_norm.weight");
+        on = hn_source_find(src, "blk.0.attn_q_norm.weight");
     else
         st = hn_source_bool(src, "use_qk_norm", &on, &found, err);
     for (int i = 0; i < a->layers; i++) a->layer[i].qk_norm = on;

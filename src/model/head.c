@@ -203,7 +203,7 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
     hn_head_part_shape(&p->m->arch, part, dims);
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
-    if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_look(p->src, name))
+    if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_find(p->src, name))
         snprintf(name, sizeof name, "output_norm.weight"); /* a block without one uses the model's */
     const int before = p->n;
     const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);

@@ -82,14 +82,14 @@ static int heads_of(const hn_source *src) {
     int n = 0;
     do
         snprintf(name, sizeof name, meta_names[HN_ROLE_ATTN_NORM], n);
-    while (hn_source_look(src, name) && n++ < HN_MOST_HEAD_STEPS);
+    while (hn_source_find(src, name) && n++ < HN_MOST_HEAD_STEPS);
     return n;
 }
 
 static hunch_status read_meta(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key heads_key = {NULL, "n_heads", 1, 1 << 12, NAN}, eps_key = {NULL, "norm_eps", 1e-12, 1, 1e-5},
                  theta_key = {NULL, "rope_theta", 1, 1e12, 10000};
-    const hn_tensor *up = hn_source_look(src, "extra_heads.0.feed_forward.w1.weight");
+    const hn_tensor *up = hn_source_find(src, "extra_heads.0.feed_forward.w1.weight");
     int heads = 0, kv_heads = 0;
     double eps = 0, theta = 0;
     hunch_status st = hn_key_int(src, &heads_key, &heads, err);
@@ -138,7 +138,7 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
 
 hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     if (names->form == HN_HEAD_META) return read_meta(a, src, err);
-    if (names->form == HN_HEAD_GGUF_STEPS) return hn_source_look(src, "blk.0.attn_q.weight") ? read_gguf(a, src, err) : HUNCH_OK;
-    const bool prefix = names->form == HN_HEAD_HYDRA && hn_source_look(src, "prefix_embeding_layer.layers.0.self_attn.q_proj.weight");
+    if (names->form == HN_HEAD_GGUF_STEPS) return hn_source_find(src, "blk.0.attn_q.weight") ? read_gguf(a, src, err) : HUNCH_OK;
+    const bool prefix = names->form == HN_HEAD_HYDRA && hn_source_find(src, "prefix_embeding_layer.layers.0.self_attn.q_proj.weight");
     return prefix ? read_prefix(a, src, target, err) : HUNCH_OK;
 }

@@ -79,7 +79,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
 
 const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, hn_head_part part) {
     char name[128];
-    return hn_head_name(names, part, 0, name) ? hn_source_look(src, name) : NULL;
+    return hn_head_name(names, part, 0, name) ? hn_source_find(src, name) : NULL;
 }
 
 bool hn_head_has(const hn_arch *a, hn_head_part part) {
@@ -232,7 +232,7 @@ hn_head_names hn_head_find_names(hn_source *src) {
     if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_", NULL, 0,
                                                                          count_modules(src, "model.mtp_")};
     if (find_blocks(src, "", &blocks) || find_blocks(src, "model.", &blocks)) return blocks;
-    const bool inner = hn_source_look(src, "model.fc.weight");
+    const bool inner = hn_source_find(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
     return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0, 0};
 }

@@ -17,7 +17,7 @@ static bool has(const hn_source *src, const char *front, const char *name, int b
     char text[160];
     snprintf(text, sizeof text, "%s", front);
     snprintf(text + strlen(text), sizeof text - strlen(text), name, block);
-    return hn_source_look(src, text);
+    return hn_source_find(src, text);
 }
 
 /* How many blocks follow each other from number `block` on, by a tensor that each of them has. */
@@ -138,7 +138,7 @@ static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_na
     if (a->form == HN_SOURCE_HF) return HUNCH_OK;
     a->norms_less_one = false;
     const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
-    if (!hn_source_look(src, "d2t") || !output) return HUNCH_OK;
+    if (!hn_source_find(src, "d2t") || !output) return HUNCH_OK;
     if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: an output of %llu tokens, expected 1 to the %d of the target", hn_source_path(src),
                        output->name, (unsigned long long)(output->n_dims == 2 ? output->dims[1] : 0), a->vocab);

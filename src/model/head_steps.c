@@ -70,7 +70,7 @@ const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_
 
 const hn_tensor *hn_step_look(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t) {
     char name[128];
-    return hn_step_name(names, d, t, name) ? hn_source_look(src, name) : NULL;
+    return hn_step_name(names, d, t, name) ? hn_source_find(src, name) : NULL;
 }
 
 /* ---- which there are, and their shapes ------------------------------------------------------------------------------------- */
@@ -173,8 +173,8 @@ void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *token
     const hn_step_tensor gate = {d.fused_gates ? HN_STEP_GATES_FUSED : HN_STEP_GATE, 0, 0};
     *tokens = *width = 0;
     if (names->form == HN_HEAD_META) {
-        *tokens = dim_of(hn_source_look(src, "output.weight"), 1);
-        *width = dim_of(hn_source_look(src, "norm.weight"), 0);
+        *tokens = dim_of(hn_source_find(src, "output.weight"), 1);
+        *width = dim_of(hn_source_find(src, "norm.weight"), 0);
         return;
     }
     *width = dim_of(hn_step_look(src, names, &d, block), 1);

@@ -255,7 +255,7 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
 const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
     char name[128];
     hn_arch_tensor_name(a, role, layer, name);
-    return hn_source_look(src, name);
+    return hn_source_find(src, name);
 }
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {

@@ -49,7 +49,7 @@ static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64
                                 hunch_error *err) {
     size_t row;
     *t = NULL;
-    if (p->missing && !hn_source_look(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
     hunch_status st = hn_source_need(p->src, name, n_dims, in, out, t, err);
     if (st) return st;
     if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, in, &row)) return refuse_rows(p, *t, err);
@@ -61,7 +61,7 @@ static hunch_status need_sheets(hn_plan *p, const char *name, const uint64_t dim
     size_t row;
     if (dims[2] == 1) return need_tensor(p, name, 2, dims[0], dims[1], t, err);
     *t = NULL;
-    if (p->missing && !hn_source_look(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
     hunch_status st = hn_source_need_shape(p->src, name, 3, dims, t, err);
     if (st || hn_dtype_row_bytes((*t)->dtype, dims[0], &row)) return st;
     return refuse_rows(p, *t, err);
@@ -125,7 +125,7 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
         dims[2] = dims[1];
         dims[1] = 1;
     }
-    if (p->missing && !hn_source_look(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
     hunch_status st = hn_source_need_shape(p->src, name, folder ? 3 : 2, dims, &t, err);
     if (st) return st;
     plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
@@ -135,7 +135,7 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
 
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err) {
     hn_tensor *t;
-    const hn_tensor *there = hn_source_look(p->src, name);
+    const hn_tensor *there = hn_source_find(p->src, name);
     const bool one_row = there && there->n_dims == 2 && there->dims[1] == 1, one_sheet = there && there->n_dims == 3;
     const uint64_t dims[3] = {(uint64_t)count, 1, 1};
     hunch_status st = one_sheet ? hn_source_need_shape(p->src, name, 3, dims, &t, err)

@@ -120,12 +120,12 @@ static void read_head(void) {
         const char *usual = hn_eagle3_part_name((hn_eagle3_part)i);
         snprintf(name, sizeof name, "%s", usual);
         if (!strncmp(usual, "midlayer.", 9)) snprintf(name, sizeof name, "layers.0.%s", usual + 9);
-        const hn_tensor *t = hn_source_look(file, name);
+        const hn_tensor *t = hn_source_find(file, name);
         if (!t) fail_msg("no tensor %s", name);
         assert_int_equal(t->bytes, 2 * (size_t)part.rows * (size_t)part.cols);
         hn_dequantise(HN_BF16, t->data, (size_t)part.rows * (size_t)part.cols, part.p);
     }
-    must(hn_source_read_integers(file, hn_source_look(file, "d2t"), KEPT, 0, VOCAB - 1, head.ids, err));
+    must(hn_source_read_integers(file, hn_source_find(file, "d2t"), KEPT, 0, VOCAB - 1, head.ids, err));
     for (int i = 0; i < KEPT; i++) head.ids[i] += i;
     hn_source_close(&file);
     must(hn_target_rows_read(&head.target, data_path(STORIES), a, every, VOCAB, err));

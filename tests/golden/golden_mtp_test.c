@@ -356,7 +356,7 @@ static void write_side_of_tokens(const char *from, const char *to, const char *b
     hn_gguf_writer *w = NULL;
     const uint64_t some = (uint64_t)n;
     must(hn_source_open(&s, from, err));
-    const hn_tensor *output = hn_source_look(s, "output.weight");
+    const hn_tensor *output = hn_source_find(s, "output.weight");
     assert_non_null(output);
     const uint64_t shape[] = {output->dims[0], some};
     const size_t row = output->bytes / output->dims[1];
