@@ -141,7 +141,7 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
  * them follow each other, so that pages of window groups and states at ends of blocks are entered before they are released. The
  * blocks of the text are those that the target has entered. */
 void hn_cache_publish_rows(hn_cache *c, int seq, int owner);
-void hn_cache_forget(hn_cache *c); /* clears the index */
+void hn_cache_index_clear(hn_cache *c); /* clears the index */
 int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
 
 /* For tests: true if every page is free, in the index, or in tables, and all counts agree. */

@@ -437,7 +437,7 @@ void hn_cache_evict(hn_cache *c) {
     assert(false && "no idle page");
 }
 
-void hn_cache_forget(hn_cache *c) {
+void hn_cache_index_clear(hn_cache *c) {
     for (int s = 0; s < c->max_seqs; s++) hn_cache_unpublish(c, &c->seq[s], 0, 0);
     for (hn_block *b = c->prefix.oldest; b; b = b->newer)
         for (int i = 0; i < c->prefix.n_slots; i++) page_unlink(c, b, i);

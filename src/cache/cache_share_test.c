@@ -99,7 +99,7 @@ static void test_longest_prefix(void **state) {
         expect_restore(c, 1, other, 300, r, r / 128 * 128, r);
         hn_cache_seq_end(c, 1);
     }
-    hn_cache_forget(c);
+    hn_cache_index_clear(c);
     expect_restore(c, 1, text, 300, 0, 0, 0);
     hn_cache_close(&c);
 }
@@ -439,7 +439,7 @@ static void test_forget_while_shared(void **state) {
         make_marks(other, TEXT, other_mark);
         begin_with(c, 0, text, 200, 200, 200);
         expect_restore(c, 1, text, 200, 192, 128, 192);
-        hn_cache_forget(c);
+        hn_cache_index_clear(c);
         assert_true(hn_cache_valid(c));
         hn_cache_rewind(c, 1, 0, 150);
         assert_int_equal(append(c, 1, 0, other, 200), HUNCH_OK);

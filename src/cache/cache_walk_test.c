@@ -240,7 +240,7 @@ static void check_pages(walk *w) {
 }
 
 static void walk_forget(walk *w) {
-    hn_cache_forget(w->c);
+    hn_cache_index_clear(w->c);
     for (int s = 0; s < SEQS; s++) memset(w->seq[s].published, 0, sizeof w->seq[s].published);
 }
 

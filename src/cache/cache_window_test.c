@@ -336,7 +336,7 @@ static void test_nothing_is_left_behind(void **state) {
             hn_cache_seq_end(c, 0);
             assert_true(hn_cache_valid(c));
         }
-        hn_cache_forget(c);
+        hn_cache_index_clear(c);
         assert_int_equal(c->prefix.n_blocks, 0);
         assert_int_equal(c->n_idle, 0);
         assert_int_equal(c->n_free, c->n_pages);

@@ -255,7 +255,7 @@ const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {
 void hunch_engine_forget(hunch_engine *e) {
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->forget) e->drafter[i].ops->forget(&e->drafter[i]);
-    hn_cache_forget(e->cache);
+    hn_cache_index_clear(e->cache);
     if (e->controller) hn_controller_forget(e->controller);
 }
 
