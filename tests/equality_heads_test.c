@@ -351,9 +351,9 @@ static void check_prefixes(hunch_model *m, const char *draft, double temperature
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token text[400];
     hunch_engine *e = open_small(m, draft, 2, 0, true);
-    size_t binds = 0; /* a head with rows of its own costs one of a prefix, or as many as are in a block */
+    size_t recompute = 0; /* a head with rows of its own costs one of a prefix, or as many as are in a block */
     for (int d = 0; d < e->n_drafters; d++)
-        if (e->drafter[d].needs.n_groups > 0 && (size_t)e->drafter[d].needs.group[0].binds > binds) binds = (size_t)e->drafter[d].needs.group[0].binds;
+        if (e->drafter[d].needs.n_groups > 0 && (size_t)e->drafter[d].needs.group[0].recompute > recompute) recompute = (size_t)e->drafter[d].needs.group[0].recompute;
     for (int i = 0; i < N; i++) {
         answer got = {0}, turn = {0};
         heads_prompt(text, length[i], shared[i], (uint64_t)i);
@@ -368,7 +368,7 @@ static void check_prefixes(hunch_model *m, const char *draft, double temperature
         run_requests(e, &r, 1, true, &turn);
         check_same_as_plain(m, &r, &turn, draft);
         const size_t rows = (length[i] + got.n - 1) / PAGE * PAGE; /* the newest token of the answer had no row */
-        assert_int_equal(turn.restored, rows - binds);
+        assert_int_equal(turn.restored, rows - recompute);
         answer_free(&got);
         answer_free(&turn);
     }

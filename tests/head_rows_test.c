@@ -95,7 +95,7 @@ static const kind kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
 /* Heads without a cache cost no row of a prefix: the newest feature is all that they read; those of blocks as many as one has. */
-static uint64_t binds(const kind *k) {
+static uint64_t recompute(const kind *k) {
     return strstr(k->form, "medusa:") || strstr(k->form, "mlp:") ? 0 : (uint64_t)heads_rows_again(k->form);
 }
 
@@ -236,7 +236,7 @@ static void test_prefixes(void **state) {
         restored_of(k, NULL, r, N, plain);
         restored_of(k, heads_spec(k->form), r, N, head);
         for (int x = 0; x < N; x++)
-            if (head[x] != (plain[x] ? plain[x] - binds(k) : 0))
+            if (head[x] != (plain[x] ? plain[x] - recompute(k) : 0))
                 fail_msg("%s: prompt %d found %d rows, without a head %d", k->form, x, (int)head[x], (int)plain[x]);
         assert_int_equal(plain[1], 80);
         assert_int_equal(plain[2], 112);
@@ -264,7 +264,7 @@ static void test_second_turn(void **state) {
         restored_of(k, NULL, r, 2, plain);
         restored_of(k, heads_spec(k->form), r, 2, head);
         assert_int_equal(plain[1], 99 / PAGE * PAGE); /* the newest token of the answer had no row */
-        assert_int_equal(head[1], plain[1] - binds(k));
+        assert_int_equal(head[1], plain[1] - recompute(k));
     }
 }
 
@@ -289,7 +289,7 @@ static void check_together(const kind *k, bool late, int mute) {
         hunch_session_state st;
         hunch_session_get(s[i], &st);
         assert_int_equal(st.finish, HUNCH_FINISH_LENGTH);
-        if (st.n_restored != (i ? (LENGTH - 1) / PAGE * PAGE - binds(k) : 0))
+        if (st.n_restored != (i ? (LENGTH - 1) / PAGE * PAGE - recompute(k) : 0))
             fail_msg("%s, %s, asked from %d tokens on: answer %d found %d rows", k->form, late ? "one after the other" : "together",
                      mute, i, (int)st.n_restored);
         hunch_session_close(&s[i]);

@@ -238,7 +238,7 @@ FIXTURE hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, c
 FIXTURE hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_error *err) {
     heads_listener *l = heads_of(d);
     for (int i = 0; i < n; i++) {
-        const int restored = b[i].rows_restored ? b[i].rows_restored - d->needs.group[0].binds : 0;
+        const int restored = b[i].rows_restored ? b[i].rows_restored - d->needs.group[0].recompute : 0;
         l->open[b[i].seq] = -1;
         l->fed[b[i].seq] = restored; /* those before it are fed again: their features are missing */
         memset(l->token[b[i].seq], 255, (size_t)restored * sizeof(int32_t));

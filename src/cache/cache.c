@@ -60,7 +60,7 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     int step = c->group[0].page_rows;
     for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
         hn_cache_group *d = &c->group[g];
-        d->page_rows = d->binds ? step : HN_KEY_BLOCK; /* a larger page would restrict the target's restores to its ends */
+        d->page_rows = d->recompute ? step : HN_KEY_BLOCK; /* a larger page would restrict the target's restores to its ends */
         if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* unused by a state */
         while (d->kind != HN_CACHE_STATE && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
         if (d->owner == 0 && d->page_rows > step) step = d->page_rows;
@@ -380,10 +380,10 @@ static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     hn_page_release(c, old);
 }
 
-/* Rows of the page with row `committed` to copy: those before it; with `binds` > 1 also those that the owner recomputes. */
+/* Rows of the page with row `committed` to copy: those before it; with `recompute` > 1 also those that the owner recomputes. */
 static int rows_to_copy(const hn_cache *c, int group, int committed) {
     const int page_rows = c->group[group].page_rows, before = committed % page_rows;
-    const int more = c->group[group].binds > 1 ? c->group[group].binds : 0;
+    const int more = c->group[group].recompute > 1 ? c->group[group].recompute : 0;
     return before + more < page_rows ? before + more : page_rows;
 }
 

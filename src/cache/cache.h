@@ -59,7 +59,7 @@ typedef struct hn_cache_group {
     int back;   /* of a window group: rows kept beyond the window, so that a rewind by up to as many needs no others */
     int tentative; /* most tentative rows of a sequence; 0: HN_MAX_ROWS, those of one pass. A group without a window may have more
                       (rows of a prompt), if the sequence has room for them as committed rows */
-    int binds;  /* of a drafter that reads the target's features: the number of rows at its end that it computes itself after a
+    int recompute;  /* of a drafter that reads the target's features: the number of rows at its end that it computes itself after a
                    restore. Each needs the feature of the row before, so the target is restored to as many rows less and computes
                    these again */
     size_t row_bytes; /* set by hn_cache_open: K and V of one row over all layers; of a state group the whole state */
@@ -128,7 +128,7 @@ int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
 /* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each owner up to the last boundary where
  * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An owner other
  * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if an owner has
- * `binds`, that owner's rows less its `binds`. */
+ * `recompute`, that owner's rows less its `recompute`. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
 int hn_cache_block_rows(const hn_cache *c); /* rows of a block of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */

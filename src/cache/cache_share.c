@@ -272,12 +272,12 @@ static int owner_rows_present(const hn_cache *c, int owner, int rows, int less) 
     return rows;
 }
 
-/* The same for the target and all owners with `binds`. */
+/* The same for the target and all owners with `recompute`. */
 static int target_rows_present(const hn_cache *c, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows = owner_rows_present(c, 0, rows, less);
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].binds) rows = owner_rows_present(c, c->group[g].owner, rows, 0);
+            if (c->group[g].recompute) rows = owner_rows_present(c, c->group[g].owner, rows, 0);
     }
     return rows;
 }
@@ -357,7 +357,7 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     assert(s->live);
     for (int g = 0; g < c->n_groups; g++) {
         assert(s->n_pages[g] == 0);
-        if (c->group[g].binds > less) less = c->group[g].binds;
+        if (c->group[g].recompute > less) less = c->group[g].recompute;
     }
     for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);

@@ -137,8 +137,8 @@ static void test_owner_binds(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         shape bound = *cases[i].of;
         for (int g = 0; g < bound.n; g++) {
-            bound.group[g].binds = bound.group[g].owner == 2;
-            if (bound.group[g].binds && bound.rows[g] > B) bound.rows[g] = B; /* no longer than the target's pages */
+            bound.group[g].recompute = bound.group[g].owner == 2;
+            if (bound.group[g].recompute && bound.rows[g] > B) bound.rows[g] = B; /* no longer than the target's pages */
         }
         of = &bound;
         hn_cache *c = open_shared(2, 0);

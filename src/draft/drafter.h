@@ -172,7 +172,7 @@ typedef struct hn_drafter_ops {
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
     /* Every row that is committed, of all sequences of a pass together, once; HN_FEED_ROWS a call at most: a pass of a prompt may
      * have more, and takes several calls. Rows that came with a prefix are not fed: who has
-     * rows of its own and needs them says so (hn_cache_group.binds), and what it has of them may be fed again. */
+     * rows of its own and needs them says so (hn_cache_group.recompute), and what it has of them may be fed again. */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */
     /* One more level (0 = children of the root) of at most needs.max_depth. Returns how many candidates were added over all trees (one that

@@ -8,7 +8,7 @@
  * Each block is a layer of the head's one group, so a committed row has keys and values of all of them: rows of the text are evaluated by
  * one block after another. Drafts are evaluated by the block whose turn it is alone: at its first turn, level k of block k, all k drafts so
  * far, later the newest one, which then sees the text and what the block made before. Of a text whose first rows were restored block k goes on k rows later, since what the block before made of the restored ones
- * is not there: what it would make is in the restored rows already (hn_cache_group.binds: they are computed again). */
+ * is not there: what it would make is in the restored rows already (hn_cache_group.recompute: they are computed again). */
 #include <assert.h>
 #include <limits.h>
 

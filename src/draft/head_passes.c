@@ -78,7 +78,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
         needs->group[g].name = "draft head";
         /* the text's new rows stay until they are in the index, and a block stands behind them */
         needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS + h->model.arch.draft_head.block : HN_MOST_KEPT + HN_MAX_ROWS;
-        needs->group[g].binds = h->blocks > 1 ? h->blocks : h->together;
+        needs->group[g].recompute = h->blocks > 1 ? h->blocks : h->together;
     }
     hunch_status st = create_lists(h, err);
     if (!st) st = hn_mtp_open(h, err);
