@@ -18,7 +18,7 @@ typedef hunch_status (*fault_life)(const void *what, uint64_t *digest, hunch_err
 
 FIXTURE int64_t fault_points; /* so far */
 
-/* Within its parser a failure that comes alone is not always noticed (format/json_text.h), so there only all at once are. The
+/* Within its parser a failure that comes alone is not always noticed (format/json_load.h), so there only all at once are. The
  * parser is found by the linker: --wrap=json_loadb. */
 FIXTURE bool faults_parsing, faults_sticky;
 

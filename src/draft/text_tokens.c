@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "format/json_text.h"
+#include "format/json_load.h"
 
 enum { PIECE = 1 << 16, MOST_PIECE = 1 << 20, WINDOW = 1 << 20, MOST_LINE = 1 << 26, DEEPEST = 8 };
 

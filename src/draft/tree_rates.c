@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "draft/head_tree.h"
-#include "format/json_text.h"
+#include "format/json_load.h"
 
 enum { MOST_DEPTHS = HN_TREE_ROWS - 1, MOST_RANKS = HN_TREE_ROWS, DOUBT = 2, MOST_BYTES = 256 << 20 };
 

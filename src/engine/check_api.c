@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "draft/head_kind.h"
 #include "engine/head_check.h"
-#include "format/json_text.h"
+#include "format/json_load.h"
 
 typedef struct check {
     hunch_model *model;
@@ -153,7 +153,7 @@ static void add(json_t **to, json_t *value) {
 }
 
 static json_t *text_of(const char *text) {
-    return text ? hn_json_text(text, strlen(text)) : json_null();
+    return text ? hn_json_from_bytes(text, strlen(text)) : json_null();
 }
 
 /* less 0: states that enter a layer; 1: the layers that they are outputs of. */

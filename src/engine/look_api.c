@@ -9,7 +9,7 @@
 #include "draft/head_kind.h"
 #include "draft/head_to_gguf.h"
 #include "engine/engine.h"
-#include "format/json_text.h"
+#include "format/json_load.h"
 #include "model/convert.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
@@ -186,11 +186,11 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
     }
     if (fits != HUNCH_OK) {
         json_decref(unused);
-        return ok && json_object_set_new(d, "refused", hn_json_text(why, strlen(why))) == 0;
+        return ok && json_object_set_new(d, "refused", hn_json_from_bytes(why, strlen(why))) == 0;
     }
     if (json_object_set_new(d, "unused", unused) != 0) ok = false;
     json_t *model = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:I, s:I}", "architecture", a->architecture, "name",
-                              hn_json_text(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
+                              hn_json_from_bytes(a->name, strlen(a->name)), "layers", a->layers, "hidden", a->hidden, "vocab",
                               a->vocab, "context", a->context, "packed_bytes", (json_int_t)bytes->memory,
                               "mapped_bytes", (json_int_t)bytes->stored);
     uint64_t window;
@@ -211,7 +211,7 @@ static hunch_status inspect_head(hn_source *src, const char *kind, char **json, 
     hunch_status st = hn_source_describe(src, &d, err);
     if (st) return st;
     snprintf(why, sizeof why, "a draft head of kind %.40s, which drafts for a model: --draft %.40s:PATH", kind, kind);
-    if (describe_model(d, NULL, NULL, HUNCH_REFUSED, why) && !json_object_set_new(d, "head", hn_json_text(kind, strlen(kind))))
+    if (describe_model(d, NULL, NULL, HUNCH_REFUSED, why) && !json_object_set_new(d, "head", hn_json_from_bytes(kind, strlen(kind))))
         *json = hn_json_dump(d, JSON_INDENT(1));
     json_decref(d);
     return *json ? HUNCH_OK : hn_fail_memory(err, "description", 0);

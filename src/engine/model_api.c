@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "format/find_caches.h"
-#include "format/json_text.h"
+#include "format/json_load.h"
 #include "model/kv_groups.h"
 #include "text/build_info.h"
 

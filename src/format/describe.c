@@ -17,7 +17,7 @@
 enum { DESCRIBE_ARRAY_MAX = 16, DESCRIBE_ARRAY_FIRST = 8, DESCRIBE_MAX_DEPTH = 32 };
 
 /* NULL: no memory; so for all functions here that return JSON. */
-json_t *hn_json_text(const char *bytes, size_t len) {
+json_t *hn_json_from_bytes(const char *bytes, size_t len) {
     static const char replacement[] = "\xEF\xBF\xBD";
     char *clean = hn_alloc(len * 3 + 1); /* len is of mapped bytes: no overflow */
     if (clean == NULL)
@@ -41,7 +41,7 @@ static json_t *value_describe(const hn_value *v) {
     case HN_VALUE_INT: return json_integer(v->i);
     case HN_VALUE_FLOAT: return isfinite(v->f) ? json_real(v->f) : json_null();
     case HN_VALUE_BOOL: return json_boolean(v->b);
-    case HN_VALUE_STRING: return hn_json_text(v->str, v->len);
+    case HN_VALUE_STRING: return hn_json_from_bytes(v->str, v->len);
     default: return json_null();
     }
 }
@@ -143,7 +143,7 @@ hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *e
     const json_t *config = s->documents[HN_HF_CONFIG];
     json_t *metadata = config != NULL ? json_describe(config, 0) : gguf_describe(s);
     json_t *tensors = tensors_describe(s, &bytes);
-    json_t *path = hn_json_text(s->path, strlen(s->path));
+    json_t *path = hn_json_from_bytes(s->path, strlen(s->path));
     json_t *summary = hn_describe_summary(s);
     /* "o" passes ownership of each part, and frees all of them if one is NULL */
     *out = json_pack("{s:s, s:o, s:I, s:o, s:o, s:I}", "format", s->kind == HN_SOURCE_GGUF ? "gguf" : "hf", "path",

@@ -115,5 +115,5 @@ hunch_status hn_source_chat_template(const hn_source *s, hn_chat_use use, char *
 /* A JSON description for `hunch inspect`: format, metadata (long arrays shortened), tensors with type, shape, bytes, used. */
 hunch_status hn_source_describe(const hn_source *s, json_t **out, hunch_error *err);
 /* Any bytes as a JSON string: invalid UTF-8 appears as U+FFFD. NULL: no memory. */
-json_t *hn_json_text(const char *bytes, size_t len);
+json_t *hn_json_from_bytes(const char *bytes, size_t len);
 #endif

@@ -78,7 +78,7 @@ struct hn_source {
     size_t n_metas, cap_metas;
     hn_name_index by_key;
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
-    size_t json_bytes;                  /* their estimated memory (json_text.h) */
+    size_t json_bytes;                  /* their estimated memory (json_load.h) */
 };
 
 /* The readers fill an empty source; after an error hn_source_close frees what they added. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chat_text.c - finds a model's chat templates: in keys of a GGUF file; in a folder's chat_template.jinja, else in its
+/* chat_template.c - finds a model's chat templates: in keys of a GGUF file; in a folder's chat_template.jinja, else in its
  * tokenizer_config.json, as one string or a list of named ones. src/text/ interprets them. */
 #include <string.h>
 

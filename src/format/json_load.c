@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text.c - see json_text.h. */
-#include "format/json_text.h"
+/* json_load.c - see json_load.h. */
+#include "format/json_load.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text.h - JSON of untrusted files: three bytes of it may need 300 bytes of memory, so the memory is estimated before it
+/* json_load.h - JSON of untrusted files: three bytes of it may need 300 bytes of memory, so the memory is estimated before it
  * is parsed. */
-#ifndef HN_JSON_TEXT_H
-#define HN_JSON_TEXT_H
+#ifndef HN_JSON_LOAD_H
+#define HN_JSON_LOAD_H
 #include <jansson.h>
 
 /* As json_loadb, but if memory ran out, json_error_code reports it; jansson alone often reports a syntax error. Detected by

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_text_test.c - the estimated memory of a document is at least what the parser allocates, and not far above it. */
+/* json_load_test.c - the estimated memory of a document is at least what the parser allocates, and not far above it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/json_text.h"
+#include "format/json_load.h"
 
 static size_t taken, most; /* by the parser, now and at most */
 
