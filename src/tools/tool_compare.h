@@ -5,7 +5,7 @@
 #define HN_TOOL_COMPARE_H
 
 #include "tool_prompts.h"
-#include "tool_twins.h"
+#include "tool_lanes.h"
 
 enum { TOOL_SLICE = 16 }; /* tokens */
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "tool_recall.h"
+#include "tool_history.h"
 #include "tool_tty.h"
 
 enum { BYTE = 0xDC00 }; /* + a byte that is not UTF-8: shown as a code, returned unchanged */

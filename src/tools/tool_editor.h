@@ -9,7 +9,7 @@
 typedef struct tool_editor tool_editor;
 
 /* Call after tool_tty_begin. names: words that Tab completes at the beginning of a line, ending with NULL; borrowed. history: typed text is
- * saved for later sessions (tool_recall.h). NULL: lines cannot be edited here, tool_lines reads them. */
+ * saved for later sessions (tool_history.h). NULL: lines cannot be edited here, tool_lines reads them. */
 tool_editor *tool_editor_open(bool styled, const char *const *names, bool history);
 void tool_editor_close(tool_editor **e); /* accepts NULL; restores the terminal */
 

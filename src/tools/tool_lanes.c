@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_twins.c - see tool_twins.h. */
-#include "tool_twins.h"
+/* tool_lanes.c - see tool_lanes.h. */
+#include "tool_lanes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_recall.c - see tool_recall.h. A text is appended by one write as soon as it is typed, so that several conversations can share the
+/* tool_history.c - see tool_history.h. A text is appended by one write as soon as it is typed, so that several conversations can share the
  * file and no text is lost if its process ends. */
-#include "tool_recall.h"
+#include "tool_history.h"
 
 #include <errno.h>
 #include <fcntl.h>

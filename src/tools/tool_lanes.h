@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_twins.h - a lane: one way of generating (plain, or with a method) that runs in slices and is timed.
+/* tool_lanes.h - a lane: one way of generating (plain, or with a method) that runs in slices and is timed.
  *
  * Lanes of one comparison answer the same requests, each on its own engine over the same model, and take turns: each
  * runs until its sessions have a given number of tokens. Time is the wall time of rounds in which no session was still
  * reading its prompt; a session's trace starts after the last round that was not timed. */
-#ifndef HN_TOOL_TWINS_H
-#define HN_TOOL_TWINS_H
+#ifndef HN_TOOL_LANES_H
+#define HN_TOOL_LANES_H
 
 #include "tool_open.h"
 #include "tool_stats.h"

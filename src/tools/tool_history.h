@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_recall.h - the history of typed texts, kept between conversations: $XDG_STATE_HOME/hunch/chat_history (default ~/.local/state), one
+/* tool_history.h - the history of typed texts, kept between conversations: $XDG_STATE_HOME/hunch/chat_history (default ~/.local/state), one
  * JSON string per line, readable by its owner alone. If the file cannot be read or written there is no history, and nothing fails. */
-#ifndef HN_TOOL_RECALL_H
-#define HN_TOOL_RECALL_H
+#ifndef HN_TOOL_HISTORY_H
+#define HN_TOOL_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
