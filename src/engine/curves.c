@@ -68,7 +68,7 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
         st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
         if (!st) hn_cost_pass_woken(c, widths[i], 0, hunch_measure_experts(e), t[1]);
     }
-    hn_look_end_measure(e);
+    hn_measure_end(e);
     return st;
 }
 

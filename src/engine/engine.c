@@ -296,7 +296,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     hunch_status st = hn_engine_check_idle(e, err);
     if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
-    hn_look_end_measure(e); /* whose pages it may need */
+    hn_measure_end(e); /* whose pages it may need */
     st = hn_session_oracle(s, r, err);
     if (st) {
         hn_session_destroy(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
  * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), repeats.c (answers that repeat
- * themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), look_api.c
+ * themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), inspect_api.c
  * (evaluate, draft, inspect, convert), measure_api.c, check_api.c and its parts (head_check.h: whether a draft head fits and drafts
  * well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
@@ -189,7 +189,7 @@ void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);
 /* Adds a note on a head whose first drafts are all wrong, once. */
 void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 
-/* ---- drafting.c, round.c, look_api.c, measure_api.c, curves.c ---- */
+/* ---- drafting.c, round.c, inspect_api.c, measure_api.c, curves.c ---- */
 
 /* The trees of sessions that decode, under the controller if there is one. */
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
@@ -200,7 +200,7 @@ int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *no
 /* n tokens as a chain of rows. */
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
 /* Drops the rows that hunch_measure_pass keeps between calls in the internal sequence. */
-void hn_look_end_measure(hunch_engine *e);
+void hn_measure_end(hunch_engine *e);
 /* Opens the controller's costs: loads them from the file, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);

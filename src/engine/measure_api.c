@@ -11,7 +11,7 @@
 #include "ops/pack.h"
 #include "ops/profile.h"
 
-void hn_look_end_measure(hunch_engine *e) {
+void hn_measure_end(hunch_engine *e) {
     if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
     e->measured = 0;
 }
@@ -86,7 +86,7 @@ double hunch_measure_experts(const hunch_engine *e) {
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
     hunch_status st = check_measure(e, rows, e->context, 0, err);
     if (st) return st;
-    hn_look_end_measure(e);
+    hn_measure_end(e);
     hn_cache_seq_begin(e->cache, e->parallel);
     e->measured = 1;
     const double start = hn_now();

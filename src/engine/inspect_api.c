@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
+/* inspect_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
  * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     st = hn_check_tokens(e, "", tokens, n, err);
     if (!st) st = hn_engine_check_idle(e, err);
     if (st) return st;
-    hn_look_end_measure(e);
+    hn_measure_end(e);
     e->busy = true;
     hn_cache_seq_begin(e->cache, id);
     const int chunk = e->chunk < HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
@@ -148,7 +148,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
         return hn_fail(err, HUNCH_USAGE, "accept %d: expected -1 (the first round) to the depth of %d", accept, depth);
     if (hunch_engine_running(e))
         return hn_fail(err, HUNCH_USAGE, "the engine has running sessions: expected none while looking at a draft");
-    hn_look_end_measure(e);
+    hn_measure_end(e);
     hunch_request_defaults(&r, e->model);
     r.prompt = tokens;
     r.n_prompt = n;
