@@ -58,8 +58,8 @@ struct hunch_engine {
     hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
     hunch_session *queue;    /* waiting sessions, first come first served */
     hunch_session *streams, *last_stream; /* sessions whose on_output has not got its last call, in order of opening */
-    hunch_session *told, *tell_next;      /* while callbacks run: whose, and the one after it */
-    bool telling;            /* on_output runs */
+    hunch_session *callback_session, *callback_next;      /* while callbacks run: whose, and the one after it */
+    bool in_output_callback;            /* on_output runs */
     bool busy;               /* a call that runs passes has not returned: its callbacks may run */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     int measured;            /* the internal sequence (id `parallel`) holds rows for hunch_measure_pass */
@@ -83,7 +83,7 @@ struct hunch_session {
     void *on_output_user;
     hunch_session *stream_before, *stream_after; /* neighbours in the engine's list */
     bool streams;                                /* is in that list */
-    size_t told_tokens, told_text;               /* how much on_output has got */
+    size_t output_tokens, output_text;               /* how much on_output has got */
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
@@ -176,7 +176,7 @@ void hn_session_publish(hunch_session *s);
 void hn_stream_begin(hunch_session *s); /* does nothing without on_output */
 void hn_stream_end(hunch_session *s);   /* idempotent; at any time, from inside a callback too */
 /* Calls on_output of all sessions that have new output, until none has. */
-void hn_stream_tell(hunch_engine *e);
+void hn_stream_deliver(hunch_engine *e);
 
 /* ---- open_drafters.c ---- */
 

@@ -331,7 +331,7 @@ static int by_age(const void *a, const void *b) {
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hunch_session *running[HN_MAX_TEXTS];
     int n = 0;
-    if (e->telling) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
+    if (e->in_output_callback) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
     hunch_status st = hn_engine_check_idle(e, err);
     if (st) return st;
     hn_admit(e);
@@ -341,7 +341,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     e->busy = true;
     if (n > 0) st = hn_round(e, running, n, err);
     e->busy = false;
-    hn_stream_tell(e);
+    hn_stream_deliver(e);
     return st;
 }
 

@@ -22,48 +22,48 @@ void hn_stream_end(hunch_session *s) {
     *(after ? &after->stream_before : &e->last_stream) = before;
     s->stream_before = s->stream_after = NULL;
     s->streams = false;
-    if (e->told == s) e->told = NULL;
-    if (e->tell_next == s) e->tell_next = after;
+    if (e->callback_session == s) e->callback_session = NULL;
+    if (e->callback_next == s) e->callback_next = after;
 }
 
 static bool has_news(const hunch_session *s) {
-    return hn_session_emitted(s) > s->told_tokens || s->shown > s->told_text || !hn_session_running(s);
+    return hn_session_emitted(s) > s->output_tokens || s->shown > s->output_text || !hn_session_running(s);
 }
 
-/* After the callback the session may be gone: e->told says so. */
+/* After the callback the session may be gone: e->callback_session says so. */
 static void tell(hunch_session *s) {
     hunch_engine *e = s->engine;
     const size_t tokens = hn_session_emitted(s), text = s->shown;
     const hunch_output o = {.session = s,
-                            .text = s->out ? s->out + s->told_text : "",
-                            .text_len = text - s->told_text,
-                            .tokens = s->text + s->n_prompt + s->told_tokens,
-                            .provenance = s->provenance ? s->provenance + s->told_tokens : NULL,
-                            .n_tokens = tokens - s->told_tokens,
+                            .text = s->out ? s->out + s->output_text : "",
+                            .text_len = text - s->output_text,
+                            .tokens = s->text + s->n_prompt + s->output_tokens,
+                            .provenance = s->provenance ? s->provenance + s->output_tokens : NULL,
+                            .n_tokens = tokens - s->output_tokens,
                             .finish = s->stats.finish};
-    s->told_tokens = tokens;
-    s->told_text = text;
+    s->output_tokens = tokens;
+    s->output_text = text;
     const bool go_on = s->on_output(s->on_output_user, &o);
-    if (!e->told) return; /* closed or cancelled inside */
+    if (!e->callback_session) return; /* closed or cancelled inside */
     if (o.finish != HUNCH_RUNNING)
         hn_stream_end(s);
     else if (!go_on)
         hunch_session_cancel(s);
 }
 
-void hn_stream_tell(hunch_engine *e) {
+void hn_stream_deliver(hunch_engine *e) {
     bool any;
-    e->telling = true;
+    e->in_output_callback = true;
     do { /* a session that is opened by a callback may find that an earlier one cannot go on */
         any = false;
-        for (hunch_session *s = e->streams; s; s = e->tell_next) {
-            e->told = s;
-            e->tell_next = s->stream_after;
+        for (hunch_session *s = e->streams; s; s = e->callback_next) {
+            e->callback_session = s;
+            e->callback_next = s->stream_after;
             if (!has_news(s)) continue;
             any = true;
             tell(s);
         }
     } while (any);
-    e->told = e->tell_next = NULL;
-    e->telling = false;
+    e->callback_session = e->callback_next = NULL;
+    e->in_output_callback = false;
 }
