@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller.c - `auto`, see controller.h. What a pass costs is cost.c's, how likely a candidate is acceptance.c's, what a
- * drafter brings promise.c's; here they are learned, and the trees are cut.
+ * drafter brings yield.c's; here they are learned, and the trees are cut.
  *
  * Every choice is one list of rows with their probabilities, sorted, and one cut through it (controller_cuts.c): the rows
  * before it are verified. Which drafters are asked at all stands in controller_ask.c.
@@ -74,7 +74,7 @@ void hn_controller_begin(hn_controller *c, int seq) {
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];
     hn_acceptance_init(&x->own);
-    hn_promise_begin(&x->promise, &c->promise);
+    hn_yield_begin(&x->yield, &c->yield);
     memset(&x->growth, 0, sizeof x->growth);
     memset(x->asked, 0, sizeof x->asked);
     x->shadow.row = HN_PLAN_NONE;
@@ -82,7 +82,7 @@ void hn_controller_begin(hn_controller *c, int seq) {
 
 void hn_controller_forget(hn_controller *c) {
     hn_acceptance_init(&c->all);
-    memset(&c->promise, 0, sizeof c->promise);
+    memset(&c->yield, 0, sizeof c->yield);
     memset(&c->growth, 0, sizeof c->growth);
     c->accounts_open = false; /* anew: everybody may be tried */
     for (int i = 0; i < c->max_seqs; i++) hn_controller_begin(c, i);
@@ -158,11 +158,11 @@ static int accepted_of(const hn_tree *t, int drafter, const int16_t *path, int n
     return n_accepted;
 }
 
-static void promises_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
+static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
     for (int d = 0; d < c->n_drafters; d++) {
         if (!x->asked[d]) continue;
         x->said[d].got = accepted_of(t, d, path, n_accepted);
-        hn_promise_learn(&c->promise, &x->promise, d, &x->said[d]);
+        hn_yield_learn(&c->yield, &x->yield, d, &x->said[d]);
         x->asked[d] = false;
     }
 }
@@ -177,8 +177,8 @@ void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const in
     }
     shadow_follow(c, x, t, path, n_accepted);
     x->shadow.told = false;
-    hn_promise_pass(&x->promise, c->n_drafters);
-    promises_learn(c, x, t, path, n_accepted);
+    hn_yield_pass(&x->yield, c->n_drafters);
+    yields_learn(c, x, t, path, n_accepted);
     hn_acceptance_round(&x->own, c->n_drafters);
 }
 
@@ -221,10 +221,10 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
 static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
         c->text[s[i].seq].asked[drafter] = true;
-        c->text[s[i].seq].said[drafter] = (hn_promise_round){.levels = c->drafter[drafter].levels};
+        c->text[s[i].seq].said[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {
-        hn_promise_round *r = &c->text[s[c->list[m].seq].seq].said[drafter];
+        hn_yield_round *r = &c->text[s[c->list[m].seq].seq].said[drafter];
         r->rows++;
         r->gain += c->list[m].p;
         if (c->list[m].depth > r->depth) r->depth = c->list[m].depth;

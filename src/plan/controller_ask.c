@@ -4,7 +4,7 @@
  *
  *   cheap   all that ask for next to nothing together are asked always, first
  *   worth   what it promises, beside what is there already, pays for its time: a drafter that is decided on level by level
- *           promises a chain by its rates at each depth, others what their past rounds were worth (promise.h)
+ *           promises a chain by its rates at each depth, others what their past rounds were worth (yield.h)
  *   tried   it promises nothing, but has an account, to which a part of the time goes that nobody misses: it was never
  *           timed, or may have become better. What it really took is charged
  *
@@ -128,7 +128,7 @@ static void base_of_drawn(hn_controller *c, const hn_plan_seq *s, int i) {
     for (int k = 0; k < t->n_candidates; k++) {
         const int d = t->candidate[k].drafter;
         if (!t->candidate[k].q || counted[d]) continue;
-        const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, d);
+        const hn_yield_mean p = hn_yield_of(&c->yield, &c->text[s[i].seq].yield, d);
         counted[d] = true;
         if (p.gain > c->base[i].gain) c->base[i] = (hn_plan_base){p.gain, p.rows, false};
     }
@@ -166,7 +166,7 @@ static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_h
 static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     double tokens = n, rows = n, depth = 0, levels = 0;
     for (int i = 0; i < n; i++) {
-        const hn_promised p = hn_promise_of(&c->promise, &c->text[s[i].seq].promise, drafter);
+        const hn_yield_mean p = hn_yield_of(&c->yield, &c->text[s[i].seq].yield, drafter);
         const double gain = fmin(p.gain, s[i].depth_limit);
         const bool more = gain > c->base[i].gain;
         tokens += more ? gain : c->base[i].gain;

@@ -6,7 +6,7 @@
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/controller.h"
 #include "plan/growth.h"
-#include "plan/promise.h"
+#include "plan/yield.h"
 
 /* Levels of look-ahead; expected nodes of each; items of a sequence. */
 enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
@@ -22,11 +22,11 @@ typedef struct hn_plan_shadow {
 
 typedef struct hn_plan_text {
     hn_acceptance own;
-    hn_promise promise;
+    hn_yield yield;
     hn_growth growth;
     hn_plan_shadow shadow;
     bool asked[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
-    hn_promise_round said[HN_ACCEPT_DRAFTERS];
+    hn_yield_round said[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
 
 typedef struct hn_plan_item {
@@ -88,7 +88,7 @@ typedef struct hn_plan_base {
 struct hn_controller {
     hn_cost cost;
     hn_acceptance all;
-    hn_promise promise;
+    hn_yield yield;
     hn_growth growth;
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;

@@ -2,7 +2,7 @@
 /* growth.h - the expected next level of a drafter's trees, known before it is drafted: how likely the target's token is the first, the
  * second, ... of the candidates that the level adds after a row of a given depth that is reached.
  *
- * acceptance.h has the rate of one existing candidate, promise.h the gain of a whole tree. A drafter that branches and is decided on level
+ * acceptance.h has the rate of one existing candidate, yield.h the gain of a whole tree. A drafter that branches and is decided on level
  * by level needs the step between them: each row of the newest level times these rates is what one more level would add. They are means
  * over the rows of past trees, weighted by the probability that the row is reached, including rows without successors, so that shapes
  * that extend only few of their rows are represented. Kept once for all texts and once for each; a text's rates are shrunk towards those

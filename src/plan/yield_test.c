@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* promise_test.c - what asking a drafter brings, as the mean of past rounds. */
+/* yield_test.c - what asking a drafter brings, as the mean of past rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/promise.h"
+#include "plan/yield.h"
 
-static hn_promise all, own;
+static hn_yield all, own;
 
 static int setup(void **state) {
     (void)state;
@@ -21,13 +21,13 @@ static int setup(void **state) {
 }
 
 static void learn(int rows, double gain, int got) {
-    const hn_promise_round r = {rows, rows, gain, true, got, 0};
-    hn_promise_pass(&own, 3);
-    hn_promise_learn(&all, &own, 2, &r);
+    const hn_yield_round r = {rows, rows, gain, true, got, 0};
+    hn_yield_pass(&own, 3);
+    hn_yield_learn(&all, &own, 2, &r);
 }
 
-static hn_promised promised(void) {
-    return hn_promise_of(&all, &own, 2);
+static hn_yield_mean promised(void) {
+    return hn_yield_of(&all, &own, 2);
 }
 
 static void near(double got, double want, double by) {
@@ -41,7 +41,7 @@ static void test_silence_counts(void **state) {
     for (int i = 0; i < 400; i++) learn(i % 10 ? 0 : 8, i % 10 ? 0 : 6, i % 10 ? 0 : 6);
     near(promised().gain, 0.6, 0.2);
     near(promised().rows, 0.8, 0.25);
-    assert_true(hn_promise_of(&all, &own, 1).gain == 0);
+    assert_true(hn_yield_of(&all, &own, 1).gain == 0);
 }
 
 /* Sure of itself and wrong: a few rounds are enough, while the means are still high. */
@@ -58,8 +58,8 @@ static void test_what_does_not_come_true(void **state) {
 /* What was not verified says nothing about what would have come true. */
 static void test_unverified(void **state) {
     (void)state;
-    const hn_promise_round r = {5, 5, 3, false, 0, 0};
-    for (int i = 0; i < 20; i++) hn_promise_learn(&all, &own, 2, &r);
+    const hn_yield_round r = {5, 5, 3, false, 0, 0};
+    for (int i = 0; i < 20; i++) hn_yield_learn(&all, &own, 2, &r);
     near(promised().gain, 3, 1e-3);
 }
 
@@ -67,11 +67,11 @@ static void test_unverified(void **state) {
 static void test_a_new_text(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) learn(5, 3, 3);
-    hn_promise_begin(&own, &all);
+    hn_yield_begin(&own, &all);
     near(promised().gain, 3, 0.1);
     for (int i = 0; i < 12; i++) learn(0, 0, 0);
     assert_true(promised().gain < 0.9);
-    hn_promise_begin(&own, &all);
+    hn_yield_begin(&own, &all);
     assert_true(promised().gain > 2);
 }
 
@@ -79,14 +79,14 @@ static void test_a_new_text(void **state) {
 static void test_after_a_pause(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) learn(0, 0, 0);
-    const hn_promise before = own;
+    const hn_yield before = own;
     learn(5, 3, 3);
     assert_true(promised().gain < 0.3);
     own = before;
-    for (int i = 0; i < 200; i++) hn_promise_pass(&own, 3);
+    for (int i = 0; i < 200; i++) hn_yield_pass(&own, 3);
     learn(5, 3, 3);
     assert_true(promised().gain > 1);
-    for (int i = 0; i < 100000; i++) hn_promise_pass(&own, 3);
+    for (int i = 0; i < 100000; i++) hn_yield_pass(&own, 3);
     assert_true(isnormal(own.of[2].rounds) && isfinite(promised().gain));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* promise.c - the means of promise.h. */
-#include "plan/promise.h"
+/* yield.c - the means of yield.h. */
+#include "plan/yield.h"
 
 #include <assert.h>
 
@@ -10,7 +10,7 @@ static const float LEAST = 1e-3f;             /* rounds: never down to denormal 
 static const float LEAN = 4;                  /* rounds of all texts that a text begins with */
 static const double TRUST = 2;                /* tokens that what was expected counts against what came true */
 
-static void scale(hn_promise_sums *s, float by) {
+static void scale(hn_yield_sums *s, float by) {
     s->rounds *= by;
     s->rows *= by;
     s->depth *= by;
@@ -20,18 +20,18 @@ static void scale(hn_promise_sums *s, float by) {
     s->got *= by;
 }
 
-void hn_promise_begin(hn_promise *own, const hn_promise *all) {
+void hn_yield_begin(hn_yield *own, const hn_yield *all) {
     *own = *all;
     for (int d = 0; d < HN_ACCEPT_DRAFTERS; d++)
         if (own->of[d].rounds > LEAN) scale(&own->of[d], LEAN / own->of[d].rounds);
 }
 
-void hn_promise_pass(hn_promise *own, int n_drafters) {
+void hn_yield_pass(hn_yield *own, int n_drafters) {
     for (int d = 0; d < n_drafters; d++)
         if (own->of[d].rounds > LEAST) scale(&own->of[d], KEEP_TEXT);
 }
 
-static void add(hn_promise_sums *s, const hn_promise_round *r, float keep) {
+static void add(hn_yield_sums *s, const hn_yield_round *r, float keep) {
     scale(s, keep);
     s->rounds += 1;
     s->rows += (float)r->rows;
@@ -42,23 +42,23 @@ static void add(hn_promise_sums *s, const hn_promise_round *r, float keep) {
     s->got += r->verified ? (float)r->got : 0;
 }
 
-void hn_promise_learn(hn_promise *all, hn_promise *own, int drafter, const hn_promise_round *r) {
+void hn_yield_learn(hn_yield *all, hn_yield *own, int drafter, const hn_yield_round *r) {
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS);
     add(&all->of[drafter], r, KEEP_ALL);
     add(&own->of[drafter], r, KEEP_OWN);
 }
 
 /* The part of what was expected that came true; `before`: as long as little is known. */
-static double came_true(const hn_promise_sums *s, double before) {
+static double came_true(const hn_yield_sums *s, double before) {
     return ((double)s->got + TRUST * before) / ((double)s->expected + TRUST);
 }
 
-hn_promised hn_promise_of(const hn_promise *all, const hn_promise *own, int drafter) {
+hn_yield_mean hn_yield_of(const hn_yield *all, const hn_yield *own, int drafter) {
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS);
-    const hn_promise_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
-    if (!(s->rounds > 0)) return (hn_promised){0};
+    const hn_yield_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
+    if (!(s->rounds > 0)) return (hn_yield_mean){0};
     const double rounds = (double)s->rounds, before = came_true(a, 1);
-    hn_promised p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
+    hn_yield_mean p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
                      (double)s->gain / rounds * came_true(o, before)};
     if (p.gain > p.rows) p.gain = p.rows;
     return p;
