@@ -134,7 +134,7 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const in
     for (int d = 0; d < c->n_drafters; d++) {
         hn_plan_drafter *x = &c->drafter[d];
         x->before = x->why;
-        x->why = HN_NOT_ASKED;
+        x->why = HN_NOT_CALLED;
         x->best = (hunch_choice){0};
         x->behind = behind[d];
         x->levels = 0;
@@ -235,9 +235,9 @@ static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
 static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_history, int sole) {
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
-        if (x->why == HN_NOT_ASKED) continue;
+        if (x->why == HN_NOT_CALLED) continue;
         const double call = hn_cost_of_draft(&c->cost, d, n);
-        const bool free = x->why == HN_ASKED_CHEAP || isnan(call);
+        const bool free = x->why == HN_CALLED_CHEAP || isnan(call);
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
         const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, by_levels ? x->spent : free ? 0 : call);
         if (by_levels) hn_plan_levels_learn(c, s, n, d);
@@ -255,7 +255,7 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     hn_plan_rates(c, s, n, by_history);
     hn_plan_note_plain(c, n);
     drafters_read(c, s, n, by_history, sole);
-    hn_plan_note_unasked(c, n);
+    hn_plan_note_uncalled(c, n);
     hn_plan_cut best = hn_plan_trees_cut(c, s, n, HN_PLAN_ANY, by_history, spent);
     c->gain = best.gain;
     if (hn_plan_reference_due(c) && !c->stepped) best = hn_plan_best_cut(c, c->list, 0, n, spent);

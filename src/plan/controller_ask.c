@@ -84,11 +84,11 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
 
 void hn_plan_pay(hn_controller *c, int n, double seconds) {
     int costly = 0;
-    for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_ASKED_CHEAP;
+    for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_CALLED_CHEAP;
     for (int d = 0; d < c->n_drafters; d++) {
         hn_plan_drafter *x = &c->drafter[d];
         const double call = hn_cost_of_draft(&c->cost, d, n), trial = isnan(call) ? 0 : call + reading(c, d);
-        if (x->why == HN_ASKED_CHEAP) continue;
+        if (x->why == HN_CALLED_CHEAP) continue;
         const double most = hn_plan_larger(MOST_SAVED * seconds, trial);
         x->account = fmin(x->account + ALLOWANCE * seconds / costly, most);
     }
@@ -104,7 +104,7 @@ static void accounts_open(hn_controller *c, int n) {
 void hn_controller_took(hn_controller *c, int drafter, int n, int level, int added, double seconds) {
     assert(drafter >= 0 && drafter < c->n_drafters && n >= 1);
     hn_plan_drafter *d = &c->drafter[drafter];
-    if (d->why == HN_ASKED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
+    if (d->why == HN_CALLED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
         d->account =
             hn_plan_larger(d->account - seconds, fmin(d->account, -MOST_OWED * hn_plan_on_curve(c->seconds, n)));
     const bool by_levels = d->kind == HN_COST_PER_LEVEL;
@@ -187,12 +187,12 @@ static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
     hn_plan_drafter *d = &c->drafter[drafter];
     const double cost = price(c, drafter, n);
     d->why = why;
-    if (why != HN_ASKED_CHEAP) d->tried = c->round;
+    if (why != HN_CALLED_CHEAP) d->tried = c->round;
     if (d->kind == HN_COST_PER_LEVEL) {
         c->stepper = drafter;
         c->stepped = true;
     } else if (!isnan(cost))
-        *(why == HN_ASKED_CHEAP ? &c->cheap : &c->spent) += cost;
+        *(why == HN_CALLED_CHEAP ? &c->cheap : &c->spent) += cost;
     return drafter;
 }
 
@@ -201,10 +201,10 @@ static int next_cheap(hn_controller *c, int n, bool known) {
     const double round = known ? hn_plan_on_curve(c->seconds, n) : 0;
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
-        if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_ASKED) continue;
-        if (!known) return ask(c, n, d, HN_ASKED_TRIED);
-        const double cost = price(c, d, n), most = CHEAP * (x->before == HN_ASKED_CHEAP ? STAYS_CHEAP : 1);
-        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return ask(c, n, d, HN_ASKED_CHEAP);
+        if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED) continue;
+        if (!known) return ask(c, n, d, HN_CALLED_TRIED);
+        const double cost = price(c, d, n), most = CHEAP * (x->before == HN_CALLED_CHEAP ? STAYS_CHEAP : 1);
+        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return ask(c, n, d, HN_CALLED_CHEAP);
     }
     return HN_PLAN_NONE;
 }
@@ -212,7 +212,7 @@ static int next_cheap(hn_controller *c, int n, bool known) {
 /* What must be promised, for one that is not in use: less of what costs little. */
 static double threshold(const hn_controller *c, int drafter, int n) {
     const hn_plan_drafter *d = &c->drafter[drafter];
-    if (d->before == HN_ASKED_WORTH) return 1;
+    if (d->before == HN_CALLED_WORTH) return 1;
     if (d->kind == HN_COST_PER_LEVEL) return LEVEL_WORTH;
     return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter, n) / hn_plan_on_curve(c->seconds, n));
 }
@@ -232,13 +232,13 @@ static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_his
     double value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
     for (int d = 0; d < c->n_drafters; d++) {
-        if (c->drafter[d].why != HN_NOT_ASKED || isnan(price(c, d, n))) continue;
+        if (c->drafter[d].why != HN_NOT_CALLED || isnan(price(c, d, n))) continue;
         const double one = worth(c, s, n, d, by_history) / threshold(c, d, n);
         if (one <= value) continue;
         value = one;
         best = d;
     }
-    return best < 0 ? HN_PLAN_NONE : ask(c, n, best, HN_ASKED_WORTH);
+    return best < 0 ? HN_PLAN_NONE : ask(c, n, best, HN_CALLED_WORTH);
 }
 
 /* The first call of all may have read the texts, if it took much less than the target would take for them. */
@@ -253,7 +253,7 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
     hn_plan_drafter *d = &c->drafter[drafter];
     const double call = hn_cost_of_draft(&c->cost, drafter, n);
     const int calls = hn_cost_draft_calls(&c->cost, drafter);
-    if (d->why != HN_NOT_ASKED) return false;
+    if (d->why != HN_NOT_CALLED) return false;
     if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
     if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
     if (call + reading(c, drafter) > d->account) return false;
@@ -262,13 +262,13 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
 
 static int next_trial(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (may_be_tried(c, s, n, d)) return ask(c, n, d, HN_ASKED_TRIED);
+        if (may_be_tried(c, s, n, d)) return ask(c, n, d, HN_CALLED_TRIED);
     return HN_PLAN_NONE;
 }
 
 static bool all_asked(const hn_controller *c) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (c->drafter[d].why == HN_NOT_ASKED) return false;
+        if (c->drafter[d].why == HN_NOT_CALLED) return false;
     return true;
 }
 

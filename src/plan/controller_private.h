@@ -60,10 +60,10 @@ typedef struct hn_plan_considered {
 
 /* Why a drafter was called in a round. */
 typedef enum hn_plan_why {
-    HN_NOT_ASKED,
-    HN_ASKED_CHEAP, /* its time is negligible */
-    HN_ASKED_WORTH, /* its expected gain pays for its time */
-    HN_ASKED_TRIED  /* to measure its time and gain, paid from its account */
+    HN_NOT_CALLED,
+    HN_CALLED_CHEAP, /* its time is negligible */
+    HN_CALLED_WORTH, /* its expected gain pays for its time */
+    HN_CALLED_TRIED  /* to measure its time and gain, paid from its account */
 } hn_plan_why;
 
 typedef struct hn_plan_drafter {
@@ -171,7 +171,7 @@ void hn_plan_note_plain(hn_controller *c, int n);
 /* A drafter that was called, from the list's front, or (rows 0) its expected gain. */
 void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k);
 /* The drafters that were not called. */
-void hn_plan_note_unasked(hn_controller *c, int n);
+void hn_plan_note_uncalled(hn_controller *c, int n);
 /* The choice that was made, from the list that it was made from. */
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole);
 #endif

@@ -52,9 +52,9 @@ void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k) {
     for (int i = 0; i < n && k.rows > 0; i++) note(&c->report[i], part_of(c, k, i, drafter));
 }
 
-void hn_plan_note_unasked(hn_controller *c, int n) {
+void hn_plan_note_uncalled(hn_controller *c, int n) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (c->drafter[d].why == HN_NOT_ASKED) note_promise(c, n, d);
+        if (c->drafter[d].why == HN_NOT_CALLED) note_promise(c, n, d);
 }
 
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole) {
