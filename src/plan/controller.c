@@ -3,7 +3,7 @@
  * drafter brings yield.c's; here they are learned, and the trees are cut.
  *
  * Every choice is one list of rows with their probabilities, sorted, and one cut through it (controller_cuts.c): the rows
- * before it are verified. Which drafters are asked at all stands in controller_ask.c.
+ * before it are verified. Which drafters are asked at all stands in controller_select.c.
  *
  * What is cut off teaches too: under greedy and match the target's token at a row that was reached says of every candidate
  * there whether it would have been accepted (and under the point-mass rule it says so on average). So the trees are kept as
@@ -258,10 +258,10 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     hn_plan_note_uncalled(c, n);
     hn_plan_cut best = hn_plan_trees_cut(c, s, n, HN_PLAN_ANY, by_history, spent);
     c->gain = best.gain;
-    if (hn_plan_reference_due(c) && !c->stepped) best = hn_plan_best_cut(c, c->list, 0, n, spent);
+    if (hn_plan_plain_due(c) && !c->stepped) best = hn_plan_best_cut(c, c->list, 0, n, spent);
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
     hn_plan_note_chosen(c, n, best, sole);
     c->n_report = n;
-    hn_plan_pay(c, n, best.seconds);
+    hn_plan_accounts_add(c, n, best.seconds);
     for (int i = 0; i < n; i++) tree_cut(c, s, i, best);
 }

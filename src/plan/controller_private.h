@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_private.h - what the files of the controller share: controller.c owns it and learns, controller_cuts.c finds
- * the best rows of trees, controller_ask.c chooses the drafter to call, controller_levels.c how many levels one drafts that is decided on
+ * the best rows of trees, controller_select.c chooses the drafter to call, controller_levels.c how many levels one drafts that is decided on
  * level by level, controller_why.c reports what was considered. */
 #ifndef HN_CONTROLLER_PRIVATE_H
 #define HN_CONTROLLER_PRIVATE_H
@@ -140,10 +140,10 @@ hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, i
 /* The same of the trees; the list is left sorted. */
 hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history, double spent);
 
-/* ---- controller_ask.c ---- */
+/* ---- controller_select.c ---- */
 
 /* Whether this is a round without drafts, to measure its cost. */
-bool hn_plan_reference_due(const hn_controller *c);
+bool hn_plan_plain_due(const hn_controller *c);
 /* The deepest level that is considered, over all sequences. */
 int hn_plan_deepest(const hn_plan_seq *s, int n);
 /* Seconds of this many levels of a drafter that is decided on level by level, with its part of the rows to read. */
@@ -153,7 +153,7 @@ double hn_plan_spent(const hn_controller *c, int n);
 /* Ends the drafter that was being decided on level by level. */
 void hn_plan_stepper_ends(hn_controller *c, int n);
 /* Adds to the accounts their part of a round of this many seconds. */
-void hn_plan_pay(hn_controller *c, int n, double seconds);
+void hn_plan_accounts_add(hn_controller *c, int n, double seconds);
 
 /* ---- controller_levels.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_ask.c - which drafters are asked in a round. Their time is measured (cost.h), and there are three reasons to
+/* controller_select.c - which drafters are asked in a round. Their time is measured (cost.h), and there are three reasons to
  * spend it:
  *
  *   cheap   all that ask for next to nothing together are asked always, first
@@ -34,7 +34,7 @@ enum { MOST_UNTIMED = 8 };               /* rounds to time it in: it may have to
  * costs what they would have gained: once in LEAST_BETWEEN + gain / REFERENCE rounds, at most REFERENCE of the time. */
 static const double REFERENCE = 0.005, LEAST_BETWEEN = 8;
 
-bool hn_plan_reference_due(const hn_controller *c) {
+bool hn_plan_plain_due(const hn_controller *c) {
     return c->since_plain >= LEAST_BETWEEN + c->gain / REFERENCE;
 }
 
@@ -82,7 +82,7 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
     c->levels = 0;
 }
 
-void hn_plan_pay(hn_controller *c, int n, double seconds) {
+void hn_plan_accounts_add(hn_controller *c, int n, double seconds) {
     int costly = 0;
     for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_CALLED_CHEAP;
     for (int d = 0; d < c->n_drafters; d++) {
@@ -278,7 +278,7 @@ int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     const bool known = hn_plan_curve(c, s, n);
     if (known) accounts_open(c, n);
     const int cheap = next_cheap(c, n, known);
-    if (cheap >= 0 || !known || hn_plan_reference_due(c)) return cheap;
+    if (cheap >= 0 || !known || hn_plan_plain_due(c)) return cheap;
     const int worth = best_worth(c, s, n, by_history);
     return worth >= 0 ? worth : next_trial(c, s, n);
 }

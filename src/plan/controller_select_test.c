@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_ask_test.c - drafters that cost: whoever is slow, wrong or both is not asked, or not often, and who is worth
+/* controller_select_test.c - drafters that cost: whoever is slow, wrong or both is not asked, or not often, and who is worth
  * his time is. Simulated, in simulated time. A round's cost is given in passes of one row. */
 #include <setjmp.h>
 #include <stdarg.h>
