@@ -66,7 +66,7 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
         double t[2];
         if (widths[i] > e->context) break;
         st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
-        if (!st) hn_cost_pass_woken(c, widths[i], 0, hunch_measure_experts(e), t[1]);
+        if (!st) hn_cost_pass_experts(c, widths[i], 0, hunch_measure_experts(e), t[1]);
     }
     hn_measure_end(e);
     return st;
@@ -79,7 +79,7 @@ hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
     hunch_model_info info;
     hunch_model_get_info(e->model, &info);
     if (info.experts > 0)
-        hn_cost_have_experts(hn_controller_cost(e->controller), info.experts, info.experts_used,
+        hn_cost_set_experts(hn_controller_cost(e->controller), info.experts, info.experts_used,
                              (double)info.experts_used * (double)info.expert_bytes / (double)info.weight_bytes);
     if (e->curve_path && e->curve_key)
         (void)hn_cost_load(hn_controller_cost(e->controller), e->curve_path, e->curve_key, &found, &ignored);

@@ -288,7 +288,7 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], pass_s);
     const double whole = hn_now() - start, per_row = whole / b->n_rows;
     if (e->controller && !b->prompts)
-        hn_cost_pass_woken(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions),
+        hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions),
                            hunch_measure_experts(e), whole);
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;

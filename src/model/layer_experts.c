@@ -27,7 +27,7 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
     hn_routing routing = s->routing;
     routing.experts = d->experts.count;
     routing.used = used;
-    routing.woken = hn_woken_of(&s->routing, layer);
+    routing.distinct = hn_distinct_of(&s->routing, layer);
 
     o->rmsnorm(ex, n, s->x, s->ldx, m->layer[layer].ffn_norm, m->arch.norm_eps, in, l->in_forms, (hn_buf){NULL, 0}, 0);
     o->linear(ex, n, in, scores, d->experts.shared_gate ? 2 : 1, false);

@@ -36,7 +36,7 @@ typedef struct hn_pass_buffers {
     hn_act gathered;     /* [hidden], of rows times the experts that a row uses */
     hn_act expert_gated; /* [width] of an expert, of as many */
     hn_buf expert_out;   /* f32 [as many][ldx] */
-    hn_routing routing;  /* woken: [layers] of them */
+    hn_routing routing;  /* distinct: [layers] of them */
     /* of a draft head */
     hn_buf pair;     /* f32 [rows][ldpair] norm(embedding) | norm(stream) */
     hn_buf joint;    /* f32 [rows][ldjoint] input of fc */
@@ -91,9 +91,9 @@ void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_de
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* x += what the experts of each row, and those that all share, make of norm x */
 void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
-/* The part of routing.woken that is a layer's. */
-static inline hn_buf hn_woken_of(const hn_routing *r, int layer) {
-    return hn_at(r->woken, sizeof(int32_t) * (size_t)layer * (size_t)(r->experts + 1));
+/* The part of routing.distinct that is a layer's. */
+static inline hn_buf hn_distinct_of(const hn_routing *r, int layer) {
+    return hn_at(r->distinct, sizeof(int32_t) * (size_t)layer * (size_t)(r->experts + 1));
 }
 bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are products of their own: it needs lanes->gate and up */
 #endif

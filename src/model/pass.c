@@ -110,7 +110,7 @@ static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
     hn_buf *const lists[] = {&l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row};
     for (int i = 0; i < 4; i++) *lists[i] = take(total, ids);
     l->routing.first = take(total, sizeof(int32_t) * (size_t)(w->experts + 1));
-    l->routing.woken = take(total, sizeof(int32_t) * (size_t)(w->experts + 1) * (size_t)r->m->arch.layers);
+    l->routing.distinct = take(total, sizeof(int32_t) * (size_t)(w->experts + 1) * (size_t)r->m->arch.layers);
 }
 
 /* What a draft head has beside the buffers of its layers. */
@@ -229,7 +229,7 @@ static void bind(hn_runner *r) {
                      &r->steps.in.data,
                      &l->scores,  &l->shared_gate, &l->gathered.data, &l->expert_gated.data, &l->expert_out,
                      &l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row, &l->routing.first,
-                     &l->routing.woken};
+                     &l->routing.distinct};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
     hn_rows *rows = &r->rows[0];
@@ -525,9 +525,9 @@ hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
     if (r->m->arch.layer[layer].ffn != HN_FFN_EXPERTS) return 0;
-    const int32_t *woken = r->m->ops.view(&r->m->ops, hn_woken_of(&r->lanes.routing, layer));
-    if (which) *which = woken + 1;
-    return woken[0];
+    const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->lanes.routing, layer));
+    if (which) *which = distinct + 1;
+    return distinct[0];
 }
 
 double hn_runner_seconds(const hn_runner *r) {

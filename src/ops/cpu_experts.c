@@ -3,7 +3,7 @@
  * of their results: cpu_route.c. A strip's arithmetic is that of a plain matrix (cpu_linear.c).
  *
  * Pairs of a row and an expert stand by expert, so that what an expert computes are neighbouring rows, and its weights are read
- * once. All that is woken is one list of units, cut as plain matrices are.
+ * once. All that is distinct is one list of units, cut as plain matrices are.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,18 +11,18 @@
 #include "ops/cpu_linear.h"
 #include "ops/kernels.h"
 
-static int woken_count(const hn_routing *by) { return hn_host_i32(by->woken)[0]; }
+static int distinct_count(const hn_routing *by) { return hn_host_i32(by->distinct)[0]; }
 
-/* The pairs of woken expert number i, as rows of inputs and results. */
+/* The pairs of distinct expert number i, as rows of inputs and results. */
 static hn_cpu_span span_of(const hn_routing *by, const hn_act *a, int i) {
-    const int expert = hn_host_i32(by->woken)[1 + i];
+    const int expert = hn_host_i32(by->distinct)[1 + i];
     const int32_t *first = hn_host_i32(by->first) + expert;
     return (hn_cpu_span){.a = a, .from = first[0], .to = first[0], .n = first[1] - first[0], .expert = expert};
 }
 
 /* Rows of an expert, on the average: what shapes the units. */
 static int usual_rows(const hn_routing *by, int n) {
-    return (n * by->used + woken_count(by) - 1) / woken_count(by);
+    return (n * by->used + distinct_count(by) - 1) / distinct_count(by);
 }
 
 static void copy_row(const hn_act *from, int i, const hn_act *to, int k, int forms) {
@@ -51,8 +51,8 @@ void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a
     assert(n >= 1 && n <= by->max_rows && n * by->used <= y.max_rows && n * by->used <= gathered.max_rows);
     assert(gate->out == y.in && up->out == y.in && gate->in == a.in && up->in == a.in && gathered.in == a.in);
     if (n > 1) gather_pairs(ex, n, by, &a, &gathered, hn_cpu_weight_form(o, gate) | hn_cpu_weight_form(o, up));
-    const int unit = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * woken_count(by)), units = (groups + unit - 1) / unit;
-    hn_claim claim = hn_claim_begin(o->pool, ex->rank, units * woken_count(by));
+    const int unit = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * distinct_count(by)), units = (groups + unit - 1) / unit;
+    hn_claim claim = hn_claim_begin(o->pool, ex->rank, units * distinct_count(by));
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         hn_cpu_span span = span_of(by, n > 1 ? &gathered : &a, i / units);
         if (n == 1) span.from = 0;
@@ -63,11 +63,11 @@ void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a
 }
 
 void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy) {
-    const int strips = hn_strips(w->out), woken = woken_count(by);
-    const int unit = hn_cpu_unit_strips(ex, w, usual_rows(by, n), strips * woken), units = (strips + unit - 1) / unit;
+    const int strips = hn_strips(w->out), distinct = distinct_count(by);
+    const int unit = hn_cpu_unit_strips(ex, w, usual_rows(by, n), strips * distinct), units = (strips + unit - 1) / unit;
     const hn_linear_out out = {w, y, ldy};
     assert(n >= 1 && n * by->used <= a.max_rows && w->in == a.in);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, units * woken);
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, units * distinct);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const hn_cpu_span span = span_of(by, &a, i / units);
         const int s = i % units * unit;

@@ -93,13 +93,13 @@ static void route_row(const hn_router *r, float *score, int32_t *id, float *shar
 
 static void order_pairs(int n, const hn_routing *to) {
     const int32_t *id = hn_host_i32(to->id);
-    int32_t *pair = hn_host(to->pair), *row = hn_host(to->row), *first = hn_host(to->first), *woken = hn_host(to->woken);
+    int32_t *pair = hn_host(to->pair), *row = hn_host(to->row), *first = hn_host(to->first), *distinct = hn_host(to->distinct);
     int32_t next[HN_MAX_EXPERTS] = {0};
     int at = 0, used = to->used;
     for (int i = 0; i < n * used; i++) next[id[i]]++;
-    woken[0] = 0;
+    distinct[0] = 0;
     for (int e = 0; e < to->experts; e++) {
-        if (next[e] > 0) woken[1 + woken[0]++] = e;
+        if (next[e] > 0) distinct[1 + distinct[0]++] = e;
         first[e] = at;
         at += next[e];
         next[e] = first[e];

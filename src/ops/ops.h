@@ -221,7 +221,7 @@ typedef struct hn_routing {
     hn_buf pair;   /* int32 [n][used] its number */
     hn_buf row;    /* int32 [n * used] of each pair */
     hn_buf first;  /* int32 [experts + 1] first pair of each expert */
-    hn_buf woken;  /* int32 [1 + experts] how many experts have rows; which, ascending */
+    hn_buf distinct;  /* int32 [1 + experts] how many experts have rows; which, ascending */
 } hn_routing;
 
 /* What a row gets beside its experts' results; mem NULL: not this. */

@@ -91,10 +91,10 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     span_end(&s);
 }
 
-/* What the woken ones of them read. */
+/* What the distinct ones of them read. */
 static void note_experts(const span *s, int n, const hn_routing *by, const hn_weight *w) {
-    const int32_t *woken = s->ex.ops->view(s->ex.ops, by->woken);
-    if (woken) s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * woken[0];
+    const int32_t *distinct = s->ex.ops->view(s->ex.ops, by->distinct);
+    if (distinct) s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * distinct[0];
     s->to->macs += (double)n * by->used * w->out * w->in;
 }
 

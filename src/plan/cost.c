@@ -70,26 +70,26 @@ static int class_near(const hn_cost *c, int k) {
 
 /* ---- experts ---- */
 
-void hn_cost_have_experts(hn_cost *c, int count, int used, double part) {
+void hn_cost_set_experts(hn_cost *c, int count, int used, double part) {
     assert(used >= 1 && used <= count && part >= 0 && part <= 1);
-    if (count == used) return; /* all are woken by one row */
+    if (count == used) return; /* all are distinct by one row */
     c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .doubt = EACH_DOUBT, .fresh = 1};
 }
 
-double hn_cost_woken(const hn_cost *c, double rows) {
+double hn_cost_distinct_experts(const hn_cost *c, double rows) {
     const hn_cost_experts *x = &c->experts;
     if (x->count == 0) return 0;
     return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + x->fresh * (rows - 1)));
 }
 
 /* What those take that rows behind the first are expected to wake, in passes of one row. */
-static double of_woken(const hn_cost *c, int rows) {
-    return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_woken(c, rows) - c->experts.used);
+static double of_distinct(const hn_cost *c, int rows) {
+    return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_distinct_experts(c, rows) - c->experts.used);
 }
 
-static void woken_learn(hn_cost_experts *x, int rows, double woken) {
-    if (rows < 2 || woken > NEARLY_ALL * x->count) return;
-    const double rest = log(1 - woken / x->count) / log(1 - (double)x->used / x->count);
+static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
+    if (rows < 2 || distinct > NEARLY_ALL * x->count) return;
+    const double rest = log(1 - distinct / x->count) / log(1 - (double)x->used / x->count);
     const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
     x->seen = smaller(x->seen + 1, WOKEN_PASSES);
     x->fresh += (now - x->fresh) / x->seen;
@@ -106,18 +106,18 @@ typedef struct points {
 
 /* A point without the experts that it is expected to wake: what lies on a line. */
 static double rest_of(const points *p, int i) {
-    return p->ratio[i] - of_woken(p->of, p->rows[i]);
+    return p->ratio[i] - of_distinct(p->of, p->rows[i]);
 }
 
 /* Behind the first n points: on with the slope of the wider half (of adjacent ones it would be noise). */
 static double beyond(const points *p, int n, int rows) {
     const int last = n - 1;
     int from = last - 1;
-    const double woken = of_woken(p->of, rows);
-    if (last == 0) return 1 + woken + UNSEEN_SLOPE * (rows - 1);
+    const double distinct = of_distinct(p->of, rows);
+    if (last == 0) return 1 + distinct + UNSEEN_SLOPE * (rows - 1);
     while (from > 0 && p->rows[from] * 2 > p->rows[last]) from--;
     const double slope = (rest_of(p, last) - rest_of(p, from)) / (p->rows[last] - p->rows[from]);
-    return larger(p->ratio[last], rest_of(p, last) + larger(slope, 0) * (rows - p->rows[last]) + woken);
+    return larger(p->ratio[last], rest_of(p, last) + larger(slope, 0) * (rows - p->rows[last]) + distinct);
 }
 
 static double beyond_doubt(const points *p, int n, int rows) {
@@ -128,7 +128,7 @@ static double beyond_doubt(const points *p, int n, int rows) {
 
 static double between(const points *p, int a, int b, int rows) {
     const double part = (double)(rows - p->rows[a]) / (p->rows[b] - p->rows[a]);
-    return larger(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_woken(p->of, rows));
+    return larger(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_distinct(p->of, rows));
 }
 
 /* More rows cost no less: where measurements say otherwise they are averaged by what they are worth. A change of speed that
@@ -160,7 +160,7 @@ static void points_read(const hn_cost *c, int k, points *p) {
         if (c->shape[k][r].doubt <= 0) continue;
         p->doubt[p->n] = c->shape[k][r].doubt;
         p->rows[p->n] = r;
-        p->ratio[p->n++] = c->shape[k][r].ratio + of_woken(c, r);
+        p->ratio[p->n++] = c->shape[k][r].ratio + of_distinct(c, r);
     }
     points_rise(p);
     for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been held against theirs already */
@@ -242,17 +242,17 @@ static void width_enter(hn_cost *c, int k, int rows, const points *p, double res
     c->shape[k][rows].shared = 0;
 }
 
-void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double seconds) {
+void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, double seconds) {
     points p;
     const hn_cost_experts *x = &c->experts;
     if (rows < 1 || rows > HN_COST_ROWS || !can_be(seconds)) return;
     const int k = class_of(context);
-    const bool told = x->count > 0 && woken >= x->used && woken <= x->count;
-    if (told) woken_learn(&c->experts, rows, woken);
+    const bool told = x->count > 0 && distinct >= x->used && distinct <= x->count;
+    if (told) distinct_learn(&c->experts, rows, distinct);
     class_enter(c, k);
     points_read(c, k, &p);
-    const double rest = larger(shape_of(&p, rows) - of_woken(c, rows), LEAST_REST);
-    const double expected = rest + (told ? x->each * (woken - x->used) : of_woken(c, rows));
+    const double rest = larger(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
+    const double expected = rest + (told ? x->each * (distinct - x->used) : of_distinct(c, rows));
     if (c->speed <= 0) { /* the first pass of all */
         c->speed = c->one_row[k] = seconds / expected;
         c->doubt = FIRST_DOUBT + (rows > 1 ? beyond_doubt(&p, p.n, rows) : 0);
@@ -265,7 +265,7 @@ void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double 
 }
 
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
-    hn_cost_pass_woken(c, rows, context, 0, seconds);
+    hn_cost_pass_experts(c, rows, context, 0, seconds);
 }
 
 /* ---- drafters ---- */

@@ -52,13 +52,13 @@ typedef struct hn_cost {
 void hn_cost_init(hn_cost *c);
 /* The model's layers have `count` experts, of which a row uses `used` (1..count); part: their share of all bytes that a pass of one row
  * reads, 0..1, which is used as their share of its time until passes have been measured. */
-void hn_cost_have_experts(hn_cost *c, int count, int used, double part);
+void hn_cost_set_experts(hn_cost *c, int count, int used, double part);
 /* How many experts of a layer this many rows are expected to use; 0: the model has none. */
-double hn_cost_woken(const hn_cost *c, double rows);
+double hn_cost_distinct_experts(const hn_cost *c, double rows);
 /* Records a pass. More rows than HN_COST_ROWS, or an impossible time (0, 1e-300, 1e300, no number), are ignored. */
 void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
 /* The same for a pass that used this many experts per layer, on average over layers; 0: not known, or the model has none. */
-void hn_cost_pass_woken(hn_cost *c, int rows, int context, double woken, double seconds);
+void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, double seconds);
 /* Records a drafter's call for this many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
  * `behind` rows of text that it had not seen yet. With such rows the call gives the cost of a row to read, not of a call. Ignored
  * before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow one has little
@@ -82,7 +82,7 @@ int hn_cost_draft_calls(const hn_cost *c, int drafter); /* how many were timed *
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
 
 /* The curves of one (CPU, build, threads, model), kept in a file of the user's cache folder between processes; times of
- * drafters are not. key: any text that identifies all of these. load (with experts after hn_cost_have_experts): HUNCH_OK and
+ * drafters are not. key: any text that identifies all of these. load (with experts after hn_cost_set_experts): HUNCH_OK and
  * *found false, *c unchanged, if there is no file, or it has another key or is damaged. save: written beside `path`, then renamed;
  * the folder must exist. */
 hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err);

@@ -292,7 +292,7 @@ static void test_round_trip(void **state) {
 static machine fine_machine(enum machine_kind kind, double noise, uint64_t seed, hn_cost *c) {
     const machine m = machine_make(kind, noise, seed);
     hn_cost_init(c);
-    hn_cost_have_experts(c, machine_experts(&m), MACHINE_USED, machine_part(&m) * 0.7); /* bytes are not time */
+    hn_cost_set_experts(c, machine_experts(&m), MACHINE_USED, machine_part(&m) * 0.7); /* bytes are not time */
     return m;
 }
 
@@ -312,9 +312,9 @@ static void test_experts_are_learned(void **state) {
                 runs(&m, &c, 2 + 2 * (i % 4), 1);
             }
             for (int rows = 2; rows <= 32; rows *= 2) {
-                const double want = machine_shape(&m, rows, 0), woken = machine_woken(&m, rows);
-                if (fabs(hn_cost_woken(&c, rows) / woken - 1) > 0.12)
-                    fail_msg("%d rows: %g experts, the machine's are %g", rows, hn_cost_woken(&c, rows), woken);
+                const double want = machine_shape(&m, rows, 0), distinct = machine_distinct(&m, rows);
+                if (fabs(hn_cost_distinct_experts(&c, rows) / distinct - 1) > 0.12)
+                    fail_msg("%d rows: %g experts, the machine's are %g", rows, hn_cost_distinct_experts(&c, rows), distinct);
                 if (fabs(ratio(&c, rows, 0) / want - 1) > (rows > 8 ? 0.2 : 0.07))
                     fail_msg("kind %d, %d rows: %g, the machine's is %g", kind, rows, ratio(&c, rows, 0), want);
             }
@@ -355,14 +355,14 @@ static void test_experts_that_cannot_be(void **state) {
     static const double wrong[] = {0, -5, 3, 129, NAN, INFINITY, -INFINITY, 1e300};
     (void)fine_machine(FINE128, 0, 1, &c);
     const double fresh = c.experts.fresh;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) hn_cost_pass_woken(&c, 1 + 3 * ((int)i % 2), 0, wrong[i], 0.01);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) hn_cost_pass_experts(&c, 1 + 3 * ((int)i % 2), 0, wrong[i], 0.01);
     assert_true(c.experts.fresh == fresh && c.experts.seen == 0 && pass_cost(&c, 8, 0) > 0);
-    for (int i = 0; i < 50; i++) hn_cost_pass_woken(&c, 60, 0, 128, 0.08); /* all of them: it does not say how soon */
+    for (int i = 0; i < 50; i++) hn_cost_pass_experts(&c, 60, 0, 128, 0.08); /* all of them: it does not say how soon */
     assert_true(c.experts.fresh == fresh && isfinite(pass_cost(&c, 64, 0)));
     hn_cost_init(&c);
-    hn_cost_have_experts(&c, 4, 4, 0.5);
-    hn_cost_pass_woken(&c, 3, 0, 4, 0.01);
-    assert_true(hn_cost_woken(&c, 5) == 0 && pass_cost(&c, 3, 0) > 0);
+    hn_cost_set_experts(&c, 4, 4, 0.5);
+    hn_cost_pass_experts(&c, 3, 0, 4, 0.01);
+    assert_true(hn_cost_distinct_experts(&c, 5) == 0 && pass_cost(&c, 3, 0) > 0);
 }
 
 /* Their part of the curve is kept; a file of the other kind is none. */

@@ -63,7 +63,7 @@ WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs,
     }
     must(hn_controller_open(&w.c, kinds, n_drafters, n_seqs, err));
     if (machine_experts(&w.m) > 0)
-        hn_cost_have_experts(hn_controller_cost(w.c), machine_experts(&w.m), MACHINE_USED, machine_part(&w.m) * 0.8);
+        hn_cost_set_experts(hn_controller_cost(w.c), machine_experts(&w.m), MACHINE_USED, machine_part(&w.m) * 0.8);
     for (int i = 0; i < 9; i++) { /* the passes that are measured at the start */
         const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
         machine_run(&w.m, hn_controller_cost(w.c), rows, 0);

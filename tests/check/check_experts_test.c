@@ -20,7 +20,7 @@ static hn_routing routing_create(const hn_ops *o, int experts, int used, int row
 }
 
 static void routing_free(const hn_ops *o, hn_routing *r) {
-    hn_buf *const all[] = {&r->id, &r->share, &r->pair, &r->row, &r->first, &r->woken};
+    hn_buf *const all[] = {&r->id, &r->share, &r->pair, &r->row, &r->first, &r->distinct};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i]->mem);
 }
 
@@ -100,7 +100,7 @@ static void check_route_row(const choice *c, const float *x, int row) {
 /* Pairs stand by expert, then by row, and every list says the same of them. */
 static void check_pairs(const choice *c) {
     const int used = c->router.used, *id = hn_host_i32(c->to.id), *pair = hn_host_i32(c->to.pair);
-    const int32_t *first = hn_host_i32(c->to.first), *row = hn_host_i32(c->to.row), *woken = hn_host_i32(c->to.woken);
+    const int32_t *first = hn_host_i32(c->to.first), *row = hn_host_i32(c->to.row), *distinct = hn_host_i32(c->to.distinct);
     int seen = 0;
     assert_int_equal(first[0], 0);
     assert_int_equal(first[c->router.experts], c->n * used);
@@ -112,9 +112,9 @@ static void check_pairs(const choice *c) {
             assert_int_equal(row[pair[i]], i / used);
         }
         assert_int_equal(first[e + 1], first[e] + rows);
-        if (rows > 0) assert_int_equal(woken[1 + seen++], e);
+        if (rows > 0) assert_int_equal(distinct[1 + seen++], e);
     }
-    assert_int_equal(woken[0], seen);
+    assert_int_equal(distinct[0], seen);
 }
 
 /* Numbers of few values have many ties. */

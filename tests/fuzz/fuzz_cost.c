@@ -10,7 +10,7 @@ static void read_curve(const uint8_t *data, size_t size, bool experts) {
     bool found;
     hunch_error err = {0};
     hn_cost_init(&c);
-    if (experts) hn_cost_have_experts(&c, 128, 8, 0.5);
+    if (experts) hn_cost_set_experts(&c, 128, 8, 0.5);
     FUZZ_MUST(hn_cost_load(&c, fuzz_file(0, (fuzz_bytes){data, size}), "key", &found, &err) == HUNCH_OK);
     FUZZ_MUST(found == (c.speed > 0));
     if (!found) return;
@@ -19,7 +19,7 @@ static void read_curve(const uint8_t *data, size_t size, bool experts) {
         FUZZ_MUST(hn_cost_curve(&c, context, seconds, hoped, 1));
         for (int rows = 1; rows <= HN_COST_ROWS; rows++)
             FUZZ_MUST(isfinite(seconds[rows]) && seconds[rows] > 0 && isfinite(hoped[rows]) && hoped[rows] > 0);
-        hn_cost_pass_woken(&c, 3, context, 11, 0.01);
+        hn_cost_pass_experts(&c, 3, context, 11, 0.01);
     }
 }
 
