@@ -267,7 +267,7 @@ static bool clearly_better(const hn_reading *way, const int8_t *hit, const int8_
         squares += abs(hit[i] - own[i]);
         n++;
     }
-    if (n < HN_CHECK_LEAST) return false;
+    if (n < HN_CHECK_MIN_ROUNDS) return false;
     const double mean = sum / n, error = sqrt((squares / n - mean * mean) / n), share = (double)way->hits / way->n;
     return mean > 0.05 && mean > HN_CHECK_ERRORS * error && share > constant + HN_CHECK_ERRORS * hn_smoke_error(share, way->n);
 }

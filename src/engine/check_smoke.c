@@ -166,7 +166,7 @@ double hn_smoke_error(double share, int n) {
 hn_smoke_verdict hn_smoke_judge(const hn_smoke *s) {
     const int n = s->drafted[0];
     const double share = n ? (double)s->accepted[0] / n : 0;
-    if (n < HN_CHECK_LEAST) return HN_SMOKE_UNKNOWN;
+    if (n < HN_CHECK_MIN_ROUNDS) return HN_SMOKE_UNKNOWN;
     if (share > s->constant + HN_CHECK_ERRORS * hn_smoke_error(share, n)) return HN_SMOKE_GOOD;
     /* where the texts say one thing over and over nothing can be better */
     return s->constant + HN_CHECK_ERRORS * hn_smoke_error(s->constant, n) >= 1 ? HN_SMOKE_UNKNOWN : HN_SMOKE_BAD;

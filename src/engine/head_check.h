@@ -10,7 +10,7 @@ enum {
     HN_CHECK_TEXTS = 16,
     HN_CHECK_AT_ONCE = 8,
     HN_CHECK_WANTED = 256, /* first positions */
-    HN_CHECK_LEAST = 50,   /* with fewer there is no verdict */
+    HN_CHECK_MIN_ROUNDS = 50,   /* with fewer there is no verdict */
     HN_CHECK_ERRORS = 3    /* standard errors that are significant */
 };
 

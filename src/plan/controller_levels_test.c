@@ -10,7 +10,7 @@
 
 #include "draft/head_tree.h"
 #include "fixture.h"
-#include "plan/world_for_tests.h"
+#include "plan/simulation_for_tests.h"
 
 enum { WRONG = 1 << 28, LEVELS = 6, RANKS = 6, WIDTH = 6, NODES = HN_TREE_ROWS - 1, CAP = 1 + WIDTH + (LEVELS - 1) * WIDTH * RANKS };
 
@@ -263,7 +263,7 @@ static void test_width_and_limit(void **state) {
 static void test_two_heads(void **state) {
     (void)state;
     const head good = {0.8, 0.1, 0.1, false}, bad = {0.9, 0.1, 0.1, true}, pairs[2][2] = {{good, bad}, {bad, good}};
-    for (int kind = 0; kind < DEAR; kind++) {
+    for (int kind = 0; kind < EXPENSIVE; kind++) {
         world *w = open_levels((enum machine_kind)kind, 1, 3);
         levels_run(w, &good, 1, 300);
         const double alone = levels_run(w, &good, 1, 1500);

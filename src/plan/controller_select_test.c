@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "plan/world_for_tests.h"
+#include "plan/simulation_for_tests.h"
 
 static simulated slow(double a, int depth, double round) {
     simulated d = even(a, depth);
@@ -83,7 +83,7 @@ static void test_turns_good(void **state) {
     (void)state;
     static const double rounds[] = {0.02, 0.1, 0.3, 0.45, 1};
     static const int within[] = {100, 150, 300, 500, 900};
-    for (int kind = 0; kind < DEAR; kind++)
+    for (int kind = 0; kind < EXPENSIVE; kind++)
         for (int i = 0; i < 5; i++) {
             const simulated d = slow(0, DEPTH, rounds[i]);
             world *w = world_open((enum machine_kind)kind, 0.04, 1, &d, 1);
@@ -172,7 +172,7 @@ static void test_forget(void **state) {
 
 static void test_two_slow_ones(void **state) {
     (void)state;
-    for (int kind = 0; kind < DEAR; kind++) {
+    for (int kind = 0; kind < EXPENSIVE; kind++) {
         simulated d[2] = {slow(0.9, 8, 0.3), slow(0, 8, 0.3)};
         int depth;
         d[1].estimate = 0.95f;

@@ -11,7 +11,7 @@
 
 #include "base/fault.h"
 #include "fixture.h"
-#include "plan/world_for_tests.h"
+#include "plan/simulation_for_tests.h"
 
 /* ---- O3: the long run ---- */
 
@@ -496,7 +496,7 @@ static void test_considered(void **state) {
 static void test_what_is_cut_off_teaches(void **state) {
     (void)state;
     simulated d = even(0, 3);
-    world *w = world_open(DEAR, 0.02, 1, &d, 1); /* 0.9 of a pass a row: nothing of estimate 0.7 is verified */
+    world *w = world_open(EXPENSIVE, 0.02, 1, &d, 1); /* 0.9 of a pass a row: nothing of estimate 0.7 is verified */
     rounds_run(w, 50);
     assert_true(w->drafted == 0);
     set_rate(w, 0, 1);

@@ -10,7 +10,7 @@
 
 #include "draft/head_tree.h"
 #include "fixture.h"
-#include "plan/world_for_tests.h"
+#include "plan/simulation_for_tests.h"
 
 enum { LEVELS = 5, RANKS = 8, NODES = HN_TREE_ROWS - 1 };
 
@@ -180,7 +180,7 @@ static void test_worthless_trees(void **state) {
 static void test_two_heads(void **state) {
     (void)state;
     const head pair[2] = {{0.7, 0.05, false}, {0.7, 0.05, false}}, bad[2] = {{0.7, 0.05, false}, {0.9, 0.05, true}};
-    for (int kind = 0; kind < DEAR; kind++) {
+    for (int kind = 0; kind < EXPENSIVE; kind++) {
         world *w = open_heads((enum machine_kind)kind, 1, 3);
         trees_run(w, pair, 1, 300);
         const double alone = trees_run(w, pair, 1, 1500);

@@ -11,7 +11,7 @@ enum machine_kind {
     BANDWIDTH, /* nearly flat, then bound by computing */
     TILES,     /* steps: 8 rows cost what 5 do, 16 what 9 do */
     COMPUTING, /* every row costs */
-    DEAR,      /* every row costs nearly a pass of its own */
+    EXPENSIVE,      /* every row costs nearly a pass of its own */
     FINE128,   /* eight experts of 128 for each row, over half of a pass of one row: a row costs the new experts that it uses */
     FINE256,   /* eight of 256, with a larger share of the pass */
     CONTEXT,   /* BANDWIDTH, and rows cost more after a long context */
@@ -65,7 +65,7 @@ static double machine_relative(const machine *m, int rows, int context) {
     case BANDWIDTH: return 1 + 0.03 * (rows - 1) + 0.12 * fmax(rows - 10, 0);
     case TILES: return rows == 1 ? 1 : rows <= 4 ? 1.1 : rows <= 8 ? 1.35 : 1 + 0.4 * ((rows + 7) / 8);
     case COMPUTING: return 1 + 0.2 * (rows - 1);
-    case DEAR: return 1 + 0.9 * (rows - 1);
+    case EXPENSIVE: return 1 + 0.9 * (rows - 1);
     case FINE128:
     case FINE256: return machine_of_woken(m, rows, machine_distinct(m, rows));
     case CONTEXT:

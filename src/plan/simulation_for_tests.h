@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world_for_tests.h - simulated texts and drafters for the tests of the controller, in simulated time. Include it after
+/* simulation_for_tests.h - simulated texts and drafters for the tests of the controller, in simulated time. Include it after
  * fixture.h. */
-#ifndef HN_WORLD_FOR_TESTS_H
-#define HN_WORLD_FOR_TESTS_H
+#ifndef HN_SIMULATION_FOR_TESTS_H
+#define HN_SIMULATION_FOR_TESTS_H
 #include <math.h>
 #include <string.h>
 
