@@ -48,7 +48,7 @@ typedef struct call {
     int ldo;
     int queries; /* most queries an item, up to HN_QUERIES */
     bool split;  /* items are single blocks */
-    struct desk *desk; /* this rank's */
+    struct rank_scratch *rank_scratch; /* this rank's */
     float *part;       /* [row][head][blocks][STATS + v_dim], where split */
     int first_item[HN_MAX_TEXTS + 1];
 } call;
@@ -77,10 +77,10 @@ typedef struct merged {
 } merged;
 
 /* What a rank works on. Too much for the stack: rank 0's is that of whoever calls the library. */
-typedef struct desk {
+typedef struct rank_scratch {
     tile t;
     merged g;
-} desk;
+} rank_scratch;
 
 static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
 
@@ -89,10 +89,10 @@ static size_t part_bytes(int rows, int heads, int dim, int positions) {
     return (size_t)rows * (size_t)heads * blocks * part_stride(dim) * sizeof(float);
 }
 
-/* A desk for every rank, then the partial results; calls that would need more of these do not split blocks. */
+/* A rank_scratch for every rank, then the partial results; calls that would need more of these do not split blocks. */
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions) {
     size_t bytes = part_bytes(max_rows, heads, v_dim, max_positions);
-    return sizeof(desk) * (size_t)hn_pool_threads(o->pool) + (bytes < scratch_cap ? bytes : scratch_cap);
+    return sizeof(rank_scratch) * (size_t)hn_pool_threads(o->pool) + (bytes < scratch_cap ? bytes : scratch_cap);
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static void run_block(const call *c, tile *t, int part) {
 
 /* An item of all blocks: merged at once. A tile's queries are numbered as in the item by row and head. */
 static void run_all_blocks(const call *c, tile *t, int part) {
-    merged *g = &c->desk->g;
+    merged *g = &c->rank_scratch->g;
     int first, last, base, end, row, head, row0 = seq_row(c, t->seq);
     tile_queries(c, t, part, &base, &end);
     tile_round(c, t, part);
@@ -402,7 +402,7 @@ static void run_all_blocks(const call *c, tile *t, int part) {
 /* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, which are those whose
  * items it mostly ran. */
 static void merge_parts(const call *c) {
-    merged *g = &c->desk->g;
+    merged *g = &c->rank_scratch->g;
     int first, last;
     hn_share(c->ex, c->rows->n * c->how->heads, &first, &last);
     for (int i = first; i < last; i++) {
@@ -476,17 +476,17 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
-    desk *const desks = (desk *)(void *)hn_host(scratch);
+    rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are groups of their own: who finishes one can quantise it */
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
               .group = how->heads / kv->kv_heads, .blocks = rows->max_position / HN_KEY_BLOCK + 1, .act = &a,
               .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
-              .ldo = ldo, .desk = desks + ex->rank, .part = (float *)(void *)(desks + ex->ranks)};
+              .ldo = ldo, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(scratches + ex->ranks)};
     int items = plan_items(&c);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
-    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.desk->t, item);
+    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.rank_scratch->t, item);
     if (c.split) {
         hn_barrier(ex->ops->pool, ex->rank);
         merge_parts(&c);
