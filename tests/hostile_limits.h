@@ -5,8 +5,8 @@
 #define HN_HOSTILE_LIMITS_H
 #include <sys/resource.h>
 
-#include "command.h"
 #include "base/run_mode_for_tests.h"
+#include "command.h"
 #include "hunch/hunch.h"
 
 enum { LIMIT_SECONDS = 60, LIMIT_MIB = 1024 }; /* seconds: of a sanitizer's build on a slow machine */

@@ -8,8 +8,8 @@
 
 #include "base/cgroup.h"
 #include "base/dtype.h"
-#include "base/run_mode_for_tests.h"
 #include "base/random.h"
+#include "base/run_mode_for_tests.h"
 #include "format/gguf_writer.h"
 
 enum { LAYERS = 4, HIDDEN = 256, WIDTH = 512, EXPERTS = 32, USED = 4, HEAD_SIZE = 64, QUERIES = 4, KEYS = 2, VOCAB = 512 };

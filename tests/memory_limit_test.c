@@ -5,8 +5,8 @@
 
 #include <sys/resource.h>
 
-#include "base/run_mode_for_tests.h"
 #include "base/random.h"
+#include "base/run_mode_for_tests.h"
 
 static const char *const jobs[][16] = {
     {"run", "-m", STORIES, "-p", "Once upon a time", "-n", "60", "--draft", "auto", "--json", "--threads", "2"},

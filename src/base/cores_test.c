@@ -8,8 +8,8 @@
 
 #include <sched.h>
 
-#include "base/threads.h"
 #include "base/file_tree_for_tests.h"
+#include "base/threads.h"
 
 static int setup(void **state) {
     static const char *const folders[] = {"v2", "v2/a", "v2/a/b", "cpu,cpuacct", "cpu,cpuacct/job", "odd place"};

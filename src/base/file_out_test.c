@@ -18,8 +18,8 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/file_out.h"
-#include "base/mem.h"
 #include "base/file_tree_for_tests.h"
+#include "base/mem.h"
 
 static const char *test_path(const char *name) {
     static char path[4][400];

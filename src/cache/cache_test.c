@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/run_mode_for_tests.h"
 #include "base/mem.h"
+#include "base/run_mode_for_tests.h"
 #include "cache/rows_for_tests.h"
 
 enum { KV_HEADS = 2, DIM = 4, SCALED_DIM = 64, ROWS = 200, SEQS = 3, OWNERS = 2, GROUPS = 3 };

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "draft/drafter.h"
 #include "base/run_mode_for_tests.h"
+#include "draft/drafter.h"
 #include "model/kv_groups.h"
 
 #define HELPER __attribute__((unused)) static

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "base/c_locale.h"
 #include "draft/head_kind.h"
 
 /* One line a drafter. Words of which the engine makes drafters are SPECs as well. */

@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "format/find.h"
-#include "format/weights_file.h"
 #include "format/source_private.h"
+#include "format/weights_file.h"
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/c_locale.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "text/template_private.h"
 

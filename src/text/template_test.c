@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "base/utf8.h"
 #include "base/run_mode_for_tests.h"
+#include "base/utf8.h"
 #include "text/template.h"
 #include "text/vectors_for_tests.h"
 

@@ -8,10 +8,10 @@
 #ifndef HN_TOKENIZER_PRIVATE_H
 #define HN_TOKENIZER_PRIVATE_H
 #include "text/bpe.h"
-#include "text/token_names.h"
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/token_map.h"
+#include "text/token_names.h"
 #include "text/tokenizer.h"
 #include "text/unigram.h"
 

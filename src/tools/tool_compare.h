@@ -4,8 +4,8 @@
 #ifndef HN_TOOL_COMPARE_H
 #define HN_TOOL_COMPARE_H
 
-#include "tool_prompts.h"
 #include "tool_lanes.h"
+#include "tool_prompts.h"
 
 enum { TOOL_SLICE = 16 }; /* tokens */
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draft/tree.h"
 #include "base/run_mode_for_tests.h"
+#include "draft/tree.h"
 #include "verify/explorer_for_tests.h"
 #include "verify/verify_private.h"
 

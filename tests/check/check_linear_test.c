@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_linear_test.c - weight packing and matrix products: every level against ref, bit for bit; ref against double
  * arithmetic; a row alone against the same row among others; any number of threads against one; damaged scales. */
+#include "base/run_mode_for_tests.h"
 #include "check.h"
 #include "check_forms.h"
-#include "base/run_mode_for_tests.h"
 
 #define TYPE(type) HN_##type,
 static const hn_dtype all_types[] = {HN_FLOAT_TYPES(TYPE) HN_BLOCK_TYPES(TYPE)};

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "fuzz.h"
 #include "base/run_mode_for_tests.h"
+#include "fuzz.h"
 
 enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
 
