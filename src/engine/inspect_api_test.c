@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look_test.c - looking at a draft where there is hardly room for one: at the end of the context, with every drafter; calls from
+/* inspect_api_test.c - looking at a draft where there is hardly room for one: at the end of the context, with every drafter; calls from
  * inside the callbacks. */
 #include <setjmp.h>
 #include <stdarg.h>
