@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* acceptance.c - the estimates of acceptance.h. A text's shift is the state of an extended Kalman filter for one logistic
- * parameter: prior N(0, APART), a step of variance × (outcome - expected) an outcome, so quick at first, then steady, and
- * ready again after a pause. It does not fall back to 0 by itself: what is cut off teaches too (controller.c), and a
- * drafter that is bad here would be paid for again and again.
+ * parameter: prior N(0, TEXT_VARIANCE), and each outcome moves it by variance × (outcome - expected), so it adapts fast at first,
+ * then slowly, and fast again after a pause. It does not decay to 0 by itself: rows that were cut are learned from too
+ * (controller.c), and a drafter that is bad in this text would be paid for again and again.
  */
 #include "plan/acceptance.h"
 
@@ -10,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-static const double BELIEF = 3;        /* outcomes that a drafter's estimate counts against those of all texts */
-static const double LEAN = 10;         /* outcomes that the depth before counts against those of a depth */
-static const double OWN_BELIEF = 24;   /* outcomes that the shifted rate counts against those of the text */
-static const double APART = 1.5;       /* variance of the shift between texts, log odds */
-static const double FIRST_GUESS = 0.7; /* of hn_acceptance_at while nothing is known: a drafter gets its chance */
-static const double WANDER = 1.0 / 64; /* of APART - variance, what a round adds to the variance: a text changes */
+static const double PRIOR_WEIGHT = 3;        /* outcomes that a drafter's estimate counts against those of all texts */
+static const double DEPTH_WEIGHT = 10;       /* outcomes that the previous depth counts against those of a depth */
+static const double TEXT_WEIGHT = 24;        /* outcomes that the shifted rate counts against those of the text */
+static const double TEXT_VARIANCE = 1.5;     /* variance of the shift between texts, log odds */
+static const double FIRST_GUESS = 0.7;       /* of hn_acceptance_at without data: high enough that a drafter is tried */
+static const double DRIFT = 1.0 / 64;        /* of TEXT_VARIANCE - variance: what a round adds to the variance */
 static const float KEEP_ALL = 1 - 1.0f / 512;  /* an outcome */
 static const float KEEP_COUNT = 1 - 1.0f / 16; /* an outcome of a text */
 static const float KEEP_OWN = 1 - 1.0f / 64;   /* a round */
@@ -23,7 +23,7 @@ static const float KEEP_OWN = 1 - 1.0f / 64;   /* a round */
 void hn_acceptance_init(hn_acceptance *a) {
     memset(a, 0, sizeof *a);
     for (int d = 0; d < HN_ACCEPT_DRAFTERS; d++) {
-        a->text[d].doubt = APART;
+        a->text[d].doubt = TEXT_VARIANCE;
         a->text[d].factor = 1;
     }
 }
@@ -34,7 +34,7 @@ static int depth_class(int depth) {
 }
 
 static double inside(double p) {
-    return p > 0.005 ? p < 0.995 ? p : 0.995 : 0.005; /* what is no number too */
+    return p > 0.005 ? p < 0.995 ? p : 0.995 : 0.005; /* NaN as well */
 }
 
 /* p moved by a factor of its odds. */
@@ -42,7 +42,7 @@ static double shifted(double p, double factor) {
     return p * factor / (1 - p + p * factor);
 }
 
-/* Boundaries with equal steps in log odds: the high end is told apart as well as the middle. */
+/* Boundaries with equal steps in log odds: high estimates are resolved as finely as middle ones. */
 static int estimate_class(double estimate) {
     static const double upper[HN_ACCEPT_CLASSES - 1] = {0.10, 0.21, 0.39, 0.60, 0.78, 0.89, 0.95, 0.977, 0.990};
     int c = 0;
@@ -54,10 +54,10 @@ static double shrunk(hn_accept_count k, double towards, double belief) {
     return ((double)k.accepted + belief * towards) / ((double)k.tried + belief);
 }
 
-/* Over all texts. A depth leans on the one before it, the first on the drafter's word. */
+/* Over all texts. The rate of a depth is shrunk towards that of the previous depth, the first towards the drafter's estimate. */
 static double rate_of_all(const hn_acceptance *all, int drafter, int at, int bin, double estimate) {
     double rate = inside(estimate);
-    for (int i = 0; i <= at; i++) rate = shrunk(all->count[drafter][i][bin], rate, i == 0 ? BELIEF : LEAN);
+    for (int i = 0; i <= at; i++) rate = shrunk(all->count[drafter][i][bin], rate, i == 0 ? PRIOR_WEIGHT : DEPTH_WEIGHT);
     return inside(rate);
 }
 
@@ -66,7 +66,7 @@ double hn_acceptance_rate(const hn_acceptance *all, const hn_acceptance *own, in
     const int at = depth_class(depth), bin = estimate_class(estimate);
     const double rate = rate_of_all(all, drafter, at, bin, estimate);
     if (!own) return rate;
-    return inside(shrunk(own->count[drafter][at][bin], shifted(rate, own->text[drafter].factor), OWN_BELIEF));
+    return inside(shrunk(own->count[drafter][at][bin], shifted(rate, own->text[drafter].factor), TEXT_WEIGHT));
 }
 
 static void count(hn_accept_count *k, bool accepted, float keep) {
@@ -103,8 +103,8 @@ double hn_acceptance_at(const hn_acceptance *all, const hn_acceptance *own, int 
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
     const int at = depth_class(depth);
     double rate = FIRST_GUESS;
-    for (int i = 0; i <= at; i++) rate = shrunk(over_classes(all, drafter, i), rate, i == 0 ? BELIEF : LEAN);
-    if (own) rate = shrunk(over_classes(own, drafter, at), shifted(rate, own->text[drafter].factor), OWN_BELIEF);
+    for (int i = 0; i <= at; i++) rate = shrunk(over_classes(all, drafter, i), rate, i == 0 ? PRIOR_WEIGHT : DEPTH_WEIGHT);
+    if (own) rate = shrunk(over_classes(own, drafter, at), shifted(rate, own->text[drafter].factor), TEXT_WEIGHT);
     return inside(rate);
 }
 
@@ -116,5 +116,5 @@ void hn_acceptance_round(hn_acceptance *own, int n_drafters) {
         k[i].tried *= keep;
         k[i].accepted *= keep;
     }
-    for (int d = 0; d < n_drafters; d++) own->text[d].doubt += (APART - own->text[d].doubt) * WANDER;
+    for (int d = 0; d < n_drafters; d++) own->text[d].doubt += (TEXT_VARIANCE - own->text[d].doubt) * DRIFT;
 }

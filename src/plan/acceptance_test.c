@@ -27,7 +27,7 @@ static double rate(int drafter, int depth, double estimate) {
     return hn_acceptance_rate(&all, &own, drafter, depth, estimate);
 }
 
-/* Nothing known: the drafter's own word. */
+/* Without data: the drafter's own estimate. */
 static void test_prior(void **state) {
     (void)state;
     begin();
@@ -70,11 +70,11 @@ static void test_converges_whatever_the_depth(void **state) {
             fail_msg("depth %d: %g, in the text %g; is %g", d, hn_acceptance_rate(&all, NULL, 0, d, 0.6),
                      rate(0, d, 0.6), a[d - 1]);
         assert_true(fabs(hn_acceptance_at(&all, &own, 0, d) - a[d - 1]) < 0.1);
-        assert_true(counted[d - 1] / rounds < chain - 0.1); /* a rate by rounds would be wrong */
+        assert_true(counted[d - 1] / rounds < chain - 0.1); /* a rate per round would be wrong */
     }
 }
 
-/* Classes of the estimate have rates of their own, the high end too. */
+/* Classes of the estimate have separate rates, the highest ones too. */
 static void test_classes(void **state) {
     (void)state;
     static const double estimate[] = {0.1, 0.3, 0.5, 0.7, 0.85, 0.95, 0.98, 0.995};
@@ -87,13 +87,13 @@ static void test_classes(void **state) {
         if (fabs(got - 1.0 / (i + 2)) > 0.05) fail_msg("estimate %g: %g, was %g", estimate[i], got, 1.0 / (i + 2));
     }
     assert_true(fabs(hn_acceptance_rate(&all, NULL, 1, 1, 0.5) - 0.5) < 1e-6); /* another drafter */
-    outcomes(0, 4, 0.5, 200, 160); /* another depth: like the one before it, then on its own */
+    outcomes(0, 4, 0.5, 200, 160); /* another depth: like the previous one, then its own */
     assert_true(fabs(hn_acceptance_rate(&all, NULL, 0, 1, 0.5) - 0.25) < 0.05);
     assert_true(fabs(hn_acceptance_rate(&all, NULL, 0, 2, 0.5) - 0.25) < 0.05);
     assert_true(fabs(hn_acceptance_rate(&all, NULL, 0, 4, 0.5) - 0.8) < 0.08);
 }
 
-/* Five rejections in a text make its drafter doubted, other classes and depths with it; other drafters and texts not. */
+/* Five rejections in a text lower its drafter's rate, in other classes and depths too; not that of other drafters or texts. */
 static void test_a_text_is_learned_fast(void **state) {
     (void)state;
     hn_acceptance other;
@@ -110,11 +110,11 @@ static void test_a_text_is_learned_fast(void **state) {
     assert_true(rate(0, 1, 0.9) < 0.7);
     assert_true(fabs(hn_acceptance_rate(&all, &other, 0, 1, 0.75) - before) < 0.03);
     assert_true(fabs(rate(1, 1, 0.75) - 0.75) < 1e-6);
-    outcomes(0, 1, 0.75, 12, 12); /* and it comes back as fast */
+    outcomes(0, 1, 0.75, 12, 12); /* and it recovers as fast */
     assert_true(rate(0, 1, 0.75) > 0.6);
 }
 
-/* Old counts of a text fade to nothing, its shift stays, but after a pause a few outcomes move it far. */
+/* Old counts of a text decay to nothing, its shift stays, but after a pause a few outcomes move it far. */
 static void test_fades(void **state) {
     (void)state;
     begin();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller.c - `auto`, see controller.h. What a pass costs is cost.c's, how likely a candidate is acceptance.c's, what a
- * drafter brings yield.c's; here they are learned, and the trees are cut.
+/* controller.c - `auto`, see controller.h. cost.c estimates what a pass costs, acceptance.c how likely a candidate is,
+ * yield.c what a drafter brings; this file updates them and cuts the trees.
  *
  * Every choice is one list of rows with their probabilities, sorted, and one cut through it (controller_cuts.c): the rows
- * before it are verified. Which drafters are asked at all stands in controller_select.c.
+ * before it are verified. controller_select.c chooses which drafters are called at all.
  *
- * What is cut off teaches too: under greedy and match the target's token at a row that was reached says of every candidate
- * there whether it would have been accepted (and under the point-mass rule it says so on average). So the trees are kept as
- * they were before the cut, and looked at again when the token is known: it is the root of the next round's tree. Trying
- * costs nothing then, except the drafter's time.
+ * Rows that were cut are learned from too: under greedy and match the target's token at a row that was reached decides of every
+ * candidate there whether it would have been accepted (and under the point-mass rule it does so on average). So the trees are
+ * kept as they were before the cut and read again when the token is known: it is the root of the next round's tree. Trying a
+ * drafter then costs only the drafter's time.
  */
 #include <assert.h>
 #include <math.h>
@@ -84,7 +84,7 @@ void hn_controller_forget(hn_controller *c) {
     hn_acceptance_init(&c->all);
     memset(&c->yield, 0, sizeof c->yield);
     memset(&c->growth, 0, sizeof c->growth);
-    c->accounts_open = false; /* anew: everybody may be tried */
+    c->accounts_open = false; /* anew: every drafter may be tried */
     for (int i = 0; i < c->max_seqs; i++) hn_controller_begin(c, i);
 }
 
@@ -98,7 +98,7 @@ static void learn(hn_controller *c, hn_plan_text *x, const hn_candidate *k, int 
     hn_acceptance_learn(&c->all, &x->own, k->drafter, depth, (double)k->estimate, accepted);
 }
 
-/* The row was reached and the target's token there is known: what the candidates that were cut off would have done. */
+/* The row was reached and the target's token there is known: learns whether the candidates that were cut would have been accepted. */
 static void shadow_learn(hn_controller *c, hn_plan_text *x, int row, int32_t token) {
     const hn_tree *t = &x->shadow.tree;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
@@ -116,7 +116,7 @@ static void shadow_follow(hn_controller *c, hn_plan_text *x, const hn_tree *t, c
     }
 }
 
-/* The roots of the new trees are the tokens that the target gave behind the last paths. */
+/* The roots of the new trees are the tokens that the target gave after the last paths. */
 static void settle(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int i = 0; i < n; i++) {
         hn_plan_text *x = &c->text[s[i].seq];
@@ -182,7 +182,7 @@ void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const in
     hn_acceptance_round(&x->own, c->n_drafters);
 }
 
-/* Only what is used of a tree. */
+/* Copies only the used part of a tree. */
 static void tree_copy(hn_tree *to, const hn_tree *from) {
     const size_t rows = (size_t)from->n_rows;
     to->n_rows = from->n_rows;
@@ -217,7 +217,7 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
     hn_tree_keep(t, w->kept, NULL);
 }
 
-/* What a drafter's tree is worth, from the front of the list that was made of it alone. */
+/* Reads the expected gain of a drafter's tree from the front of the list that was made of it alone. */
 static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
         c->text[s[i].seq].asked[drafter] = true;
@@ -231,7 +231,7 @@ static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
     }
 }
 
-/* Each that was asked, alone: what that is worth is learned when it is known what came true. */
+/* Evaluates each drafter that was called alone; its yield is learned when the outcome is known. */
 static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_history, int sole) {
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
@@ -242,14 +242,14 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
         const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, by_levels ? x->spent : free ? 0 : call);
         if (by_levels) hn_plan_levels_learn(c, s, n, d);
         said_read(c, s, n, d, k.rows);
-        if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k); /* else it is what is chosen */
+        if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k); /* else it is the choice itself */
     }
 }
 
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     c->n_report = 0;
     hn_plan_stepper_ends(c, n);
-    if (!hn_plan_curve(c, s, n)) return; /* nothing is known of the machine: any pass will teach */
+    if (!hn_plan_curve(c, s, n)) return; /* nothing is known of the machine: any pass is informative */
     const double spent = c->spent;
     const int sole = hn_plan_sole(s, n);
     hn_plan_rates(c, s, n, by_history);

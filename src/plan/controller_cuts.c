@@ -3,9 +3,9 @@
  * them. The trees of a round, one drafter's part of them, and what a drafter might draw are such lists. */
 #include "plan/controller_private.h"
 
-static const double WORTH = 1.02; /* drafting must promise this much more than its absence */
-static const double FLAT = 0.995; /* of equal choices (this much of the best) the one of fewest rows */
-static const double HOPE = 0.7;   /* of what is not known about the cost of a width, see hn_cost_curve */
+static const double MIN_RATIO = 1.02;  /* value of drafting to that of plain decoding: less is not drafted */
+static const double NEAR_BEST = 0.995; /* of choices of at least this part of the best value the one of fewest rows is taken */
+static const double OPTIMISM = 0.7;    /* standard deviations by which an uncertain cost is lowered, see hn_cost_curve */
 
 double hn_plan_on_curve(const double *seconds, double rows) {
     if (rows >= HN_COST_ROWS) return seconds[HN_COST_ROWS] * rows / HN_COST_ROWS;
@@ -16,7 +16,7 @@ double hn_plan_on_curve(const double *seconds, double rows) {
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
     double context = 0;
     for (int i = 0; i < n; i++) context += s[i].context;
-    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->hoped, HOPE);
+    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->hoped, OPTIMISM);
 }
 
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
@@ -44,7 +44,7 @@ void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
     for (int r = 1; r < t->n_rows; r++) c->reach[i][r] = best[r] * c->reach[i][t->parent[r]];
 }
 
-/* The rows that drawn candidates lead to, and what lies before them. */
+/* Marks the rows that drawn candidates lead to, and those before them. */
 static void must_stay(const hn_tree *t, bool *stay) {
     for (int k = 0; k < t->n_candidates; k++)
         if (t->candidate[k].q) stay[t->candidate[k].child] = true;
@@ -96,8 +96,8 @@ hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, i
         value[m] = tokens / (hn_plan_on_curve(c->hoped, n + first + m) + spent);
         best = hn_plan_larger(best, value[m]);
     }
-    if (best >= value[0] * WORTH)
-        while (value[last] < best * FLAT) last++;
+    if (best >= value[0] * MIN_RATIO)
+        while (value[last] < best * NEAR_BEST) last++;
     return (hn_plan_cut){first + last, hn_plan_on_curve(c->seconds, n + first + last) + spent, value[last],
                          value[last] / value[0] - 1};
 }

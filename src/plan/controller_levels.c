@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_levels.c - drafters that are decided on level by level: each level is a pass of their own, asked for while what it is expected
- * to bring is worth its time. A chain's next level is one node, by the rate of its depth (acceptance.h); of a drafter that branches it is
- * what stands behind each row of the newest level, by the rates of each rank (growth.h). In both cases the likeliest nodes of the levels
- * to come go among the rows that are there, sorted, and the best cut through all of them says what those levels are worth: so the
+/* controller_levels.c - drafters that are decided on level by level: each level is a pass of the drafter, run while its expected gain is
+ * worth its time. A chain's next level is one node, by the rate of its depth (acceptance.h); that of a branching drafter is the expected
+ * nodes after each row of the newest level, by the rates of each rank (growth.h). In both cases the likeliest nodes of the levels to come
+ * are merged into the sorted list of the rows that exist, and the best cut through all of them gives the value of those levels: so the
  * probability that a level adds is weighed against the pass of the drafter and against the rows of the target's pass that it would fill.
  *
- * One level may pay only with the one behind it, so several are looked at; the look ends where a level brings less than its own time does
- * otherwise, for those behind it bring less still.
+ * One level may pay only together with the next one, so several are considered; this ends at a level that gains less than its own time
+ * would otherwise, for those after it gain less still.
  */
 #include <math.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafte
     }
 }
 
-/* Only the `most` likeliest stay. */
+/* Keeps only the `most` likeliest. */
 static void front_put(hn_plan_front *f, double p, int most) {
     if (f->n == most && p <= f->p[most - 1]) return;
     int at = f->n < most ? f->n++ : most - 1;
@@ -42,7 +42,7 @@ static void front_sum(hn_plan_front *f) {
     for (int k = 0; k < f->n; k++) f->mass += f->p[k];
 }
 
-/* The level behind `from`. */
+/* The level after `from`. */
 static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_plan_rates_of *a, int most) {
     to->n = 0;
     for (int k = 0; k < from->n; k++)
@@ -54,7 +54,7 @@ static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_pl
     front_sum(to);
 }
 
-/* The next level of all sequences; returns what it brings. */
+/* The next level of all sequences; returns its expected gain. */
 static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int depth) {
     double mass = 0;
     for (int i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int dep
     return mass;
 }
 
-/* Puts a level's nodes in their places of a sorted list; returns its new length. stay: what is drafted will be verified. */
+/* Merges a level's nodes into a sorted list; returns its new length. stay: what is drafted will be verified. */
 static int list_front(hn_controller *c, int i, int depth, bool stay, int n) {
     const hn_plan_front *f = &c->front[i][depth];
     const int all = n + f->n;
@@ -83,7 +83,7 @@ static int list_front(hn_controller *c, int i, int depth, bool stay, int n) {
     return all;
 }
 
-/* ---- before it is asked ---- */
+/* ---- before it is called ---- */
 
 static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
     double sum = 0;
@@ -91,7 +91,7 @@ static double tree_gain(const hn_controller *c, int i, const hn_tree *t) {
     return sum;
 }
 
-/* It gives each sequence so many levels; one whose tree promises more keeps to that. */
+/* The drafter adds this many levels to each sequence; a sequence whose tree has a larger expected gain keeps its tree. */
 static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int levels, bool by_history) {
     int m = 0;
     for (int i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int d
 
 /* ---- before each of its levels ---- */
 
-/* The rows that the next level would stand behind. */
+/* Reads the rows after which the next level would be added. */
 static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level) {
     for (int i = 0; i < n; i++) {
         const hn_tree *t = s[i].tree;
@@ -137,7 +137,9 @@ static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
         f->n = 0;
         for (int k = 0; k < t->n_candidates; k++) {
             const hn_candidate *a = &t->candidate[k];
-            if (a->drafter != drafter || t->depth[a->child] != level || tip[a->child] || !(c->reach[i][a->child] > 0)) continue;
+            if (a->drafter != drafter || t->depth[a->child] != level || tip[a->child] ||
+                !(c->reach[i][a->child] > 0))
+                continue;
             tip[a->child] = true;
             front_put(f, c->reach[i][a->child], HN_PLAN_FRONT);
         }
@@ -145,9 +147,10 @@ static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
     }
 }
 
-/* Are more levels behind the first `level` ones worth their time? */
+/* Are more levels after the first `level` ones worth their time? */
 static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
-    const double before = c->spent + hn_plan_levels_price(c, drafter, n, level), call = hn_cost_of_draft_level(&c->cost, drafter, n);
+    const double before = c->spent + hn_plan_levels_price(c, drafter, n, level),
+                 call = hn_cost_of_draft_level(&c->cost, drafter, n);
     int m = 0;
     hn_plan_rates(c, s, n, by_history);
     ahead_read(c, s, n, drafter);
@@ -179,9 +182,9 @@ bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int draf
     return true;
 }
 
-/* ---- what they were like ---- */
+/* ---- learning from its levels ---- */
 
-/* Adds a row and what stands behind it. */
+/* Adds a row and the candidates after it. */
 static void row_learn(const hn_controller *c, int i, const hn_tree *t, int drafter, int row, hn_growth_level *l) {
     const double reach = c->reach[i][row];
     int rank = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_levels_test.c - `auto` over branching trees that are grown by passes of their own, a level each, in simulated time: how many
- * levels are drafted and how many of their nodes are verified is its answer, near the best fixed pair of numbers on every machine, whatever
- * the first level and the others cost; plain decoding where they are worth nothing. The time of what is decided itself is in no test. */
+/* controller_levels_test.c - `auto` over branching trees that are grown level by level, one pass each, in simulated time: the numbers of
+ * levels drafted and of nodes verified come near the best fixed pair on every machine, for any costs of the first level and the others;
+ * plain decoding where they are worth nothing. The time of the decisions themselves is in no test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +12,11 @@
 #include "fixture.h"
 #include "plan/simulation_for_tests.h"
 
-enum { WRONG = 1 << 28, LEVELS = 6, RANKS = 6, WIDTH = 6, NODES = HN_TREE_ROWS - 1, CAP = 1 + WIDTH + (LEVELS - 1) * WIDTH * RANKS };
+enum { WRONG = 1 << 28, LEVELS = 6, RANKS = 6, WIDTH = 6, NODES = HN_TREE_ROWS - 1,
+       CAP = 1 + WIDTH + (LEVELS - 1) * WIDTH * RANKS };
 
-/* A head. Behind a token it is sure or not, one as often as the other where it begins, and then as it was before in 7 of 10; where it is sure
- * its best token has probability `best`, else a third of that. */
+/* A head. After a token it is confident or not: with equal probability at the root, then as after its parent in 7 of 10 cases. Where it is
+ * confident its best token has probability `best`, else a third of that. */
 typedef struct head {
     double best, first, further; /* passes of one row that a level costs: the first of a round, and others */
     bool worthless;
@@ -23,10 +24,10 @@ typedef struct head {
 
 typedef struct grown {
     hn_beam beam;
-    bool sure[CAP], right[CAP]; /* of each node; right: it is the target's path */
+    bool sure[CAP], right[CAP]; /* of each node; right: it is on the target's path */
     bool root_sure;
     int32_t token[CAP];
-    int rows, candidates; /* of the tree before */
+    int rows, candidates; /* of the tree before this drafter */
 } grown;
 
 static bool sure_behind(machine *m, bool sure) {
@@ -65,7 +66,7 @@ static void grow_level(machine *m, const head *h, grown *g, int drafter, int dep
     for (int i = 0; i < n; i++) expand(m, h, g, drafter, list[i], depth, right_token);
 }
 
-/* The tree as it would be if this level were the last; returns how many of its nodes are of it. */
+/* Makes the tree as if this level were the last; returns how many of its nodes are from this level. */
 static int put(world *w, const grown *g, int drafter, int newest) {
     int list[HN_TREE_ROWS], added = 0;
     int16_t row[CAP];
@@ -97,7 +98,7 @@ static void ask_levels(world *w, const head *h, int d, bool sure) {
     }
 }
 
-/* The sum of its paths' probabilities, where all is one head's. */
+/* Sum of its paths' probabilities, if all candidates are from one head. */
 static double expected_of(const world *w) {
     const hn_tree *t = &w->tree[0];
     double sum = 1, path[HN_TREE_ROWS] = {1};
@@ -141,7 +142,7 @@ static world *open_levels(enum machine_kind kind, int n, uint64_t seed) {
     return w;
 }
 
-/* Of all pairs of a number of levels and one of nodes, and plain decoding. */
+/* Of all pairs of a number of levels and a number of nodes, and of plain decoding. */
 static double best_fixed_tree(const world *w, const head *h, int *levels, int *nodes) {
     enum { SAMPLES = 4000 };
     static double sum[LEVELS + 1][NODES + 1];
@@ -203,7 +204,7 @@ static void test_near_the_best_tree(void **state) {
     assert_true(different > 20);
 }
 
-/* Sure of itself, and never right. */
+/* High estimates, all wrong. */
 static void test_worthless(void **state) {
     (void)state;
     static const double rates[] = {0.2, 0.6, 0.95}, steps[] = {0.03, 0.2, 1};
@@ -217,7 +218,7 @@ static void test_worthless(void **state) {
         }
 }
 
-/* Where a round is unsure it is left early: more than a tree of any fixed size gives, and never all levels. */
+/* In rounds of low confidence drafting ends early: more tokens than a tree of any fixed size gives, and never all levels. */
 static void test_as_sure_as_it_is(void **state) {
     (void)state;
     const head h = {0.9, 0.2, 0.2, false};
@@ -230,7 +231,7 @@ static void test_as_sure_as_it_is(void **state) {
     world_close(w);
 }
 
-/* The first level is dear and the others cost nothing, or the other way round: so many are drafted as fits. */
+/* The first level is expensive and the others cost nothing, or the reverse: the number of levels fits. */
 static void test_first_and_further(void **state) {
     (void)state;
     const head deep = {0.9, 0.3, 0.01, false}, flat = {0.7, 0.05, 0.6, false};
@@ -246,8 +247,8 @@ static void test_first_and_further(void **state) {
     world_close(w);
 }
 
-/* The best token of a level alone would not pay for a dear first one; the second and third do. And no level is asked for that a drafter
- * does not have. */
+/* The best token of a level alone would not pay for an expensive first level; the second and third do. No level is requested that a
+ * drafter does not have. */
 static void test_width_and_limit(void **state) {
     (void)state;
     const head wide = {0.95, 0.8, 0.02, false};
@@ -259,7 +260,7 @@ static void test_width_and_limit(void **state) {
     world_close(w);
 }
 
-/* Two heads that grow by levels: a worthless one beside a good one costs little, whichever is the first. */
+/* Two heads that grow by levels: a worthless one beside a good one costs little, in either order. */
 static void test_two_heads(void **state) {
     (void)state;
     const head good = {0.8, 0.1, 0.1, false}, bad = {0.9, 0.1, 0.1, true}, pairs[2][2] = {{good, bad}, {bad, good}};
@@ -278,7 +279,7 @@ static void test_two_heads(void **state) {
     }
 }
 
-/* A head that is in use in every round does not keep another from being tried, which has become good. */
+/* A head that is used in every round does not prevent trials of another, which has become good. */
 static void test_found_beside_another(void **state) {
     (void)state;
     head two[2] = {{0.5, 0.2, 0.2, false}, {0.95, 0.05, 0.05, true}};
@@ -296,8 +297,10 @@ int main(void) {
     for (int i = 0; i < 2; i++)
         if (hn_beam_open(&grows[i].beam, WIDTH, LEVELS, NULL)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_near_the_best_tree), cmocka_unit_test(test_worthless),  cmocka_unit_test(test_as_sure_as_it_is),
-        cmocka_unit_test(test_first_and_further),  cmocka_unit_test(test_width_and_limit), cmocka_unit_test(test_two_heads),  cmocka_unit_test(test_found_beside_another),
+        cmocka_unit_test(test_near_the_best_tree), cmocka_unit_test(test_worthless),
+        cmocka_unit_test(test_as_sure_as_it_is),   cmocka_unit_test(test_first_and_further),
+        cmocka_unit_test(test_width_and_limit),    cmocka_unit_test(test_two_heads),
+        cmocka_unit_test(test_found_beside_another),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < 2; i++) hn_beam_close(&grows[i].beam);

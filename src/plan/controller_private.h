@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_private.h - what the files of the controller share: controller.c owns it and learns, controller_cuts.c finds
- * the best rows of trees, controller_select.c chooses the drafter to call, controller_levels.c how many levels one drafts that is decided on
- * level by level, controller_why.c reports what was considered. */
+/* controller_private.h - what the files of the controller share: controller.c owns the state and updates it, controller_cuts.c finds
+ * the best rows of trees, controller_select.c chooses the drafter to call, controller_levels.c the number of levels of a drafter that is
+ * decided on level by level, controller_why.c reports what was considered. */
 #ifndef HN_CONTROLLER_PRIVATE_H
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/controller.h"
@@ -17,7 +17,7 @@ typedef struct hn_plan_shadow {
     hn_tree tree;
     bool kept[HN_TREE_ROWS];
     int row;   /* the last one that was reached; its next token is not known yet. -1: nothing to learn */
-    bool told; /* the root of this round has been used */
+    bool told; /* the root of this round has been learned from */
 } hn_plan_shadow;
 
 typedef struct hn_plan_text {
@@ -34,7 +34,7 @@ typedef struct hn_plan_item {
     int16_t seq, row, depth;
 } hn_plan_item;
 
-/* What a level of a drafter adds after a row: the rates of its candidates, descending. */
+/* The rates of the candidates that a level of a drafter adds after a row, descending. */
 typedef struct hn_plan_rates_of {
     int n;
     double rate[HN_GROWTH_RANKS];

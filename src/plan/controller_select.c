@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_select.c - which drafters are asked in a round. Their time is measured (cost.h), and there are three reasons to
+/* controller_select.c - which drafters are called in a round. Their time is measured (cost.h), and there are three reasons to
  * spend it:
  *
- *   cheap   all that ask for next to nothing together are asked always, first
- *   worth   what it promises, beside what is there already, pays for its time: a drafter that is decided on level by level
- *           promises a chain by its rates at each depth, others what their past rounds were worth (yield.h)
- *   tried   it promises nothing, but has an account, to which a part of the time goes that nobody misses: it was never
- *           timed, or may have become better. What it really took is charged
+ *   cheap   its time is negligible, and so is that of all such drafters together: they are always called, first
+ *   worth   its expected gain beyond the drafts that exist pays for its time: for a drafter that is decided on level by level it
+ *           is that of a chain by its rates at each depth, for others the mean of their past rounds (yield.h)
+ *   tried   it has no expected gain, but an account, to which a small part of the time is added: it was never timed, or may have
+ *           become better. The time that it took is charged to the account
  *
- * One that has to read text before it can draft (a draft model that did not run for a while) is charged for that too, over
+ * A drafter that has to read text before it can draft (a draft model that did not run for a while) is charged for that too, over
  * the rounds in which it may be of use.
  */
 #include <assert.h>
@@ -17,21 +17,21 @@
 
 #include "plan/controller_private.h"
 
-static const double CHEAP = 0.005;       /* of a plain round; more than this is decided on */
-static const double STAYS_CHEAP = 1.5;   /* times that, of one that was */
+static const double CHEAP = 0.005;       /* of a plain round; a drafter that takes more is decided on */
+static const double STAYS_CHEAP = 1.5;   /* times CHEAP, for one that was cheap in the last round */
 static const double ALL_CHEAP = 0.01;    /* of a plain round: the cheap ones together */
-static const double LEVEL_WORTH = 1.03;  /* must be promised by one that was not in use in the last round */
-static const double PRICE_WORTH = 0.5;   /* of its price, as a part of the round, if that is less: others */
-static const double ALLOWANCE = 0.01;    /* of the time goes to the accounts of those that cost */
+static const double LEVEL_WORTH = 1.03;  /* least value ratio of a drafter that was not used in the last round */
+static const double PRICE_WORTH = 0.5;   /* least gain for others, in parts of their price relative to the round, if that is less */
+static const double ALLOWANCE = 0.01;    /* of the time is added to the accounts of those that are not cheap */
 static const double FIRST_SAVED = 0.7;   /* rounds' worth of time that an account begins with */
-static const double MOST_SAVED = 2;      /* and may grow to, or to the price of one trial */
-static const double MOST_OWED = 1;       /* rounds' worth: what nobody could know is not held against it */
+static const double MOST_SAVED = 2;      /* its upper limit in rounds' worth, or the price of one trial */
+static const double MOST_OWED = 1;       /* rounds' worth: limits the debt of one trial, because its time was not known before */
 static const double INDEXING = 1.0 / 16; /* of the target's time for a text, at most: reading it without a model */
 static const double READ_OVER = 32;      /* rounds over which reading is paid back */
-enum { LEAST_PAUSE = 16 };               /* rounds between trials of one level: more would not teach more */
-enum { MOST_UNTIMED = 8 };               /* rounds to time it in: it may have to read, or nothing to say */
-/* Where drafts are always verified, what one row costs becomes hearsay. A round without them now and then tells it, and
- * costs what they would have gained: once in LEAST_BETWEEN + gain / REFERENCE rounds, at most REFERENCE of the time. */
+enum { LEAST_PAUSE = 16 };               /* rounds between trials of one level: more trials would not tell more */
+enum { MOST_UNTIMED = 8 };               /* rounds to time it in: it may have to read, or may propose nothing */
+/* If drafts are always verified, the measured cost of one row becomes outdated. A round without drafts now and then updates it
+ * and costs what they would have gained: one in LEAST_BETWEEN + gain / REFERENCE rounds, at most REFERENCE of the time. */
 static const double REFERENCE = 0.005, LEAST_BETWEEN = 8;
 
 bool hn_plan_plain_due(const hn_controller *c) {
@@ -45,18 +45,18 @@ int hn_plan_deepest(const hn_plan_seq *s, int n) {
     return deepest < HN_PLAN_AHEAD ? deepest : HN_PLAN_AHEAD;
 }
 
-/* ---- what a drafter costs ---- */
+/* ---- cost of a drafter ---- */
 
 static double reading(const hn_controller *c, int drafter) {
     return hn_cost_of_reading(&c->cost, drafter, c->drafter[drafter].behind);
 }
 
-/* Of one call, with its part of what has to be read. NAN: never timed. */
+/* Of one call, with its part of the reading. NAN: never timed. */
 static double price(const hn_controller *c, int drafter, int n) {
     return hn_cost_of_draft(&c->cost, drafter, n) + reading(c, drafter) / READ_OVER;
 }
 
-/* levels: a mean; of a drafter that is asked for a whole round 0. */
+/* levels: a mean; 0 for a drafter that is called for a whole round. */
 static double cost_of_levels(const hn_controller *c, int drafter, int n, double levels) {
     const double more = levels > 1 ? (levels - 1) * hn_cost_of_draft_level(&c->cost, drafter, n) : 0;
     return price(c, drafter, n) + more;
@@ -68,7 +68,7 @@ double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int leve
 
 double hn_plan_spent(const hn_controller *c, int n) {
     const double own = c->levels > 0 ? hn_plan_levels_price(c, c->stepper, n, c->levels) : 0;
-    return isnan(own) ? c->spent : c->spent + own; /* NAN: it is being timed */
+    return isnan(own) ? c->spent : c->spent + own; /* NAN: it is timed in this round */
 }
 
 void hn_plan_stepper_ends(hn_controller *c, int n) {
@@ -108,20 +108,20 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
         d->account =
             hn_plan_larger(d->account - seconds, fmin(d->account, -MOST_OWED * hn_plan_on_curve(c->seconds, n)));
     const bool by_levels = d->kind == HN_COST_PER_LEVEL;
-    if (by_levels && added == 0) c->levels = level; /* it had no more to say */
+    if (by_levels && added == 0) c->levels = level; /* it proposed nothing more */
     if (!by_levels || (added > 0 && level == 0))
         hn_cost_draft(&c->cost, drafter, n, d->behind, seconds);
     else if (added > 0)
         hn_cost_draft_level(&c->cost, drafter, n, seconds);
 }
 
-/* ---- what is there already ---- */
+/* ---- the drafts that exist ---- */
 
 static double value_of(const hn_controller *c, double tokens, double rows, double spent) {
     return tokens / (hn_plan_on_curve(c->hoped, rows) + spent);
 }
 
-/* Drawn candidates may not decide what they are (by_history): they count as what their drafters had promised. */
+/* By history the values of drawn candidates must not decide: they count with the mean yield of their drafters. */
 static void base_of_drawn(hn_controller *c, const hn_plan_seq *s, int i) {
     bool counted[HN_ACCEPT_DRAFTERS] = {false};
     const hn_tree *t = s[i].tree;
@@ -140,7 +140,7 @@ static void ignore_drawn(hn_controller *c, const hn_plan_seq *s, int n) {
             if (s[i].tree->candidate[k].q) c->rate[i][k] = 0;
 }
 
-/* Fills base, reads rates and reach. Returns the value of the trees as they are. */
+/* Fills base, updates rates and reach. Returns the value of the trees as they are. */
 static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     double tokens = n, rows = n;
     hn_plan_rates(c, s, n, by_history);
@@ -160,9 +160,9 @@ static double base_read(hn_controller *c, const hn_plan_seq *s, int n, bool by_h
     return value_of(c, tokens, rows, c->spent);
 }
 
-/* ---- what past rounds promise ---- */
+/* ---- expectation from past rounds ---- */
 
-/* A sequence whose trees promise more keeps to these. */
+/* A sequence whose tree has a larger expected gain keeps its tree. */
 static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     double tokens = n, rows = n, depth = 0, levels = 0;
     for (int i = 0; i < n; i++) {
@@ -181,7 +181,7 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
     return value_of(c, tokens, rows, c->spent + cost);
 }
 
-/* ---- who is next ---- */
+/* ---- the next drafter ---- */
 
 static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
     hn_plan_drafter *d = &c->drafter[drafter];
@@ -196,7 +196,7 @@ static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
     return drafter;
 }
 
-/* As long as nothing is known of the machine all that need no decision are asked. */
+/* As long as nothing is known of the machine all drafters are called that need no decision. */
 static int next_cheap(hn_controller *c, int n, bool known) {
     const double round = known ? hn_plan_on_curve(c->seconds, n) : 0;
     for (int d = 0; d < c->n_drafters; d++) {
@@ -209,7 +209,7 @@ static int next_cheap(hn_controller *c, int n, bool known) {
     return HN_PLAN_NONE;
 }
 
-/* What must be promised, for one that is not in use: less of what costs little. */
+/* Least ratio of values for a drafter that is not in use: lower for one that costs little. */
 static double threshold(const hn_controller *c, int drafter, int n) {
     const hn_plan_drafter *d = &c->drafter[drafter];
     if (d->before == HN_CALLED_WORTH) return 1;
@@ -217,7 +217,7 @@ static double threshold(const hn_controller *c, int drafter, int n) {
     return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter, n) / hn_plan_on_curve(c->seconds, n));
 }
 
-/* A drafter that is decided on level by level is worth what its levels are by their rates, or what past rounds of such decisions were. */
+/* Value of a drafter that is decided on level by level: of its levels by their rates, or of past rounds of such decisions. */
 static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
     const double past = round_value(c, s, n, drafter);
     if (c->drafter[drafter].kind == HN_COST_PER_ROUND) return past;
@@ -227,7 +227,7 @@ static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, 
     return hn_plan_larger(past, levels);
 }
 
-/* The drafter that promises more than what is there already. */
+/* The drafter with the largest value above that of the drafts that exist. */
 static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     double value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
@@ -241,14 +241,14 @@ static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_his
     return best < 0 ? HN_PLAN_NONE : ask(c, n, best, HN_CALLED_WORTH);
 }
 
-/* The first call of all may have read the texts, if it took much less than the target would take for them. */
+/* The very first call may have included reading the texts, if it took much less than the target would take for them. */
 static bool may_have_read(const hn_controller *c, const hn_plan_seq *s, int n, double call) {
     double rows = 0;
     for (int i = 0; i < n; i++) rows += s[i].context;
     return call <= INDEXING * rows * c->seconds[HN_COST_ROWS] / HN_COST_ROWS;
 }
 
-/* Never timed, or not for long, and its account pays for a trial. What it drafts need not be verified to teach. */
+/* Never timed, or not recently, and its account pays for a trial. Its drafts need not be verified to be learned from. */
 static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     hn_plan_drafter *d = &c->drafter[drafter];
     const double call = hn_cost_of_draft(&c->cost, drafter, n);

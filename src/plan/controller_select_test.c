@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_select_test.c - drafters that cost: whoever is slow, wrong or both is not asked, or not often, and who is worth
- * his time is. Simulated, in simulated time. A round's cost is given in passes of one row. */
+/* controller_select_test.c - drafters that cost time: one that is slow, wrong or both is called seldom or never, and one that is
+ * worth its time is called. In simulated time. A round's cost is given in passes of one row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static simulated slow(double a, int depth, double round) {
 
 /* ---- one ---- */
 
-/* What it says of itself does not matter. The first calls of all have to be made, one of which costs four passes. */
+/* Its own estimates do not matter. The very first calls have to be made, one of which costs four passes. */
 static void test_slow_and_wrong(void **state) {
     (void)state;
     static const double rounds[] = {0.02, 0.1, 0.3, 0.45, 1, 4.3};
@@ -28,10 +28,10 @@ static void test_slow_and_wrong(void **state) {
             simulated d = slow(0, DEPTH, rounds[i / 4]);
             d.estimate = estimates[i % 4];
             world *w = world_open((enum machine_kind)kind, 0.04, 1, &d, 1);
-            const double first = d.round > 4 ? 0.88 : machine_experts(&w->m) > 0 ? 0.92 : 0.945; /* each row wakes experts */
+            const double first = d.round > 4 ? 0.88 : machine_experts(&w->m) > 0 ? 0.92 : 0.945; /* each row uses more experts */
             must_reach(rounds_run(w, 100), first * plain(w), "wrong, at first", kind, d.round);
             must_reach(rounds_run(w, light() ? 300 : 1000), 0.98 * plain(w), "wrong", kind, d.round);
-            for (int text = 0; text < 10; text++) { /* short ones: each begins with what is known of all */
+            for (int text = 0; text < 10; text++) { /* short ones: each begins with the estimates of all texts */
                 hn_controller_begin(w->c, 0);
                 must_reach(rounds_run(w, 50), (d.round > 4 ? 0.88 : 0.965) * plain(w), "wrong, a short text", kind,
                            d.round);
@@ -63,7 +63,7 @@ static void test_slow_and_right(void **state) {
         }
 }
 
-/* Four candidates a row: what the first of them promises by itself would not pay. */
+/* Four candidates a row: the expected gain of the first of them alone would not pay. */
 static void test_trees_promise_more_than_chains(void **state) {
     (void)state;
     simulated d = slow(0.9, 3, 0.7);
@@ -78,7 +78,7 @@ static void test_trees_promise_more_than_chains(void **state) {
     world_close(w);
 }
 
-/* Good and bad in the middle of a text. Trials find the good one again, the more often the less they cost. */
+/* Good and bad in the middle of a text. Trials find the good one again, more often if they cost less. */
 static void test_turns_good(void **state) {
     (void)state;
     static const double rounds[] = {0.02, 0.1, 0.3, 0.45, 1};
@@ -102,7 +102,7 @@ static void test_turns_good(void **state) {
 
 /* ---- its time ---- */
 
-/* The first call touches cold memory, or reads the prompt: that is not its price. */
+/* The first call touches cold memory, or reads the prompt: that does not count as its price. */
 static void test_first_call_is_slow(void **state) {
     (void)state;
     simulated d = slow(0.8, DEPTH, 0.002);
@@ -115,7 +115,7 @@ static void test_first_call_is_slow(void **state) {
     world_close(w);
 }
 
-/* Nothing in most rounds and much in every fourth: that is no cheap drafter. Nor is one that has become dear. */
+/* Nothing in most rounds and much in every fourth: that is not a cheap drafter. Nor is one that has become expensive. */
 static void test_time_that_varies(void **state) {
     (void)state;
     simulated d = slow(0, DEPTH, 2);
@@ -134,7 +134,7 @@ static void test_time_that_varies(void **state) {
     world_close(w);
 }
 
-/* One whose time is next to nothing is asked in every round, however useless, and stays so where it is interrupted. */
+/* A drafter of negligible time is called in every round, even if it is useless, and still after one slow call. */
 static void test_cheap_is_always_asked(void **state) {
     (void)state;
     simulated d[3] = {slow(0, 4, 0.002), slow(0, 4, 0.001), slow(0, 4, 0.5)};
@@ -152,7 +152,7 @@ static void test_cheap_is_always_asked(void **state) {
     world_close(w);
 }
 
-/* What is forgotten is found out anew, at once where that is no great expense. */
+/* After forgetting, a good drafter is found again, at once if trying it is not expensive. */
 static void test_forget(void **state) {
     (void)state;
     const simulated d = slow(0.9, 8, 0.4);
@@ -182,7 +182,7 @@ static void test_two_slow_ones(void **state) {
         must_reach(rounds_run(w, 2000), 0.95 * best, "right and wrong", kind, 0.9);
         assert_true(w->asked[1] < 100);
         world_close(w);
-        d[1] = slow(0.9, 8, 0.6); /* the same for twice the time */
+        d[1] = slow(0.9, 8, 0.6); /* the same results in twice the time */
         w = world_open((enum machine_kind)kind, 0.04, 1, d, 2);
         best = best_fixed(w, &d[0], &depth);
         rounds_run(w, 300);
@@ -197,7 +197,7 @@ static void test_two_slow_ones(void **state) {
     }
 }
 
-/* What costs nothing and is sure makes a slow one unnecessary; beside one that says little it is asked. */
+/* A drafter that costs nothing and is always right makes a slow one unnecessary; beside one that is seldom right it is called. */
 static void test_beside_a_cheap_one(void **state) {
     (void)state;
     simulated d[2] = {slow(0.95, DEPTH, 0.001), slow(0.95, DEPTH, 0.4)};
@@ -256,7 +256,7 @@ static void test_slow_for_several(void **state) {
 
 /* ---- reading before drafting ---- */
 
-/* A draft model that is of no use: it read the first text, and that is enough. */
+/* A draft model that is of no use: it reads the first text and no more. */
 static void test_reading_is_paid_for(void **state) {
     (void)state;
     simulated d = even(0, 8);
@@ -271,7 +271,7 @@ static void test_reading_is_paid_for(void **state) {
         w->unread[0] = 200;
         must_reach(rounds_run(w, 60), 0.97 * plain(w), "a text that it had to read", BANDWIDTH, 0);
     }
-    set_rate(w, 0, 0.9); /* and if it becomes good, it is worth reading, once the account pays for one prompt */
+    set_rate(w, 0, 0.9); /* and once it becomes good it reads again, when the account pays for one prompt */
     for (int text = 0; text < 50; text++) {
         hn_controller_begin(w->c, 0);
         w->unread[0] = 200;
@@ -282,9 +282,9 @@ static void test_reading_is_paid_for(void **state) {
     world_close(w);
 }
 
-/* ---- by history, and what is shown ---- */
+/* ---- by history, and the report ---- */
 
-/* By history nothing that was drawn decides who else is asked. */
+/* By history no drawn candidate decides which other drafters are called. */
 static void test_by_history_is_blind(void **state) {
     (void)state;
     int asked[2] = {0};

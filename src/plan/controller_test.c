@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_test.c - `auto` on simulated texts and machines, all in simulated time (oracles O1 to O3 and O6 of its
- * sources): near the best fixed choice in the long run, never below plain decoding by more than probing costs. */
+ * sources): near the best fixed choice in the long run, never below plain decoding by more than the cost of trials. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void test_a_machine_that_drifts(void **state) {
     }
 }
 
-/* Rows become dearer as the context grows. */
+/* Rows become more expensive as the context grows. */
 static void test_context_grows(void **state) {
     (void)state;
     const simulated d = even(0.7, DEPTH);
@@ -105,7 +105,7 @@ static void test_turns_bad_and_good(void **state) {
     }
 }
 
-/* A cold start into a short text where every draft is wrong, two drafters sure of themselves (contract C5). */
+/* A cold start into a short text where every draft is wrong, of two drafters with high estimates (contract C5). */
 /* README: "Where nothing can be guessed `auto` falls back to plain decoding; where much can be, it comes near the best
  * fixed depth." */
 static void test_nothing_can_be_guessed(void **state) {
@@ -148,7 +148,7 @@ static void test_does_not_oscillate(void **state) {
         }
 }
 
-/* However good drafts are, the time of plain decoding is looked at now and then. */
+/* However good drafts are, the time of plain decoding is measured now and then. */
 static void test_plain_is_seen_again(void **state) {
     (void)state;
     const simulated d = even(0.7, 8);
@@ -235,7 +235,7 @@ static void test_allowance(void **state) {
     world_close(w);
 }
 
-/* A drafter that knows when it is guessing does better than any fixed depth: it is stopped there. */
+/* A drafter whose estimates tell when it guesses does better than any fixed depth: it is stopped there. */
 static void test_estimates_stop_a_stepping_drafter(void **state) {
     (void)state;
     simulated d = even(0.7, DEPTH);
@@ -270,7 +270,7 @@ static void test_stepping_for_several(void **state) {
     }
 }
 
-/* One that never proposes is given up, whatever it costs. */
+/* A drafter that never proposes anything is given up, whatever it costs. */
 static void test_silent_drafter(void **state) {
     (void)state;
     simulated d = even(0, DEPTH);
@@ -290,7 +290,7 @@ static void test_silent_drafter(void **state) {
     world_close(w);
 }
 
-/* Catching up after a pause is charged too, and what it will cost is known before the next one. */
+/* Catching up after a pause is charged too, and its cost is known before the next one. */
 static void test_allowance_counts_catching_up(void **state) {
     (void)state;
     simulated d = even(0, DEPTH);
@@ -316,7 +316,7 @@ static void test_allowance_counts_catching_up(void **state) {
     world_close(w);
 }
 
-/* What costs nothing and is sure makes a stepping drafter unnecessary. */
+/* A drafter that costs nothing and is always right makes a stepping drafter unnecessary. */
 static void test_free_drafts_first(void **state) {
     (void)state;
     simulated d[2] = {even(0.95, DEPTH), even(0.95, DEPTH)};
@@ -360,7 +360,7 @@ static void test_drawn_candidates_stay(void **state) {
     world_close(w);
 }
 
-/* By history nothing that was drawn decides: other estimates, the same decisions. */
+/* By history no drawn candidate decides: other estimates, the same decisions. */
 static void test_by_history_is_blind(void **state) {
     (void)state;
     int levels[2] = {0};
@@ -395,7 +395,7 @@ static void random_tree(shape *t, machine *m, int rows) {
         const float e = (float)(0.05 + 0.9 * machine_uniform(m));
         const int row = hn_tree_add(&t->tree, parent, r, 0, e);
         t->reach[row] = t->reach[parent] * (double)e;
-        if (machine_uniform(m) < 0.2) hn_tree_add(&t->tree, parent, r, 1, 0.5f * e); /* the likelier one counts */
+        if (machine_uniform(m) < 0.2) hn_tree_add(&t->tree, parent, r, 1, 0.5f * e); /* the likelier candidate counts */
     }
 }
 
@@ -501,7 +501,7 @@ static void test_what_is_cut_off_teaches(void **state) {
     assert_true(w->drafted == 0);
     set_rate(w, 0, 1);
     rounds_run(w, 150);
-    assert_true(w->drafted > 0); /* it was seen that they would have been right */
+    assert_true(w->drafted > 0); /* the cut candidates were learned from */
     world_close(w);
 }
 
@@ -545,7 +545,7 @@ static void test_open_fails(void **state) {
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
 }
 
-/* Estimates go, costs stay. */
+/* Estimates are dropped, costs stay. */
 static void test_forget(void **state) {
     (void)state;
     simulated d = even(0, 6);

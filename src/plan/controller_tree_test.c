@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_tree_test.c - `auto` over trees of a head that drafts all levels at once, in simulated time: how many of their nodes are
- * verified is its answer, near the best fixed number on every machine, and plain decoding where they are worth nothing. Trees of two
- * heads meet in one. */
+/* controller_tree_test.c - `auto` over trees of a head that drafts all levels at once, in simulated time: the number of nodes that it
+ * verifies comes near the best fixed number on every machine, and plain decoding where they are worth nothing. Trees of two heads are
+ * merged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 
 enum { LEVELS = 5, RANKS = 8, NODES = HN_TREE_ROWS - 1 };
 
-/* A head: in half of its rounds it is sure, its best token of probability `best`; else of a third of that, and the others follow. */
+/* A head: in half of its rounds its best token has probability `best`, else a third of that, and the other tokens follow. */
 typedef struct head {
-    double best, round; /* round: passes of one row that asking it costs */
-    bool worthless;     /* none of its tokens is ever right, whatever it says */
+    double best, round; /* round: passes of one row that calling it costs */
+    bool worthless;     /* none of its tokens is ever right, whatever its estimates */
 } head;
 
 typedef struct head_levels {
@@ -47,7 +47,7 @@ static void tree_of(const head_levels *l, int total, hn_best_tree *t) {
     hn_best_tree_make(t, level, LEVELS, total, -INFINITY);
 }
 
-/* The tokens of two heads at a place are the same where both are right. */
+/* The tokens of two heads at a node are the same where both are right. */
 static int32_t token_of(const world *w, const head_levels *l, int drafter, int depth, int rank) {
     return l->right[depth] == rank ? truth(w, 0, depth + 1) : -1 - drafter - DRAFTERS * (depth + LEVELS * rank);
 }
@@ -68,7 +68,7 @@ static int propose_tree(world *w, const head_levels *l, int drafter) {
     return added;
 }
 
-/* Tokens of the tree as it is verified: the sum of its paths' probabilities, by one head. */
+/* Expected tokens of the tree as it is verified: the sum of its paths' probabilities, by one head. */
 static double expected_of(const world *w, const head_levels *l) {
     const hn_tree *t = &w->tree[0];
     double sum = 1, path[HN_TREE_ROWS] = {1};
@@ -113,7 +113,7 @@ static world *open_heads(enum machine_kind kind, int n, uint64_t seed) {
     return w;
 }
 
-/* Of all trees of a fixed number of nodes, and none. */
+/* Of all trees of a fixed number of nodes, and of none. */
 static double best_fixed_tree(const world *w, const head *h, int *nodes) {
     enum { SAMPLES = 10000 };
     machine m = machine_make(BANDWIDTH, 0, 7);
@@ -159,10 +159,10 @@ static void test_near_the_best_tree(void **state) {
             must_reach(part, light() ? 0.94 : 0.97, "a tree, part of the best", kind, h.best + h.round);
             must_reach(to_plain, light() ? 0.95 : 0.97, "a tree, to plain", kind, h.best + h.round);
         }
-    assert_true(different > 10); /* which is the best is another question everywhere */
+    assert_true(different > 10); /* the best number differs from case to case */
 }
 
-/* Sure of itself, and never right. */
+/* High estimates, all wrong. */
 static void test_worthless_trees(void **state) {
     (void)state;
     static const double rates[] = {0.2, 0.6, 0.95}, rounds[] = {0.02, 0.2, 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_why.c - what was considered in a round, for `run --why`: notes beside the decisions, which decide nothing. */
+/* controller_why.c - what was considered in a round, for `run --why`: notes about the decisions, which influence none. */
 #include <assert.h>
 
 #include "plan/controller_private.h"
@@ -13,7 +13,7 @@ static void note(hn_plan_considered *r, hunch_choice choice) {
 static hunch_choice part_of(const hn_controller *c, hn_plan_cut k, int i, int drafter) {
     hunch_choice out = {drafter, 0, 0, 1, k.seconds};
     for (int m = 0; m < k.rows; m++) {
-        if (c->list[m].seq != i || c->list[m].p <= 0) continue; /* 0: another's, that has to stay */
+        if (c->list[m].seq != i || c->list[m].p <= 0) continue; /* 0: another drafter's row that has to stay */
         out.rows++;
         out.expected += c->list[m].p;
         if (c->list[m].depth > out.depth) out.depth = c->list[m].depth;
@@ -39,7 +39,7 @@ void hn_plan_note_plain(hn_controller *c, int n) {
     }
 }
 
-/* Each sequence's share of what a drafter promised. */
+/* Each sequence's share of a drafter's expected gain. */
 static void note_promise(hn_controller *c, int n, int drafter) {
     hunch_choice h = c->drafter[drafter].best;
     h.rows = (h.rows + n - 1) / n;

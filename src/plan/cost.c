@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost.c - the filter behind cost.h; its file is cost_file.c.
  *
- * A pass says: log(seconds) = log(speed) + log(shape) + noise. Both have a variance, each shape has a covariance with the
- * speed, and a Kalman filter shares out what a pass says beyond what was expected (covariances between shapes are left
- * out). Speed gains variance with every pass, for it wanders, so it takes most; a shape that was never seen takes most of
- * its first pass and later little; and where the next passes of another width show that it was not the speed, the
- * covariance gives it back to the shape. Nothing but comparisons of widths moves a shape in the long run. What an expert takes
- * is one more such number: passes of one width that woke more than others, or fewer, tell it apart from the shape.
+ * The model of a pass: log(seconds) = log(speed) + log(shape) + noise. Both have a variance, each shape has a covariance with the
+ * speed, and a Kalman filter distributes the difference between a pass and its expectation (covariances between shapes are left
+ * out). Speed gains variance with every pass, because it drifts, so it takes most of the difference; a shape that was never seen
+ * takes most of its first pass and later little; and if the next passes of another width show that it was not the speed, the
+ * covariance returns it to the shape. In the long run only comparisons of widths move a shape. The time of an expert is one more
+ * such number: passes of one width that use more experts than others, or fewer, separate it from the shape.
  */
 #include "plan/cost.h"
 
@@ -16,30 +16,30 @@
 
 /* Of logarithms. */
 static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
-static const double WANDER = 4e-4;       /* what a pass adds to the doubt of the speed: 2 % */
+static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
 static const double FIRST_DOUBT = 0.01;  /* of the speed after the first pass, and added by another context */
 static const double MOST_DOUBT = 0.25;   /* of the speed */
-static const double SHAPE_WANDER = 1e-6; /* what a pass adds to the doubt of every shape of its context */
-static const double GUESSED = 0.01;      /* doubt of what neighbours on both sides say: 10 % */
-static const double BEYOND = 0.25;       /* of what lies beyond the widest, by the square of how far */
+static const double SHAPE_DRIFT = 1e-6;  /* variance that a pass adds to every shape of its context */
+static const double GUESSED = 0.01;      /* variance of an interpolation between neighbours on both sides: 10 % */
+static const double BEYOND = 0.25;       /* variance of an extrapolation, by the square of the distance */
 static const double LEAST_DOUBT = 1e-6;
 static const double MOST_SHAPE_DOUBT = 1;
-static const double INHERITED = 0.0025;   /* least doubt of what a class of context takes over from another */
+static const double INHERITED = 0.0025;   /* least variance of what a class of context takes over from another */
 static const double LEAST_SECONDS = 1e-9; /* of a pass */
 /* Of a drafter's calls. One counts for at most SLOW times the mean and SLOW_PASS of a pass; each that takes longer lets the
- * next count for MORE_SLOW times as much, each that does not for LESS_SLOW: one among a dozen is soon counted whole. */
+ * next count for MORE_SLOW times as much, each that does not for LESS_SLOW: one among a dozen soon has its full weight. */
 static const double CALLS = 16, READ_PART = 1.0 / 4; /* how many make the mean */
 static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
-static const double UNSEEN_SLOPE = 0.05; /* a row, while nothing but one row was seen: low, so that more are tried */
-/* Of experts: how far what they take of the time may be from their part of the bytes (50 %), what a pass adds to that doubt, the least
- * that is left of a shape, how many passes make the mean of what rows wake; and beyond which part of all experts it says nothing. */
-static const double EACH_DOUBT = 0.25, EACH_WANDER = 1e-5, LEAST_REST = 0.05, WOKEN_PASSES = 24, NEARLY_ALL = 0.97;
+static const double UNSEEN_SLOPE = 0.05; /* a row, as long as only passes of one row were seen: low, so that more are tried */
+/* Of experts: variance between their share of the time and their share of the bytes (50 %), what a pass adds to that variance, the least
+ * remainder of a shape, number of passes in the mean of distinct experts; above this part of all experts a pass does not count in it. */
+static const double EACH_DOUBT = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 24, NEARLY_ALL = 0.97;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
 }
 
-/* fmax and fmin look for NaN, in calls. */
+/* Inlined, because fmax and fmin are calls that also handle NaN. */
 static double larger(double a, double b) {
     return a > b ? a : b;
 }
@@ -48,7 +48,7 @@ static double smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-/* No pass takes less than a nanosecond, and none is waited for that takes more than HN_COST_MOST_SECONDS: a clock jumped. */
+/* A time below a nanosecond or above HN_COST_MOST_SECONDS is an error of the clock. */
 static bool can_be(double seconds) {
     return seconds >= LEAST_SECONDS && seconds <= HN_COST_MOST_SECONDS;
 }
@@ -82,7 +82,7 @@ double hn_cost_distinct_experts(const hn_cost *c, double rows) {
     return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + x->fresh * (rows - 1)));
 }
 
-/* What those take that rows behind the first are expected to wake, in passes of one row. */
+/* Time of the experts that rows after the first are expected to add, in passes of one row. */
 static double of_distinct(const hn_cost *c, int rows) {
     return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_distinct_experts(c, rows) - c->experts.used);
 }
@@ -91,7 +91,7 @@ static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
     if (rows < 2 || distinct > NEARLY_ALL * x->count) return;
     const double rest = log(1 - distinct / x->count) / log(1 - (double)x->used / x->count);
     const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
-    x->seen = smaller(x->seen + 1, WOKEN_PASSES);
+    x->seen = smaller(x->seen + 1, DISTINCT_PASSES);
     x->fresh += (now - x->fresh) / x->seen;
 }
 
@@ -104,12 +104,12 @@ typedef struct points {
     double ratio[HN_COST_ROWS], doubt[HN_COST_ROWS];
 } points;
 
-/* A point without the experts that it is expected to wake: what lies on a line. */
+/* A point without the experts that it is expected to use: these values lie on a line. */
 static double rest_of(const points *p, int i) {
     return p->ratio[i] - of_distinct(p->of, p->rows[i]);
 }
 
-/* Behind the first n points: on with the slope of the wider half (of adjacent ones it would be noise). */
+/* Extrapolates the first n points with the slope of the wider half (that of adjacent points would be noise). */
 static double beyond(const points *p, int n, int rows) {
     const int last = n - 1;
     int from = last - 1;
@@ -131,8 +131,8 @@ static double between(const points *p, int a, int b, int rows) {
     return larger(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_distinct(p->of, rows));
 }
 
-/* More rows cost no less: where measurements say otherwise they are averaged by what they are worth. A change of speed that
- * was taken for shape comes out so: a cheap width cannot be cheaper than the fewer rows that are known well. */
+/* More rows cost no less: where measurements contradict this they are averaged by their weights. A change of speed that was
+ * attributed to the shape is corrected so: a width cannot be cheaper than fewer rows whose time is well known. */
 static void points_rise(points *p) {
     double weight[HN_COST_ROWS];
     int first[HN_COST_ROWS], n = 0; /* of a block of equal values */
@@ -163,7 +163,7 @@ static void points_read(const hn_cost *c, int k, points *p) {
         p->ratio[p->n++] = c->shape[k][r].ratio + of_distinct(c, r);
     }
     points_rise(p);
-    for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been held against theirs already */
+    for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been compared with theirs already */
         const bool inner = i + 1 < p->n;
         const double guess = inner ? between(p, i - 1, i + 1, p->rows[i]) : beyond(p, i, p->rows[i]);
         const double weak = inner ? GUESSED : beyond_doubt(p, i, p->rows[i]);
@@ -181,7 +181,7 @@ static double shape_of(const points *p, int rows) {
     return beyond(p, p->n, rows);
 }
 
-/* Another context: one that is seen for the first time starts as the nearest one. */
+/* Enters another context class: one that is seen for the first time starts with the values of the nearest one. */
 static void class_enter(hn_cost *c, int k) {
     const int from = class_near(c, k);
     if (k == c->at && c->one_row[k] > 0) return;
@@ -197,7 +197,7 @@ static void class_enter(hn_cost *c, int k) {
     c->at = k;
 }
 
-/* What is left out may not make variances negative, nor two things one. */
+/* The approximations must not make variances negative, nor a correlation 1. */
 static void filter_check(hn_cost *c, int k) {
     c->doubt = larger(c->doubt, LEAST_DOUBT);
     for (int r = 2; r <= HN_COST_ROWS; r++) {
@@ -208,8 +208,9 @@ static void filter_check(hn_cost *c, int k) {
     }
 }
 
-/* The speed takes part `of_speed` of what a pass of `rows` said, its shape, those that share doubt with the speed and what an expert
- * takes the rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed, `of_rest` for this shape, the rest of 1 for experts. */
+/* Kalman update: the speed takes part `of_speed` of the innovation `more` of a pass of `rows`; its shape, the shapes with a covariance to
+ * the speed and the time of an expert take the rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed, `of_rest` for this shape, the
+ * rest of 1 for experts. */
 static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
     hn_cost_experts *x = &c->experts;
     const double doubt = rows > 1 ? c->shape[k][rows].doubt : 0, shared = rows > 1 ? c->shape[k][rows].shared : 0;
@@ -224,17 +225,17 @@ static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
         if (c->shape[k][r].doubt <= 0) continue;
         const double part = r == rows ? of_shape : c->shape[k][r].shared;
         c->shape[k][r].ratio *= exp(told * part / all);
-        c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_WANDER, MOST_SHAPE_DOUBT);
+        c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_DRIFT, MOST_SHAPE_DOUBT);
         c->shape[k][r].shared -= of_speed * part / all;
     }
     x->each *= exp(told * of_each / all);
-    x->doubt = smaller(x->doubt - of_each * of_each / all + EACH_WANDER, EACH_DOUBT);
+    x->doubt = smaller(x->doubt - of_each * of_each / all + EACH_DRIFT, EACH_DOUBT);
     if (told != more)
-        c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: follow the next one faster */
+        c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: adapt faster to the next one */
     filter_check(c, k);
 }
 
-/* A width that was not seen at this context begins with what its neighbours say. */
+/* A width that was not seen at this context begins with the estimate from its neighbours. */
 static void width_enter(hn_cost *c, int k, int rows, const points *p, double rest) {
     if (rows == 1 || c->shape[k][rows].doubt > 0) return;
     c->shape[k][rows].ratio = rest;
@@ -253,13 +254,13 @@ void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, do
     points_read(c, k, &p);
     const double rest = larger(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
     const double expected = rest + (told ? x->each * (distinct - x->used) : of_distinct(c, rows));
-    if (c->speed <= 0) { /* the first pass of all */
+    if (c->speed <= 0) { /* the very first pass */
         c->speed = c->one_row[k] = seconds / expected;
         c->doubt = FIRST_DOUBT + (rows > 1 ? beyond_doubt(&p, p.n, rows) : 0);
         return;
     }
     width_enter(c, k, rows, &p, rest);
-    c->doubt += WANDER;
+    c->doubt += DRIFT;
     filter(c, k, rows, rest / expected, log(seconds / (c->speed * expected)));
     c->one_row[k] += (c->speed - c->one_row[k]) / 64;
 }
@@ -307,7 +308,7 @@ void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds) {
     call_learn(&c->drafter[drafter].further[width_of(seqs)], seconds / c->speed);
 }
 
-/* Of a call in passes of one row; NAN: none was timed. */
+/* Time of a call in passes of one row; NAN: none was timed. */
 static double of_call(const hn_cost_call *call, int seqs) {
     const int width = width_of(seqs);
     for (int away = 0; away < HN_COST_WIDTHS; away++) {

@@ -2,8 +2,8 @@
 /* cost_file.c - the file of a cost curve (cost.h): JSON,
  *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
  *
- * of a model with experts also "experts":[each, doubt, fresh]: without it, its shapes would be of something else.
- * Numbers are untrusted: one that cannot be makes the file count as damaged, and a damaged file as none.
+ * of a model with experts also "experts":[each, variance, fresh]: a file without it has shapes of another kind.
+ * Numbers are untrusted: an impossible one makes the file count as damaged, and a damaged file as none.
  */
 #include <jansson.h>
 #include <math.h>
@@ -16,10 +16,10 @@
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
-static const double LOADED_DOUBT = 0.04; /* the speed is of another day */
+static const double LOADED_DOUBT = 0.04; /* of the speed: it was measured earlier */
 static const double LOADED_SHAPE_DOUBT = 2e-4;
 static const double MOST_RATIO = 1000;
-static const double LOADED_PASSES = 4; /* what another day's texts woke counts for so many passes */
+static const double LOADED_PASSES = 4; /* passes that the distinct experts of earlier texts count for */
 
 /* A number in (0, most]. */
 static bool number_read(const json_t *v, double most, double *out) {
@@ -127,7 +127,7 @@ hunch_status hn_cost_save(const hn_cost *c, const char *path, const char *key, h
     json_decref(o);
     if (!text) return hn_fail_memory(err, path, 0);
     hn_out *out;
-    hunch_status st = hn_out_open(&out, path, true, err); /* by every process that runs this model */
+    hunch_status st = hn_out_open(&out, path, true, err); /* readable by every process that runs this model */
     if (!st) {
         st = hn_out_write(out, text, strlen(text), err);
         if (st)

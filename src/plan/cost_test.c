@@ -44,7 +44,7 @@ static void test_nothing_is_known(void **state) {
     assert_true(pass_cost(&c, 2, 0) > 0.5 && pass_cost(&c, 2, 0) < 0.55); /* low enough to be tried */
 }
 
-/* A noisy machine whose speed jumps: the shape comes out all the same. */
+/* A noisy machine whose speed jumps: the shape is learned all the same. */
 static void test_shape_under_drift(void **state) {
     (void)state;
     hn_cost c;
@@ -67,7 +67,7 @@ static void test_shape_under_drift(void **state) {
     }
 }
 
-/* One width alone for long, while the machine becomes slower: that is speed. */
+/* One width alone for long, while the machine becomes slower: that changes the speed. */
 static void test_slower_is_not_dearer(void **state) {
     (void)state;
     hn_cost c;
@@ -91,23 +91,23 @@ static void test_unseen_widths(void **state) {
         hn_cost_pass(&c, 1, 0, 1);
         hn_cost_pass(&c, 4, 0, 1.3);
         hn_cost_pass(&c, 8, 0, 2.1);
-        hn_cost_pass(&c, 10, 0, 2.0); /* fewer seconds than 8 cannot be */
+        hn_cost_pass(&c, 10, 0, 2.0); /* fewer seconds than for 8 are impossible */
     }
     assert_true(hn_cost_curve(&c, 0, curve, hoped, 1));
     assert_true(curve[0] == 0);
     assert_true(fabs(curve[2] - 1.1) < 0.03 && fabs(curve[3] - 1.2) < 0.03 && fabs(curve[6] - 1.67) < 0.04);
     assert_true(fabs(curve[8] - 2.05) < 0.03 && fabs(curve[10] - 2.05) < 0.03);
     for (int r = 2; r <= HN_COST_ROWS; r++) assert_true(curve[r] >= curve[r - 1]);
-    assert_true(curve[16] > 2.3 && curve[16] < 3.2); /* on with the slope from 4 to 10 */
+    assert_true(curve[16] > 2.3 && curve[16] < 3.2); /* extrapolated with the slope from 4 to 10 */
     for (int r = 1; r <= HN_COST_ROWS; r++) {
         assert_true(hoped[r] <= curve[r] && hoped[r] >= hoped[1]);
     }
     assert_true(hoped[1] == curve[1] && hoped[8] > 0.98 * curve[8]);
-    assert_true(hoped[6] < 0.95 * curve[6] && hoped[24] < 0.8 * curve[24]); /* not seen; far from what was */
+    assert_true(hoped[6] < 0.95 * curve[6] && hoped[24] < 0.8 * curve[24]); /* not seen; far from what was seen */
 }
 
-/* Clocks that jump, and machines that sleep: whatever they say, what is predicted are numbers, and honest passes bring them
- * back. */
+/* Clocks that jump, and machines that sleep: whatever times they give, predictions are numbers, and plausible passes restore
+ * them. */
 static void test_absurd_times(void **state) {
     (void)state;
     static const double said[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-320, 1e-300, 1e-12, 1, 1e9, 1e300, 1.7e308};
@@ -135,7 +135,7 @@ static void test_absurd_times(void **state) {
     }
 }
 
-/* A pass that the system interrupted does not condemn its width, nor the next ones the speed. */
+/* A pass that the system interrupted does not rule out its width, nor do the next ones change the speed. */
 static void test_spikes(void **state) {
     (void)state;
     hn_cost c;
@@ -200,7 +200,7 @@ static void test_drafters(void **state) {
     assert_true(isnan(hn_cost_of_draft(&c, 2, 1)));
 }
 
-/* One that costs nothing in most rounds and much in every fourth costs a quarter of that, in every one. */
+/* A drafter that costs nothing in most rounds and much in every fourth has a mean cost of a quarter of that. */
 static void test_bursts_of_a_drafter(void **state) {
     (void)state;
     hn_cost c;
@@ -216,7 +216,7 @@ static void test_bursts_of_a_drafter(void **state) {
     if (fabs(sum / 100 - 0.5) > 0.05) fail_msg("a drafter of 0.5 is held for one of %g", sum / 100);
 }
 
-/* What it costs for other numbers of sequences is hoped, then learned. Reading is told apart. */
+/* The cost for other numbers of sequences is estimated optimistically, then learned. Reading is counted separately. */
 static void test_drafters_for_several(void **state) {
     (void)state;
     hn_cost c;
@@ -300,7 +300,7 @@ static void runs(machine *m, hn_cost *c, int rows, int n) {
     for (int i = 0; i < n; i++) machine_run(m, c, rows, 0);
 }
 
-/* What an expert takes, and what rows wake, is learned from passes of few widths: others follow. */
+/* The time of an expert and the number that rows use are learned from passes of few widths; other widths follow. */
 static void test_experts_are_learned(void **state) {
     (void)state;
     hn_cost c;
@@ -323,7 +323,7 @@ static void test_experts_are_learned(void **state) {
         }
 }
 
-/* A text whose rows use the same experts, then one whose rows differ: two rows say what eight cost, about. */
+/* A text whose rows use the same experts, then one whose rows differ: two rows predict the cost of eight, approximately. */
 static void test_a_text_that_wakes_more(void **state) {
     (void)state;
     hn_cost c;
@@ -348,7 +348,7 @@ static void test_a_text_that_wakes_more(void **state) {
     }
 }
 
-/* What is said of experts that cannot be teaches nothing of them; a model that uses all of its experts has none to wake. */
+/* Impossible numbers of experts change nothing; a model that uses all of its experts has no curve of them. */
 static void test_experts_that_cannot_be(void **state) {
     (void)state;
     hn_cost c;
@@ -357,7 +357,7 @@ static void test_experts_that_cannot_be(void **state) {
     const double fresh = c.experts.fresh;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) hn_cost_pass_experts(&c, 1 + 3 * ((int)i % 2), 0, wrong[i], 0.01);
     assert_true(c.experts.fresh == fresh && c.experts.seen == 0 && pass_cost(&c, 8, 0) > 0);
-    for (int i = 0; i < 50; i++) hn_cost_pass_experts(&c, 60, 0, 128, 0.08); /* all of them: it does not say how soon */
+    for (int i = 0; i < 50; i++) hn_cost_pass_experts(&c, 60, 0, 128, 0.08); /* all of them: no information on how soon */
     assert_true(c.experts.fresh == fresh && isfinite(pass_cost(&c, 64, 0)));
     hn_cost_init(&c);
     hn_cost_set_experts(&c, 4, 4, 0.5);
@@ -365,7 +365,7 @@ static void test_experts_that_cannot_be(void **state) {
     assert_true(hn_cost_distinct_experts(&c, 5) == 0 && pass_cost(&c, 3, 0) > 0);
 }
 
-/* Their part of the curve is kept; a file of the other kind is none. */
+/* Their part of the curve is saved; a file of the other kind is ignored. */
 static void test_experts_in_the_file(void **state) {
     (void)state;
     hn_cost c, b, dense;
@@ -404,7 +404,7 @@ static void file_put(const char *text, size_t n) {
     fclose(f);
 }
 
-/* Whatever is in the file: no error, and a curve that can be used or none. */
+/* Whatever the file holds: no error, and either a curve that can be used or none. */
 static bool load_is_sane(void) {
     hn_cost c;
     double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
@@ -500,7 +500,7 @@ static void test_failures(void **state) {
     assert_false(found);
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
     hn_fault_arm(HN_FAULT_READ, 0, false);
-    must(hn_cost_load(&b, path, "key", &found, err)); /* cannot be read: as if there were none */
+    must(hn_cost_load(&b, path, "key", &found, err)); /* cannot be read: as without a file */
     assert_false(found);
     hn_fault_arm(HN_FAULT_READ, -1, false);
     must(hn_cost_load(&b, path, "key", &found, err));

@@ -5,9 +5,9 @@
 #include <assert.h>
 
 static const float KEEP_ALL = 1 - 1.0f / 256, KEEP_OWN = 1 - 1.0f / 32; /* a round in which the level was drafted */
-static const double LEAN = 1;     /* rows that the depth before counts against those of a depth, over all texts */
-static const double OWN_LEAN = 8; /* rows that all texts count against those of a text */
-static const double LEAST = 1e-4; /* a rate that counts */
+static const double DEPTH_WEIGHT = 1; /* rows that the previous depth counts against those of a depth, over all texts */
+static const double TEXT_WEIGHT = 8;  /* rows that all texts count against those of a text */
+static const double LEAST = 1e-4;     /* smaller rates are ignored */
 
 static void add(hn_growth_level *to, const hn_growth_level *round, float keep) {
     to->reached = to->reached * keep + round->reached;
@@ -36,8 +36,8 @@ int hn_growth_at(const hn_growth *all, const hn_growth *own, int drafter, int de
     int n = 0;
     for (int r = 0; r < HN_GROWTH_RANKS; r++) {
         double one = (double)a[0].of_rank[r] / (double)a[0].reached;
-        for (int d = 1; d <= last; d++) one = shrunk(&a[d], r, one, LEAN);
-        one = shrunk(&o[last], r, one, OWN_LEAN);
+        for (int d = 1; d <= last; d++) one = shrunk(&a[d], r, one, DEPTH_WEIGHT);
+        one = shrunk(&o[last], r, one, TEXT_WEIGHT);
         rate[r] = r > 0 && one > rate[r - 1] ? rate[r - 1] : one;
         if (rate[r] >= LEAST) n = r + 1;
     }

@@ -64,7 +64,7 @@ WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs,
     must(hn_controller_open(&w.c, kinds, n_drafters, n_seqs, err));
     if (machine_experts(&w.m) > 0)
         hn_cost_set_experts(hn_controller_cost(w.c), machine_experts(&w.m), MACHINE_USED, machine_part(&w.m) * 0.8);
-    for (int i = 0; i < 9; i++) { /* the passes that are measured at the start */
+    for (int i = 0; i < 9; i++) { /* passes that are measured at the start */
         const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
         machine_run(&w.m, hn_controller_cost(w.c), rows, 0);
     }
@@ -93,7 +93,7 @@ WORLD static int place_draw(world *w, int width) {
     return k;
 }
 
-/* One more level of one drafter's chain; of several candidates the first is continued. */
+/* Adds one more level to one drafter's chain; of several candidates the first is continued. */
 WORLD static bool propose(world *w, int i, int d, int level) {
     const simulated *s = &w->d[d];
     if (level >= s->depth || w->tip[i][d] < 0) return false;
@@ -122,7 +122,7 @@ WORLD static bool propose(world *w, int i, int d, int level) {
     return w->tip[i][d] >= 0;
 }
 
-/* A round begins. */
+/* Begins a round. */
 WORLD static void trees_reset(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
         hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS / w->n_seqs);
@@ -141,7 +141,7 @@ WORLD static double one_row(const world *w) {
     return machine_relative(&w->m, 1, w->context);
 }
 
-/* A call took the time of this many passes of one row. */
+/* Records that a call took the time of this many passes of one row. */
 WORLD static void took(world *w, int d, int level, int added, double passes) {
     hn_controller_took(w->c, d, w->n_seqs, level, added, passes * machine_pass(&w->m, 1, w->context));
     w->seconds += passes * one_row(w);

@@ -4,11 +4,11 @@
 
 #include <assert.h>
 
-static const float KEEP_ALL = 1 - 1.0f / 256, KEEP_OWN = 1 - 1.0f / 32; /* a round in which it was asked */
-static const float KEEP_TEXT = 1 - 1.0f / 64; /* a round of the text: what is asked after a pause counts more */
-static const float LEAST = 1e-3f;             /* rounds: never down to denormal numbers */
-static const float LEAN = 4;                  /* rounds of all texts that a text begins with */
-static const double TRUST = 2;                /* tokens that what was expected counts against what came true */
+static const float KEEP_ALL = 1 - 1.0f / 256, KEEP_OWN = 1 - 1.0f / 32; /* a round in which it was called */
+static const float KEEP_TEXT = 1 - 1.0f / 64; /* a round of the text: calls after a pause count more */
+static const float LEAST = 1e-3f;             /* rounds: avoids denormal numbers */
+static const float FIRST_ROUNDS = 4;          /* rounds of all texts that a text begins with */
+static const double PRIOR_TOKENS = 2;         /* tokens that the prior counts against those accepted */
 
 static void scale(hn_yield_sums *s, float by) {
     s->rounds *= by;
@@ -23,7 +23,7 @@ static void scale(hn_yield_sums *s, float by) {
 void hn_yield_begin(hn_yield *own, const hn_yield *all) {
     *own = *all;
     for (int d = 0; d < HN_ACCEPT_DRAFTERS; d++)
-        if (own->of[d].rounds > LEAN) scale(&own->of[d], LEAN / own->of[d].rounds);
+        if (own->of[d].rounds > FIRST_ROUNDS) scale(&own->of[d], FIRST_ROUNDS / own->of[d].rounds);
 }
 
 void hn_yield_pass(hn_yield *own, int n_drafters) {
@@ -48,9 +48,9 @@ void hn_yield_learn(hn_yield *all, hn_yield *own, int drafter, const hn_yield_ro
     add(&own->of[drafter], r, KEEP_OWN);
 }
 
-/* The part of what was expected that came true; `before`: as long as little is known. */
+/* Accepted tokens by expected ones; `before`: the prior. */
 static double came_true(const hn_yield_sums *s, double before) {
-    return ((double)s->got + TRUST * before) / ((double)s->expected + TRUST);
+    return ((double)s->got + PRIOR_TOKENS * before) / ((double)s->expected + PRIOR_TOKENS);
 }
 
 hn_yield_mean hn_yield_of(const hn_yield *all, const hn_yield *own, int drafter) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* yield_test.c - what asking a drafter brings, as the mean of past rounds. */
+/* yield_test.c - the mean result of calling a drafter, over past rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void near(double got, double want, double by) {
     if (!(fabs(got - want) <= by)) fail_msg("%g, expected %g", got, want);
 }
 
-/* One that is sure in every tenth round and silent in the others is worth a tenth of it, in a tenth of the rows. */
+/* A drafter that proposes in every tenth round is worth a tenth of such a round, in a tenth of the rows. */
 static void test_silence_counts(void **state) {
     (void)state;
     assert_true(promised().gain == 0 && promised().rows == 0);
@@ -44,7 +44,7 @@ static void test_silence_counts(void **state) {
     assert_true(hn_yield_of(&all, &own, 1).gain == 0);
 }
 
-/* Sure of itself and wrong: a few rounds are enough, while the means are still high. */
+/* High estimates, all wrong: a few rounds are enough, while the means are still high. */
 static void test_what_does_not_come_true(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) learn(6, 4, 0);
@@ -55,7 +55,7 @@ static void test_what_does_not_come_true(void **state) {
     near(promised().gain, 4, 0.2);
 }
 
-/* What was not verified says nothing about what would have come true. */
+/* Unverified drafts change nothing in the fraction that is accepted. */
 static void test_unverified(void **state) {
     (void)state;
     const hn_yield_round r = {5, 5, 3, false, 0, 0};
@@ -63,7 +63,7 @@ static void test_unverified(void **state) {
     near(promised().gain, 3, 1e-3);
 }
 
-/* A text begins as the others were, and soon is itself. */
+/* A text begins with the values of the others, and soon has its own. */
 static void test_a_new_text(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) learn(5, 3, 3);
@@ -75,7 +75,7 @@ static void test_a_new_text(void **state) {
     assert_true(promised().gain > 2);
 }
 
-/* After a pause one round says more than it did in a row of them. */
+/* After a pause one round counts more than it did in a row of them. */
 static void test_after_a_pause(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) learn(0, 0, 0);
