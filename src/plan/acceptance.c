@@ -23,7 +23,7 @@ static const float KEEP_OWN = 1 - 1.0f / 64;   /* a round */
 void hn_acceptance_init(hn_acceptance *a) {
     memset(a, 0, sizeof *a);
     for (int d = 0; d < HN_ACCEPT_DRAFTERS; d++) {
-        a->text[d].doubt = TEXT_VARIANCE;
+        a->text[d].variance = TEXT_VARIANCE;
         a->text[d].factor = 1;
     }
 }
@@ -79,11 +79,11 @@ void hn_acceptance_learn(hn_acceptance *all, hn_acceptance *own, int drafter, in
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS && depth >= 1);
     const int at = depth_class(depth), bin = estimate_class(estimate);
     if (own) {
-        double *shift = &own->text[drafter].shift, *doubt = &own->text[drafter].doubt;
+        double *shift = &own->text[drafter].shift, *variance = &own->text[drafter].variance;
         double *factor = &own->text[drafter].factor;
         const double p = shifted(rate_of_all(all, drafter, at, bin, estimate), *factor);
-        *doubt = 1 / (1 / *doubt + p * (1 - p));
-        *shift += *doubt * ((accepted ? 1 : 0) - p);
+        *variance = 1 / (1 / *variance + p * (1 - p));
+        *shift += *variance * ((accepted ? 1 : 0) - p);
         *factor = exp(*shift);
         count(&own->count[drafter][at][bin], accepted, KEEP_COUNT);
     }
@@ -116,5 +116,5 @@ void hn_acceptance_round(hn_acceptance *own, int n_drafters) {
         k[i].tried *= keep;
         k[i].accepted *= keep;
     }
-    for (int d = 0; d < n_drafters; d++) own->text[d].doubt += (TEXT_VARIANCE - own->text[d].doubt) * DRIFT;
+    for (int d = 0; d < n_drafters; d++) own->text[d].variance += (TEXT_VARIANCE - own->text[d].variance) * DRIFT;
 }

@@ -23,7 +23,7 @@ typedef struct hn_accept_count {
 typedef struct hn_acceptance {
     hn_accept_count count[HN_ACCEPT_DRAFTERS][HN_ACCEPT_DEPTHS][HN_ACCEPT_CLASSES];
     struct {
-        double shift, doubt; /* log odds, and their variance; of a text only */
+        double shift, variance; /* in log odds; of a text only */
         double factor;       /* exp(shift) */
     } text[HN_ACCEPT_DRAFTERS];
 } hn_acceptance;

@@ -17,13 +17,13 @@
 /* Of logarithms. */
 static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
 static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
-static const double FIRST_DOUBT = 0.01;  /* of the speed after the first pass, and added by another context */
-static const double MOST_DOUBT = 0.25;   /* of the speed */
+static const double FIRST_VARIANCE = 0.01;  /* of the speed after the first pass, and added by another context */
+static const double MOST_VARIANCE = 0.25;   /* of the speed */
 static const double SHAPE_DRIFT = 1e-6;  /* variance that a pass adds to every shape of its context */
 static const double GUESSED = 0.01;      /* variance of an interpolation between neighbours on both sides: 10 % */
 static const double BEYOND = 0.25;       /* variance of an extrapolation, by the square of the distance */
-static const double LEAST_DOUBT = 1e-6;
-static const double MOST_SHAPE_DOUBT = 1;
+static const double LEAST_VARIANCE = 1e-6;
+static const double MOST_SHAPE_VARIANCE = 1;
 static const double INHERITED = 0.0025;   /* least variance of what a class of context takes over from another */
 static const double LEAST_SECONDS = 1e-9; /* of a pass */
 /* Of a drafter's calls. One counts for at most SLOW times the mean and SLOW_PASS of a pass; each that takes longer lets the
@@ -33,7 +33,7 @@ static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, as long as only passes of one row were seen: low, so that more are tried */
 /* Of experts: variance between their share of the time and their share of the bytes (50 %), what a pass adds to that variance, the least
  * remainder of a shape, number of passes in the mean of distinct experts; above this part of all experts a pass does not count in it. */
-static const double EACH_DOUBT = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 24, NEARLY_ALL = 0.97;
+static const double EACH_VARIANCE = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 24, NEARLY_ALL = 0.97;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
@@ -73,7 +73,7 @@ static int class_near(const hn_cost *c, int k) {
 void hn_cost_set_experts(hn_cost *c, int count, int used, double part) {
     assert(used >= 1 && used <= count && part >= 0 && part <= 1);
     if (count == used) return; /* all are distinct by one row */
-    c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .doubt = EACH_DOUBT, .fresh = 1};
+    c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .variance = EACH_VARIANCE, .fresh = 1};
 }
 
 double hn_cost_distinct_experts(const hn_cost *c, double rows) {
@@ -101,7 +101,7 @@ static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
 typedef struct points {
     const hn_cost *of;
     int n, rows[HN_COST_ROWS];
-    double ratio[HN_COST_ROWS], doubt[HN_COST_ROWS];
+    double ratio[HN_COST_ROWS], variance[HN_COST_ROWS];
 } points;
 
 /* A point without the experts that it is expected to use: these values lie on a line. */
@@ -120,7 +120,7 @@ static double beyond(const points *p, int n, int rows) {
     return larger(p->ratio[last], rest_of(p, last) + larger(slope, 0) * (rows - p->rows[last]) + distinct);
 }
 
-static double beyond_doubt(const points *p, int n, int rows) {
+static double beyond_variance(const points *p, int n, int rows) {
     const int last = p->rows[n - 1];
     const double far = 2.0 * (rows - last) / (rows + last); /* about the logarithm, of small ratios */
     return GUESSED + BEYOND * far * far;
@@ -137,7 +137,7 @@ static void points_rise(points *p) {
     double weight[HN_COST_ROWS];
     int first[HN_COST_ROWS], n = 0; /* of a block of equal values */
     for (int i = 0; i < p->n; i++) {
-        double sum = p->ratio[i], w = i == 0 ? 1e9 : 1 / p->doubt[i];
+        double sum = p->ratio[i], w = i == 0 ? 1e9 : 1 / p->variance[i];
         int from = i;
         for (; n > 0 && p->ratio[first[n - 1]] > sum; n--) {
             from = first[n - 1];
@@ -155,10 +155,10 @@ static void points_read(const hn_cost *c, int k, points *p) {
     p->n = 1;
     p->rows[0] = 1;
     p->ratio[0] = 1;
-    p->doubt[0] = 0;
+    p->variance[0] = 0;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].doubt <= 0) continue;
-        p->doubt[p->n] = c->shape[k][r].doubt;
+        if (c->shape[k][r].variance <= 0) continue;
+        p->variance[p->n] = c->shape[k][r].variance;
         p->rows[p->n] = r;
         p->ratio[p->n++] = c->shape[k][r].ratio + of_distinct(c, r);
     }
@@ -166,10 +166,10 @@ static void points_read(const hn_cost *c, int k, points *p) {
     for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been compared with theirs already */
         const bool inner = i + 1 < p->n;
         const double guess = inner ? between(p, i - 1, i + 1, p->rows[i]) : beyond(p, i, p->rows[i]);
-        const double weak = inner ? GUESSED : beyond_doubt(p, i, p->rows[i]);
-        const double own = p->doubt[i];
+        const double weak = inner ? GUESSED : beyond_variance(p, i, p->rows[i]);
+        const double own = p->variance[i];
         p->ratio[i] = (weak * p->ratio[i] + own * guess) / (weak + own);
-        p->doubt[i] = weak * own / (weak + own);
+        p->variance[i] = weak * own / (weak + own);
     }
 }
 
@@ -188,23 +188,23 @@ static void class_enter(hn_cost *c, int k) {
     if (from >= 0 && from != k) {
         memcpy(c->shape[k], c->shape[from], sizeof c->shape[k]);
         for (int r = 2; r <= HN_COST_ROWS; r++)
-            if (c->shape[k][r].doubt > 0) c->shape[k][r].doubt = larger(c->shape[k][r].doubt, INHERITED);
+            if (c->shape[k][r].variance > 0) c->shape[k][r].variance = larger(c->shape[k][r].variance, INHERITED);
         c->one_row[k] = c->one_row[from];
     }
-    for (int r = 2; r <= HN_COST_ROWS; r++) c->shape[k][r].shared = 0;
+    for (int r = 2; r <= HN_COST_ROWS; r++) c->shape[k][r].covariance = 0;
     if (c->one_row[k] > 0 && c->one_row[c->at] > 0) c->speed *= c->one_row[k] / c->one_row[c->at];
-    c->doubt = smaller(c->doubt + FIRST_DOUBT, MOST_DOUBT);
+    c->variance = smaller(c->variance + FIRST_VARIANCE, MOST_VARIANCE);
     c->at = k;
 }
 
 /* The approximations must not make variances negative, nor a correlation 1. */
 static void filter_check(hn_cost *c, int k) {
-    c->doubt = larger(c->doubt, LEAST_DOUBT);
+    c->variance = larger(c->variance, LEAST_VARIANCE);
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].doubt <= 0) continue;
-        c->shape[k][r].doubt = larger(c->shape[k][r].doubt, LEAST_DOUBT);
-        const double most = 0.9 * sqrt(c->doubt * c->shape[k][r].doubt);
-        c->shape[k][r].shared = smaller(larger(c->shape[k][r].shared, -most), most);
+        if (c->shape[k][r].variance <= 0) continue;
+        c->shape[k][r].variance = larger(c->shape[k][r].variance, LEAST_VARIANCE);
+        const double most = 0.9 * sqrt(c->variance * c->shape[k][r].variance);
+        c->shape[k][r].covariance = smaller(larger(c->shape[k][r].covariance, -most), most);
     }
 }
 
@@ -213,34 +213,34 @@ static void filter_check(hn_cost *c, int k) {
  * rest of 1 for experts. */
 static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
     hn_cost_experts *x = &c->experts;
-    const double doubt = rows > 1 ? c->shape[k][rows].doubt : 0, shared = rows > 1 ? c->shape[k][rows].shared : 0;
-    const double of_speed = c->doubt + of_rest * shared, of_shape = of_rest * doubt + shared;
-    const double of_each = (1 - of_rest) * x->doubt;
+    const double variance = rows > 1 ? c->shape[k][rows].variance : 0, covariance = rows > 1 ? c->shape[k][rows].covariance : 0;
+    const double of_speed = c->variance + of_rest * covariance, of_shape = of_rest * variance + covariance;
+    const double of_each = (1 - of_rest) * x->variance;
     const double all = of_speed + of_rest * of_shape + (1 - of_rest) * of_each + NOISE;
     const double most = 3 * sqrt(all), told = fabs(more) > most ? copysign(most, more) : more;
-    const double before = c->doubt;
+    const double before = c->variance;
     c->speed *= exp(told * of_speed / all);
-    c->doubt -= of_speed * of_speed / all;
+    c->variance -= of_speed * of_speed / all;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].doubt <= 0) continue;
-        const double part = r == rows ? of_shape : c->shape[k][r].shared;
+        if (c->shape[k][r].variance <= 0) continue;
+        const double part = r == rows ? of_shape : c->shape[k][r].covariance;
         c->shape[k][r].ratio *= exp(told * part / all);
-        c->shape[k][r].doubt = smaller(c->shape[k][r].doubt - part * part / all + SHAPE_DRIFT, MOST_SHAPE_DOUBT);
-        c->shape[k][r].shared -= of_speed * part / all;
+        c->shape[k][r].variance = smaller(c->shape[k][r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
+        c->shape[k][r].covariance -= of_speed * part / all;
     }
     x->each *= exp(told * of_each / all);
-    x->doubt = smaller(x->doubt - of_each * of_each / all + EACH_DRIFT, EACH_DOUBT);
+    x->variance = smaller(x->variance - of_each * of_each / all + EACH_DRIFT, EACH_VARIANCE);
     if (told != more)
-        c->doubt = smaller(2 * before, MOST_DOUBT); /* a spike, or a new speed: adapt faster to the next one */
+        c->variance = smaller(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
     filter_check(c, k);
 }
 
 /* A width that was not seen at this context begins with the estimate from its neighbours. */
 static void width_enter(hn_cost *c, int k, int rows, const points *p, double rest) {
-    if (rows == 1 || c->shape[k][rows].doubt > 0) return;
+    if (rows == 1 || c->shape[k][rows].variance > 0) return;
     c->shape[k][rows].ratio = rest;
-    c->shape[k][rows].doubt = rows < p->rows[p->n - 1] ? GUESSED : beyond_doubt(p, p->n, rows);
-    c->shape[k][rows].shared = 0;
+    c->shape[k][rows].variance = rows < p->rows[p->n - 1] ? GUESSED : beyond_variance(p, p->n, rows);
+    c->shape[k][rows].covariance = 0;
 }
 
 void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, double seconds) {
@@ -256,11 +256,11 @@ void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, do
     const double expected = rest + (told ? x->each * (distinct - x->used) : of_distinct(c, rows));
     if (c->speed <= 0) { /* the very first pass */
         c->speed = c->one_row[k] = seconds / expected;
-        c->doubt = FIRST_DOUBT + (rows > 1 ? beyond_doubt(&p, p.n, rows) : 0);
+        c->variance = FIRST_VARIANCE + (rows > 1 ? beyond_variance(&p, p.n, rows) : 0);
         return;
     }
     width_enter(c, k, rows, &p, rest);
-    c->doubt += DRIFT;
+    c->variance += DRIFT;
     filter(c, k, rows, rest / expected, log(seconds / (c->speed * expected)));
     c->one_row[k] += (c->speed - c->one_row[k]) / 64;
 }
@@ -353,9 +353,9 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped
         while (i + 1 < p.n && p.rows[i + 1] <= r) i++;
         const bool seen = p.rows[i] == r, inner = i + 1 < p.n;
         const double ratio = seen ? p.ratio[i] : inner ? between(&p, i, i + 1, r) : beyond(&p, p.n, r);
-        const double doubt = seen ? p.doubt[i] : inner ? GUESSED : beyond_doubt(&p, p.n, r);
+        const double variance = seen ? p.variance[i] : inner ? GUESSED : beyond_variance(&p, p.n, r);
         seconds[r] = one * ratio;
-        hoped[r] = larger(seconds[r] / (1 + hope * sqrt(doubt)), seen ? one : larger(one, hoped[p.rows[i]]));
+        hoped[r] = larger(seconds[r] / (1 + hope * sqrt(variance)), seen ? one : larger(one, hoped[p.rows[i]]));
     }
     return true;
 }

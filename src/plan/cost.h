@@ -31,18 +31,18 @@ typedef struct hn_cost_drafter {
 /* Of a mixture of experts; count 0: the model has none. */
 typedef struct hn_cost_experts {
     int count, used;    /* of a layer; of a row */
-    double each, doubt; /* time of one more expert that is used in every layer, in passes of one row; variance of its logarithm */
+    double each, variance; /* time of one more expert that is used in every layer, in passes of one row; variance of the logarithm */
     double fresh, seen; /* 0..HN_COST_FRESH; number of passes that it was learned from */
 } hn_cost_experts;
 
 typedef struct hn_cost {
     double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
-    double doubt; /* variance of its logarithm */
+    double variance; /* of its logarithm */
     int at;       /* class of context of the last pass */
     struct {
         double ratio;  /* to one row at the same context; with experts: of the time without them */
-        double doubt;  /* variance of its logarithm, growing while others are seen; 0: never seen */
-        double shared; /* covariance with the speed's, large while few passes separate the two */
+        double variance; /* of its logarithm, growing while others are seen; 0: never seen */
+        double covariance; /* with the speed, large while few passes separate the two */
     } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
     double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
     hn_cost_drafter drafter[HN_COST_DRAFTERS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost_file.c - the file of a cost curve (cost.h): JSON,
- *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, doubt]...]}
+ *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, variance]...]}
  *
  * of a model with experts also "experts":[each, variance, fresh]: a file without it has shapes of another kind.
  * Numbers are untrusted: an impossible one makes the file count as damaged, and a damaged file as none.
@@ -16,8 +16,8 @@
 #include "plan/cost.h"
 
 enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
-static const double LOADED_DOUBT = 0.04; /* of the speed: it was measured earlier */
-static const double LOADED_SHAPE_DOUBT = 2e-4;
+static const double LOADED_VARIANCE = 0.04; /* of the speed: it was measured earlier */
+static const double LOADED_SHAPE_VARIANCE = 2e-4;
 static const double MOST_RATIO = 1000;
 static const double LOADED_PASSES = 4; /* passes that the distinct experts of earlier texts count for */
 
@@ -38,14 +38,14 @@ static bool shape_read(hn_cost *c, const json_t *list) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *row = json_array_get(list, i);
         int k, rows;
-        double ratio, doubt;
+        double ratio, variance;
         if (!json_is_array(row) || json_array_size(row) != 4) return false;
         if (!integer_read(json_array_get(row, 0), 0, HN_COST_CONTEXTS - 1, &k)) return false;
         if (!integer_read(json_array_get(row, 1), 2, HN_COST_ROWS, &rows)) return false;
         if (!number_read(json_array_get(row, 2), MOST_RATIO, &ratio)) return false;
-        if (!number_read(json_array_get(row, 3), 1, &doubt)) return false;
+        if (!number_read(json_array_get(row, 3), 1, &variance)) return false;
         c->shape[k][rows].ratio = ratio;
-        c->shape[k][rows].doubt = fmax(doubt, LOADED_SHAPE_DOUBT);
+        c->shape[k][rows].variance = fmax(variance, LOADED_SHAPE_VARIANCE);
     }
     return json_is_array(list);
 }
@@ -54,7 +54,7 @@ static bool experts_read(hn_cost_experts *x, const json_t *list) {
     if (x->count == 0) return !list;
     if (!json_is_array(list) || json_array_size(list) != 3) return false;
     if (!number_read(json_array_get(list, 0), MOST_RATIO, &x->each)) return false;
-    if (!number_read(json_array_get(list, 1), 1, &x->doubt)) return false;
+    if (!number_read(json_array_get(list, 1), 1, &x->variance)) return false;
     x->seen = LOADED_PASSES;
     return number_read(json_array_get(list, 2), HN_COST_FRESH, &x->fresh);
 }
@@ -72,7 +72,7 @@ static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
         if (!number_read(v, HN_COST_MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
     }
     if (!(c->one_row[c->at] > 0)) return false;
-    c->doubt = LOADED_DOUBT;
+    c->variance = LOADED_VARIANCE;
     if (!experts_read(&c->experts, json_object_get(o, "experts"))) return false;
     return shape_read(c, json_object_get(o, "shape"));
 }
@@ -103,16 +103,16 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
     for (int k = 0; whole && k < HN_COST_CONTEXTS; k++) {
         whole = json_array_append_new(one, json_real(c->one_row[k])) == 0;
         for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
-            const double ratio = c->shape[k][r].ratio, doubt = c->shape[k][r].doubt;
-            if (doubt > 0 && ratio > 0 && ratio <= MOST_RATIO)
-                whole = json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, doubt)) == 0;
+            const double ratio = c->shape[k][r].ratio, variance = c->shape[k][r].variance;
+            if (variance > 0 && ratio > 0 && ratio <= MOST_RATIO)
+                whole = json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, variance)) == 0;
         }
     }
     json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
                           "one_row", one, "shape", shape);
     const hn_cost_experts *x = &c->experts;
     if (o && x->count > 0)
-        whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f]", x->each, x->doubt, x->fresh)) == 0;
+        whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f]", x->each, x->variance, x->fresh)) == 0;
     if (whole) return o;
     json_decref(o);
     return NULL;
