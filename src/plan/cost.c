@@ -217,20 +217,20 @@ static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
     const double of_speed = c->variance + of_rest * covariance, of_shape = of_rest * variance + covariance;
     const double of_each = (1 - of_rest) * x->variance;
     const double all = of_speed + of_rest * of_shape + (1 - of_rest) * of_each + NOISE;
-    const double most = 3 * sqrt(all), told = fabs(more) > most ? copysign(most, more) : more;
+    const double most = 3 * sqrt(all), clipped = fabs(more) > most ? copysign(most, more) : more;
     const double before = c->variance;
-    c->speed *= exp(told * of_speed / all);
+    c->speed *= exp(clipped * of_speed / all);
     c->variance -= of_speed * of_speed / all;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
         if (c->shape[k][r].variance <= 0) continue;
         const double part = r == rows ? of_shape : c->shape[k][r].covariance;
-        c->shape[k][r].ratio *= exp(told * part / all);
+        c->shape[k][r].ratio *= exp(clipped * part / all);
         c->shape[k][r].variance = smaller(c->shape[k][r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
         c->shape[k][r].covariance -= of_speed * part / all;
     }
-    x->each *= exp(told * of_each / all);
+    x->each *= exp(clipped * of_each / all);
     x->variance = smaller(x->variance - of_each * of_each / all + EACH_DRIFT, EACH_VARIANCE);
-    if (told != more)
+    if (clipped != more)
         c->variance = smaller(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
     filter_check(c, k);
 }
@@ -248,12 +248,12 @@ void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, do
     const hn_cost_experts *x = &c->experts;
     if (rows < 1 || rows > HN_COST_ROWS || !can_be(seconds)) return;
     const int k = class_of(context);
-    const bool told = x->count > 0 && distinct >= x->used && distinct <= x->count;
-    if (told) distinct_learn(&c->experts, rows, distinct);
+    const bool known = x->count > 0 && distinct >= x->used && distinct <= x->count;
+    if (known) distinct_learn(&c->experts, rows, distinct);
     class_enter(c, k);
     points_read(c, k, &p);
     const double rest = larger(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
-    const double expected = rest + (told ? x->each * (distinct - x->used) : of_distinct(c, rows));
+    const double expected = rest + (known ? x->each * (distinct - x->used) : of_distinct(c, rows));
     if (c->speed <= 0) { /* the very first pass */
         c->speed = c->one_row[k] = seconds / expected;
         c->variance = FIRST_VARIANCE + (rows > 1 ? beyond_variance(&p, p.n, rows) : 0);
