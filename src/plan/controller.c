@@ -117,20 +117,20 @@ static void shadow_follow(hn_controller *c, hn_plan_text *x, const hn_tree *t, c
 }
 
 /* The roots of the new trees are the tokens that the target gave after the last paths. */
-static void settle(hn_controller *c, const hn_plan_seq *s, int n) {
+static void roots_learn(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int i = 0; i < n; i++) {
         hn_plan_text *x = &c->text[s[i].seq];
         assert(s[i].seq >= 0 && s[i].seq < c->max_seqs);
-        if (x->shadow.row < 0 || x->shadow.told) continue;
+        if (x->shadow.row < 0 || x->shadow.root_used) continue;
         shadow_learn(c, x, x->shadow.row, s[i].tree->token[0]);
         x->shadow.row = hn_tree_child(&x->shadow.tree, x->shadow.row, s[i].tree->token[0]);
-        x->shadow.told = true;
+        x->shadow.root_used = true;
     }
 }
 
 void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const int *behind) {
     assert(n >= 1 && n <= c->max_seqs);
-    settle(c, s, n);
+    roots_learn(c, s, n);
     for (int d = 0; d < c->n_drafters; d++) {
         hn_plan_drafter *x = &c->drafter[d];
         x->before = x->why;
@@ -161,8 +161,8 @@ static int accepted_of(const hn_tree *t, int drafter, const int16_t *path, int n
 static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
     for (int d = 0; d < c->n_drafters; d++) {
         if (!x->asked[d]) continue;
-        x->said[d].got = accepted_of(t, d, path, n_accepted);
-        hn_yield_learn(&c->yield, &x->yield, d, &x->said[d]);
+        x->result[d].got = accepted_of(t, d, path, n_accepted);
+        hn_yield_learn(&c->yield, &x->yield, d, &x->result[d]);
         x->asked[d] = false;
     }
 }
@@ -176,7 +176,7 @@ void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const in
             learn(c, x, &t->candidate[k], t->depth[row] + 1, t->candidate[k].child == next);
     }
     shadow_follow(c, x, t, path, n_accepted);
-    x->shadow.told = false;
+    x->shadow.root_used = false;
     hn_yield_pass(&x->yield, c->n_drafters);
     yields_learn(c, x, t, path, n_accepted);
     hn_acceptance_round(&x->own, c->n_drafters);
@@ -209,22 +209,22 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
         w->kept[c->list[m].row] = true;
         n++;
     }
-    for (int d = 0; d < c->n_drafters; d++) c->text[s[i].seq].said[d].verified = n > 1;
+    for (int d = 0; d < c->n_drafters; d++) c->text[s[i].seq].result[d].verified = n > 1;
     if (n == t->n_rows) return;
     tree_copy(&w->tree, t);
     w->row = 0;
-    w->told = false;
+    w->root_used = false;
     hn_tree_keep(t, w->kept, NULL);
 }
 
 /* Reads the expected gain of a drafter's tree from the front of the list that was made of it alone. */
-static void said_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
+static void results_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
         c->text[s[i].seq].asked[drafter] = true;
-        c->text[s[i].seq].said[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
+        c->text[s[i].seq].result[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {
-        hn_yield_round *r = &c->text[s[c->list[m].seq].seq].said[drafter];
+        hn_yield_round *r = &c->text[s[c->list[m].seq].seq].result[drafter];
         r->rows++;
         r->gain += c->list[m].p;
         if (c->list[m].depth > r->depth) r->depth = c->list[m].depth;
@@ -241,7 +241,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
         const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, by_levels ? x->spent : free ? 0 : call);
         if (by_levels) hn_plan_levels_learn(c, s, n, d);
-        said_read(c, s, n, d, k.rows);
+        results_read(c, s, n, d, k.rows);
         if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k); /* else it is the choice itself */
     }
 }

@@ -17,7 +17,7 @@ typedef struct hn_plan_shadow {
     hn_tree tree;
     bool kept[HN_TREE_ROWS];
     int row;   /* the last one that was reached; its next token is not known yet. -1: nothing to learn */
-    bool told; /* the root of this round has been learned from */
+    bool root_used; /* the root of this round has been learned from */
 } hn_plan_shadow;
 
 typedef struct hn_plan_text {
@@ -26,7 +26,7 @@ typedef struct hn_plan_text {
     hn_growth growth;
     hn_plan_shadow shadow;
     bool asked[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
-    hn_yield_round said[HN_ACCEPT_DRAFTERS];
+    hn_yield_round result[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
 
 typedef struct hn_plan_item {
