@@ -76,7 +76,7 @@ void hn_controller_begin(hn_controller *c, int seq) {
     hn_acceptance_init(&x->own);
     hn_yield_begin(&x->yield, &c->yield);
     memset(&x->growth, 0, sizeof x->growth);
-    memset(x->asked, 0, sizeof x->asked);
+    memset(x->called, 0, sizeof x->called);
     x->shadow.row = HN_PLAN_NONE;
 }
 
@@ -160,10 +160,10 @@ static int accepted_of(const hn_tree *t, int drafter, const int16_t *path, int n
 
 static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
     for (int d = 0; d < c->n_drafters; d++) {
-        if (!x->asked[d]) continue;
+        if (!x->called[d]) continue;
         x->result[d].got = accepted_of(t, d, path, n_accepted);
         hn_yield_learn(&c->yield, &x->yield, d, &x->result[d]);
-        x->asked[d] = false;
+        x->called[d] = false;
     }
 }
 
@@ -220,7 +220,7 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
 /* Reads the expected gain of a drafter's tree from the front of the list that was made of it alone. */
 static void results_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
-        c->text[s[i].seq].asked[drafter] = true;
+        c->text[s[i].seq].called[drafter] = true;
         c->text[s[i].seq].result[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {

@@ -83,7 +83,7 @@ static int put(world *w, const grown *g, int drafter, int newest) {
 
 static grown grows[2];
 
-static void ask_levels(world *w, const head *h, int d, bool sure) {
+static void call_levels(world *w, const head *h, int d, bool sure) {
     grown *g = &grows[d];
     g->rows = w->tree[0].n_rows;
     g->candidates = w->tree[0].n_candidates;
@@ -114,8 +114,8 @@ static void round_of(world *w, const head *h, int n) {
     trees_reset(w);
     const bool sure = machine_uniform(&w->m) < 0.5;
     while ((d = hn_controller_choose(w->c, w->plan, 1, false)) >= 0) {
-        ask_levels(w, &h[d], d, sure);
-        w->asked[d]++;
+        call_levels(w, &h[d], d, sure);
+        w->called[d]++;
     }
     hn_controller_prune(w->c, w->plan, 1, false);
     const double exact = n == 1 && !h->worthless ? expected_of(w) : 0, before = w->tokens;
@@ -125,7 +125,7 @@ static void round_of(world *w, const head *h, int n) {
 
 static double levels_run(world *w, const head *h, int n, int rounds) {
     w->tokens = w->seconds = w->drafted = w->levels = 0;
-    memset(w->asked, 0, sizeof w->asked);
+    memset(w->called, 0, sizeof w->called);
     for (int i = 0; i < rounds; i++) round_of(w, h, n);
     return w->tokens / w->seconds;
 }
@@ -256,7 +256,7 @@ static void test_width_and_limit(void **state) {
     hn_controller_limit(w->c, 0, 2);
     levels_run(w, &wide, 1, 300);
     levels_run(w, &wide, 1, 300);
-    assert_true(w->asked[0] > 250 && w->levels > w->asked[0] && w->levels <= 2 * w->asked[0]);
+    assert_true(w->called[0] > 250 && w->levels > w->called[0] && w->levels <= 2 * w->called[0]);
     world_close(w);
 }
 
@@ -273,7 +273,7 @@ static void test_two_heads(void **state) {
             w = open_levels((enum machine_kind)kind, 2, 3);
             levels_run(w, pairs[i], 2, 400);
             must_reach(levels_run(w, pairs[i], 2, 1500), 0.94 * alone, "beside a worthless one", kind, i);
-            assert_true(w->asked[1 - i] < 300 && w->asked[i] > 1200);
+            assert_true(w->called[1 - i] < 300 && w->called[i] > 1200);
             world_close(w);
         }
     }
@@ -285,11 +285,11 @@ static void test_found_beside_another(void **state) {
     head two[2] = {{0.5, 0.2, 0.2, false}, {0.95, 0.05, 0.05, true}};
     world *w = open_levels(BANDWIDTH, 2, 4);
     levels_run(w, two, 2, 600);
-    assert_true(w->asked[0] > 500 && w->asked[1] < 60);
+    assert_true(w->called[0] > 500 && w->called[1] < 60);
     two[1].worthless = false;
     levels_run(w, two, 2, 600);
     levels_run(w, two, 2, 300);
-    assert_true(w->asked[1] > 270);
+    assert_true(w->called[1] > 270);
     world_close(w);
 }
 

@@ -25,7 +25,7 @@ typedef struct hn_plan_text {
     hn_yield yield;
     hn_growth growth;
     hn_plan_shadow shadow;
-    bool asked[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
+    bool called[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
     hn_yield_round result[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
 

@@ -183,7 +183,7 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
 
 /* ---- the next drafter ---- */
 
-static int ask(hn_controller *c, int n, int drafter, hn_plan_why why) {
+static int call_begin(hn_controller *c, int n, int drafter, hn_plan_why why) {
     hn_plan_drafter *d = &c->drafter[drafter];
     const double cost = price(c, drafter, n);
     d->why = why;
@@ -202,9 +202,9 @@ static int next_cheap(hn_controller *c, int n, bool known) {
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED) continue;
-        if (!known) return ask(c, n, d, HN_CALLED_TRIED);
+        if (!known) return call_begin(c, n, d, HN_CALLED_TRIED);
         const double cost = price(c, d, n), most = CHEAP * (x->before == HN_CALLED_CHEAP ? STAYS_CHEAP : 1);
-        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return ask(c, n, d, HN_CALLED_CHEAP);
+        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return call_begin(c, n, d, HN_CALLED_CHEAP);
     }
     return HN_PLAN_NONE;
 }
@@ -238,7 +238,7 @@ static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_his
         value = one;
         best = d;
     }
-    return best < 0 ? HN_PLAN_NONE : ask(c, n, best, HN_CALLED_WORTH);
+    return best < 0 ? HN_PLAN_NONE : call_begin(c, n, best, HN_CALLED_WORTH);
 }
 
 /* The very first call may have included reading the texts, if it took much less than the target would take for them. */
@@ -262,11 +262,11 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
 
 static int next_trial(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (may_be_tried(c, s, n, d)) return ask(c, n, d, HN_CALLED_TRIED);
+        if (may_be_tried(c, s, n, d)) return call_begin(c, n, d, HN_CALLED_TRIED);
     return HN_PLAN_NONE;
 }
 
-static bool all_asked(const hn_controller *c) {
+static bool all_called(const hn_controller *c) {
     for (int d = 0; d < c->n_drafters; d++)
         if (c->drafter[d].why == HN_NOT_CALLED) return false;
     return true;
@@ -274,7 +274,7 @@ static bool all_asked(const hn_controller *c) {
 
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     hn_plan_stepper_ends(c, n);
-    if ((c->stepped && by_history) || all_asked(c) || hn_plan_deepest(s, n) == 0) return HN_PLAN_NONE;
+    if ((c->stepped && by_history) || all_called(c) || hn_plan_deepest(s, n) == 0) return HN_PLAN_NONE;
     const bool known = hn_plan_curve(c, s, n);
     if (known) accounts_open(c, n);
     const int cheap = next_cheap(c, n, known);

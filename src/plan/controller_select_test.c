@@ -111,7 +111,7 @@ static void test_first_call_is_slow(void **state) {
     int depth;
     rounds_run(w, 5);
     must_reach(rounds_run(w, 300), 0.94 * best_fixed(w, &d, &depth), "cold", BANDWIDTH, 0.8);
-    assert_int_equal(w->asked[0], 300);
+    assert_int_equal(w->called[0], 300);
     world_close(w);
 }
 
@@ -127,7 +127,7 @@ static void test_time_that_varies(void **state) {
     d = slow(0, DEPTH, 0);
     w = world_open(BANDWIDTH, 0.04, 1, &d, 1);
     rounds_run(w, 300);
-    assert_int_equal(w->asked[0], 300);
+    assert_int_equal(w->called[0], 300);
     w->d[0].round = 1;
     rounds_run(w, 40);
     must_reach(rounds_run(w, 500), 0.975 * plain(w), "became dear", BANDWIDTH, 0);
@@ -135,16 +135,16 @@ static void test_time_that_varies(void **state) {
 }
 
 /* A drafter of negligible time is called in every round, even if it is useless, and still after one slow call. */
-static void test_cheap_is_always_asked(void **state) {
+static void test_cheap_is_always_called(void **state) {
     (void)state;
     simulated d[3] = {slow(0, 4, 0.002), slow(0, 4, 0.001), slow(0, 4, 0.5)};
     world *w = world_open(BANDWIDTH, 0.04, 1, d, 3);
     rounds_run(w, 10);
     for (int i = 0; i < 10; i++) {
         rounds_run(w, 100);
-        assert_int_equal(w->asked[0], 100);
-        assert_int_equal(w->asked[1], 100);
-        assert_true(w->asked[2] < 10);
+        assert_int_equal(w->called[0], 100);
+        assert_int_equal(w->called[1], 100);
+        assert_true(w->called[2] < 10);
         w->d[0].round = 5;
         rounds_run(w, 1);
         w->d[0].round = 0.002;
@@ -180,7 +180,7 @@ static void test_two_slow_ones(void **state) {
         double best = best_fixed(w, &d[0], &depth);
         rounds_run(w, 300);
         must_reach(rounds_run(w, 2000), 0.95 * best, "right and wrong", kind, 0.9);
-        assert_true(w->asked[1] < 100);
+        assert_true(w->called[1] < 100);
         world_close(w);
         d[1] = slow(0.9, 8, 0.6); /* the same results in twice the time */
         w = world_open((enum machine_kind)kind, 0.04, 1, d, 2);
@@ -204,11 +204,11 @@ static void test_beside_a_cheap_one(void **state) {
     world *w = world_open(BANDWIDTH, 0.04, 1, d, 2);
     rounds_run(w, 300);
     rounds_run(w, 1000);
-    assert_true(w->asked[1] < 100);
+    assert_true(w->called[1] < 100);
     set_rate(w, 0, 0.1);
     rounds_run(w, 600);
     rounds_run(w, 500);
-    assert_true(w->asked[1] > 450);
+    assert_true(w->called[1] > 450);
     world_close(w);
 }
 
@@ -287,7 +287,7 @@ static void test_reading_is_paid_for(void **state) {
 /* By history no drawn candidate decides which other drafters are called. */
 static void test_by_history_is_blind(void **state) {
     (void)state;
-    int asked[2] = {0};
+    int called[2] = {0};
     for (int k = 0; k < 2; k++) {
         simulated d[2] = {slow(0.7, 6, 0.1), slow(0.6, 6, 0.15)};
         d[0].drawn = d[1].drawn = true;
@@ -296,14 +296,14 @@ static void test_by_history_is_blind(void **state) {
         rounds_run(w, 100);
         w->d[0].estimate = k ? 0.999f : 0.001f;
         rounds_run(w, 1);
-        asked[k] = w->asked[0] + 10 * w->asked[1];
+        called[k] = w->called[0] + 10 * w->called[1];
         world_close(w);
     }
-    assert_int_equal(asked[0], asked[1]);
-    assert_true(asked[0] > 0);
+    assert_int_equal(called[0], called[1]);
+    assert_true(called[0] > 0);
 }
 
-static void test_shown_whether_asked_or_not(void **state) {
+static void test_shown_whether_called_or_not(void **state) {
     (void)state;
     simulated d[2] = {slow(0, 4, 0.001), slow(0, 6, 0.5)};
     world *w = world_open(BANDWIDTH, 0.02, 1, d, 2);
@@ -312,7 +312,7 @@ static void test_shown_whether_asked_or_not(void **state) {
     for (int r = 0; r < 100; r++) {
         const hunch_choice *list;
         int chosen;
-        ask_all(w);
+        call_all(w);
         hn_controller_prune(w->c, w->plan, 1, false);
         const int n = hn_controller_considered(w->c, 0, &list, &chosen);
         for (int k = 0; k < n; k++) {
@@ -335,7 +335,7 @@ int main(void) {
         cmocka_unit_test(test_turns_good),
         cmocka_unit_test(test_first_call_is_slow),
         cmocka_unit_test(test_time_that_varies),
-        cmocka_unit_test(test_cheap_is_always_asked),
+        cmocka_unit_test(test_cheap_is_always_called),
         cmocka_unit_test(test_forget),
         cmocka_unit_test(test_two_slow_ones),
         cmocka_unit_test(test_beside_a_cheap_one),
@@ -343,7 +343,7 @@ int main(void) {
         cmocka_unit_test(test_slow_for_several),
         cmocka_unit_test(test_reading_is_paid_for),
         cmocka_unit_test(test_by_history_is_blind),
-        cmocka_unit_test(test_shown_whether_asked_or_not),
+        cmocka_unit_test(test_shown_whether_called_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,9 +280,9 @@ static void test_silent_drafter(void **state) {
     int chosen = 0;
     for (int r = 0; r < 500; r++) {
         trees_reset(w);
-        const int asked = hn_controller_choose(w->c, w->plan, 1, false);
-        if (asked >= 0) hn_controller_took(w->c, asked, 1, 0, 0, 0.3 * machine_pass(&w->m, 1, 100));
-        chosen += asked >= 0;
+        const int called = hn_controller_choose(w->c, w->plan, 1, false);
+        if (called >= 0) hn_controller_took(w->c, called, 1, 0, 0, 0.3 * machine_pass(&w->m, 1, 100));
+        chosen += called >= 0;
         hn_controller_prune(w->c, w->plan, 1, false);
         verify(w);
     }
@@ -345,7 +345,7 @@ static void test_drawn_candidates_stay(void **state) {
     int drawn = 0;
     for (int r = 0; r < 300; r++) {
         int before = 0, after = 0;
-        ask_all(w);
+        call_all(w);
         for (int i = 0; i < 2; i++)
             for (int k = 0; k < w->tree[i].n_candidates; k++) before += w->tree[i].candidate[k].q != NULL;
         hn_controller_prune(w->c, w->plan, 2, true);
@@ -468,7 +468,7 @@ static void test_considered(void **state) {
     int chosen, mixed = 0;
     assert_int_equal(hn_controller_considered(w->c, 0, &list, &chosen), 0);
     for (int r = 0; r < 300; r++) {
-        ask_all(w);
+        call_all(w);
         hn_controller_prune(w->c, w->plan, 2, false);
         for (int i = 0; i < 2; i++) {
             const int n = hn_controller_considered(w->c, i, &list, &chosen);

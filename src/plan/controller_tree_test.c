@@ -90,7 +90,7 @@ static void round_of_trees(world *w, const head *h, int n) {
     while ((d = hn_controller_choose(w->c, w->plan, 1, false)) >= 0) {
         const int added = propose_tree(w, &l[d], d);
         took(w, d, 0, added, h[d].round);
-        w->asked[d]++;
+        w->called[d]++;
     }
     hn_controller_prune(w->c, w->plan, 1, false);
     const double exact = n == 1 && !h->worthless ? expected_of(w, &l[0]) : 0, before = w->tokens;
@@ -100,7 +100,7 @@ static void round_of_trees(world *w, const head *h, int n) {
 
 static double trees_run(world *w, const head *h, int n, int rounds) {
     w->tokens = w->seconds = w->drafted = 0;
-    memset(w->asked, 0, sizeof w->asked);
+    memset(w->called, 0, sizeof w->called);
     for (int i = 0; i < rounds; i++) round_of_trees(w, h, n);
     return w->tokens / w->seconds;
 }

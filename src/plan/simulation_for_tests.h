@@ -41,7 +41,7 @@ typedef struct world {
     int tip[SEQS][DRAFTERS];
     bool by_history;
     int unread[DRAFTERS];                 /* rows of text that a drafter with `read` has to read first */
-    int asked[DRAFTERS], calls[DRAFTERS]; /* rounds in which it was called, since rounds_run began; calls in total */
+    int called[DRAFTERS], calls[DRAFTERS]; /* rounds in which it was called, since rounds_run began; calls in total */
     double tokens, seconds; /* seconds without noise, at one speed; with a single drafter tokens are the expectation */
     double drafted, levels;
 } world;
@@ -147,7 +147,7 @@ WORLD static void took(world *w, int d, int level, int added, double passes) {
     w->seconds += passes * one_row(w);
 }
 
-WORLD static void ask_at_once(world *w, int d) {
+WORLD static void call_at_once(world *w, int d) {
     const simulated *s = &w->d[d];
     int added = 0;
     for (int i = 0; i < w->n_seqs; i++)
@@ -156,7 +156,7 @@ WORLD static void ask_at_once(world *w, int d) {
     took(w, d, 0, added, (now ? s->round : 0) + (w->calls[d] == 0 ? s->first : 0));
 }
 
-WORLD static void ask_by_levels(world *w, int d) {
+WORLD static void call_by_levels(world *w, int d) {
     double read = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] * w->d[d].read : 0;
     for (int level = 0; hn_controller_go_on(w->c, w->plan, w->n_seqs, d, level, w->by_history); level++) {
         int added = 0;
@@ -169,15 +169,15 @@ WORLD static void ask_by_levels(world *w, int d) {
     }
 }
 
-WORLD static void ask_all(world *w) {
+WORLD static void call_all(world *w) {
     int d;
     trees_reset(w);
     while ((d = hn_controller_choose(w->c, w->plan, w->n_seqs, w->by_history)) >= 0) {
         if (w->d[d].kind == HN_COST_PER_LEVEL)
-            ask_by_levels(w, d);
+            call_by_levels(w, d);
         else
-            ask_at_once(w, d);
-        w->asked[d]++;
+            call_at_once(w, d);
+        w->called[d]++;
         w->calls[d]++;
     }
 }
@@ -213,7 +213,7 @@ WORLD static void verify(world *w) {
 }
 
 WORLD static void round_run(world *w) {
-    ask_all(w);
+    call_all(w);
     hn_controller_prune(w->c, w->plan, w->n_seqs, w->by_history);
     verify(w);
 }
@@ -221,7 +221,7 @@ WORLD static void round_run(world *w) {
 /* Tokens a second over n rounds. */
 WORLD static double rounds_run(world *w, int n) {
     w->tokens = w->seconds = w->drafted = w->levels = 0;
-    memset(w->asked, 0, sizeof w->asked);
+    memset(w->called, 0, sizeof w->called);
     for (int i = 0; i < n; i++) round_run(w);
     return w->tokens / w->seconds;
 }
