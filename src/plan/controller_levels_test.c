@@ -219,7 +219,7 @@ static void test_worthless(void **state) {
 }
 
 /* In rounds of low confidence drafting ends early: more tokens than a tree of any fixed size gives, and never all levels. */
-static void test_as_sure_as_it_is(void **state) {
+static void test_stops_when_unsure(void **state) {
     (void)state;
     const head h = {0.9, 0.2, 0.2, false};
     int levels, nodes;
@@ -298,7 +298,7 @@ int main(void) {
         if (hn_beam_open(&grows[i].beam, WIDTH, LEVELS, NULL)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near_the_best_tree), cmocka_unit_test(test_worthless),
-        cmocka_unit_test(test_as_sure_as_it_is),   cmocka_unit_test(test_first_and_further),
+        cmocka_unit_test(test_stops_when_unsure),   cmocka_unit_test(test_first_and_further),
         cmocka_unit_test(test_width_and_limit),    cmocka_unit_test(test_two_heads),
         cmocka_unit_test(test_found_beside_another),
     };

@@ -221,9 +221,9 @@ static double threshold(const hn_controller *c, int drafter, int n) {
 static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
     const double past = round_value(c, s, n, drafter);
     if (c->drafter[drafter].kind == HN_COST_PER_ROUND) return past;
-    const hunch_choice promised = c->drafter[drafter].best;
+    const hunch_choice past_choice = c->drafter[drafter].best;
     const double levels = hn_plan_levels_value(c, s, n, drafter, by_history);
-    if (past > levels) c->drafter[drafter].best = promised;
+    if (past > levels) c->drafter[drafter].best = past_choice;
     return hn_plan_larger(past, levels);
 }
 

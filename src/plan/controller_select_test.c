@@ -64,7 +64,7 @@ static void test_slow_and_right(void **state) {
 }
 
 /* Four candidates a row: the expected gain of the first of them alone would not pay. */
-static void test_trees_promise_more_than_chains(void **state) {
+static void test_trees_gain_more_than_chains(void **state) {
     (void)state;
     simulated d = slow(0.9, 3, 0.7);
     d.width = 4;
@@ -331,7 +331,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_and_wrong),
         cmocka_unit_test(test_slow_and_right),
-        cmocka_unit_test(test_trees_promise_more_than_chains),
+        cmocka_unit_test(test_trees_gain_more_than_chains),
         cmocka_unit_test(test_turns_good),
         cmocka_unit_test(test_first_call_is_slow),
         cmocka_unit_test(test_time_that_varies),

@@ -40,7 +40,7 @@ void hn_plan_note_plain(hn_controller *c, int n) {
 }
 
 /* Each sequence's share of a drafter's expected gain. */
-static void note_promise(hn_controller *c, int n, int drafter) {
+static void note_expected(hn_controller *c, int n, int drafter) {
     hunch_choice h = c->drafter[drafter].best;
     h.rows = (h.rows + n - 1) / n;
     h.expected /= n;
@@ -48,13 +48,13 @@ static void note_promise(hn_controller *c, int n, int drafter) {
 }
 
 void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k) {
-    if (k.rows == 0) note_promise(c, n, drafter);
+    if (k.rows == 0) note_expected(c, n, drafter);
     for (int i = 0; i < n && k.rows > 0; i++) note(&c->report[i], part_of(c, k, i, drafter));
 }
 
 void hn_plan_note_uncalled(hn_controller *c, int n) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (c->drafter[d].why == HN_NOT_CALLED) note_promise(c, n, d);
+        if (c->drafter[d].why == HN_NOT_CALLED) note_expected(c, n, d);
 }
 
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole) {

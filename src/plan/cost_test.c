@@ -110,8 +110,8 @@ static void test_unseen_widths(void **state) {
  * them. */
 static void test_absurd_times(void **state) {
     (void)state;
-    static const double said[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-320, 1e-300, 1e-12, 1, 1e9, 1e300, 1.7e308};
-    enum { SAID = sizeof said / sizeof *said };
+    static const double times[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-320, 1e-300, 1e-12, 1, 1e9, 1e300, 1.7e308};
+    enum { TIMES = sizeof times / sizeof *times };
     machine m = machine_make(BANDWIDTH, 0, 5);
     for (int seed = 0; seed < 200; seed++) {
         hn_cost c;
@@ -120,8 +120,8 @@ static void test_absurd_times(void **state) {
         for (int i = 0; i < 60; i++) {
             const int context = 1 << (int)(machine_uniform(&m) * 20);
             hn_cost_pass(&c, 1 + (int)(machine_uniform(&m) * HN_COST_ROWS), context,
-                         said[(int)(machine_uniform(&m) * SAID)]);
-            hn_cost_draft(&c, 0, 1 + i, i % 5 ? 0 : i, said[(int)(machine_uniform(&m) * SAID)]);
+                         times[(int)(machine_uniform(&m) * TIMES)]);
+            hn_cost_draft(&c, 0, 1 + i, i % 5 ? 0 : i, times[(int)(machine_uniform(&m) * TIMES)]);
             const double call = hn_cost_of_draft(&c, 0, 1 + i / 2);
             assert_true(isnan(call) || (isfinite(call) && call >= 0 && isfinite(hn_cost_of_reading(&c, 0, 100))));
             if (!hn_cost_curve(&c, context, curve, hoped, 0.7)) continue;
@@ -324,7 +324,7 @@ static void test_experts_are_learned(void **state) {
 }
 
 /* A text whose rows use the same experts, then one whose rows differ: two rows predict the cost of eight, approximately. */
-static void test_a_text_that_wakes_more(void **state) {
+static void test_a_text_that_uses_more_experts(void **state) {
     (void)state;
     hn_cost c;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -521,7 +521,7 @@ int main(void) {
         cmocka_unit_test(test_drafters_for_several),
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test(test_experts_are_learned),
-        cmocka_unit_test(test_a_text_that_wakes_more),
+        cmocka_unit_test(test_a_text_that_uses_more_experts),
         cmocka_unit_test(test_experts_that_cannot_be),
         cmocka_unit_test_setup_teardown(test_experts_in_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage, setup, teardown),

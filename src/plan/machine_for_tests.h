@@ -55,7 +55,7 @@ static double machine_distinct(const machine *m, int rows) {
 }
 
 /* Relative time of a pass that uses this many experts. */
-static double machine_of_woken(const machine *m, int rows, double distinct) {
+static double machine_with_experts(const machine *m, int rows, double distinct) {
     const double part = machine_part(m);
     return 1 - part + 0.01 * (rows - 1) + part * distinct / MACHINE_USED;
 }
@@ -67,7 +67,7 @@ static double machine_relative(const machine *m, int rows, int context) {
     case COMPUTING: return 1 + 0.2 * (rows - 1);
     case EXPENSIVE: return 1 + 0.9 * (rows - 1);
     case FINE128:
-    case FINE256: return machine_of_woken(m, rows, machine_distinct(m, rows));
+    case FINE256: return machine_with_experts(m, rows, machine_distinct(m, rows));
     case CONTEXT:
     default: return 1 + 0.03 * (rows - 1) + context * (1e-4 + 3e-5 * (rows - 1));
     }
@@ -100,7 +100,7 @@ __attribute__((unused)) static double machine_run(machine *m, hn_cost *c, int ro
     }
     const double spread = rows > 1 ? 0.15 * machine_gauss(m) : 0, most = fmin(machine_experts(m), MACHINE_USED * rows);
     const double distinct = fmin(fmax(machine_distinct(m, rows) * (1 + spread), MACHINE_USED), most);
-    const double seconds = m->speed * machine_of_woken(m, rows, distinct) * exp(m->noise * machine_gauss(m));
+    const double seconds = m->speed * machine_with_experts(m, rows, distinct) * exp(m->noise * machine_gauss(m));
     hn_cost_pass_experts(c, rows, context, distinct, seconds);
     return seconds;
 }

@@ -26,7 +26,7 @@ static void learn(int rows, double gain, int got) {
     hn_yield_learn(&all, &own, 2, &r);
 }
 
-static hn_yield_mean promised(void) {
+static hn_yield_mean mean(void) {
     return hn_yield_of(&all, &own, 2);
 }
 
@@ -37,10 +37,10 @@ static void near(double got, double want, double by) {
 /* A drafter that proposes in every tenth round is worth a tenth of such a round, in a tenth of the rows. */
 static void test_silence_counts(void **state) {
     (void)state;
-    assert_true(promised().gain == 0 && promised().rows == 0);
+    assert_true(mean().gain == 0 && mean().rows == 0);
     for (int i = 0; i < 400; i++) learn(i % 10 ? 0 : 8, i % 10 ? 0 : 6, i % 10 ? 0 : 6);
-    near(promised().gain, 0.6, 0.2);
-    near(promised().rows, 0.8, 0.25);
+    near(mean().gain, 0.6, 0.2);
+    near(mean().rows, 0.8, 0.25);
     assert_true(hn_yield_of(&all, &own, 1).gain == 0);
 }
 
@@ -48,11 +48,11 @@ static void test_silence_counts(void **state) {
 static void test_what_does_not_come_true(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) learn(6, 4, 0);
-    assert_true(promised().gain < 0.75 && promised().rows > 5.9);
+    assert_true(mean().gain < 0.75 && mean().rows > 5.9);
     for (int i = 0; i < 60; i++) learn(6, 4, 4);
-    near(promised().gain, 4, 0.5);
+    near(mean().gain, 4, 0.5);
     for (int i = 0; i < 60; i++) learn(4, 2, 8); /* more than was expected, but never more than there are rows */
-    near(promised().gain, 4, 0.2);
+    near(mean().gain, 4, 0.2);
 }
 
 /* Unverified drafts change nothing in the fraction that is accepted. */
@@ -60,7 +60,7 @@ static void test_unverified(void **state) {
     (void)state;
     const hn_yield_round r = {5, 5, 3, false, 0, 0};
     for (int i = 0; i < 20; i++) hn_yield_learn(&all, &own, 2, &r);
-    near(promised().gain, 3, 1e-3);
+    near(mean().gain, 3, 1e-3);
 }
 
 /* A text begins with the values of the others, and soon has its own. */
@@ -68,11 +68,11 @@ static void test_a_new_text(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) learn(5, 3, 3);
     hn_yield_begin(&own, &all);
-    near(promised().gain, 3, 0.1);
+    near(mean().gain, 3, 0.1);
     for (int i = 0; i < 12; i++) learn(0, 0, 0);
-    assert_true(promised().gain < 0.9);
+    assert_true(mean().gain < 0.9);
     hn_yield_begin(&own, &all);
-    assert_true(promised().gain > 2);
+    assert_true(mean().gain > 2);
 }
 
 /* After a pause one round counts more than it did in a row of them. */
@@ -81,13 +81,13 @@ static void test_after_a_pause(void **state) {
     for (int i = 0; i < 60; i++) learn(0, 0, 0);
     const hn_yield before = own;
     learn(5, 3, 3);
-    assert_true(promised().gain < 0.3);
+    assert_true(mean().gain < 0.3);
     own = before;
     for (int i = 0; i < 200; i++) hn_yield_pass(&own, 3);
     learn(5, 3, 3);
-    assert_true(promised().gain > 1);
+    assert_true(mean().gain > 1);
     for (int i = 0; i < 100000; i++) hn_yield_pass(&own, 3);
-    assert_true(isnormal(own.of[2].rounds) && isfinite(promised().gain));
+    assert_true(isnormal(own.of[2].rounds) && isfinite(mean().gain));
 }
 
 int main(void) {
