@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_api.c - hunch_check_head: opens a draft head as a drafter would, and says what was found; then the smoke test, and what may
- * be wrong. A head that does not fit is a result, not an error. */
+/* check_api.c - hunch_check_head: opens a draft head as a drafter would and reports what was found; then the smoke test and the search
+ * for a cause. A head that does not fit is a result, not an error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct check {
     hn_spec spec;
     struct hn_head_report report;
     char *about;
-    char kind[32];      /* "": nothing that is known */
+    char kind[32];      /* "": unknown */
     hn_check_progress progress;
     bool fits, no_smoke, smoked, tried;
     hunch_error reason; /* why it does not fit */
@@ -29,13 +29,13 @@ void hunch_check_options_defaults(hunch_check_options *o) {
     o->smoke = true;
 }
 
-/* ---- does it fit -------------------------------------------------------------------------------------------------------- */
+/* ---- whether it fits ---------------------------------------------------------------------------------------------------- */
 
 static bool is_head(const hn_drafter_ops *ops) {
     return ops && ops->feed;
 }
 
-/* What the files are of, into c->kind, and why there is no drafter for it, where there is none, into c->reason. */
+/* Reads the kind of the files into c->kind; if it has no drafter, the reason into c->reason. */
 static hunch_status look_at_files(check *c, hunch_error *err) {
     hn_source *src = NULL;
     const hunch_status st = hn_source_open_head(&src, c->spec.path, err);
@@ -63,23 +63,25 @@ static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     const hunch_status st = look_at_files(c, err);
     if (st) return st;
     if (said && strcmp(said, c->kind) != 0)
-        return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, said, *c->kind ? ", by its files it is one of kind " : "", c->kind);
+        return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, said,
+                       *c->kind ? ", by its files it is one of kind " : "", c->kind);
     if (!strcmp(c->kind, "model"))
-        return hn_fail(err, HUNCH_USAGE, "'%s': a language model, expected a draft head (hunch compare MODEL --draft model:PATH measures it)", c->given);
+        return hn_fail(err, HUNCH_USAGE,
+                       "'%s': a language model, expected a draft head (hunch compare MODEL --draft model:PATH measures it)", c->given);
     ops = hn_drafter_named(c->kind);
     *known = is_head(ops) && !said;
     if (*known) c->spec.kind = ops->name;
     return HUNCH_OK;
 }
 
-/* "drafter 'SPEC': " before a message says nothing where there is one head alone. */
+/* Removes "drafter 'SPEC': " before a message: with one head it is redundant. */
 static void drop_prefix(char *message, const char *spec) {
     const size_t n = strlen("drafter '") + strlen(spec) + strlen("': ");
     if (!strncmp(message, "drafter '", 9) && strlen(message) > n && !strncmp(message + 9, spec, strlen(spec)))
         memmove(message, message + n, strlen(message + n) + 1);
 }
 
-/* Only what lies in the head's own files can make it a head that does not fit. */
+/* Only contents of the head's own files can make it a head that does not fit. */
 static hunch_status try_open(check *c, hunch_error *err) {
     const hunch_model *m = c->model;
     const hn_dtype kv = m->precision == HUNCH_PRECISION_F32 ? HN_F32 : HN_BF16;
@@ -106,11 +108,12 @@ static hunch_status check_fit(check *c, hunch_error *err) {
     hunch_status st = hn_spec_parse(&c->spec, c->given, err);
     if (!st) st = find_kind(c, &known, err);
     for (int i = 0; !st && i < c->spec.n; i++)
-        if (!strcmp(c->spec.key[i], "force")) st = hn_fail(err, HUNCH_USAGE, "'%s': force takes the place of what the head says: expected it left out", c->given);
+        if (!strcmp(c->spec.key[i], "force"))
+            st = hn_fail(err, HUNCH_USAGE, "'%s': force takes the place of what the head says: expected it left out", c->given);
     return st || !known ? st : try_open(c, err);
 }
 
-/* ---- is it worth anything -------------------------------------------------------------------------------------------------- */
+/* ---- whether it drafts well ------------------------------------------------------------------------------------------------ */
 
 static hunch_status check_smoke(check *c, hunch_error *err) {
     enum { LONG = 20, SHORT = 5 };
@@ -126,7 +129,7 @@ static hunch_status check_smoke(check *c, hunch_error *err) {
     const hn_smoke_verdict verdict = hn_smoke_judge(&c->smoke);
     if (!c->smoked || verdict == HN_SMOKE_UNKNOWN) return HUNCH_OK;
     c->tried = true;
-    /* one that is often right is hardly read wrongly */
+    /* a head that is often right is hardly read in a wrong way */
     const bool often = verdict == HN_SMOKE_GOOD && c->smoke.accepted[0] > 0.6 * c->smoke.drafted[0];
     return hn_causes_find(&c->causes, c->model, &c->spec, &c->report, &c->smoke, often ? SHORT : LONG, c->progress, err);
 }
@@ -137,7 +140,7 @@ static double share_of(const hn_reading *r) {
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------------------- */
 
-/* Takes the value; an object that could not take one is freed and NULL from there on. */
+/* Takes the value; if the object cannot take one, it is freed and NULL from then on. */
 static void put(json_t **to, const char *key, json_t *value) {
     if (*to && value && json_object_set_new(*to, key, value) == 0) return;
     if (!*to) json_decref(value);
@@ -156,7 +159,7 @@ static json_t *text_of(const char *text) {
     return text ? hn_json_from_bytes(text, strlen(text)) : json_null();
 }
 
-/* less 0: states that enter a layer; 1: the layers that they are outputs of. */
+/* less 0: states that enter a layer; 1: the layers whose outputs they are. */
 static json_t *taps_of(const hn_head_taps *t, int less) {
     json_t *list = json_array();
     for (int i = 0; i < t->n; i++)
@@ -215,7 +218,8 @@ static json_t *cause_of(const check *c, json_t **repair) {
     *repair = json_null();
     if (c->causes.best < 0 && (!c->tried || hn_smoke_judge(&c->smoke) != HN_SMOKE_BAD)) return json_null();
     if (c->causes.best < 0) {
-        snprintf(text, sizeof text, "trained for another model, or not trained: of %d other ways to read it (alignment, norms%s) none is clearly better%s",
+        snprintf(text, sizeof text,
+                 "trained for another model, or not trained: of %d other ways to read it (alignment, norms%s) none is clearly better%s",
                  c->causes.n - 1, c->report.desc.joint ? "" : ", taps", c->causes.cut ? "; there was no time for all" : "");
         return json_string(text);
     }
@@ -229,7 +233,7 @@ static json_t *cause_of(const check *c, json_t **repair) {
     return json_string(text);
 }
 
-/* Is it as good as can be asked? Where nothing was measured nothing is wrong. */
+/* Whether nothing is wrong with the head, as far as it was measured. */
 static bool passes(const check *c) {
     return c->fits && !(c->smoked && hn_smoke_judge(&c->smoke) == HN_SMOKE_BAD) && !(c->tried && c->causes.best >= 0);
 }

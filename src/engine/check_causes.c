@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_causes.c - a head that guesses badly may be read wrongly: other ways to read it are tried on texts that are known, at the
- * drafter's interface. Every text's rows are fed one by one, as the way says, and behind each the head drafts one token,
- * which is compared with the text's.
+/* check_causes.c - a head that drafts badly may be read in a wrong way: other ways to read it are tried on known texts, through the
+ * drafter's interface. Every text's rows are fed one by one, as the way specifies, and after each the head drafts one token, which is
+ * compared with the text's.
  *
- * The target's rows come in windows of all texts; neighbouring windows share two rows, so that the features of the position before
- * and behind are there for every row that is fed. */
+ * The target's rows come in windows of all texts; neighbouring windows share two rows, so that the features of the previous and the next
+ * position exist for every row that is fed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ hunch_status hn_check_spec(char **out, const hn_spec *spec, const char *key, con
     return HUNCH_OK;
 }
 
-/* ---- reading a text in one way -------------------------------------------------------------------------------------------- */
+/* ---- reading texts in one way --------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     hunch_engine *e;
@@ -38,8 +38,8 @@ typedef struct reader {
     const hn_check_text *text; /* [n] */
     const hn_reading *way;
     int n;
-    int begin[HN_CHECK_AT_ONCE], rows[HN_CHECK_AT_ONCE]; /* the window of each: its first row, how many */
-    int first[HN_CHECK_AT_ONCE];                         /* and where that stands in the pass */
+    int begin[HN_CHECK_AT_ONCE], rows[HN_CHECK_AT_ONCE]; /* the window of each: its first row, number of rows */
+    int first[HN_CHECK_AT_ONCE];                         /* index of the first row in the pass */
     int fed[HN_CHECK_AT_ONCE], end[HN_CHECK_AT_ONCE];
     hn_sampler sampler;
     hn_tree *tree;             /* [n] */
@@ -52,7 +52,7 @@ static bool reader_done(const reader *r) {
     return true;
 }
 
-/* The target's rows of the next windows. */
+/* Computes the target's rows of the next windows. */
 static hunch_status read_windows(reader *r, hunch_error *err) {
     hn_row row[HN_MAX_ROWS];
     int cache_seq[HN_CHECK_AT_ONCE], n = 0, live = 0, seqs = 0;
@@ -71,13 +71,13 @@ static hunch_status read_windows(reader *r, hunch_error *err) {
     return hn_pass_run(r->e->runner, row, n, cache_seq, seqs, err);
 }
 
-/* The row that `at` reads its feature of, in the pass. */
+/* The row of the pass whose feature is used for position `at`. */
 static int feature_of(const reader *r, int i, int at) {
     const int row = at + r->way->feature < 0 ? 0 : at + r->way->feature;
     return hn_pass_feature_row(r->e->runner, r->first[i] + row - r->begin[i]);
 }
 
-/* One row more of every text whose window has one, and which of them may be drafted for; false: none. */
+/* Feeds one more row of every text whose window has one; asked[i]: text i can be drafted for. false: no rows left. */
 static bool feed_one(reader *r, bool *asked, hunch_status *st, hunch_error *err) {
     hn_feed_row row[HN_CHECK_AT_ONCE];
     hn_buf buffers[HN_MAX_FEATURES];
@@ -96,7 +96,7 @@ static bool feed_one(reader *r, bool *asked, hunch_status *st, hunch_error *err)
     return !*st;
 }
 
-/* One token of each, compared with the text's. */
+/* Drafts one token for each and compares it with the text's. */
 static void ask(reader *r, const bool *asked) {
     hn_propose p[HN_CHECK_AT_ONCE];
     int n = 0;
@@ -158,7 +158,7 @@ static hunch_status reader_open(reader *r, hunch_model *m, const char *spec, hun
     return st;
 }
 
-/* Fills hit: of each position 1, 0, or UNKNOWN. */
+/* Fills hit: for each position 1, 0 or UNKNOWN. */
 static hunch_status read_way(const hn_smoke *smoke, hunch_model *m, const hn_spec *spec, hn_reading *way, double until,
                              int8_t *hit, hunch_error *err) {
     reader r = {.text = smoke->text, .n = smoke->n < HN_CHECK_AT_ONCE ? smoke->n : HN_CHECK_AT_ONCE, .way = way, .hit = hit};
@@ -182,7 +182,7 @@ static hunch_status read_way(const hn_smoke *smoke, hunch_model *m, const hn_spe
     return st;
 }
 
-/* ---- the ways ------------------------------------------------------------------------------------------------------------- */
+/* ---- the ways to read ------------------------------------------------------------------------------------------------------- */
 
 static hn_reading *add(hn_causes *c, const char *what, const char *key, const char *value) {
     hn_reading *way = &c->reading[c->n < HN_MOST_READINGS ? c->n++ : HN_MOST_READINGS - 1];
@@ -210,7 +210,7 @@ static void add_norms(hn_causes *c, const struct hn_head_report *r, int layers) 
     if (d->norm_before_fc || d->fc_norms) add(c, "norm: none before fc", "fc_norms", "off");
 }
 
-/* Unless the list is the file's own, names a layer that there is not, or one twice, or was added before. */
+/* Adds a list of taps, unless it is the file's own, has a layer outside the model or one twice, or was added before. */
 static void add_list(hn_causes *c, const char *what, const hn_head_taps *own, const int *list, int layers) {
     char text[100] = "";
     size_t at = 0;
@@ -251,13 +251,13 @@ static void add_taps(hn_causes *c, const hn_head_taps *own, int layers) {
         add_orders(c, own, list, 0, layers);
         return;
     }
-    for (int i = 0; i < own->n; i++) list[i] = own->boundary[own->n - 1 - i]; /* too many to try them all */
+    for (int i = 0; i < own->n; i++) list[i] = own->boundary[own->n - 1 - i]; /* too many orders to try all */
     add_list(c, "taps: in the opposite order", own, list, layers);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------------------------------------ */
 
-/* Is a way clearly better than the file's own, at the positions that both have, and than a constant? */
+/* Whether a way is clearly better than the file's own, at the positions that both have, and than a constant. */
 static bool clearly_better(const hn_reading *way, const int8_t *hit, const int8_t *own, double constant) {
     double sum = 0, squares = 0;
     int n = 0;
@@ -281,7 +281,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     add(c, "as the file says", "", "");
     hunch_status st = read_way(smoke, m, spec, &c->reading[0], start + seconds, own, err);
     if (st) return st;
-    add_alignment(c, !report->desc.block); /* rows of blocks are made of states alone */
+    add_alignment(c, !report->desc.block); /* rows of blocks consist of states alone */
     add_norms(c, report, layers);
     if (!report->desc.joint) add_taps(c, &report->taps, layers);
     for (int i = 1; !st && i < c->n; i++) {
@@ -293,7 +293,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
             break;
         }
         st = read_way(smoke, m, spec, way, start + seconds, hit, err);
-        if (st == HUNCH_REFUSED || st == HUNCH_USAGE) st = HUNCH_OK; /* the head cannot be read so */
+        if (st == HUNCH_REFUSED || st == HUNCH_USAGE) st = HUNCH_OK; /* the head cannot be read in this way */
         way->better = !st && clearly_better(way, hit, own, smoke->constant);
         if (way->better && (c->best < 0 || way->hits > c->reading[c->best].hits)) c->best = i;
     }

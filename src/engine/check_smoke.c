@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_smoke.c - the smoke test of a draft head: the target goes on behind a few texts, greedily and all in one batch, and the
- * head drafts real rounds. What it gets right of the first position is compared with what a constant would. */
+/* check_smoke.c - the smoke test of a draft head: the target continues a few texts, greedily and all in one batch, and the head drafts
+ * real rounds. Its accuracy at the first position is compared with that of the best constant. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { SAY = 192, SECONDS = 20 };
 
-/* Prose, code, questions, lists, other languages: what a head was not trained on says little of it, so there is some of each. */
+/* Prose, code, questions, lists, other languages: text unlike a head's training data gives little information, so there is some of each. */
 static const char *const prompts[HN_CHECK_TEXTS] = {
     "Once upon a time there was a little girl who lived near a big forest. One day she",
     "Why is the sky blue? Explain it in a few sentences.",
@@ -37,7 +37,7 @@ void hn_smoke_fini(hn_smoke *s) {
     *s = (hn_smoke){0};
 }
 
-/* The prompts, through the chat template where there is one; what the tokenizer cannot read is left out. */
+/* The prompts, through the chat template if there is one; those that the tokenizer cannot encode are left out. */
 static hunch_status make_prompts(hn_smoke *s, const hunch_model *m, hunch_error *err) {
     const int most = m->target.arch.context / 2;
     for (int i = 0; i < HN_CHECK_TEXTS; i++) {
@@ -82,7 +82,7 @@ typedef struct listener {
 static void hear_round(void *user, const hunch_round_report *r) {
     const listener *l = user;
     hn_smoke *s = l->smoke;
-    const size_t at = (size_t)r->context + 1; /* behind the root */
+    const size_t at = (size_t)r->context + 1; /* after the root */
     if (r->rows < 2 || at >= l->session->n_text) return;
     for (int level = 0; level + 1 < r->rows && level < HUNCH_MAX_DEPTH; level++) {
         s->drafted[level]++;
@@ -111,7 +111,7 @@ static hunch_status open_sessions(hn_smoke *s, hunch_engine *e, listener *l, hun
     return st;
 }
 
-/* The texts as far as they came. */
+/* Replaces the prompts by the texts that were generated. */
 static hunch_status keep_texts(hn_smoke *s, const listener *l, hunch_error *err) {
     for (int i = 0; i < s->n; i++) {
         const hunch_session *from = l[i].session;
@@ -146,7 +146,7 @@ hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_chec
     while (!st && s->drafted[0] < HN_CHECK_WANTED && hunch_engine_running(e) && !s->cut) {
         st = hunch_engine_round(e, err);
         s->cut = hn_now() - start > SECONDS;
-        if (p.tell) p.tell(p.user, (uint64_t)s->drafted[0], 2 * HN_CHECK_WANTED); /* as much again for other readings */
+        if (p.tell) p.tell(p.user, (uint64_t)s->drafted[0], 2 * HN_CHECK_WANTED); /* the second half is for other readings */
     }
     if (!st && s->no_memory) st = hn_fail_memory(err, "the tokens of a smoke test", s->n_said * sizeof *s->said);
     if (!st) st = keep_texts(s, l, err);
@@ -168,6 +168,6 @@ hn_smoke_verdict hn_smoke_judge(const hn_smoke *s) {
     const double share = n ? (double)s->accepted[0] / n : 0;
     if (n < HN_CHECK_MIN_ROUNDS) return HN_SMOKE_UNKNOWN;
     if (share > s->constant + HN_CHECK_ERRORS * hn_smoke_error(share, n)) return HN_SMOKE_GOOD;
-    /* where the texts say one thing over and over nothing can be better */
+    /* if the texts repeat one token over and over, nothing can be better than the constant */
     return s->constant + HN_CHECK_ERRORS * hn_smoke_error(s->constant, n) >= 1 ? HN_SMOKE_UNKNOWN : HN_SMOKE_BAD;
 }

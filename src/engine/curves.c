@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curves.c - the controller's measured costs between processes: one small file a (CPU, build, threads, model, cache type)
- * in the user's cache folder. Where there is none a few passes are measured at start; everything else is learned while
- * running (contract C5). A file that cannot be read or written costs nothing but that. */
+/* curves.c - keeps the controller's measured costs between processes: one small file for each (CPU, build, threads, model, cache
+ * type) in the user's cache folder. Without a file a few passes are measured at start; everything else is learned while running
+ * (contract C5). A file that cannot be read or written has no other effect. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define BUILD "release"
 #endif
 
-/* $HUNCH_CACHE, $XDG_CACHE_HOME/hunch or ~/.cache/hunch, made if need be; "" if there is no home, or one too long. */
+/* $HUNCH_CACHE, $XDG_CACHE_HOME/hunch or ~/.cache/hunch, created if missing; "" if there is no home, or its path is too long. */
 static void cache_folder(char *out, size_t size) {
     const char *own = getenv("HUNCH_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     out[0] = '\0';
@@ -28,9 +28,9 @@ static void cache_folder(char *out, size_t size) {
     }
     const bool own_cache = cache && *cache;
     const char *base = own_cache ? cache : home && *home ? home : NULL, *below = own_cache ? "" : "/.cache";
-    if (!base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a part of a path is another path */
+    if (!base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a truncated path would be another path */
     strcat(strcpy(out, base), below);
-    (void)mkdir(out, 0700); /* may be there; if it cannot be made the file cannot either */
+    (void)mkdir(out, 0700); /* may exist; if it cannot be created neither can the file */
     strcat(out, "/hunch");
     (void)mkdir(out, 0700);
 }
@@ -56,7 +56,7 @@ static void name_curves(hunch_engine *e) {
     e->curve_path = hn_strdup(path);
 }
 
-/* Passes of 1, 8 and 4 rows, once each after one to warm up, while they take no more than the given seconds. */
+/* Passes of 1, 8 and 4 rows, each once after a warm-up pass, until the given seconds have passed. */
 static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     static const int widths[] = {1, 8, 4};
     hn_cost *c = hn_controller_cost(e->controller);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* curves_test.c - where an engine keeps its curves: in the user's cache folder, and nowhere if the name of that is too long. */
+/* curves_test.c - where an engine keeps its curves: in the user's cache folder, and nowhere if that path is too long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,11 +57,11 @@ static void test_long_home(void **state) {
         open_and_close();
         snprintf(below, sizeof below, "%s/.cache/hunch", home);
         const int kept = entries(below);
-        if (kept >= 0) { /* it has its place */
+        if (kept >= 0) { /* the path is short enough */
             assert_int_equal(entries(home), 1);
             assert_int_equal(kept, 1);
         } else
-            assert_int_equal(entries(home), 0); /* and nothing under half a name */
+            assert_int_equal(entries(home), 0); /* nothing under a truncated name */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafting.c - the trees of a round. Without a controller every open drafter says what it can, level by level, and all of
- * it is verified; with one (`auto`) it says who is asked, for every drafter's time is measured: those that cost nothing speak
- * first, one that costs passes goes on while a level is worth its time, and what is not worth verifying is taken out again. */
+/* drafting.c - the trees of a round. Without a controller every open drafter proposes all that it can, level by level, and all of it
+ * is verified; with one (`auto`) the controller chooses the drafters, because every drafter's time is measured: those that cost nothing
+ * are called first, one that costs passes continues while a level is worth its time, and rows not worth verifying are removed. */
 #include "engine/engine.h"
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
@@ -16,7 +16,7 @@ static void show_logits(void *ctx, int level, const float *logits) {
     s->on_draft(s->on_draft_user, level, logits, s->engine->model->target.arch.vocab);
 }
 
-/* One level of every tree by one drafter. Sessions that are as deep as they may go are left out. */
+/* One level of every tree by one drafter. Sessions at their depth limit are left out. */
 static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int level, bool by_levels) {
     hn_propose p[HN_MAX_TEXTS];
     int m = 0;
@@ -49,9 +49,9 @@ static void draft_everything(hunch_engine *e, hunch_session *const *s, int n) {
 
 enum {
     ONE_ROUND = 8
-}; /* rows that a round adds at most, more or less: who lacks more of a text was left out for a while */
+}; /* about the most rows that a round adds: a drafter that lacks more of a text was not called for a while */
 
-/* Rows that the drafter has to read before it can draft, but for what one round adds. */
+/* Rows that the drafter has to read before it can draft, except those of one round. */
 static int rows_behind(const hn_drafter *d, hunch_session *const *s, int n) {
     int behind = 0;
     for (int i = 0; d->ops->valid_rows && i < n; i++) {
@@ -61,7 +61,7 @@ static int rows_behind(const hn_drafter *d, hunch_session *const *s, int n) {
     return behind;
 }
 
-/* A drafter's round, as far as it goes. */
+/* All levels of one drafter's round. */
 static void draft_at_once(hunch_engine *e, hunch_session *const *s, int n, int d) {
     const double start = hn_now();
     int added = 1, all = 0;
@@ -70,7 +70,7 @@ static void draft_at_once(hunch_engine *e, hunch_session *const *s, int n, int d
     hn_controller_took(e->controller, d, n, 0, all, hn_now() - start);
 }
 
-/* A drafter's levels, as long as they pay. */
+/* A drafter's levels, while they are worth their time. */
 static void draft_by_levels(hunch_engine *e, hunch_session *const *s, int n, int d, const hn_plan_seq *plan,
                             bool by_history) {
     int added = 1;
@@ -101,7 +101,7 @@ static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
     hn_controller_prune(e->controller, plan, n, by_history);
 }
 
-/* What passes of the drafters' own have taken so far. */
+/* Seconds of the drafters' own passes so far. */
 static double draft_passes(const hunch_engine *e) {
     double seconds = 0;
     for (int d = 0; d < e->n_drafters; d++)
@@ -109,7 +109,7 @@ static double draft_passes(const hunch_engine *e) {
     return seconds;
 }
 
-/* Of each of n trees: all of them go into one pass, with logits. */
+/* Rows for each of n trees: all of them go into one pass, with logits. */
 static int tree_rows(int n) {
     _Static_assert(HN_MAX_TEXTS <= HN_LOGIT_ROWS, "each has its root there at least");
     const int share = HN_LOGIT_ROWS / n;

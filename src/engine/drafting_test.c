@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafting_test.c - the engine measures every drafter's time and pays for it: one that is slow and wrong is asked now and
- * then only. The waits are hundreds of passes of the tiny model long, so no clock of a busy machine takes one for the other. */
+/* drafting_test.c - the engine measures every drafter's time and counts it as a cost: one that is slow and wrong is called only now
+ * and then. The waits take as long as hundreds of passes of the tiny model, so even on a busy machine they cannot be confused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +11,12 @@
 #include "fixture.h"
 
 enum { TOKENS = 120 };
-static const double WAIT = 0.004; /* seconds of a call, as the specs below say */
+static const double WAIT = 0.004; /* seconds of a call, as in the specs below */
 
 typedef struct rounds {
-    int n, slow; /* all, and those in which the slow drafter was asked */
+    int n, slow; /* all rounds, and those in which the slow drafter was called */
     double draft_s, draft_pass_s; /* of all; no round has more of the second */
-    int shown;   /* in which it was among what was considered */
+    int shown;   /* rounds in which it was reported as considered */
     int index;   /* of the slow drafter */
 } rounds;
 
@@ -73,7 +73,7 @@ static void test_slow_and_wrong_for_several(void **state) {
     if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
 }
 
-/* Passes of a draft model are most of its time, and of drafting's; a drafter without passes has none, however long it takes. */
+/* Passes of a draft model take most of its time and of drafting's; a drafter without passes has no pass time, whatever time it takes. */
 static void test_passes_of_drafters(void **state) {
     (void)state;
     char draft[600];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.c - opening an engine (pool, runner, drafters) and its sessions; who has a place stands in scheduler.c. */
+/* engine.c - opening an engine (pool, runner, drafters) and its sessions; scheduler.c decides which sessions have a place. */
 #include "engine/engine.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
 
 /* ---- drafters ----------------------------------------------------------------------------------------------------------- */
 
-/* A rule that the drafters' trees do not fit is refused here, not in the middle of a text. */
+/* A rule that does not fit the drafters' trees is refused at opening, not in the middle of a text. */
 static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
     const hunch_sampling warm = {.temperature = 1, .top_p = 1};
     hn_rule_drafter d[HN_MAX_OWNERS];
@@ -48,7 +48,7 @@ static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
     return st ? st : hn_rule_check(rule, d, e->n_drafters, err);
 }
 
-/* The features that any drafter wants. */
+/* The features that the drafters need, together. */
 static hn_feature_set feature_set(const hunch_engine *e) {
     hn_feature_set f = {{0}, false};
     for (int i = 0; i < e->n_drafters; i++) {
@@ -59,9 +59,9 @@ static hn_feature_set feature_set(const hunch_engine *e) {
     return f;
 }
 
-enum { USUAL_STATES = 16 }; /* kept for later texts, where memory has room for them four times */
+enum { USUAL_STATES = 16 }; /* kept for later texts, if four times their size is available */
 
-/* How many states of a model with recurrent layers the index may keep, of all groups that have one. */
+/* How many states of a model with recurrent layers the index may keep, for every group with states. */
 static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, hunch_error *err) {
     const uint64_t most = bytes ? bytes : hn_memory_available() / 4;
     for (int g = 0; g < n; g++) {
@@ -78,8 +78,8 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
 
 /* ---- prefill -------------------------------------------------------------------------------------------------------------- */
 
-/* Rows of a prompt, so many that an expert is used by ROWS_OF_EXPERT of them on average: reading it takes a small part of the time
- * of their products then. */
+/* Rows of a prompt, so many that on average ROWS_OF_EXPERT of them use an expert: reading its weights then takes a small part of the
+ * time of its products. */
 static int rows_of_experts(const hn_arch *a) {
     enum { ROWS_OF_EXPERT = 16 };
     int rows = HN_MAX_ROWS;
@@ -90,8 +90,8 @@ static int rows_of_experts(const hn_arch *a) {
     return rows;
 }
 
-/* What a pass of so many rows takes about: pairs of rows and experts while they are computed, and the inputs that rows leave in the
- * cache for recurrent layers, of each text. */
+/* About the memory of a pass of this many rows: pairs of rows and experts while they are computed, and each text's inputs of recurrent
+ * layers that rows leave in the cache. */
 static size_t bytes_of_rows(const hunch_engine *e, int rows) {
     const hn_arch *a = &e->model->target.arch;
     const size_t inputs = (size_t)hn_model_group_bytes(a, HN_CACHE_ROWS) * (size_t)(e->parallel + 1);
@@ -104,14 +104,16 @@ static size_t bytes_of_rows(const hunch_engine *e, int rows) {
     return (most + inputs) * (size_t)rows;
 }
 
-/* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or where they are asked for: a dense model reads its
- * weights fast enough with these. Of recurrent layers a pass leaves one state for the index, so a text that begins like another one
- * finds fewer; passes are half as long there. */
+/* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or on request: a dense model reads its weights fast enough
+ * with HN_MAX_ROWS. Of recurrent layers a pass leaves one state for the index, so with longer passes a text that begins like another one
+ * finds fewer states; passes are half as long there. */
 static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
     const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
     int rows = asked ? asked : rows_of_experts(a);
-    while (!asked && rows > HN_MAX_ROWS && (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8)) rows /= 2;
+    while (!asked && rows > HN_MAX_ROWS &&
+           (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8))
+        rows /= 2;
     e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
     e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
 }
@@ -169,7 +171,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     return st;
 }
 
-/* Where nothing is asked for: not so much that longrope turns to its factors for long texts. */
+/* The default: short enough that longrope does not use its factors for long texts. */
 static int usual_context(const hn_arch *a) {
     const int most = a->rope_long && a->rope_original < DEFAULT_CONTEXT ? a->rope_original : DEFAULT_CONTEXT;
     return a->context < most ? a->context : most;
@@ -209,7 +211,7 @@ void hunch_engine_close(hunch_engine **ep) {
     for (int i = 0; e->session && i < e->parallel; i++)
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
-    while (e->streams) hn_stream_end(e->streams); /* ended, and never told: no round followed */
+    while (e->streams) hn_stream_end(e->streams); /* ended, but their callbacks were not called: no round followed */
     hn_curves_close(e);
     hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);
@@ -296,7 +298,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     hunch_status st = hn_engine_check_idle(e, err);
     if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
-    hn_measure_end(e); /* whose pages it may need */
+    hn_measure_end(e); /* its pages may be needed */
     st = hn_session_oracle(s, r, err);
     if (st) {
         hn_session_destroy(s);
@@ -304,7 +306,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     }
     hn_queue_push(s, false);
     hn_admit(e);
-    if (s->stats.finish == HUNCH_FINISH_FAILED) { /* it got a place, and a drafter could not begin */
+    if (s->stats.finish == HUNCH_FINISH_FAILED) { /* it got a place, but a drafter could not begin */
         st = hn_fail(err, s->stats.error.status, "%s", s->stats.error.message);
         hn_session_destroy(s);
         return st;

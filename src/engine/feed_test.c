@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_test.c - what drafters that read the target are told: every committed row once, in order, with its next token, the
- * rows of all texts of a pass together, and the features that each drafter asked for, no others: those of a plain pass over the
- * same text, bit for bit, whatever tree the row was accepted from. */
+/* feed_test.c - the rows that are fed to drafters that read the target: every committed row once, in order, with its next token, the
+ * rows of all texts of a pass together, and the features that each drafter requested, no others: equal to those of a plain pass over
+ * the same text, bit for bit, whatever tree the row was accepted from. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static const struct {
                       {{{1u << 2 | 1u << 3, 0, 0, 0}, false}, 2, {2, 3}}};
 
 static struct {
-    int calls, seqs; /* of this round; the texts that the last call tells of */
+    int calls, seqs; /* of this round; bit set of the texts of the last call */
     struct {
         int n, from_tree;
         int32_t token[CONTEXT], next[CONTEXT];
@@ -66,7 +66,7 @@ static void check_against_plain(hunch_engine *e, int seq) {
     hn_cache_seq_end(e->cache, id);
 }
 
-/* Lets all drafters of the engine listen, as if their open had asked for features. */
+/* Makes all drafters of the engine record what is fed, as if they had requested features when they were opened. */
 static void listen(hunch_engine *e, hn_drafter_ops listening[LISTENERS]) {
     hn_feature_set all = {{0}, false};
     assert_int_equal(e->n_drafters, LISTENERS);
@@ -162,8 +162,8 @@ static void keep_heard(hn_drafter *d, const hn_observe *o, int n) {
     }
 }
 
-/* Of a text that ends inside an accepted block drafters hear what was said, and nothing of what the target would have said
- * behind it: stores that outlive the text would learn it. */
+/* When a text ends inside an accepted block, drafters observe only the emitted tokens, nothing of what the target would have emitted
+ * after them: stores that outlive the text would learn it. */
 static void test_end_inside_a_block(void **state) {
     (void)state;
     static const hunch_token prompt[] = {1, 403, 407, 261, 378};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect_api.c - looking inside: logits of a text, one draft, what a file holds. They use the engine's inside sequence (id
- * `parallel`), so that running sessions are not touched. Measuring: measure_api.c. */
+/* inspect_api.c - inspection: logits of a text, one draft, the contents of a file. They use the engine's internal sequence (id
+ * `parallel`), so that running sessions are not affected. Measuring: measure_api.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +45,13 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 
 /* ---- one draft --------------------------------------------------------------------------------------------------------- */
 
-/* What a drafter gave a token: see hunch_draft_node.q. */
+/* The probability of a token in the proposal: see hunch_draft_node.q. */
 static double given(const hunch_engine *e, const hn_candidate *k) {
     if (k->q) return hn_proposal_probability(k->q, k->token);
     return e->drafter[k->drafter].needs.has_logits ? (double)k->p : 1;
 }
 
-/* Among its drafter's at the same row. */
+/* Rank among its drafter's candidates at the same row. */
 static int rank_of(const hn_tree *t, int candidate) {
     int rank = 0;
     const hn_candidate *k = &t->candidate[candidate];
@@ -60,7 +60,7 @@ static int rank_of(const hn_tree *t, int candidate) {
 }
 
 int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node) {
-    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates with one row the first stays */
+    for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates that share a row the first is kept */
         const hn_candidate *k = &t->candidate[c];
         node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter, .rank = rank_of(t, c),
                                                 .q = given(e, k), .estimate = (double)k->estimate};
@@ -93,8 +93,8 @@ static hunch_status draft_rounds(hunch_session *s, int accept, hunch_error *err)
     return st;
 }
 
-/* A text that has reached its end, the context's, has its newest token and no drafts. Logits are those of a chain: where the
- * draft is a tree one is drafted before it. */
+/* A text that has reached the end of the context has its newest token and no drafts. Logits are those of a chain: if the draft is a
+ * tree, a chain is drafted before it. */
 static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, int level, const float *logits, int vocab),
                                void *user, hunch_draft_result *out, hunch_error *err) {
     const hunch_engine *e = s->engine;
@@ -116,7 +116,7 @@ static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, i
     return st;
 }
 
-/* A head that cannot draft as deep as is asked says so: what it drafts is compared level by level. Other drafters end where they like. */
+/* A head that cannot draft to the requested depth is an error: heads are compared level by level. Other drafters may end earlier. */
 static hunch_status check_depth(const hunch_engine *e, int *depth, hunch_error *err) {
     enum { USUAL = 8 };
     const bool said = *depth != 0;
@@ -158,7 +158,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     if (st) return st;
     e->busy = true;
     s->depth_cap = depth;
-    r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* as much of an oracle as two rounds may need */
+    r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* length of the oracle: at most what two rounds need */
     st = hn_session_oracle(s, &r, err);
     if (!st) st = hn_session_place(s, e->parallel, err);
     if (!st) st = draft_rounds(s, accept, err);
@@ -171,8 +171,8 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
 
 /* ---- files ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the model runs, what it is if so, and what of the file it leaves out. Of one that does not run nobody knows what it
- * would have used. False: no memory. */
+/* Adds whether the model runs, its description if so, and the tensors that it does not use. For one that does not run, these are
+ * unknown. False: no memory. */
 static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *bytes, hunch_status fits, const char *why) {
     const json_t *tensors = json_object_get(d, "tensors");
     json_t *unused = json_array(), *t;
@@ -204,7 +204,7 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
     return json_object_set_new(d, "model", model) == 0 && ok;
 }
 
-/* Of a draft head: whether it opens depends on the model. */
+/* Whether a draft head opens depends on the model. */
 static hunch_status inspect_head(hn_source *src, const char *kind, char **json, hunch_error *err) {
     char why[160];
     json_t *d = NULL;
@@ -224,7 +224,7 @@ static hunch_status inspect_model(hn_source *src, char **json, hunch_error *err)
     hunch_error why = {0};
     hunch_status st;
     const hunch_status fits = hn_model_mark(src, &arch, &bytes, &why);
-    if (fits == HUNCH_NO_MEMORY || fits == HUNCH_FAILED) /* says nothing of the model */
+    if (fits == HUNCH_NO_MEMORY || fits == HUNCH_FAILED) /* no statement about the model */
         st = hn_fail(err, fits, "%s", why.message);
     else
         st = hn_source_describe(src, &d, err);
@@ -247,7 +247,7 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
         st = inspect_head(src, kind, json, err);
     } else if (st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) {
         hn_source_close(&src);
-        st = hn_source_open(&src, path, err); /* a model has to have all that a head may lack */
+        st = hn_source_open(&src, path, err); /* a model must have all files, a head may lack some */
         if (!st) st = inspect_model(src, json, err);
     }
     hn_source_close(&src);
@@ -256,7 +256,7 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
 
 hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
     hn_source *src;
-    hunch_status st = hn_source_open_head(&src, path, err); /* which may be what a model may be, and less */
+    hunch_status st = hn_source_open_head(&src, path, err); /* accepts all that a model may be, and less */
     if (!st) st = hn_source_files(src, each, user, err);
     hn_source_close(&src);
     return st;
@@ -294,7 +294,7 @@ hunch_status hunch_convert_as(const char *path, const char *target, const char *
         st = hn_head_to_gguf(src, kind, target, as, out_path, progress, user, err);
     else if ((target || type) && !st)
         st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside %s", path, target ? "--target" : "--type");
-    else if (!target && !type && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also of what did not open as a head: it says why */
+    else if (!target && !type && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also if it did not open as a head: gives the reason */
         st = hn_convert_with(path, out_path, progress, user, err);
     hn_source_close(&src);
     return st;

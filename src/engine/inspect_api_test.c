@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect_api_test.c - looking at a draft where there is hardly room for one: at the end of the context, with every drafter; calls from
- * inside the callbacks. */
+/* inspect_api_test.c - drafts at the end of the context, where there is hardly room for one, with every drafter; calls from inside the
+ * callbacks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static const hunch_token prompt[] = {1, 403, 407, 261, 378, 432, 403, 407, 261, 
 enum { N = sizeof prompt / sizeof *prompt };
 static const char *const drafts[] = {"ngram,min=1", "ngram,form=mod,max=1,min=1", "suffix", "cache", "forced,accept=1,depth=8", "MODEL"};
 
-/* A draft behind the whole prompt in a context of so many rows; the deepest node is given. */
+/* Drafts after the whole prompt in a context of this many rows; gives the depth of the deepest node. */
 static hunch_status look(hunch_model *m, const char *draft, int context, int accept, hunch_draft_result *out, int *deepest) {
     static char self[600];
     int depth[64];
@@ -31,7 +31,7 @@ static hunch_status look(hunch_model *m, const char *draft, int context, int acc
     return st;
 }
 
-/* Behind a prompt of N tokens and its root a context of N + 1 + d rows has places for d drafts. */
+/* After a prompt of N tokens and its root a context of N + 1 + d rows has room for d drafts. */
 static void test_end_of_context(void **state) {
     (void)state;
     hunch_model *m =
@@ -56,7 +56,7 @@ static void test_end_of_context(void **state) {
     hunch_model_close(&m);
 }
 
-/* What a callback tries while its engine is at work. */
+/* Calls from a callback while its engine runs. */
 typedef struct visitor {
     hunch_model *m;
     hunch_engine *e;
@@ -81,7 +81,7 @@ static void try_all(visitor *v) {
     is_usage(hunch_evaluate(v->e, prompt, N, NULL, NULL, &why), &why);
     is_usage(hunch_engine_round(v->e, &why), &why);
     is_usage(hunch_session_open(&s, v->e, &r, &why), &why);
-    if (hunch_engine_running(v->e) > 0) return; /* which is said first */
+    if (hunch_engine_running(v->e) > 0) return; /* this would be the error then */
     is_usage(hunch_draft(v->e, prompt, N, 2, -1, NULL, NULL, NULL, &out, &why), &why);
     is_usage(hunch_measure_pass(v->e, 1, 0, 1, &seconds, &why), &why);
 }
@@ -128,7 +128,7 @@ static void test_calls_inside(void **state) {
     must(hunch_engine_run(v.e, err));
     hunch_session_close(&s);
     assert_true(v.calls > before + 8);
-    must(hunch_draft(v.e, prompt, N, 4, -1, NULL, NULL, NULL, &out, err)); /* nothing stays behind */
+    must(hunch_draft(v.e, prompt, N, 4, -1, NULL, NULL, NULL, &out, err)); /* the engine is usable afterwards */
     hunch_free(out.node);
     hunch_engine_close(&v.e);
     hunch_model_close(&m);

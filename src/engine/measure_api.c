@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure_api.c - measuring: times of passes, prefills, plain decoding and commits, where a pass spends its time, what it has
- * to read and compute, and what the machine allows. All in the engine's inside sequence (id `parallel`), whose rows stay
- * between calls, so that a context is read once for all that is measured behind it. */
+/* measure_api.c - measuring: times of passes, prefills, plain decoding and commits, the phases of a pass, what it reads and computes,
+ * and the limits of the machine. All use the engine's internal sequence (id `parallel`), whose rows are kept between calls, so that a
+ * context is computed once for all measurements after it. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,9 +16,9 @@ void hn_measure_end(hunch_engine *e) {
     e->measured = 0;
 }
 
-/* ---- the inside sequence ------------------------------------------------------------------------------------------------ */
+/* ---- the internal sequence ---------------------------------------------------------------------------------------------- */
 
-/* Reads on to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
+/* Extends it to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
 static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logits, hunch_error *err) {
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
     hn_row *rows = e->row;
@@ -44,20 +44,20 @@ static hunch_status check_measure(const hunch_engine *e, int rows, int most, int
     return hn_engine_check_idle(e, err);
 }
 
-/* Checks the request and brings the inside sequence to `context` rows. */
+/* Checks the request and makes the internal sequence `context` rows long. */
 static hunch_status prepare_measure(hunch_engine *e, int rows, int most, int context, hunch_error *err) {
     hunch_status st = check_measure(e, rows, most, context, err);
     if (st) return st;
     if (!e->measured) hn_cache_seq_begin(e->cache, e->parallel);
     e->measured = 1;
     if (hn_cache_committed(e->cache, e->parallel, 0) > context)
-        hn_cache_rewind(e->cache, e->parallel, 0, context); /* or fewer rows */
+        hn_cache_rewind(e->cache, e->parallel, 0, context); /* may leave fewer rows */
     return read_on(e, context, HN_MAX_ROWS, false, err);
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------------- */
 
-/* One pass over `rows` chain rows, all logits, behind what the inside sequence holds. */
+/* One pass over `rows` chain rows, all logits, after the rows of the internal sequence. */
 static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
     hn_row row[HN_MAX_ROWS];
@@ -130,7 +130,7 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
     return st;
 }
 
-/* A draft, what is kept of it, and the row behind. */
+/* A draft, the commit of its accepted rows, and the next row. */
 static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double *seconds, hunch_error *err) {
     const int id = e->parallel, vocab = e->model->target.arch.vocab, one = 1;
     hn_row row[HN_MAX_ROWS];
@@ -161,7 +161,7 @@ hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int c
     return st;
 }
 
-/* ---- what a pass is made of --------------------------------------------------------------------------------------------- */
+/* ---- the parts of a pass ------------------------------------------------------------------------------------------------ */
 
 _Static_assert((int)HUNCH_PHASES == (int)HN_PHASES, "one list of phases");
 
@@ -178,7 +178,7 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     hn_runner_call(e->runner, NULL);
     hn_profile_take(p, sum);
     hn_profile_close(&p);
-    for (int i = 0; i < HN_PHASES; i++) { /* what has no name of its own comes last */
+    for (int i = 0; i < HN_PHASES; i++) { /* the unnamed phase comes last */
         const hn_phase at = (hn_phase)((i + 1) % HN_PHASES);
         phases[i] = (hunch_phase){hn_phase_name(at), sum[at].calls, sum[at].seconds, sum[at].waited, sum[at].bytes, sum[at].macs};
     }

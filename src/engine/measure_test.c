@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure_test.c - measuring: what it measures is what was asked for, it leaves nothing behind, and its sums add up. No time is
- * compared with a clock's expectation: only with other times of the same run that it must hold or be held by. */
+/* measure_test.c - measuring: it measures what was requested, leaves nothing behind, and its sums add up. No time is compared with an
+ * expected duration, only with other times of the same run that contain it or are contained in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +89,7 @@ static const hunch_phase *phase_of(const hunch_phase *phases, const char *name) 
     return NULL;
 }
 
-/* Every product is counted, and counted as what it is. */
+/* Every product is counted, with its type. */
 static void test_profile_adds_up(void **state) {
     (void)state;
     hunch_engine *e = engine();
@@ -143,7 +143,7 @@ static void note_waited(void *arg, int rank, int ranks) {
     ((int64_t *)arg)[rank] = hn_pool_waited(model->target.pool, rank);
 }
 
-/* Whoever profiles and fails, or profiles at all, leaves passes as they were. */
+/* Profiling, failed or not, leaves passes as they were. */
 static void test_profile_leaves_nothing(void **state) {
     (void)state;
     hunch_engine *e = engine();
@@ -165,7 +165,7 @@ static void test_profile_leaves_nothing(void **state) {
     hunch_engine_close(&e);
 }
 
-/* What is measured keeps its rows; a session that needs their pages gets them. */
+/* A measurement keeps its rows; a session that needs their pages gets them. */
 static void test_pages_are_given_back(void **state) {
     (void)state;
     static const hunch_token prompt[] = {1, 403, 407, 261, 378};
@@ -211,7 +211,7 @@ static void test_meter(void **state) {
     assert_int_equal(hunch_meter_read(t, 3 << 20, 0, true, 1, gb_s, &why), HUNCH_USAGE);
     assert_int_equal(hunch_meter_read(t, 3 * 4096 - 1, 3, true, 1, gb_s, &why), HUNCH_USAGE);
     assert_int_equal(hunch_meter_read(t, (size_t)1 << 46, 3, true, 1, gb_s, &why), HUNCH_NO_MEMORY);
-    assert_non_null(strstr(why.message, "are available")); /* asked before taken: a system may promise more than it has */
+    assert_non_null(strstr(why.message, "are available")); /* checked before allocation: a system may overcommit */
     must(hunch_meter_read(t, 3 << 20, 3, true, 2, gb_s, err));
     hunch_meter_close(&t);
     assert_null(t);

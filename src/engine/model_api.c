@@ -45,7 +45,7 @@ void hunch_model_options_defaults(hunch_model_options *o) {
     memset(o, 0, sizeof *o);
 }
 
-/* A text that is no template is said to whoever wants to use it; without it the model runs as any other. */
+/* A chat template that does not parse is an error only when it is used; without it the model runs as usual. */
 static hunch_status parse_chat(hn_template **out, char **refused, const hn_source *src, const char *text, size_t len,
                                hunch_error *err) {
     hunch_error why;
@@ -72,7 +72,7 @@ static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error 
     return st ? st : open_chat_for(&m->chat_tools, &m->chat_tools_refused, src, HN_CHAT_TOOLS, err);
 }
 
-/* For templates: "" for one that is not there, or is no text. */
+/* For templates: "" for a token that does not exist, or is not valid UTF-8. */
 static char *token_name(const hn_tokenizer *t, int32_t id) {
     size_t len = 0;
     const char *p = id >= 0 ? hn_tokenizer_piece(t, id, &len) : NULL;
@@ -252,7 +252,7 @@ hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, 
     st = hn_tokenizer_encode(m->tokenizer, text, len, HUNCH_TEXT_PARSE_SPECIAL, ids, n, err);
     if (st) return st;
     st = hn_tokenizer_encode(m->tokenizer, text, len, BOTH, &with, &n_with, err);
-    /* added before one that stands there already? */
+    /* was one added before one that the text has already? */
     const bool twice = !st && n_with == *n + 1 && *n > 0 && with[0] == (*ids)[0] && with[1] == with[0];
     if (twice) {
         hn_free(with);
@@ -306,7 +306,7 @@ static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error
     return st;
 }
 
-/* What a template may ask of the model, unless the caller says otherwise. */
+/* Variables of the model that templates use, unless the caller sets them. */
 static hunch_status chat_defaults(const hunch_model *m, json_t *vars, hunch_error *err) {
     const char *bos = m->chat_bos ? m->chat_bos : "", *eos = m->chat_eos ? m->chat_eos : "";
     if ((!json_object_get(vars, "bos_token") && json_object_set_new(vars, "bos_token", json_string(bos)) != 0) ||
@@ -378,7 +378,7 @@ static hunch_status conversation_json(const hunch_message *messages, size_t n, j
     return *vars ? HUNCH_OK : hn_fail_memory(err, "a conversation", n * sizeof *messages);
 }
 
-/* What stands for a template where the model has none. */
+/* Replaces the template if the model has none. */
 static hunch_status contents_in_a_row(const hunch_message *messages, size_t n, char **text, size_t *len, hunch_error *err) {
     *len = 0;
     for (size_t i = 0; i < n; i++) *len += strlen(messages[i].content);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open_drafters.c - the drafters of an engine: those that are asked for, and what `auto` opens by itself, a draft head that lies beside
- * the model among them. And what is noted of them for who runs the engine. */
+/* open_drafters.c - opens the drafters of an engine: those that are requested, and those that `auto` opens by itself, among them a draft
+ * head beside the model. Also the notes on them for the user. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,14 @@ void hn_note(hunch_engine *e, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    (void)hn_name_list_add(&e->notes, text, NULL); /* without memory nobody reads it */
+    (void)hn_name_list_add(&e->notes, text, NULL); /* lost without memory */
 }
 
 const char *hunch_engine_note(const hunch_engine *e, int index) {
     return index >= 0 && (size_t)index < e->notes.n ? e->notes.name[index] : NULL;
 }
 
-/* Does the drafter continue the root with the token of this row? */
+/* Whether the drafter has a candidate at the root for this row; row -1: any candidate. */
 static bool said_first(const hn_tree *t, int drafter, int row) {
     for (int c = t->first[0]; c >= 0; c = t->candidate[c].next)
         if (t->candidate[c].drafter == drafter && (row < 0 || t->candidate[c].child == row)) return true;
@@ -59,7 +59,7 @@ static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_
     return HUNCH_OK;
 }
 
-/* One that does not fit is noted, and the next one tried. */
+/* A head that does not fit is noted, and the caller tries the next one. */
 static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open,
                                 hunch_error *err) {
     char spec[4200];
@@ -78,7 +78,7 @@ static hunch_status open_beside(hunch_engine *e, const char *path, const hn_targ
     return HUNCH_OK;
 }
 
-/* The block that drafts in the model's own file; where it does not fit it is noted. */
+/* The draft head in the model's own file; if it does not fit, that is noted. */
 static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     hunch_error why;
     const hunch_status st = e->n_drafters < MOST ? open_one(e, "mtp", info, &why) : HUNCH_OK;
@@ -87,7 +87,8 @@ static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_
     return HUNCH_OK;
 }
 
-/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else that in its file. Among them a controller chooses. */
+/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else the one in its file. The controller
+ * chooses among them. */
 static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     static const char *const model_free[] = {"ngram", "suffix"};
     hn_name_list heads = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* repeats_test.c - loops are found when they come round for the fourth time, whatever their period, and nothing else is. */
+/* repeats_test.c - loops are found at their fourth occurrence, whatever their period, and nothing else is. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 enum { PIECE = 64, TIMES = 4 };
 
-/* The length at which a text that goes on with this period behind `before` other tokens is found out; 0: not within it. */
+/* The length at which a text that repeats with this period after `before` other tokens is found; 0: it is not. */
 static size_t found_at(size_t before, size_t period) {
     static int32_t text[4096];
     for (size_t n = 0; n < 4096; n++) {
@@ -22,7 +22,7 @@ static size_t found_at(size_t before, size_t period) {
     return 0;
 }
 
-/* Places may not overlap: the fourth begins so many periods behind the first as cover three pieces one by one. */
+/* Occurrences must not overlap: the fourth begins as many periods after the first as three pieces need, each rounded up to periods. */
 static void test_found_as_soon_as_it_is_said_again(void **state) {
     (void)state;
     static const size_t periods[] = {1, 2, 3, 13, 63, 64, 65, 100, 300};
@@ -34,7 +34,7 @@ static void test_found_as_soon_as_it_is_said_again(void **state) {
     assert_int_equal(found_at(0, 2000), 0);
 }
 
-/* The same piece with other tokens between its places, which differ each time. */
+/* The same piece with other tokens between its occurrences, different each time. */
 static void test_other_tokens_between(void **state) {
     (void)state;
     int32_t text[1000];
@@ -49,9 +49,9 @@ static void test_other_tokens_between(void **state) {
     assert_false(hn_repeats(text, n, PIECE, TIMES));
 }
 
-/* By counting all sets of places. */
+/* By dynamic programming over all sets of occurrences. */
 static int most_places(const int32_t *t, size_t n, size_t piece) {
-    int best[64] = {0}; /* [end] of places that end there at most, from the front on */
+    int best[64] = {0}; /* [end] number of occurrences up to there, from the front on */
     for (size_t end = 1; end <= n; end++) {
         best[end] = best[end - 1];
         if (end >= piece && memcmp(t + end - piece, t + n - piece, piece * sizeof *t) == 0) {

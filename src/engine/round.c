@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* round.c - the one round: draft, pass, verify, commit, emit; over any number of sessions, each for itself.
+/* round.c - the one round: draft, pass, verify, commit, emit; over any number of independent sessions.
  *
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
- *                         had lost its place, of what was said so far
+ *                         was preempted, of its tokens so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most pass_rows rows, HN_LOGIT_ROWS of which want logits; by contract C2 the packing changes no
- * bit. */
+ * Sessions are packed into passes of at most pass_rows rows, at most HN_LOGIT_ROWS of them with logits; by contract C2 the packing changes
+ * no bit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +22,22 @@ typedef struct batch {
     hn_row *row; /* the engine's */
     hunch_session *session[HN_MAX_TEXTS];
     int cache_seq[HN_MAX_TEXTS];
-    int sure[HN_MAX_TEXTS]; /* rows of each session that will be committed, whatever the verifier says */
+    int sure[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
     int n_rows, n_logits, n_sessions;
     bool prompts; /* some rows are of prompts */
 } batch;
 
-/* others_wait: texts that are being answered are in the round too; a prompt does not keep them longer than a usual pass takes. */
+/* others_wait: decoding texts are in the round too; a prompt must not delay them by more than a usual pass. */
 static int rows_wanted(const hunch_session *s, bool others_wait) {
     if (!prefilling(s)) return s->tree.n_rows;
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
     if (others_wait && chunk > HN_MAX_ROWS) chunk = HN_MAX_ROWS;
-    if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* that end where the index keeps states */
+    if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* ends where the index keeps states */
     return left < chunk ? left : chunk;
 }
 
-/* Who reads more of a row than its best token: another rule or a processor, log-probabilities, a callback. */
+/* ALL if more of a row than its best token is used: by another rule or a processor, log-probabilities, a callback. */
 static hn_logits logits_wanted(const hunch_session *s) {
     const bool best = s->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler) && !s->logprobs && !s->on_logits;
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
@@ -53,7 +53,7 @@ static void add_rows(batch *b, hunch_session *s) {
         r->seq = (int16_t)seq;
         r->parent = (int16_t)(parent < 0 ? -1 : s->first_row + parent);
         r->token = prompt ? s->text[done + i] : s->tree.token[i];
-        /* of a text that resumes no prompt row decides */
+        /* in a text that resumes no prompt row decides a token */
         r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text ? logits_wanted(s) : HN_LOGITS_NONE;
         r->feature = s->engine->feeds && !s->plain;
         b->n_logits += r->logits != HN_LOGITS_NONE;
@@ -65,7 +65,7 @@ static void add_rows(batch *b, hunch_session *s) {
     b->prompts |= prompt;
 }
 
-/* Rows of a session in the next pass that may want logits. */
+/* Upper limit of a session's rows with logits in the next pass. */
 static int most_logits(const hunch_session *s) {
     return prefilling(s) ? 1 : s->n_rows;
 }
@@ -104,7 +104,7 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     return HUNCH_OK;
 }
 
-/* A drafter hears of the rows, HN_FEED_ROWS at a time at most. */
+/* Feeds rows to a drafter, at most HN_FEED_ROWS at a time. */
 static hunch_status tell_rows(hn_drafter *to, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < n; i += HN_FEED_ROWS)
@@ -112,8 +112,8 @@ static hunch_status tell_rows(hn_drafter *to, const hn_feed_row *rows, int n, co
     return st;
 }
 
-/* Tells the drafters that read the target which rows of the pass were committed, of all its sessions together. Texts that ended
- * are told too: their rows will be shared. */
+/* Feeds the committed rows of the pass to the drafters that read the target, of all its sessions together. Texts that ended are
+ * included: their rows will be shared. */
 static void feed(hunch_engine *e, const batch *b) {
     hn_feed_row rows[HN_PASS_ROWS];
     hn_buf buffers[HN_MAX_FEATURES];
@@ -148,11 +148,11 @@ static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v
                                  .committed = {s->text, (int)s->n_text, (int)s->n_prompt, NULL, 0},
                                  .rows = {logits_of, greedy_of, (void *)t}};
     const hunch_status st = hn_verify_tree(e->verifier, &s->tree, &how, v, err);
-    if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* logits that are no numbers */
+    if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* NaN logits */
     return st;
 }
 
-/* hunch_draft: the first drafts of the tree's first path, as if they had been right. */
+/* For hunch_draft: accepts the first drafts of the tree's first path, as if they had been right. */
 static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
     int row = 0;
     v->n_accepted = 0;
@@ -201,8 +201,8 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
     s->on_round(s->on_round_user, &r);
 }
 
-/* Drafters hear what was said, `kept` tokens: where the text ended inside the path, its newest token is one of it. The
- * controller hears what the rule accepted. */
+/* Drafters observe the emitted tokens, `kept` of them: if the text ended inside the path, its newest token is one of the path. The
+ * controller observes what the rule accepted. */
 static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
     const hn_observe seen = {s->id, &s->tree, kept - 1, v->path, s->text[s->n_text - 1]};
@@ -213,7 +213,7 @@ static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hn_watch_heads(e, &s->tree, v);
 }
 
-/* Verifies, emits and commits: rows of the root and of every emitted token but the newest, whose row comes with the next
+/* Verifies, emits and commits: the rows of the root and of every emitted token but the newest, whose row is computed with the next
  * tree. */
 static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
     tree_logits t = {runner, s->first_row};
@@ -245,7 +245,7 @@ static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error
     return !prefilling(s) && hn_session_emitted(s) == 0 ? finish_prompt(s, runner, err) : HUNCH_OK;
 }
 
-/* What a pass says of one session. A session that fails ends alone. */
+/* Processes the results of a pass for one session. A session that fails ends alone. */
 static void read_pass(hunch_session *s, hn_runner *runner) {
     hunch_error why = {0};
     const double start = hn_now();
@@ -258,7 +258,7 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }
 
-/* Drafters and index hear of it; a session that ended gives up its place. */
+/* Reports to drafters, controller and index; a session that ended is released. */
 static void settle(hunch_session *s, double pass_s) {
     if (s->stats.finish != HUNCH_FINISH_FAILED) {
         const int n = s->verdict.n_accepted, accepted = s->n_committed < n ? s->n_committed : n;
@@ -269,7 +269,7 @@ static void settle(hunch_session *s, double pass_s) {
     if (!hn_session_running(s)) hn_session_release(s);
 }
 
-/* Runs and settles a batch; the pass's time is shared by rows. */
+/* Runs and processes a batch; the time of the pass is distributed by rows. */
 static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     if (b->n_rows == 0) return HUNCH_OK;
     bool first_tokens[HN_MAX_TEXTS];
@@ -337,7 +337,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
-    qsort(running, (size_t)n, sizeof *running, by_age); /* who is older gets pages first */
+    qsort(running, (size_t)n, sizeof *running, by_age); /* older sessions get pages first */
     e->busy = true;
     if (n > 0) st = hn_round(e, running, n, err);
     e->busy = false;
@@ -347,7 +347,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
 
 hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err) {
     hunch_status st;
-    do st = hunch_engine_round(e, err); /* the first one also tells of sessions that ended since the last round */
+    do st = hunch_engine_round(e, err); /* the first one also delivers output of sessions that ended since the last round */
     while (!st && hunch_engine_running(e) > 0);
     return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler.c - which sessions have a place. First come, first served; where pages run out the youngest place is given up
- * and its rows are computed again later (contract C2 makes that the same text). */
+/* scheduler.c - which sessions have a place. First come, first served; when pages run out the youngest session is preempted and its
+ * rows are computed again later (by contract C2 with the same text). */
 #include <assert.h>
 
 #include "engine/engine.h"
@@ -47,7 +47,7 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* Can rows come from the index? */
+/* Whether rows may be restored from the index. */
 static bool may_restore(const hunch_session *s) {
     return s->engine->reuse && !s->plain;
 }
@@ -64,7 +64,7 @@ void hn_session_publish(hunch_session *s) {
     hn_cache_publish(e->cache, s->id, s->text, valid);
 }
 
-/* Rows of drafters that wait are computed, so that a text that goes on from this one finds them. */
+/* Computes the pending rows of drafters, so that a text that continues this one finds them. */
 static void catch_up(hunch_session *s) {
     hunch_engine *e = s->engine;
     const hunch_finish how = s->stats.finish;
@@ -79,7 +79,7 @@ static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t
     return n;
 }
 
-/* The same for texts that begin as this one, which is about to look for its rows. */
+/* The same for texts that begin like this one, which is about to restore rows. */
 static void catch_up_alike(const hunch_session *s) {
     hunch_engine *e = s->engine;
     const size_t page = (size_t)hn_cache_step(e->cache);
@@ -99,8 +99,8 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     if (may_restore(s)) {
         catch_up_alike(s);
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
-         * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, which a pass to compute
-         * the last row again would not. */
+         * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, unlike a pass that
+         * computes only the last row again. */
         const size_t most = s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt - 1;
         const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text, (int)most);
         const size_t prompt = rows < s->n_prompt ? rows : s->n_prompt;
@@ -146,8 +146,8 @@ static bool anyone_placed(const hunch_engine *e) {
     return false;
 }
 
-/* Is a placed session about to compute rows that this one shares? Then it is better to wait for them: answers to one
- * prompt, or prompts with one system message, read it once. */
+/* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
+ * with one system message, are computed once. */
 static bool prefix_is_coming(const hunch_engine *e, const hunch_session *s) {
     const size_t page = (size_t)hn_cache_step(e->cache);
     if (!may_restore(s)) return false;
@@ -168,7 +168,7 @@ void hn_admit(hunch_engine *e) {
         hunch_error why = {0};
         next = s->next;
         if (id == e->parallel) return;
-        if (prefix_is_coming(e, s)) continue; /* those behind it need not wait */
+        if (prefix_is_coming(e, s)) continue; /* those after it need not wait */
         if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->n_text))
             return;
         queue_remove(s);
@@ -193,7 +193,7 @@ bool hn_make_room(hunch_session *s) {
     hunch_error why = {0};
     while (hn_cache_reserve(s->engine->cache, s->id, 0, s->n_rows, &why)) {
         hunch_session *y = youngest(s->engine, s);
-        if (!y) { /* alone, and still not enough */
+        if (!y) { /* the only one, and still too few pages */
             hn_session_fail(s, &why);
             hn_session_release(s);
             return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c - one text under generation: what was asked, what was emitted, and exactly where it ends.
+/* session.c - one text under generation: the request, the emitted tokens, and where exactly it ends.
  *
- * Tokens are emitted one at a time even where a round accepted several, so that end-of-sequence, stop strings and limits
- * cut inside an accepted block just where plain decoding would have stopped. */
+ * Tokens are emitted one at a time even if a round accepted several, so that end-of-sequence, stop strings and limits cut inside an
+ * accepted block where plain decoding would have stopped. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -59,7 +59,7 @@ static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_e
     return HUNCH_OK;
 }
 
-/* DRY's breakers: the tokens whose bytes hold one of the strings. */
+/* DRY's breakers: the tokens whose bytes contain one of the strings. */
 static hunch_status find_breakers(hunch_session *s, const hunch_sampling *p, hunch_error *err) {
     static const char *const usual[] = {"\n", ":", "\"", "*"};
     const hn_tokenizer *t = s->engine->model->tokenizer;
@@ -117,7 +117,7 @@ static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch
     return st;
 }
 
-/* What an answer says about how it was verified. */
+/* Records in the statistics how the text is verified. */
 static void tell_rule(hunch_session *s) {
     static const hunch_verify of_rule[] = {[HN_RULE_GREEDY] = HUNCH_VERIFY_GREEDY,
                                            [HN_RULE_MATCH] = HUNCH_VERIFY_MATCH,
@@ -141,7 +141,7 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
     s->depth_cap = HUNCH_MAX_DEPTH;
     s->accept_cap = -1;
     hn_detok_init(&s->detok);
-    s->detok.started = true; /* the text goes on from the prompt: a leading space is its own */
+    s->detok.started = true; /* the text continues the prompt: a leading space belongs to it */
     st = copy_request(s, r, err);
     if (st) {
         hn_session_destroy(s);
@@ -168,7 +168,7 @@ void hn_session_destroy(hunch_session *s) {
 
 /* ---- emitting ------------------------------------------------------------------------------------------------------- */
 
-/* The first place where a stop string stands in the text, or -1. Only the new end can hold one. */
+/* First occurrence of a stop string in the text, or -1. Only the new end can have one. */
 static long find_stop(const hunch_session *s, size_t old_len) {
     size_t from = old_len > s->longest_stop ? old_len - s->longest_stop : 0;
     long best = -1;
@@ -180,7 +180,7 @@ static long find_stop(const hunch_session *s, size_t old_len) {
     return best;
 }
 
-/* How much may be shown: all but the longest end that could grow into a stop string. */
+/* How much may be shown: all but the longest end that is the beginning of a stop string. */
 static size_t shown_length(const hunch_session *s) {
     size_t hold = 0;
     for (int i = 0; i < s->n_stop; i++) {
@@ -209,7 +209,7 @@ static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hu
     return HUNCH_OK;
 }
 
-/* Room for one more token. */
+/* Reserves memory for one more token. */
 static hunch_status emit_reserve(hunch_session *s, size_t n, hunch_error *err) {
     const size_t n_top = (size_t)s->n_top;
     if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
@@ -248,7 +248,7 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
 }
 
 void hn_session_finish(hunch_session *s, hunch_finish how) {
-    hunch_error ignored; /* a flush without memory loses a replacement character, no more */
+    hunch_error ignored; /* without memory the flush loses only a replacement character */
     if (!hn_session_running(s)) return;
     if (s->engine->model->tokenizer && how != HUNCH_FINISH_STOP)
         (void)hn_detok_end(&s->detok, &s->out, &s->out_len, &s->out_cap, &ignored);

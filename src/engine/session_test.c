@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_test.c - where a text ends: stop strings, end-of-sequence tokens and limits cut an accepted block exactly where
- * plain decoding stops; requests that cannot be served are refused and leave nothing behind. */
+ * plain decoding stops; invalid requests are refused and leave nothing behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void test_stop_strings(void **state) {
             assert_memory_equal(plain.text, whole.text, first);
             assert_same(&plain, &drafted, stop);
             assert_string_equal(plain.text, drafted.text);
-            /* the last token completed the stop string, the one before had not */
+    /* the last token completed the stop string */
             char *before;
             size_t before_len;
             must(hunch_detokenize(model, plain.token, plain.n - 1, &before, &before_len, err));
@@ -80,7 +80,7 @@ static void test_stop_strings(void **state) {
     answer_free(&whole);
 }
 
-/* What is shown while a text runs never shrinks and is always a prefix of its end. */
+/* The text shown so far never shrinks and is always a prefix of the final text. */
 static void test_shown_text_grows(void **state) {
     (void)state;
     const char *const stops[] = {"xyzzy", ". The"};
@@ -120,8 +120,8 @@ static void test_limits(void **state) {
     }
 }
 
-/* A bias makes the model say one token for ever. The answer ends with the token that makes it the fourth time, in the middle of
- * what a round accepted too; one that says the same less often goes on to its limit. */
+/* A bias makes the model repeat one token for ever. The answer ends with the token that completes the fourth occurrence, also in the
+ * middle of an accepted block; with fewer occurrences it continues to its limit. */
 static void test_loops(void **state) {
     (void)state;
     const hunch_bias bias = {.token = 300, .bias = 1000};
@@ -177,8 +177,8 @@ static void test_context_end(void **state) {
     }
 }
 
-/* This model ends its stories with BOS, which files call a control token but not an end; EOS is 2. A stop at the end token
- * is tried through sampling until one comes. */
+/* This model ends its stories with BOS, which its file marks as a control token but not as an end; EOS is 2. Sampling is repeated until
+ * an end token comes. */
 static void test_end_of_sequence(void **state) {
     (void)state;
     int ended = 0;
@@ -276,8 +276,8 @@ static void test_bad_requests(void **state) {
     hunch_engine_close(&n);
 }
 
-/* Rules, drafters and pools that cannot go together are refused when the engine opens, by name. */
-/* Numbers that a caller in another language may send. */
+/* Rules, drafters and pools that cannot be combined are refused when the engine opens, with their names; so are numbers that a caller
+ * in another language may send. */
 static void test_bad_engines(void **state) {
     (void)state;
     static char self[600], other[600];
@@ -320,7 +320,7 @@ static void test_bad_engines(void **state) {
     }
 }
 
-/* Numbers that no engine can have are refused, too, not taken for others and not found out by an assertion. */
+/* Invalid numbers are refused with an error, not accepted as others nor left to an assertion. */
 static void test_bad_options(void **state) {
     (void)state;
     static const char *const none[] = {NULL};
@@ -372,7 +372,7 @@ static void test_what_a_row_reads(void **state) {
     hunch_model_close(&m);
 }
 
-/* Place for as much again as there is, up to what the model takes. */
+/* Room for as much again as the prompt, at most the model's context. */
 static void test_context_for(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path("goldens/gemma3_text-local"), "best", 1, HUNCH_PRECISION_NATIVE);
@@ -416,9 +416,10 @@ static void test_text_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads), cmocka_unit_test(test_context_for),
-                                       cmocka_unit_test(test_bad_engines),      cmocka_unit_test(test_stop_strings),
-                                       cmocka_unit_test(test_shown_text_grows), cmocka_unit_test(test_limits), cmocka_unit_test(test_loops),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_alone),       cmocka_unit_test(test_what_a_row_reads),
+                                       cmocka_unit_test(test_context_for),      cmocka_unit_test(test_bad_engines),
+                                       cmocka_unit_test(test_stop_strings),     cmocka_unit_test(test_shown_text_grows),
+                                       cmocka_unit_test(test_limits),           cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
                                        cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options)};
     return cmocka_run_group_tests(tests, setup, teardown);

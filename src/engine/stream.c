@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c - on_output: at the end of a round every session says what it has said since it was last asked.
+/* stream.c - on_output: at the end of a round every session's new output since the last call is delivered.
  *
- * Callbacks run when the round is over and every session is in order again, so they may open, cancel and close sessions; the
- * list of those that have something to say is a doubly linked one with a cursor, which whoever leaves the list moves on. */
+ * Callbacks run when the round is over and every session is in a consistent state, so they may open, cancel and close sessions; the
+ * list of sessions with on_output is doubly linked and has a cursor, which is moved on when the session at it leaves the list. */
 #include "engine/engine.h"
 
 void hn_stream_begin(hunch_session *s) {
@@ -15,7 +15,7 @@ void hn_stream_begin(hunch_session *s) {
 }
 
 void hn_stream_end(hunch_session *s) {
-    if (!s->streams) return; /* of a session that is not in the list the engine may be gone */
+    if (!s->streams) return; /* not in the list: the engine may have been closed */
     hunch_engine *e = s->engine;
     hunch_session *before = s->stream_before, *after = s->stream_after;
     *(before ? &before->stream_after : &e->streams) = after;
@@ -30,7 +30,7 @@ static bool has_news(const hunch_session *s) {
     return hn_session_emitted(s) > s->output_tokens || s->shown > s->output_text || !hn_session_running(s);
 }
 
-/* After the callback the session may be gone: e->callback_session says so. */
+/* After the callback the session may be closed: then e->callback_session is NULL. */
 static void tell(hunch_session *s) {
     hunch_engine *e = s->engine;
     const size_t tokens = hn_session_emitted(s), text = s->shown;
@@ -54,7 +54,7 @@ static void tell(hunch_session *s) {
 void hn_stream_deliver(hunch_engine *e) {
     bool any;
     e->in_output_callback = true;
-    do { /* a session that is opened by a callback may find that an earlier one cannot go on */
+    do { /* a session that is opened by a callback may make an earlier one fail */
         any = false;
         for (hunch_session *s = e->streams; s; s = e->callback_next) {
             e->callback_session = s;

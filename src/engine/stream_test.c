@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_test.c - on_output: the pieces are the text and the tokens, whatever drafts, waits, loses its place or stops; one
- * last call says how it ended; and what a callback may do inside. */
+/* stream_test.c - on_output: the pieces add up to the text and the tokens, whatever drafts, waits, is preempted or stops; the last call
+ * gives the finish; and what a callback may do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,13 +30,13 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* What a session's callback has heard, and what it is to do. */
+/* What a session's callback has received, and what it shall do. */
 typedef struct listener {
     char text[8192];
     hunch_token token[1024];
     int16_t provenance[1024];
     size_t text_len, n_tokens;
-    int calls, ends, silent; /* silent: calls with tokens whose text was all held back */
+    int calls, ends, silent; /* silent: calls with tokens but without text, which was held back */
     hunch_finish finish;
     int stop_at;             /* the call that returns false; 0: none */
     void (*inside)(struct listener *l, const hunch_output *o);
@@ -83,7 +83,7 @@ static void start(hunch_engine *e, const hunch_request *r, listener *l) {
     must(hunch_session_open(&l->session, e, r, err));
 }
 
-/* All that the session is, in the pieces that were heard. */
+/* The pieces that were received add up to the session's output. */
 static void assert_heard_all(const listener *l, const char *what) {
     hunch_session_state st;
     hunch_session_get(l->session, &st);
@@ -102,8 +102,8 @@ static void run(hunch_engine *e) {
     assert_true(hn_cache_valid(e->cache));
 }
 
-/* Four texts in three places, with too few pages, so that they wait and lose their place; every drafter; two of them stopped
- * by a string that they would say. The pieces are what plain decoding gives, alone. */
+/* Four texts in three places, with too few pages, so that they wait and are preempted; every drafter; two of them stopped by a string
+ * that they would contain. The pieces are what plain decoding of each text alone gives. */
 static void test_every_drafter(void **state) {
     (void)state;
     static char self[600];
@@ -149,7 +149,7 @@ static void test_every_drafter(void **state) {
     assert_true(preempted > 0);
 }
 
-/* Bytes of characters of two and three bytes in any order: tokens that end inside a character are told, their text is not. */
+/* Bytes of characters of two and three bytes in any order: tokens that end inside a character are delivered, their text is not. */
 static void test_characters_whole(void **state) {
     (void)state;
     enum { BYTE_0 = 3 }; /* of this vocabulary */
@@ -172,7 +172,7 @@ static void test_characters_whole(void **state) {
     assert_memory_equal(l[0].text, l[1].text, l[0].text_len);
 }
 
-/* A string that begins as what is said, and ends otherwise: held back, then all of it told. */
+/* A stop string that begins like the end of the text but differs later: the text is held back, then delivered in full. */
 static void test_held_back(void **state) {
     (void)state;
     static listener whole, l;
@@ -216,7 +216,7 @@ static void test_limits(void **state) {
     }
 }
 
-/* False ends that session there and then, and no other. */
+/* A callback that returns false ends its session at once, and no other. */
 static void test_cancel(void **state) {
     (void)state;
     static listener alone, l[3];
@@ -314,8 +314,8 @@ static void test_inside(void **state) {
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------------ */
 
-/* Where the n-th allocation of the rounds fails: whichever session cannot go on says so in its last call, and the rest of
- * them hear theirs. */
+/* The n-th allocation of the rounds fails: a session that cannot go on gets this in its last call, and the others get their last
+ * calls. */
 static void test_failure(void **state) {
     (void)state;
     static listener l[2];
@@ -344,7 +344,7 @@ static void test_failure(void **state) {
     assert_true(failed > 0);
 }
 
-/* Who closes or cancels needs no call; nor is one made when the engine goes first. */
+/* Closing or cancelling makes no call; nor does closing the engine first. */
 static void test_ended_by_the_caller(void **state) {
     (void)state;
     static listener l[4];
@@ -356,7 +356,7 @@ static void test_ended_by_the_caller(void **state) {
     must(hunch_engine_round(e, err));
     must(hunch_engine_round(e, err));
     assert_int_equal(l[0].calls, 2);
-    assert_int_equal(l[2].calls, 0); /* waits */
+    assert_int_equal(l[2].calls, 0); /* it waits */
     hunch_session_cancel(l[0].session);
     hunch_session_close(&l[1].session);
     must(hunch_engine_round(e, err));
