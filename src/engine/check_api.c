@@ -51,25 +51,25 @@ static hunch_status look_at_files(check *c, hunch_error *err) {
 
 /* Finds the kind. *known: it has a drafter; else c->reason says why not. */
 static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
-    const char *said = c->spec.kind;
-    const hn_drafter_ops *ops = said ? hn_drafter_named(said) : NULL;
+    const char *named = c->spec.kind;
+    const hn_drafter_ops *ops = named ? hn_drafter_named(named) : NULL;
     *known = is_head(ops) && c->spec.path;
     if (*known) {
-        snprintf(c->kind, sizeof c->kind, "%s", said);
+        snprintf(c->kind, sizeof c->kind, "%s", named);
         return HUNCH_OK;
     }
-    if (said && (ops || !c->spec.path))
+    if (named && (ops || !c->spec.path))
         return hn_fail(err, HUNCH_USAGE, "'%s': expected a draft head: its folder or file, or KIND:PATH such as eagle3:PATH", c->given);
     const hunch_status st = look_at_files(c, err);
     if (st) return st;
-    if (said && strcmp(said, c->kind) != 0)
-        return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, said,
+    if (named && strcmp(named, c->kind) != 0)
+        return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, named,
                        *c->kind ? ", by its files it is one of kind " : "", c->kind);
     if (!strcmp(c->kind, "model"))
         return hn_fail(err, HUNCH_USAGE,
                        "'%s': a language model, expected a draft head (hunch compare MODEL --draft model:PATH measures it)", c->given);
     ops = hn_drafter_named(c->kind);
-    *known = is_head(ops) && !said;
+    *known = is_head(ops) && !named;
     if (*known) c->spec.kind = ops->name;
     return HUNCH_OK;
 }

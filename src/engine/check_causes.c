@@ -77,18 +77,18 @@ static int feature_of(const reader *r, int i, int at) {
     return hn_pass_feature_row(r->e->runner, r->first[i] + row - r->begin[i]);
 }
 
-/* Feeds one more row of every text whose window has one; asked[i]: text i can be drafted for. false: no rows left. */
-static bool feed_one(reader *r, bool *asked, hunch_status *st, hunch_error *err) {
+/* Feeds one more row of every text whose window has one; due[i]: text i can be drafted for. false: no rows left. */
+static bool feed_one(reader *r, bool *due, hunch_status *st, hunch_error *err) {
     hn_feed_row row[HN_CHECK_AT_ONCE];
     hn_buf buffers[HN_MAX_FEATURES];
     hn_features f = {.buffer = buffers};
     int n = 0;
     for (int i = 0; i < r->n; i++) {
         const int at = r->fed[i], next = at + 1 + r->way->token;
-        asked[i] = false;
+        due[i] = false;
         if (at >= r->end[i] || at + 1 >= r->begin[i] + r->rows[i]) continue;
         row[n++] = (hn_feed_row){i, at, r->text[i].token[at], r->text[i].token[next], -1, feature_of(r, i, at)};
-        asked[i] = ++r->fed[i] >= r->text[i].n_prompt;
+        due[i] = ++r->fed[i] >= r->text[i].n_prompt;
     }
     if (n == 0) return false;
     f.n = hn_pass_features(r->e->runner, &r->d->needs.features, buffers, &f.ld);
@@ -97,12 +97,12 @@ static bool feed_one(reader *r, bool *asked, hunch_status *st, hunch_error *err)
 }
 
 /* Drafts one token for each and compares it with the text's. */
-static void ask(reader *r, const bool *asked) {
+static void draft_one(reader *r, const bool *due) {
     hn_propose p[HN_CHECK_AT_ONCE];
     int n = 0;
     for (int i = 0; i < r->n; i++) {
         const int text_n = r->fed[i] + 1;
-        if (!asked[i]) continue;
+        if (!due[i]) continue;
         hn_tree_reset(&r->tree[i], r->text[i].token[text_n - 1], 2);
         p[n++] = (hn_propose){.seq = i, .text = {r->text[i].token, text_n, r->text[i].n_prompt}, .tree = &r->tree[i], .budget = 1,
                               .depth = 1, .chain = true, .sampler = &r->sampler};
@@ -110,7 +110,7 @@ static void ask(reader *r, const bool *asked) {
     if (n > 0) r->d->ops->propose(r->d, p, n, 0);
     for (int i = 0; i < r->n; i++) {
         const int text_n = r->fed[i] + 1;
-        if (asked[i])
+        if (due[i])
             r->hit[i * PER_TEXT + text_n - r->text[i].n_prompt - 1] =
                 r->tree[i].n_rows > 1 && r->tree[i].token[1] == r->text[i].token[text_n];
     }
@@ -118,7 +118,7 @@ static void ask(reader *r, const bool *asked) {
 
 static hunch_status read_texts(reader *r, double until, hunch_error *err) {
     hunch_status st = HUNCH_OK;
-    bool asked[HN_CHECK_AT_ONCE];
+    bool due[HN_CHECK_AT_ONCE];
     for (int i = 0; !st && i < r->n; i++) {
         const hn_check_text *t = &r->text[i];
         const hn_begin b = {.seq = i, .text = {t->token, t->n_prompt + 1, t->n_prompt}};
@@ -128,7 +128,7 @@ static hunch_status read_texts(reader *r, double until, hunch_error *err) {
     }
     while (!st && !reader_done(r) && hn_now() < until) {
         st = read_windows(r, err);
-        while (!st && feed_one(r, asked, &st, err)) ask(r, asked);
+        while (!st && feed_one(r, due, &st, err)) draft_one(r, due);
         for (int i = 0; !st && i < r->n; i++) {
             const int keep = r->fed[i] - 1 - r->begin[i];
             if (r->rows[i] == 0 || keep <= 0) continue;

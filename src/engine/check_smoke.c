@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/head_check.h"
 
-enum { SAY = 192, SECONDS = 20 };
+enum { NEW_TOKENS = 192, SECONDS = 20 };
 
 /* Prose, code, questions, lists, other languages: text unlike a head's training data gives little information, so there is some of each. */
 static const char *const prompts[HN_CHECK_TEXTS] = {
@@ -33,7 +33,7 @@ static const char *const prompts[HN_CHECK_TEXTS] = {
 
 void hn_smoke_fini(hn_smoke *s) {
     for (int i = 0; i < HN_CHECK_TEXTS; i++) hn_free(s->text[i].token);
-    hn_free(s->said);
+    hn_free(s->first_token);
     *s = (hn_smoke){0};
 }
 
@@ -41,11 +41,11 @@ void hn_smoke_fini(hn_smoke *s) {
 static hunch_status make_prompts(hn_smoke *s, const hunch_model *m, hunch_error *err) {
     const int most = m->target.arch.context / 2;
     for (int i = 0; i < HN_CHECK_TEXTS; i++) {
-        const hunch_message said = {"user", prompts[i]};
+        const hunch_message message = {"user", prompts[i]};
         hunch_token *ids = NULL;
         size_t n = 0;
         hunch_error why = {0};
-        hunch_status st = hunch_chat_tokens(m, &said, 1, &ids, &n, &why);
+        hunch_status st = hunch_chat_tokens(m, &message, 1, &ids, &n, &why);
         if (st == HUNCH_REFUSED) /* a template that cannot be read */
             st = hunch_tokenize(m, prompts[i], strlen(prompts[i]), HUNCH_TEXT_ADD_SPECIAL, &ids, &n, &why);
         if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
@@ -65,7 +65,7 @@ static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model
     hunch_engine_options_defaults(&o);
     for (int i = 0; i < s->n; i++)
         if (s->text[i].n > longest) longest = s->text[i].n;
-    o.context = longest + SAY + 1 < m->target.arch.context ? longest + SAY + 1 : m->target.arch.context;
+    o.context = longest + NEW_TOKENS + 1 < m->target.arch.context ? longest + NEW_TOKENS + 1 : m->target.arch.context;
     o.parallel = s->n < HN_CHECK_AT_ONCE ? s->n : HN_CHECK_AT_ONCE;
     o.drafts = &spec;
     o.n_drafts = 1;
@@ -74,13 +74,13 @@ static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct listener {
+typedef struct smoke_text {
     hn_smoke *smoke;
     hunch_session *session;
-} listener;
+} smoke_text;
 
-static void hear_round(void *user, const hunch_round_report *r) {
-    const listener *l = user;
+static void count_round(void *user, const hunch_round_report *r) {
+    const smoke_text *l = user;
     hn_smoke *s = l->smoke;
     const size_t at = (size_t)r->context + 1; /* after the root */
     if (r->rows < 2 || at >= l->session->n_text) return;
@@ -88,22 +88,22 @@ static void hear_round(void *user, const hunch_round_report *r) {
         s->drafted[level]++;
         s->accepted[level] += r->accepted > level;
     }
-    if (hn_grow((void **)&s->said, &s->cap_said, s->n_said + 1, sizeof *s->said))
-        s->said[s->n_said++] = l->session->text[at];
+    if (hn_grow((void **)&s->first_token, &s->cap_first, s->n_first + 1, sizeof *s->first_token))
+        s->first_token[s->n_first++] = l->session->text[at];
     else
         s->no_memory = true;
 }
 
-static hunch_status open_sessions(hn_smoke *s, hunch_engine *e, listener *l, hunch_error *err) {
+static hunch_status open_sessions(hn_smoke *s, hunch_engine *e, smoke_text *l, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < s->n; i++) {
         hunch_request r;
         hunch_request_defaults(&r, e->model);
         r.prompt = s->text[i].token;
         r.n_prompt = (size_t)s->text[i].n;
-        r.max_tokens = SAY;
+        r.max_tokens = NEW_TOKENS;
         r.sampling = (hunch_sampling){.top_p = 1};
-        r.on_round = hear_round;
+        r.on_round = count_round;
         r.on_round_user = &l[i];
         l[i].smoke = s;
         st = hunch_session_open(&l[i].session, e, &r, err);
@@ -112,7 +112,7 @@ static hunch_status open_sessions(hn_smoke *s, hunch_engine *e, listener *l, hun
 }
 
 /* Replaces the prompts by the texts that were generated. */
-static hunch_status keep_texts(hn_smoke *s, const listener *l, hunch_error *err) {
+static hunch_status keep_texts(hn_smoke *s, const smoke_text *l, hunch_error *err) {
     for (int i = 0; i < s->n; i++) {
         const hunch_session *from = l[i].session;
         if (from->stats.finish == HUNCH_FINISH_FAILED) return hn_fail(err, from->stats.error.status, "%s", from->stats.error.message);
@@ -128,15 +128,15 @@ static hunch_status keep_texts(hn_smoke *s, const listener *l, hunch_error *err)
 static hunch_status find_constant(hn_smoke *s, int vocab, hunch_error *err) {
     int *times = hn_zalloc((size_t)vocab, sizeof *times), most = 0;
     if (!times) return hn_fail_memory(err, "counts of tokens", (size_t)vocab * sizeof *times);
-    for (size_t i = 0; i < s->n_said; i++)
-        if (++times[s->said[i]] > most) most = times[s->said[i]];
-    s->constant = s->n_said ? (double)most / (double)s->n_said : 0;
+    for (size_t i = 0; i < s->n_first; i++)
+        if (++times[s->first_token[i]] > most) most = times[s->first_token[i]];
+    s->constant = s->n_first ? (double)most / (double)s->n_first : 0;
     hn_free(times);
     return HUNCH_OK;
 }
 
 hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_check_progress p, hunch_error *err) {
-    listener l[HN_CHECK_TEXTS] = {{0}};
+    smoke_text l[HN_CHECK_TEXTS] = {{0}};
     hunch_engine *e = NULL;
     const double start = hn_now();
     hunch_status st = make_prompts(s, m, err);
@@ -148,7 +148,7 @@ hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_chec
         s->cut = hn_now() - start > SECONDS;
         if (p.tell) p.tell(p.user, (uint64_t)s->drafted[0], 2 * HN_CHECK_WANTED); /* the second half is for other readings */
     }
-    if (!st && s->no_memory) st = hn_fail_memory(err, "the tokens of a smoke test", s->n_said * sizeof *s->said);
+    if (!st && s->no_memory) st = hn_fail_memory(err, "the tokens of a smoke test", s->n_first * sizeof *s->first_token);
     if (!st) st = keep_texts(s, l, err);
     for (int i = 0; i < s->n; i++) hunch_session_close(&l[i].session);
     hunch_engine_close(&e);

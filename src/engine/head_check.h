@@ -23,8 +23,8 @@ typedef struct hn_smoke {
     hn_check_text text[HN_CHECK_TEXTS]; /* [n] owned */
     int n;
     int drafted[HUNCH_MAX_DEPTH], accepted[HUNCH_MAX_DEPTH]; /* rounds that drafted level i + 1, and in which it was right */
-    int32_t *said;                      /* [n_said] the texts' tokens at first positions */
-    size_t n_said, cap_said;
+    int32_t *first_token;               /* [n_first] the texts' tokens at first positions */
+    size_t n_first, cap_first;
     bool no_memory;
     double constant;                    /* share of the most frequent of them */
     double seconds;
