@@ -105,7 +105,7 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
 }
 
 /* Feeds rows to a drafter, at most HN_FEED_ROWS at a time. */
-static hunch_status tell_rows(hn_drafter *to, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+static hunch_status feed_rows(hn_drafter *to, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < n; i += HN_FEED_ROWS)
         st = to->ops->feed(to, rows + i, n - i < HN_FEED_ROWS ? n - i : HN_FEED_ROWS, f, err);
@@ -133,7 +133,7 @@ static void feed(hunch_engine *e, const batch *b) {
         hunch_error why = {0};
         if (!to->ops->feed) continue;
         f.n = hn_pass_features(e->runner, &to->needs.features, buffers, &f.ld);
-        if (!tell_rows(to, rows, n, &f, &why)) continue;
+        if (!feed_rows(to, rows, n, &f, &why)) continue;
         for (int k = 0; k < b->n_sessions; k++)
             if (!b->session[k]->plain) hn_session_fail(b->session[k], &why);
     }
@@ -203,7 +203,7 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
 
 /* Drafters observe the emitted tokens, `kept` of them: if the text ended inside the path, its newest token is one of the path. The
  * controller observes what the rule accepted. */
-static void tell_drafters(hunch_session *s, const hn_verdict *v, int kept) {
+static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
     const hn_observe seen = {s->id, &s->tree, kept - 1, v->path, s->text[s->n_text - 1]};
     if (s->plain) return;
@@ -259,10 +259,10 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
 }
 
 /* Reports to drafters, controller and index; a session that ended is released. */
-static void settle(hunch_session *s, double pass_s) {
+static void end_pass(hunch_session *s, double pass_s) {
     if (s->stats.finish != HUNCH_FINISH_FAILED) {
         const int n = s->verdict.n_accepted, accepted = s->n_committed < n ? s->n_committed : n;
-        if (s->from_tree) tell_drafters(s, &s->verdict, s->n_committed);
+        if (s->from_tree) notify_drafters(s, &s->verdict, s->n_committed);
         hn_session_publish(s);
         if (s->from_tree) report_round(s, s->first_committed, accepted, pass_s);
     }
@@ -285,7 +285,7 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
     const double pass_s = hn_now() - start;
     for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
     if (e->feeds) feed(e, b);
-    for (int i = 0; i < b->n_sessions; i++) settle(b->session[i], pass_s);
+    for (int i = 0; i < b->n_sessions; i++) end_pass(b->session[i], pass_s);
     const double whole = hn_now() - start, per_row = whole / b->n_rows;
     if (e->controller && !b->prompts)
         hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions),

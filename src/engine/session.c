@@ -118,7 +118,7 @@ static hunch_status copy_request(hunch_session *s, const hunch_request *r, hunch
 }
 
 /* Records in the statistics how the text is verified. */
-static void tell_rule(hunch_session *s) {
+static void record_rule(hunch_session *s) {
     static const hunch_verify of_rule[] = {[HN_RULE_GREEDY] = HUNCH_VERIFY_GREEDY,
                                            [HN_RULE_MATCH] = HUNCH_VERIFY_MATCH,
                                            [HN_RULE_RATIO] = HUNCH_VERIFY_RATIO,
@@ -147,7 +147,7 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
         hn_session_destroy(s);
         return st;
     }
-    tell_rule(s);
+    record_rule(s);
     *out = s;
     return HUNCH_OK;
 }

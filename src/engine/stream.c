@@ -26,12 +26,12 @@ void hn_stream_end(hunch_session *s) {
     if (e->callback_next == s) e->callback_next = after;
 }
 
-static bool has_news(const hunch_session *s) {
+static bool has_output(const hunch_session *s) {
     return hn_session_emitted(s) > s->output_tokens || s->shown > s->output_text || !hn_session_running(s);
 }
 
 /* After the callback the session may be closed: then e->callback_session is NULL. */
-static void tell(hunch_session *s) {
+static void deliver(hunch_session *s) {
     hunch_engine *e = s->engine;
     const size_t tokens = hn_session_emitted(s), text = s->shown;
     const hunch_output o = {.session = s,
@@ -59,9 +59,9 @@ void hn_stream_deliver(hunch_engine *e) {
         for (hunch_session *s = e->streams; s; s = e->callback_next) {
             e->callback_session = s;
             e->callback_next = s->stream_after;
-            if (!has_news(s)) continue;
+            if (!has_output(s)) continue;
             any = true;
-            tell(s);
+            deliver(s);
         }
     } while (any);
     e->callback_session = e->callback_next = NULL;
