@@ -58,7 +58,7 @@ static rounds run(const char *draft, int index, int sessions) {
     return k;
 }
 
-static void test_slow_and_wrong_is_left_alone(void **state) {
+static void test_slow_and_wrong_is_seldom_called(void **state) {
     (void)state;
     const rounds k = run("auto+forced,accept=0,depth=8,cost_us=4000", 2, 1);
     assert_true(k.n > TOKENS / 4);
@@ -85,7 +85,7 @@ static void test_passes_of_drafters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes_of_drafters),
-                                       cmocka_unit_test(test_slow_and_wrong_is_left_alone),
+                                       cmocka_unit_test(test_slow_and_wrong_is_seldom_called),
                                        cmocka_unit_test(test_slow_and_wrong_for_several)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,23 +28,23 @@ static struct {
         int32_t token[CONTEXT], next[CONTEXT];
         float feature[CONTEXT][MOST_FEATURES][HIDDEN];
     } fed[SEQS];
-} heard_by[LISTENERS];
+} fed_to[LISTENERS];
 
 static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
     const int me = d->index;
     (void)err;
     assert_int_equal(f->n, wants[me].n);
-    heard_by[me].calls++;
-    heard_by[me].seqs = 0;
+    fed_to[me].calls++;
+    fed_to[me].seqs = 0;
     for (int i = 0; i < n; i++) {
-        const int seq = rows[i].seq, at = heard_by[me].fed[seq].n++;
-        heard_by[me].seqs |= 1 << seq;
+        const int seq = rows[i].seq, at = fed_to[me].fed[seq].n++;
+        fed_to[me].seqs |= 1 << seq;
         assert_int_equal(rows[i].position, at);
-        heard_by[me].fed[seq].token[at] = rows[i].token;
-        heard_by[me].fed[seq].next[at] = rows[i].next_token;
-        heard_by[me].fed[seq].from_tree += rows[i].node > 0;
+        fed_to[me].fed[seq].token[at] = rows[i].token;
+        fed_to[me].fed[seq].next[at] = rows[i].next_token;
+        fed_to[me].fed[seq].from_tree += rows[i].node > 0;
         for (int k = 0; k < f->n; k++)
-            ops->read(ops, heard_by[me].fed[seq].feature[at][k],
+            ops->read(ops, fed_to[me].fed[seq].feature[at][k],
                       hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
                       sizeof(float) * HIDDEN);
     }
@@ -54,14 +54,14 @@ static hunch_status keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, con
 /* The same text in one plain chunk. */
 static void check_against_plain(hunch_engine *e, int seq) {
     hn_row rows[HN_MAX_ROWS];
-    const int id = e->parallel, n = heard_by[0].fed[seq].n;
-    for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = heard_by[0].fed[seq].token[i], .parent = (int16_t)(i - 1), .feature = true};
+    const int id = e->parallel, n = fed_to[0].fed[seq].n;
+    for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = fed_to[0].fed[seq].token[i], .parent = (int16_t)(i - 1), .feature = true};
     hn_cache_seq_begin(e->cache, id);
     must(hn_pass_run(e->runner, rows, n, &id, 1, err));
     for (int i = 0; i < n; i++)
         for (int l = 0; l < LISTENERS; l++)
             for (int k = 0; k < wants[l].n; k++)
-                assert_memory_equal(heard_by[l].fed[seq].feature[i][k],
+                assert_memory_equal(fed_to[l].fed[seq].feature[i][k],
                                     hn_pass_feature(e->runner, wants[l].boundary[k], i), sizeof(float) * HIDDEN);
     hn_cache_seq_end(e->cache, id);
 }
@@ -87,11 +87,11 @@ static void listen(hunch_engine *e, hn_drafter_ops listening[LISTENERS]) {
 static void round_of_one_pass(hunch_engine *e) {
     int running = 0;
     for (int i = 0; i < SEQS; i++) running |= (e->session[i] && hn_session_running(e->session[i])) << i;
-    for (int l = 0; l < LISTENERS; l++) heard_by[l].calls = 0;
+    for (int l = 0; l < LISTENERS; l++) fed_to[l].calls = 0;
     must(hunch_engine_round(e, err));
     for (int l = 0; running && l < LISTENERS; l++) {
-        assert_int_equal(heard_by[l].calls, 1);
-        assert_int_equal(heard_by[l].seqs, running);
+        assert_int_equal(fed_to[l].calls, 1);
+        assert_int_equal(fed_to[l].seqs, running);
     }
 }
 
@@ -105,7 +105,7 @@ static void check_feed(const char *draft, int chunk, bool one_pass) {
         {1}, {1, 403, 407, 261, 378}, {1, 370, 432, 352, 266, 268, 388, 426, 338}};
     static const size_t len[SEQS] = {1, 5, 9};
     int from_tree = 0;
-    memset(heard_by, 0, sizeof heard_by);
+    memset(fed_to, 0, sizeof fed_to);
     ops = &m->target.ops;
     listen(e, listening);
     for (int i = 0; i < SEQS; i++) {
@@ -124,15 +124,15 @@ static void check_feed(const char *draft, int chunk, bool one_pass) {
             must(hunch_engine_round(e, err));
     for (int i = 0; i < SEQS; i++) {
         for (int l = 0; l < LISTENERS; l++) {
-            assert_true(heard_by[l].fed[i].n > (int)len[i] + 10);
-            assert_int_equal(heard_by[l].fed[i].n, heard_by[0].fed[i].n);
-            for (int k = 0; k < heard_by[l].fed[i].n; k++) {
-                assert_int_equal(heard_by[l].fed[i].token[k], s[i]->text[k]);
-                assert_int_equal(heard_by[l].fed[i].next[k], s[i]->text[k + 1]);
+            assert_true(fed_to[l].fed[i].n > (int)len[i] + 10);
+            assert_int_equal(fed_to[l].fed[i].n, fed_to[0].fed[i].n);
+            for (int k = 0; k < fed_to[l].fed[i].n; k++) {
+                assert_int_equal(fed_to[l].fed[i].token[k], s[i]->text[k]);
+                assert_int_equal(fed_to[l].fed[i].next[k], s[i]->text[k + 1]);
             }
         }
         check_against_plain(e, i);
-        from_tree += heard_by[0].fed[i].from_tree;
+        from_tree += fed_to[0].fed[i].from_tree;
         hunch_session_close(&s[i]);
     }
     assert_true(from_tree > 10);
@@ -152,13 +152,13 @@ static void test_trees(void **state) {
 static struct {
     int n;
     int32_t token[CONTEXT];
-} heard;
+} observed;
 
-static void keep_heard(hn_drafter *d, const hn_observe *o, int n) {
+static void keep_observed(hn_drafter *d, const hn_observe *o, int n) {
     (void)d;
     for (; n > 0; n--, o++) {
-        for (int i = 0; i < o->n_accepted; i++) heard.token[heard.n++] = o->tree->token[o->path[i]];
-        heard.token[heard.n++] = o->next_token;
+        for (int i = 0; i < o->n_accepted; i++) observed.token[observed.n++] = o->tree->token[o->path[i]];
+        observed.token[observed.n++] = o->next_token;
     }
 }
 
@@ -174,7 +174,7 @@ static void test_end_inside_a_block(void **state) {
     hn_drafter_ops listening = *e->drafter[0].ops;
     hunch_session *s = NULL;
     hunch_request r;
-    listening.observe = keep_heard;
+    listening.observe = keep_observed;
     e->drafter[0].ops = &listening;
     hunch_request_defaults(&r, m);
     r.prompt = prompt;
@@ -185,8 +185,8 @@ static void test_end_inside_a_block(void **state) {
     while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
     assert_int_equal(s->stats.finish, HUNCH_FINISH_STOP);
     assert_int_equal(s->stats.accepted, hn_session_emitted(s) - 1); /* all but the prompt's own */
-    assert_int_equal(heard.n, hn_session_emitted(s) - 1);
-    assert_memory_equal(heard.token, s->text + s->n_prompt + 1, (size_t)heard.n * sizeof *heard.token);
+    assert_int_equal(observed.n, hn_session_emitted(s) - 1);
+    assert_memory_equal(observed.token, s->text + s->n_prompt + 1, (size_t)observed.n * sizeof *observed.token);
     hunch_session_close(&s);
     hunch_engine_close(&e);
     hunch_model_close(&m);

@@ -46,7 +46,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
 /* ---- one draft --------------------------------------------------------------------------------------------------------- */
 
 /* The probability of a token in the proposal: see hunch_draft_node.q. */
-static double given(const hunch_engine *e, const hn_candidate *k) {
+static double proposal_probability(const hunch_engine *e, const hn_candidate *k) {
     if (k->q) return hn_proposal_probability(k->q, k->token);
     return e->drafter[k->drafter].needs.has_logits ? (double)k->p : 1;
 }
@@ -63,7 +63,7 @@ int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *no
     for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates that share a row the first is kept */
         const hn_candidate *k = &t->candidate[c];
         node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter, .rank = rank_of(t, c),
-                                                .q = given(e, k), .estimate = (double)k->estimate};
+                                                .q = proposal_probability(e, k), .estimate = (double)k->estimate};
     }
     for (int i = 0; i < t->n_rows - 1; i++)
         node[i].logp = log(node[i].q) + (node[i].parent < 0 ? 0 : node[node[i].parent].logp);

@@ -15,7 +15,7 @@ enum { N = sizeof prompt / sizeof *prompt };
 static const char *const drafts[] = {"ngram,min=1", "ngram,form=mod,max=1,min=1", "suffix", "cache", "forced,accept=1,depth=8", "MODEL"};
 
 /* Drafts after the whole prompt in a context of this many rows; gives the depth of the deepest node. */
-static hunch_status look(hunch_model *m, const char *draft, int context, int accept, hunch_draft_result *out, int *deepest) {
+static hunch_status draft_at_end(hunch_model *m, const char *draft, int context, int accept, hunch_draft_result *out, int *deepest) {
     static char self[600];
     int depth[64];
     hunch_error why;
@@ -42,7 +42,7 @@ static void test_end_of_context(void **state) {
                 hunch_draft_result out;
                 int deepest;
                 const int places = context - N - 1;
-                const hunch_status st = look(m, drafts[i], context, accept, &out, &deepest);
+                const hunch_status st = draft_at_end(m, drafts[i], context, accept, &out, &deepest);
                 if (st) { /* fewer drafts than were to be accepted */
                     assert_int_equal(st, HUNCH_USAGE);
                     assert_true(accept > 0);
@@ -57,18 +57,18 @@ static void test_end_of_context(void **state) {
 }
 
 /* Calls from a callback while its engine runs. */
-typedef struct visitor {
+typedef struct caller {
     hunch_model *m;
     hunch_engine *e;
     int calls;
-} visitor;
+} caller;
 
 static void is_usage(hunch_status st, const hunch_error *why) {
     assert_int_equal(st, HUNCH_USAGE);
     assert_non_null(strstr(why->message, "in the middle of a call"));
 }
 
-static void try_all(visitor *v) {
+static void try_all(caller *v) {
     hunch_error why;
     hunch_request r;
     hunch_session *s = NULL;
@@ -110,7 +110,7 @@ static void test_calls_inside(void **state) {
     hunch_model *m =
         open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
     snprintf(self, sizeof self, "model:%s,depth=8", data_path("models/stories260K/stories260K.f16.gguf"));
-    visitor v = {m, open_engine(m, self, 1, 64, HUNCH_KV_DEFAULT, 64, 128), 0};
+    caller v = {m, open_engine(m, self, 1, 64, HUNCH_KV_DEFAULT, 64, 128), 0};
     must(hunch_evaluate(v.e, prompt, N, in_row, &v, err));
     assert_int_equal(v.calls, N);
     must(hunch_draft(v.e, prompt, N, 4, -1, NULL, in_draft, &v, &out, err));

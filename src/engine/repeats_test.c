@@ -23,7 +23,7 @@ static size_t found_at(size_t before, size_t period) {
 }
 
 /* Occurrences must not overlap: the fourth begins as many periods after the first as three pieces need, each rounded up to periods. */
-static void test_found_as_soon_as_it_is_said_again(void **state) {
+static void test_found_at_the_fourth_time(void **state) {
     (void)state;
     static const size_t periods[] = {1, 2, 3, 13, 63, 64, 65, 100, 300};
     for (size_t i = 0; i < sizeof periods / sizeof *periods; i++) {
@@ -80,7 +80,7 @@ static void test_short_texts_against_counting(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_as_soon_as_it_is_said_again),
+        cmocka_unit_test(test_found_at_the_fourth_time),
         cmocka_unit_test(test_other_tokens_between),
         cmocka_unit_test(test_short_texts_against_counting),
     };

@@ -28,7 +28,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static hunch_request ask(int max_tokens) {
+static hunch_request request(int max_tokens) {
     hunch_request r;
     hunch_request_defaults(&r, model);
     r.prompt = prompt;
@@ -50,7 +50,7 @@ static const char *const perfect = "forced,accept=1,depth=9";
 
 static void test_stop_strings(void **state) {
     (void)state;
-    hunch_request r = ask(120);
+    hunch_request r = request(120);
     answer whole = run_one(NULL, &r);
     const size_t len = strlen(whole.text);
     assert_true(len > 100);
@@ -84,7 +84,7 @@ static void test_stop_strings(void **state) {
 static void test_shown_text_grows(void **state) {
     (void)state;
     const char *const stops[] = {"xyzzy", ". The"};
-    hunch_request r = ask(150);
+    hunch_request r = request(150);
     r.stop = stops;
     r.n_stop = 2;
     hunch_engine *e = open_engine(model, "forced,accept=0.8,depth=5", 1, 64, HUNCH_KV_DEFAULT, 64, 256);
@@ -109,7 +109,7 @@ static void test_shown_text_grows(void **state) {
 static void test_limits(void **state) {
     (void)state;
     for (int n = 1; n <= 24; n++) {
-        hunch_request r = ask(n);
+        hunch_request r = request(n);
         answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
         assert_int_equal(plain.n, n);
         assert_int_equal(drafted.finish, HUNCH_FINISH_LENGTH);
@@ -126,7 +126,7 @@ static void test_loops(void **state) {
     (void)state;
     const hunch_bias bias = {.token = 300, .bias = 1000};
     for (int tokens = 1; tokens <= 9; tokens += 2) {
-        hunch_request r = ask(60);
+        hunch_request r = request(60);
         r.sampling.bias = &bias;
         r.sampling.n_bias = 1;
         r.loop_tokens = tokens;
@@ -148,7 +148,7 @@ static void test_loops(void **state) {
         assert_int_equal(on.n, 60);
         answer_free(&on);
     }
-    hunch_request r = ask(1);
+    hunch_request r = request(1);
     r.loop_tokens = -1;
     hunch_engine *e = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 64);
     hunch_session *s = NULL;
@@ -160,7 +160,7 @@ static void test_loops(void **state) {
 
 static void test_context_end(void **state) {
     (void)state;
-    hunch_request r = ask(0);
+    hunch_request r = request(0);
     r.ignore_eos = true;
     for (int context = 5; context < 40; context += 3) {
         answer a[2] = {{0}};
@@ -183,7 +183,7 @@ static void test_end_of_sequence(void **state) {
     (void)state;
     int ended = 0;
     for (uint64_t seed = 0; seed < 60 && ended < 3; seed++) {
-        hunch_request r = ask(200);
+        hunch_request r = request(200);
         r.sampling = (hunch_sampling){.temperature = 8, .top_p = 1, .seed = seed};
         answer plain = run_one(NULL, &r), drafted = run_one(perfect, &r);
         assert_same(&plain, &drafted, "end of sequence");
@@ -219,41 +219,41 @@ static void test_bad_requests(void **state) {
     static hunch_token many[33] = {0};
     const hunch_token outside[] = {1, 512}, negative[] = {-1};
     const char *const stops[] = {"x", ""};
-    hunch_request r = ask(4);
+    hunch_request r = request(4);
     r.n_prompt = 0;
     refuse(e, &r, HUNCH_USAGE, "empty");
-    r = ask(4);
+    r = request(4);
     r.prompt = many;
     r.n_prompt = 33;
     refuse(e, &r, HUNCH_USAGE, "33 tokens");
-    r = ask(4);
+    r = request(4);
     r.prompt = outside;
     r.n_prompt = 2;
     refuse(e, &r, HUNCH_USAGE, "512");
     r.prompt = negative;
     r.n_prompt = 1;
     refuse(e, &r, HUNCH_USAGE, "-1");
-    r = ask(4);
+    r = request(4);
     r.stop = stops;
     r.n_stop = 2;
     refuse(e, &r, HUNCH_USAGE, "stop string 1");
     r.n_stop = 1;
     refuse(n, &r, HUNCH_USAGE, "tokenizer");
-    r = ask(4);
+    r = request(4);
     r.sampling.temperature = -1;
     refuse(e, &r, HUNCH_USAGE, "temperature");
     r.sampling.temperature = NAN;
     refuse(e, &r, HUNCH_USAGE, "temperature");
-    r = ask(4);
+    r = request(4);
     const hunch_bias unknown = {512, 1};
     r.sampling.bias = &unknown;
     r.sampling.n_bias = 1;
     refuse(e, &r, HUNCH_USAGE, "512");
-    r = ask(4);
+    r = request(4);
     r.prediction = outside;
     r.n_prediction = 2;
     refuse(e, &r, HUNCH_USAGE, "prediction token 1");
-    r = ask(4);
+    r = request(4);
     r.sampling.dry_multiplier = 1;
     r.sampling.dry_breakers = stops;
     r.sampling.n_dry_breakers = 1;
@@ -261,11 +261,11 @@ static void test_bad_requests(void **state) {
     refuse(n, &of_bare, HUNCH_USAGE, "tokenizer");
     r.sampling.n_dry_breakers = 2;
     refuse(e, &r, HUNCH_USAGE, "breaker");
-    r = ask(4);
+    r = request(4);
     r.n_stop = 1;
     refuse(e, &r, HUNCH_USAGE, "stop string 0");
     hunch_session *s = NULL;
-    r = ask(4);
+    r = request(4);
     must(hunch_session_open(&s, e, &r, err));
     hunch_session_cancel(s);
     hunch_session_state st;

@@ -36,7 +36,7 @@ typedef struct listener {
     hunch_token token[1024];
     int16_t provenance[1024];
     size_t text_len, n_tokens;
-    int calls, ends, silent; /* silent: calls with tokens but without text, which was held back */
+    int calls, ends, without_text; /* without_text: calls with tokens but without text, which was held back */
     hunch_finish finish;
     int stop_at;             /* the call that returns false; 0: none */
     void (*inside)(struct listener *l, const hunch_output *o);
@@ -60,14 +60,14 @@ static bool listen(void *user, const hunch_output *o) {
     l->text_len += o->text_len;
     l->n_tokens += o->n_tokens;
     l->calls++;
-    l->silent += o->n_tokens > 0 && o->text_len == 0;
+    l->without_text += o->n_tokens > 0 && o->text_len == 0;
     l->ends += o->finish != HUNCH_RUNNING;
     l->finish = o->finish;
     if (l->inside) l->inside(l, o);
     return l->calls != l->stop_at;
 }
 
-static hunch_request ask(int prompt, int max_tokens, listener *l) {
+static hunch_request request(int prompt, int max_tokens, listener *l) {
     hunch_request r;
     hunch_request_defaults(&r, model);
     r.prompt = prompts[prompt];
@@ -84,7 +84,7 @@ static void start(hunch_engine *e, const hunch_request *r, listener *l) {
 }
 
 /* The pieces that were received add up to the session's output. */
-static void assert_heard_all(const listener *l, const char *what) {
+static void assert_complete(const listener *l, const char *what) {
     hunch_session_state st;
     hunch_session_get(l->session, &st);
     if (l->ends != 1 || l->finish != st.finish) fail_msg("%s: %d ends, the last %d, not %d", what, l->ends, l->finish, st.finish);
@@ -123,7 +123,7 @@ static void test_every_drafter(void **state) {
         listener *to = d ? l : plain;
         memset(l, 0, sizeof l);
         for (int i = 0; i < 4; i++) {
-            hunch_request r = ask(i, 200, &to[i]);
+            hunch_request r = request(i, 200, &to[i]);
             if (i % 2) {
                 r.sampling = (hunch_sampling){.temperature = 1, .top_p = 1, .seed = 7};
                 r.stop = stops;
@@ -136,7 +136,7 @@ static void test_every_drafter(void **state) {
         run(e);
         for (int i = 0; i < 4; i++) {
             hunch_session_state st;
-            assert_heard_all(&to[i], specs[d] ? specs[d] : "plain");
+            assert_complete(&to[i], specs[d] ? specs[d] : "plain");
             hunch_session_get(to[i].session, &st);
             preempted += st.preempted;
             assert_int_equal(to[i].text_len, plain[i].text_len);
@@ -156,16 +156,16 @@ static void test_characters_whole(void **state) {
     static const hunch_bias bytes[] = {{BYTE_0 + 0xC3, 200}, {BYTE_0 + 0xA9, 200}, {BYTE_0 + 0xE2, 200}, {BYTE_0 + 'a', 200}};
     static listener l[2];
     for (int drafted = 0; drafted < 2; drafted++) {
-        hunch_request r = ask(0, 200, &l[drafted]);
+        hunch_request r = request(0, 200, &l[drafted]);
         r.sampling = (hunch_sampling){.temperature = 60, .top_p = 1, .seed = 3, .bias = bytes, .n_bias = 4};
         hunch_engine *e = open_engine(model, drafted ? "forced,accept=0.8,depth=5" : NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 256);
         start(e, &r, &l[drafted]);
         run(e);
-        assert_heard_all(&l[drafted], "bytes");
+        assert_complete(&l[drafted], "bytes");
         hunch_session_close(&l[drafted].session);
         hunch_engine_close(&e);
     }
-    assert_true(l[0].silent > 20);
+    assert_true(l[0].without_text > 20);
     assert_non_null(memmem(l[0].text, l[0].text_len, "\xC3\xA9", 2));
     assert_true(l[1].calls < l[0].calls);
     assert_int_equal(l[0].text_len, l[1].text_len);
@@ -176,7 +176,7 @@ static void test_characters_whole(void **state) {
 static void test_held_back(void **state) {
     (void)state;
     static listener whole, l;
-    hunch_request r = ask(0, 60, &whole);
+    hunch_request r = request(0, 60, &whole);
     for (int held = 0; held < 2; held++) {
         char stop[16] = {0};
         const char *const stops[] = {stop};
@@ -185,30 +185,30 @@ static void test_held_back(void **state) {
         if (held) {
             memcpy(stop, whole.text + whole.text_len - 9, 9);
             stop[9] = '#';
-            r = ask(0, 60, &l);
+            r = request(0, 60, &l);
             r.stop = stops;
             r.n_stop = 1;
         }
         start(e, &r, to);
         run(e);
-        assert_heard_all(to, "held back");
+        assert_complete(to, "held back");
         hunch_session_close(&to->session);
         hunch_engine_close(&e);
     }
     assert_int_equal(l.text_len, whole.text_len);
     assert_memory_equal(l.text, whole.text, whole.text_len);
-    assert_true(l.silent > whole.silent);
+    assert_true(l.without_text > whole.without_text);
 }
 
 static void test_limits(void **state) {
     (void)state;
     for (int n = 1; n < 12; n++) {
         listener l = {0};
-        hunch_request r = ask(0, n, &l);
+        hunch_request r = request(0, n, &l);
         hunch_engine *e = open_engine(model, "forced,accept=1,depth=9", 1, 2, HUNCH_KV_DEFAULT, 64, 256);
         start(e, &r, &l);
         run(e);
-        assert_heard_all(&l, "limit");
+        assert_complete(&l, "limit");
         assert_int_equal(l.finish, HUNCH_FINISH_LENGTH);
         assert_int_equal(l.n_tokens, n);
         hunch_session_close(&l.session);
@@ -224,11 +224,11 @@ static void test_cancel(void **state) {
         memset(l, 0, sizeof l);
         memset(&alone, 0, sizeof alone);
         hunch_engine *e = open_engine(model, "ngram", 2, 64, HUNCH_KV_DEFAULT, 16, 256);
-        hunch_request r = ask(1, 40, &alone);
+        hunch_request r = request(1, 40, &alone);
         start(e, &r, &alone);
         run(e);
         for (int i = 0; i < 3; i++) {
-            r = ask(i, 40, &l[i]);
+            r = request(i, 40, &l[i]);
             l[i].stop_at = i == 1 ? 0 : stop_at;
             start(e, &r, &l[i]);
         }
@@ -243,7 +243,7 @@ static void test_cancel(void **state) {
             assert_int_equal(l[i].n_tokens, st.n_tokens);
             assert_memory_equal(l[i].text, st.text, l[i].text_len);
         }
-        assert_heard_all(&l[1], "beside cancelled ones");
+        assert_complete(&l[1], "beside cancelled ones");
         assert_int_equal(l[1].text_len, alone.text_len);
         assert_memory_equal(l[1].text, alone.text, alone.text_len);
         for (int i = 0; i < 3; i++) hunch_session_close(&l[i].session);
@@ -264,7 +264,7 @@ static void no_rounds(listener *l, const hunch_output *o) {
 
 static void open_another(listener *l, const hunch_output *o) {
     if (o->finish == HUNCH_RUNNING || !l->next) return;
-    hunch_request r = ask(2, 20, l->next);
+    hunch_request r = request(2, 20, l->next);
     start(l->engine, &r, l->next);
 }
 
@@ -294,7 +294,7 @@ static void test_inside(void **state) {
             hunch_engine *e = open_engine(model, "ngram", 3, 64, HUNCH_KV_DEFAULT, 16, 256);
             memset(l, 0, sizeof l);
             for (int i = 0; i < opened; i++) {
-                hunch_request r = ask(i, 20, &l[i]);
+                hunch_request r = request(i, 20, &l[i]);
                 l[i].inside = what[way];
                 l[i].stop_at = stop_at;
                 start(e, &r, &l[i]);
@@ -306,7 +306,7 @@ static void test_inside(void **state) {
             if (way == CLOSE_ITSELF) assert_null(l[2].session);
             if (way == CLOSE_OTHER) assert_int_equal(l[1].calls, 0);
             if (way == CANCEL_ITSELF) assert_int_equal(l[0].calls, 1);
-            if (way == NO_ROUNDS && stop_at == 0) assert_heard_all(&l[2], "rounds refused inside");
+            if (way == NO_ROUNDS && stop_at == 0) assert_complete(&l[2], "rounds refused inside");
             for (int i = 0; i < 3; i++) hunch_session_close(&l[i].session);
             hunch_engine_close(&e);
         }
@@ -325,7 +325,7 @@ static void test_failure(void **state) {
         hunch_engine *e = open_engine(model, "suffix", 1, 64, HUNCH_KV_DEFAULT, 16, 256);
         memset(l, 0, sizeof l);
         for (int i = 0; i < 2; i++) { /* the second waits, and begins when the first has ended */
-            hunch_request r = ask(i, 40, &l[i]);
+            hunch_request r = request(i, 40, &l[i]);
             start(e, &r, &l[i]);
         }
         hn_fault_arm(HN_FAULT_ALLOC, n, false);
@@ -336,7 +336,7 @@ static void test_failure(void **state) {
             if (ended)
                 assert_int_equal(ended, HUNCH_NO_MEMORY);
             else
-                assert_heard_all(&l[i], "without memory");
+                assert_complete(&l[i], "without memory");
             hunch_session_close(&l[i].session);
         }
         hunch_engine_close(&e);
@@ -350,7 +350,7 @@ static void test_ended_by_the_caller(void **state) {
     static listener l[4];
     hunch_engine *e = open_engine(model, NULL, 2, 64, HUNCH_KV_DEFAULT, 16, 256);
     for (int i = 0; i < 4; i++) {
-        hunch_request r = ask(i, 20, &l[i]);
+        hunch_request r = request(i, 20, &l[i]);
         start(e, &r, &l[i]);
     }
     must(hunch_engine_round(e, err));
