@@ -286,7 +286,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     if (!report->desc.joint) add_taps(c, &report->taps, layers);
     for (int i = 1; !st && i < c->n; i++) {
         hn_reading *way = &c->reading[i];
-        if (p.tell) p.tell(p.user, (uint64_t)(HN_CHECK_WANTED + HN_CHECK_WANTED * i / c->n), 2 * HN_CHECK_WANTED);
+        if (p.call) p.call(p.user, (uint64_t)(HN_CHECK_WANTED + HN_CHECK_WANTED * i / c->n), 2 * HN_CHECK_WANTED);
         if (hn_now() - start > seconds) {
             c->cut = true;
             c->n = i;

@@ -146,7 +146,7 @@ hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_chec
     while (!st && s->drafted[0] < HN_CHECK_WANTED && hunch_engine_running(e) && !s->cut) {
         st = hunch_engine_round(e, err);
         s->cut = hn_now() - start > SECONDS;
-        if (p.tell) p.tell(p.user, (uint64_t)s->drafted[0], 2 * HN_CHECK_WANTED); /* the second half is for other readings */
+        if (p.call) p.call(p.user, (uint64_t)s->drafted[0], 2 * HN_CHECK_WANTED); /* the second half is for other readings */
     }
     if (!st && s->no_memory) st = hn_fail_memory(err, "the tokens of a smoke test", s->n_first * sizeof *s->first_token);
     if (!st) st = keep_texts(s, l, err);

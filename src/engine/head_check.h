@@ -33,7 +33,7 @@ typedef struct hn_smoke {
 
 /* The caller's progress callback. */
 typedef struct hn_check_progress {
-    hunch_progress tell; /* NULL: none */
+    hunch_progress call; /* NULL: none */
     void *user;
 } hn_check_progress;
 
