@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block_head.c - see block_head.h.
  *
- * Publishers differ. z-lab, SpecForge and DeepSpec list the outputs of layers (target_layer_ids, inside dflash_config or beside the rest;
- * or none: spread over the model), and a layer's window moves with each row. speculators, which says so in speculators_model_type, lists the
- * states that enter layers (aux_hidden_state_layer_ids), windows are those of the root for all rows of its block, and its embedding is the
- * model's as it is stored, without what a model of Gemma's kind scales it by. A GGUF of llama.cpp has the numbering of the second.
- * Windows and who sees whom where files say more: as vLLM reads them. */
+ * Publishers differ. z-lab, SpecForge and DeepSpec list the outputs of layers (target_layer_ids, inside dflash_config or at the top level;
+ * without a list: spread over the model), and a layer's window moves with each row. speculators (its files have speculators_model_type)
+ * lists the states that enter layers (aux_hidden_state_layer_ids), windows are those of the root for all rows of its block, and its
+ * embedding is the model's as it is stored, without the scale of Gemma's models. A GGUF of llama.cpp has the numbering of the second.
+ * Where files leave windows and causality open: as vLLM reads them. */
 #include "draft/block_head.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static bool of_speculators(const hn_source *src) {
 
 /* ---- states ------------------------------------------------------------------------------------------------------------ */
 
-/* Lists of layers in a folder, the first that is there counts. */
+/* Lists of layers in a folder; the first that exists counts. */
 typedef struct layer_list {
     const char *key;
     bool outputs;
@@ -38,7 +38,7 @@ static const json_t *find_list(const hn_source *src, const layer_list **found) {
         *found = &lists[i];
         if (list && !json_is_null(list)) return list;
     }
-    *found = &lists[states_alone ? 2 : 0]; /* which one was expected */
+    *found = &lists[states_alone ? 2 : 0]; /* the one that was expected */
     return NULL;
 }
 
@@ -46,7 +46,8 @@ int hn_block_states(const hn_source *src) {
     const layer_list *which;
     const json_t *list = find_list(src, &which), *layers = hn_source_config(src, "num_hidden_layers");
     if (!list && !of_speculators(src) && hn_source_config(src, "num_target_layers") && json_is_integer(layers))
-        return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (int)json_integer_value(layers) : 0;
+        return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (int)json_integer_value(layers)
+                                                                                                      : 0;
     return (int)json_array_size(list);
 }
 
@@ -84,10 +85,10 @@ static hunch_status read_taps(const hn_arch *a, const hn_source *src, hn_spec *s
     return read_folder_taps(a, src, of <= 256 ? (int)of : layers, taps, err);
 }
 
-/* ---- blocks and what their rows see -------------------------------------------------------------------------------------- */
+/* ---- blocks and what their rows attend to -------------------------------------------------------------------------------- */
 
-/* Where sample_from_anchor is not said: DSpark's class, with a Markov head or without; vLLM's key for the opposite; or that one token
- * less than rows is to be proposed. */
+/* The default of sample_from_anchor: by DSpark's class, with a Markov head or without; by vLLM's key for the opposite; or because one
+ * token less than the block has rows is to be proposed. */
 static hunch_status guess_root(hn_head_desc *d, const hn_source *src, uint64_t block, hunch_error *err) {
     const char *class = json_string_value(json_array_get(hn_source_config(src, "architectures"), 0));
     const json_t *methods = hn_source_config(src, "speculators_config.proposal_methods");
@@ -96,7 +97,8 @@ static hunch_status guess_root(hn_head_desc *d, const hn_source *src, uint64_t b
     hunch_status st = hn_source_bool(src, "dspark_bonus_anchor", &apart, &found, err);
     if (class && strstr(class, "DSpark")) d->root_drafts = true;
     if (found) d->root_drafts = !apart;
-    if (!found && d->root_drafts && json_is_integer(proposed) && (uint64_t)json_integer_value(proposed) + 1 == block) d->root_drafts = false;
+    if (!found && d->root_drafts && json_is_integer(proposed) && (uint64_t)json_integer_value(proposed) + 1 == block)
+        d->root_drafts = false;
     return st;
 }
 
@@ -117,7 +119,7 @@ static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_erro
     return HUNCH_OK;
 }
 
-/* The window, and a list of the layers that have it. */
+/* Reads the window and the list of the layers that have it. */
 static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *name, *key = "dflash.attention.sliding_window_pattern";
     const hn_array *list = NULL;
@@ -131,11 +133,12 @@ static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_er
     return hn_dense_listed_windows(a, src, list, (int)window, err);
 }
 
-/* How many rows a window of a folder has, 0: none has one. It holds where the kind of the layers would have one, Qwen3's only if
- * use_sliding_window is on, or where use_swa asks for it. */
+/* Rows of a folder's window, 0: no layer has one. It applies if the kind of the layers has windows (Qwen3's only if use_sliding_window is
+ * on), or if use_swa requests it. */
 static hunch_status read_window_rows(const hn_source *src, bool use_swa, int *rows, hunch_error *err) {
     const hn_key key = {NULL, "sliding_window", 1, 1 << 24, 0}, own = {NULL, "dflash_config.swa_window_size", 0, 1 << 24, 0};
-    const json_t *use = hn_source_config(src, "use_sliding_window"), *window = hn_source_config(src, key.hf), *size = hn_source_config(src, own.hf);
+    const json_t *use = hn_source_config(src, "use_sliding_window"), *window = hn_source_config(src, key.hf),
+                 *size = hn_source_config(src, own.hf);
     const char *type = json_string_value(hn_source_config(src, "model_type"));
     const bool off = use ? !json_is_true(use) : !type || !strncmp(type, "qwen", 4);
     hunch_status st = size && !json_is_null(size) ? hn_key_int(src, &own, rows, err) : HUNCH_OK;
@@ -146,7 +149,7 @@ static hunch_status read_window_rows(const hn_source *src, bool use_swa, int *ro
     return st;
 }
 
-/* *all: use_swa puts a window on every layer, since layer_types puts one on none. */
+/* *all: every layer gets a window by use_swa, because layer_types gives one to none. */
 static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hunch_error *err) {
     bool use_swa = false, listed = false, found;
     int rows = 0;
@@ -160,8 +163,8 @@ static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hu
     return st;
 }
 
-/* Who sees how far: windows before the root, rows of the block behind a row's own. A layer with a window sees what stands before it in the
- * block alone, if layer_types put it there; what a file says of all its layers holds for all. */
+/* Reads what rows attend to: windows before the root, rows of the block after a row's own. A layer with a window attends within the block
+ * only to earlier rows, if its window comes from layer_types; a setting of the file for all layers applies to all. */
 static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
@@ -179,12 +182,12 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
         l->ahead = !l->window || (all && !said) ? !causal : ahead;
-        l->window += l->window && d->windows_of_root && folder; /* so many before the root */
+        l->window += l->window && d->windows_of_root && folder; /* this many before the root */
     }
     return st;
 }
 
-/* Parts that newer heads have and that would change what is drafted, and those that a file speaks of and lacks. */
+/* Refuses parts of newer heads that would change the drafts, and parts that the configuration enables but no tensor exists for. */
 static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
     static const char *const sinks[] = {"dflash_config.attention_sink_bias", "add_swa_attention_sink_bias"};
@@ -192,7 +195,8 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
         if (json_is_true(hn_source_config(src, sinks[i])))
             return hn_fail(err, HUNCH_REFUSED, "%s: %s is on, and no tensor self_attn.attention_sink_bias is there", hn_source_path(src),
                            sinks[i]);
-    if (json_is_false(hn_source_config(src, "use_aux_hidden_state")) || json_is_false(hn_source_config(src, "dflash_config.use_aux_hidden_state")))
+    if (json_is_false(hn_source_config(src, "use_aux_hidden_state")) ||
+        json_is_false(hn_source_config(src, "dflash_config.use_aux_hidden_state")))
         return hn_fail(err, HUNCH_REFUSED, "%s: use_aux_hidden_state is off: expected a head that reads states of the target's layers",
                        hn_source_path(src));
     return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, "dspark")
@@ -201,12 +205,12 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
                          projector);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
+/* ---- the description ------------------------------------------------------------------------------------------------------- */
 
 static hunch_status check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
                              hunch_error *err) {
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
-    if (!fc && target->report) return HUNCH_OK; /* noted with what else is missing */
+    if (!fc && target->report) return HUNCH_OK; /* reported with the other missing tensors */
     return fc && fc->n_dims == 2 && fc->dims[0] == (uint64_t)taps->n * (uint64_t)target->hidden
                ? HUNCH_OK
                : hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each", hn_source_path(src),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counts_file.c - see counts_file.h. Files are untrusted: nothing is believed that was not checked. */
+/* counts_file.c - see counts_file.h. Files are untrusted: everything is checked before use. */
 #include "draft/counts_file.h"
 
 #include "base/file.h"

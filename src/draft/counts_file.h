@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counts_file.h - n-gram counts as llama.cpp's lookup-cache files hold them: until the end of the file
  *
- *   int32 × 4  the n-gram, -1 behind its last token
+ *   int32 × 4  the n-gram, -1 after its last token
  *   int32      number of pairs, at least 1
  *   int32 × 2  token, count; a pair
  * little endian.
@@ -11,10 +11,10 @@
 #include "base/status.h"
 #include "draft/ngram_counts.h"
 
-/* Adds the counts of n-grams of min to max tokens; shorter and longer ones are checked and left out. Refuses damage,
- * ids outside 0..vocab-1 and what is there twice (HUNCH_REFUSED, naming file and byte); x then holds a part. */
+/* Adds the counts of n-grams of min to max tokens; shorter and longer ones are checked but not added. Refuses damage,
+ * ids outside 0..vocab-1 and duplicates (HUNCH_REFUSED, naming file and byte); x then has a part of the file. */
 hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, int vocab, hunch_error *err);
-/* Whole or not at all (base/file_out.h); counts above INT32_MAX are written as that. HUNCH_FAILED names the path and leaves
- * it as it was. */
+/* Writes the complete file or nothing (base/file_out.h); counts above INT32_MAX are written as INT32_MAX. On HUNCH_FAILED, naming the
+ * path, an existing file is unchanged. */
 hunch_status hn_counts_write(const hn_counts *x, const char *path, hunch_error *err);
 #endif

@@ -25,7 +25,7 @@ int hn_draft_chain_propose(hn_draft_chain *c, hn_propose *p, int drafter, int le
     if (p->budget > 0 || hn_tree_child(p->tree, c->tip, token) >= 0)
         row = hn_tree_add(p->tree, c->tip, token, drafter, c->estimate[level]);
     if (row < 0) {
-        c->len = level; /* a deeper level must not hang on a wrong row */
+        c->len = level; /* a deeper level must not be attached to a wrong row */
         return 0;
     }
     c->tip = row;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_chain.h - the one chain that a model-free drafter makes a round, handed out level by level, and what became of
- * it.
+/* draft_chain.h - the one chain that a model-free drafter makes in a round, added to the tree level by level, and how much of it was
+ * accepted.
  *
- * It is made whole when a round's first level is asked for; where the tree has no room for a level the chain ends
- * there.
+ * The whole chain is made at a round's first level; at a level for which the tree has no room the chain ends.
  */
 #ifndef HN_DRAFT_CHAIN_H
 #define HN_DRAFT_CHAIN_H
@@ -22,13 +21,13 @@ typedef struct hn_draft_chain {
 void hn_draft_chain_start(hn_draft_chain *c, int text_n);                   /* empty */
 bool hn_draft_chain_push(hn_draft_chain *c, int32_t token, float estimate); /* false: full */
 
-/* The estimate behind n tokens that agreed, by the rule of succession: (n + 1) / (n + 2). */
+/* The estimate after n tokens that agreed, by the rule of succession: (n + 1) / (n + 2). */
 float hn_draft_chain_estimate(int agreed);
 
-/* Adds level `level` of the chain to the tree: how many candidates that made, 0 or 1. */
+/* Adds level `level` of the chain to the tree; returns how many candidates were added, 0 or 1. */
 int hn_draft_chain_propose(hn_draft_chain *c, hn_propose *p, int drafter, int level);
 
-/* How many of the chain's tokens the target said; *verified: how many of them the tree still held. If all that were
- * verified were right, nothing is known of the rest. */
+/* How many of the chain's tokens were the target's; *verified: how many of them were still in the tree. If all verified tokens were
+ * right, nothing is known of the rest. */
 int hn_draft_chain_agreed(const hn_draft_chain *c, const hn_observe *o, int *verified);
 #endif

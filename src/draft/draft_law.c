@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_law.c - laws that drafts are drawn from, and the draws. What verification makes of them: verify/residual.c. */
+/* draft_law.c - laws (distributions) that drafts are drawn from, and the draws. Verification uses them in verify/residual.c. */
 #include "draft/draft_law.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ void hn_draft_laws_close(hn_draft_laws *l) {
     *l = (hn_draft_laws){0};
 }
 
-/* Half a vocabulary with its ids takes as much room as the whole without, and the whole is looked up faster. */
+/* Half a vocabulary with its ids takes as much memory as the whole without, and lookup in the whole is faster. */
 static bool make_dense(hn_draft_law *x, const hn_law *law, int vocab) {
     const size_t n = (size_t)vocab;
     if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight)) return false;
@@ -61,13 +61,13 @@ static int at_most(int a, int b) {
     return a < b ? a : b;
 }
 
-/* How many candidates with rows of their own the tree still takes. */
+/* How many candidates with new rows the tree still has room for. */
 static int room_of(const hn_propose *p) {
     const hn_tree *t = p->tree;
     return at_most(p->budget, at_most(t->max_rows - t->n_rows, HN_TREE_CANDIDATES - t->n_candidates));
 }
 
-/* The n largest weights, falling; 0 behind the last. */
+/* The n largest weights, descending; 0 after the last. */
 static void largest(const hn_proposal_law *q, int n, float most[HN_TREE_ROWS]) {
     for (int i = 0; i < n; i++) most[i] = 0;
     for (int i = 0; i < q->n; i++) {
@@ -78,7 +78,7 @@ static void largest(const hn_proposal_law *q, int n, float most[HN_TREE_ROWS]) {
     }
 }
 
-/* One token of what is left; -1: nothing is. */
+/* Draws one of the remaining tokens; -1: none is left. */
 static int draw_one(const hn_draft_laws *l, const hn_proposal_law *q, const hn_propose *p, int drafter) {
     const hn_random_key key = {.seed = p->sampler->params.seed,
                                .position = (uint64_t)p->text.n - 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_law_test.c - laws that drafts are drawn from and the draws: the law is the sampler's, sparse or dense; what is drawn
- * follows it, one token or several without replacement, with the noise of contract C3; room is asked for before. */
+/* draft_law_test.c - laws that drafts are drawn from and the draws: the law is the sampler's, sparse or dense; draws follow it, one token
+ * or several without replacement, with the noise of contract C3; room is checked before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ enum { VOCAB = 12, HAVE = 4, DRAFTER = 3, ROOT = 6 };
 static const int32_t text[ROOT + 1] = {0, 1, 2, 3, 4, 5, 6};
 static const hunch_sampling warm = {.temperature = 1, .top_p = 1}, biting = {.temperature = .8, .top_p = 1, .top_k = 3};
 
-/* Logits of a head that has every third id only, or of one that has all. */
+/* Logits of a head over a part of the vocabulary (every third id), or over all of it. */
 static void logits_make(float l[VOCAB], bool reduced) {
     for (int i = 0; i < VOCAB; i++) l[i] = reduced && i % 3 != 1 ? -INFINITY : (float)(i % 5) * .4f;
 }
@@ -52,7 +52,7 @@ static const hn_draft_law *law_at(rig *r, int seq, int place) {
     return hn_draft_law_make(&r->laws, seq, place, &r->sampler, r->logits, &r->h);
 }
 
-/* The law is the sampler's, and stays while others are made. */
+/* The law is the sampler's, and is unchanged while others are made. */
 static void test_laws(void **state) {
     (void)state;
     const hunch_sampling *const params[] = {&warm, &biting};
@@ -67,7 +67,7 @@ static void test_laws(void **state) {
         const int n = plain.n;
         const hn_draft_law *law = law_at(&r, 1, 4);
         assert_non_null(law);
-        assert_true(law_at(&r, 1, 3) != law && law_at(&r, 0, 4) != law); /* these do not touch it */
+        assert_true(law_at(&r, 1, 3) != law && law_at(&r, 0, 4) != law); /* these do not change it */
         r.logits[0] = 50;
         assert_true(law_at(&r, 0, 0) != law);
         assert_true(law->sum == sum);
@@ -78,7 +78,7 @@ static void test_laws(void **state) {
     }
 }
 
-/* How often the first and the second of two siblings are which tokens. */
+/* Counts the tokens of the first and second of two siblings. */
 static void count(const hunch_sampling *params, bool reduced, long *counts) {
     rig r;
     rig_open(&r, params, reduced, 8);
@@ -149,7 +149,7 @@ static void test_candidates(void **state) {
         if (c < 3) assert_true((double)x->estimate <= last);
         last = (double)x->estimate;
     }
-    /* Of logits 0.4, 1.6, 0.8 and 0 at ids 1, 4, 7 and 10, whatever was drawn. */
+    /* Of logits 0.4, 1.6, 0.8 and 0 at ids 1, 4, 7 and 10, for any draw. */
     const double sum = exp(.4) + exp(1.6) + exp(.8) + 1, estimate[] = {exp(1.6), exp(.8), exp(.4), exp(1.6)};
     for (int c = 0; c < 4; c++)
         assert_true(fabs((double)r.tree.candidate[c].estimate - estimate[c] / sum) < 1e-6);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_model_fit_test.c - which models may draft for which, at what precision, and what happens without room: padded
+/* draft_model_fit_test.c - which models may draft for which, at what precision, and what happens without memory or pages: padded
  * vocabularies, refusals, no pages, no memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void copy_keys(hn_gguf_writer *w, hn_source *src, int extra, hunch_error 
     ok(hn_gguf_put_f32s(w, "tokenizer.ggml.scores", scores, (size_t)(VOCAB + extra), err), err);
 }
 
-/* The draft model with more rows of embedding: those of tokens that it has, twice as long, so that padding wins now and then. */
+/* The draft model with more rows of embedding: rows of existing tokens times two, so that padding has the best logit now and then. */
 static void write_padded(const char *path) {
     enum { EXTRA = WIDEST - VOCAB, HIDDEN = 64 };
     hn_source *src = NULL;
@@ -89,7 +89,7 @@ static void write_padded(const char *path) {
     hn_source_close(&src);
 }
 
-/* A draft model with a padded vocabulary: what it says of the padding is dropped. */
+/* A draft model with a padded vocabulary: logits of the padding are dropped. */
 static void test_padded_draft(void **state) {
     (void)state;
     char spec[1300];
@@ -110,12 +110,12 @@ static void test_padded_draft(void **state) {
         for (int k = 1; k < WIDEST; k++) best = l[i][k] > l[i][best] ? k : best;
         won += best >= VOCAB;
     }
-    assert_true(won > 0); /* or the test tested nothing */
+    assert_true(won > 0); /* else nothing was tested */
     twin_close();
     twin_open(MODEL);
 }
 
-/* ---- what goes wrong ----------------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------------------------------- */
 
 static void expect_error(const char *spec, hunch_status want, const char *says) {
     const hn_target_info info = target_info(VOCAB);
@@ -156,7 +156,7 @@ static void first_logits(const char *spec, const hn_target_info *info, float out
     rig_close(&r);
 }
 
-/* Each key changes what is said, and only a little. */
+/* Each key changes the logits, and only a little. */
 static void test_kinds(void **state) {
     (void)state;
     static const char *const keys[] = {"", ",precision=f32", ",kv=f16", ",kv=f32", ",precision=f32,kv=f32"};
@@ -192,7 +192,7 @@ static void test_first_layers(void **state) {
     twin_open(MODEL);
 }
 
-/* Without pages a sequence gets nothing and the others do; with pages again it goes on. */
+/* Without pages a sequence gets no drafts and the others do; with pages again it continues. */
 static void test_no_pages(void **state) {
     (void)state;
     static story s[SEQS];
@@ -210,9 +210,9 @@ static void test_no_pages(void **state) {
                             .sampler = &s[i].sampler};
     }
     story *const starved = &s[SEQS - 2], *const last = &s[SEQS - 1];
-    assert_int_equal(propose_once(&r, last, 0, 9), 1); /* it has a page then */
+    assert_int_equal(propose_once(&r, last, 0, 9), 1); /* it still has a page then */
     hn_tree_reset(&last->tree, last->token[last->n - 1], HN_TREE_ROWS);
-    for (int i = 0; i < SEQS * OWNER; i++) /* others take the rest */
+    for (int i = 0; i < SEQS * OWNER; i++) /* other owners take the rest */
         while (hn_cache_committed(r.cache, i / OWNER, i % OWNER) < CONTEXT &&
                !hn_cache_reserve(r.cache, i / OWNER, i % OWNER, 16, NULL))
             hn_cache_commit(r.cache, i / OWNER, i % OWNER, NULL, 16);
@@ -250,7 +250,7 @@ static void test_no_memory(void **state) {
     story_begin(&s, &r, 0, VOCAB, &WARM, 30);
     s.drawn = true;
     hn_tree_reset(&s.tree, s.token[s.n - 1], HN_TREE_ROWS);
-    for (int i = 0; i < 2; i++) { /* the law, then the room to draw from it */
+    for (int i = 0; i < 2; i++) { /* the law, then the memory to draw from it */
         hn_fault_arm(HN_FAULT_ALLOC, i, true);
         assert_int_equal(propose_once(&r, &s, 0, 9), 0);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* draft_model_for_tests.h - drives a draft model without an engine: rounds over made-up texts, in a cache whose owner 0
- * (the target) only keeps count, each held against a twin: the same model in a cache of its own, which evaluates every text
+ * (the target) only counts rows, each compared with a reference: the same model in a cache of its own, which evaluates every text
  * from its first token. Include after cmocka. */
 #ifndef HN_DRAFT_MODEL_FOR_TESTS_H
 #define HN_DRAFT_MODEL_FOR_TESTS_H
@@ -38,7 +38,7 @@ HELPER int below(int n) {
     return (int)(hn_splitmix(&seed) % (uint64_t)n);
 }
 
-/* ---- the twin ------------------------------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------------------------------- */
 
 HELPER void twin_open(const char *path) {
     const hn_model_load load = {.pool = pool, .isa = hn_isa_best()};
@@ -68,7 +68,8 @@ HELPER void fresh(const int32_t *text, int n, int first, float out[][WIDEST]) {
     for (int from = 0; from < n; from += HN_MAX_ROWS) {
         hn_row row[HN_MAX_ROWS];
         const int rows = n - from < HN_MAX_ROWS ? n - from : HN_MAX_ROWS;
-        for (int i = 0; i < rows; i++) row[i] = (hn_row){.token = text[from + i], .parent = (int16_t)(i - 1), .logits = from + i >= first};
+        for (int i = 0; i < rows; i++)
+            row[i] = (hn_row){.token = text[from + i], .parent = (int16_t)(i - 1), .logits = from + i >= first};
         ok(hn_pass_run(twin_runner, row, rows, &seq, 1, &err), &err);
         for (int i = 0; i < rows; i++)
             if (from + i >= first)
@@ -168,7 +169,7 @@ typedef struct story {
     hn_sampler sampler;
     bool drawn;
     hn_tree tree;
-    int levels; /* that gave logits in this round */
+    int levels; /* with logits in this round */
     float logits[DEPTH][WIDEST];
     int drafted;
     int32_t chain[DEPTH]; /* its drafts */
@@ -204,7 +205,7 @@ HELPER int rows_of(const rig *r, const story *s) {
     return hn_cache_committed(r->cache, s->seq, OWNER);
 }
 
-/* One level of all stories in one call; every story gets a candidate and exactly the rows it lacked. */
+/* One level of all stories in one call; every story gets a candidate and exactly the rows that it lacked. */
 HELPER void level_of(rig *r, story *const *s, int n, int level, int budget) {
     hn_propose p[SEQS];
     int before[SEQS];
@@ -222,7 +223,7 @@ HELPER void level_of(rig *r, story *const *s, int n, int level, int budget) {
     }
     assert_int_equal(r->d.ops->propose(&r->d, p, n, level), n);
     for (int i = 0; i < n; i++) {
-        assert_int_equal(rows_of(r, s[i]), s[i]->n); /* drafts are kept, not committed */
+        assert_int_equal(rows_of(r, s[i]), s[i]->n); /* rows of drafts are not committed */
         assert_int_equal(s[i]->levels, level + 1);
         assert_true(hn_tree_valid(&s[i]->tree));
     }
@@ -275,7 +276,7 @@ HELPER void check_round(story *s) {
     }
 }
 
-/* The verifier took this path of the tree and says `next` after it. */
+/* The verifier accepted this path of the tree, with `next` after it. */
 HELPER void settle(rig *r, story *s, const int32_t *path, int n, int32_t next, bool observed) {
     int16_t rows[HN_TREE_ROWS];
     for (int i = 0, row = 0; i < n; i++) {
@@ -306,12 +307,12 @@ HELPER void cut_text(rig *r, story *s, int n) {
     if (s->n_prompt > n) s->n_prompt = n;
     if (s->expected_rows > n - 1) s->expected_rows = n - 1;
     r->d.ops->drop(&r->d, s->seq, n - 1);
-    if (has_windows(r) && rows_of(r, s) == 0) s->expected_rows = 0; /* they had moved past it: begun anew */
+    if (has_windows(r) && rows_of(r, s) == 0) s->expected_rows = 0; /* the window had moved past it: computed from the start */
     assert_int_equal(rows_of(r, s), s->expected_rows);
     assert_int_equal(r->d.ops->valid_rows(&r->d, s->seq), s->expected_rows);
 }
 
-/* How the text goes on behind a round, at random. */
+/* Continues the text after a round, in one of several ways at random. */
 HELPER void settle_somehow(rig *r, story *s) {
     int32_t path[HN_TREE_ROWS];
     const int32_t *chain = s->chain, next = below(VOCAB);
@@ -320,7 +321,7 @@ HELPER void settle_somehow(rig *r, story *s) {
     switch (below(5)) {
     case 0: settle(r, s, path, kept, next, true); break;
     case 1: settle(r, s, path, drafted, next, true); break;
-    case 2: { /* another drafter's tokens behind some of the model's */
+    case 2: { /* another drafter's tokens after some of the model's */
         int n = kept, row = 0;
         for (int i = 0; i < kept; i++) row = hn_tree_child(&s->tree, row, chain[i]);
         for (int i = 0; i < 3; i++, n++) {
@@ -330,7 +331,7 @@ HELPER void settle_somehow(rig *r, story *s) {
         settle(r, s, path, n, next, true);
         break;
     }
-    case 3: { /* the chain was cut before verification, and the target says what it would have said */
+    case 3: { /* the chain was cut before verification, and the target's token is that of the cut draft */
         bool keep[HN_TREE_ROWS] = {false};
         for (int i = 0, row = 0; i < kept; i++) keep[row = hn_tree_child(&s->tree, row, chain[i])] = true;
         const int32_t after = kept < drafted ? chain[kept] : next;
@@ -342,7 +343,7 @@ HELPER void settle_somehow(rig *r, story *s) {
     }
 }
 
-/* Rounds without the drafter: it is told of none, or of trees that it has no part in. */
+/* Rounds without the drafter: it observes none, or trees without candidates of its own. */
 HELPER void idle(rig *r, story *s) {
     for (int i = below(6); i > 0; i--) {
         hn_tree_reset(&s->tree, s->token[s->n - 1], HN_TREE_ROWS);

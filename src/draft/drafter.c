@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter.c - the text form of a drafter (SPEC) and the list of kinds. What a drafter does stands in its own file. */
+/* drafter.c - the text form of a drafter (SPEC) and the list of kinds. Each drafter has a file of its own. */
 #include "draft/drafter.h"
 
 #include <assert.h>
@@ -14,16 +14,14 @@
 #include "base/nearest.h"
 #include "draft/head_kind.h"
 
-/* One line a drafter. Words of which the engine makes drafters are SPECs as well. */
+/* One line for each drafter. Words that the engine replaces by drafters are SPECs as well. */
 static const char *const BY_ENGINE[] = {"none", "auto"};
 enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
-static const hn_drafter_ops *const KINDS[] = {&hn_drafter_ngram, &hn_drafter_cache, &hn_drafter_suffix, &hn_drafter_prediction,
-                                              &hn_drafter_model, &hn_drafter_forced, &hn_drafter_eagle,
-                                              &hn_drafter_hass,  &hn_drafter_eagle3, &hn_drafter_peagle,
-                                              &hn_drafter_mtp,   &hn_drafter_medusa, &hn_drafter_hydra,
-                                              &hn_drafter_mlp,   &hn_drafter_meta_mtp, &hn_drafter_dart,
-                                              &hn_drafter_dflash, &hn_drafter_dspark,
-                                              &hn_drafter_falcon};
+static const hn_drafter_ops *const KINDS[] = {
+    &hn_drafter_ngram,  &hn_drafter_cache,    &hn_drafter_suffix, &hn_drafter_prediction, &hn_drafter_model,
+    &hn_drafter_forced, &hn_drafter_eagle,    &hn_drafter_hass,   &hn_drafter_eagle3,     &hn_drafter_peagle,
+    &hn_drafter_mtp,    &hn_drafter_medusa,   &hn_drafter_hydra,  &hn_drafter_mlp,        &hn_drafter_meta_mtp,
+    &hn_drafter_dart,   &hn_drafter_dflash,   &hn_drafter_dspark, &hn_drafter_falcon};
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */
@@ -38,7 +36,7 @@ static bool is_name(const char *s) {
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s);
 }
 
-/* "key=value" in place. */
+/* Splits "key=value" in place. */
 static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
     const int most = (int)(sizeof s->key / sizeof s->key[0]);
     char *eq = strchr(pair, '=');
@@ -67,7 +65,7 @@ static bool is_word(const char *text) {
     return engine || hn_drafter_named(text);
 }
 
-/* Is it a file's name, without a kind before it? Kinds have precedence. */
+/* Whether it is a file's name without a kind before it. Kinds have precedence. */
 static bool is_path(const char *text) {
     const size_t word = strcspn(text, ":");
     if (memchr(text, '/', word)) return true;
@@ -89,7 +87,8 @@ static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
         if (!*s->path) return hn_fail(err, HUNCH_USAGE, "drafter '%s': no path after ':'", s->text);
     }
     if (!path && !is_name(s->kind))
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...], or PATH[,key=value...])", s->text);
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...], or PATH[,key=value...])", s->text);
     while (rest) {
         char *pair = rest;
         rest = strchr(pair, ',');
@@ -148,14 +147,14 @@ hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max,
     locale_t before = hn_c_locale_begin();
     double x = strtod(v, &end);
     hn_c_locale_end(before);
-    /* the character set keeps out nan, inf, hexadecimal and leading blanks, which strtod takes */
+    /* the character set excludes nan, inf, hexadecimal and leading blanks, which strtod accepts */
     if (strspn(v, "+-.0123456789eE") != strlen(v) || end == v || *end || !(x >= min && x <= max))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s, expected a number from %g to %g", s->text, key, v, min, max);
     *out = x;
     return HUNCH_OK;
 }
 
-/* "a, b, c" of a NULL-terminated list, cut at the end of the buffer. Returns how many names there are. */
+/* "a, b, c" of a NULL-terminated list, truncated to the buffer. Returns the number of names. */
 static int names_join(char *out, size_t size, const char *const *names) {
     size_t at = 0;
     int n = 0;
@@ -222,14 +221,15 @@ static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunc
     for (int i = 0; i < N_KINDS; i++) names[N_BY_ENGINE + i] = KINDS[i]->name;
     memcpy(names, BY_ENGINE, sizeof BY_ENGINE);
     for (int i = 0; i < N_BY_ENGINE; i++)
-        if (!strcmp(BY_ENGINE[i], s->kind)) return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no keys and no path", s->text, s->kind);
+        if (!strcmp(BY_ENGINE[i], s->kind))
+            return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no keys and no path", s->text, s->kind);
     char list[200], hint[100];
     const int n = names_join(list, sizeof list, names);
     return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown kind '%s'%s expected one of %s", s->text, s->kind,
                    *hn_nearest_hint(hint, sizeof hint, s->kind, names, (size_t)n) ? hint : ",", list);
 }
 
-/* The kind of a spec that is a path alone. */
+/* Finds the kind of a spec that is only a path. */
 static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     hn_source *src;
     hunch_status st = hn_source_open_head(&src, s->path, err);
@@ -239,7 +239,7 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     }
     const char *kind = hn_head_kind(src);
     const hn_drafter_ops *ops = kind ? hn_drafter_named(kind) : NULL;
-    if (ops && !ops->feed && !ops->path_is_model) ops = NULL; /* no head has such a kind, whatever its folder says */
+    if (ops && !ops->feed && !ops->path_is_model) ops = NULL; /* no head has such a kind, whatever its folder specifies */
     if (!kind)
         st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': neither a draft head that is known nor a language model", s->text);
     else if (!ops)
@@ -250,7 +250,7 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     return st;
 }
 
-/* Heads say what they found; of other kinds, too, it is said which one a path became. */
+/* Heads describe their files; for other kinds this describes what the path was taken for. */
 static hunch_status about_path(hn_drafter *d, const hn_spec *s, hunch_error *err) {
     const size_t room = strlen(s->kind) + strlen(s->path) + 40;
     d->about = hn_alloc(room);
@@ -270,7 +270,7 @@ static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info
     st = ops->open(d, s, target, &d->needs, err);
     if (st) return st;
     assert(d->needs.max_depth >= 1);
-    d->ops = ops; /* from here on close has something to undo */
+    d->ops = ops; /* from here on there is something to close */
     st = hn_spec_all_used(s, err);
     return st || d->about || !by_path ? st : about_path(d, s, err);
 }
@@ -301,7 +301,7 @@ void hn_drafter_close(hn_drafter *d) {
 typedef void (*file_taker)(void *user, const char *file, hunch_file_use use);
 
 static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_error *err) {
-    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* of a path alone: all heads have the same keys of files */
+    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* for a path alone: all heads have the same keys of files */
     hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
     if (st) return st;
     const char *written = ops->writes ? spec_value(s, ops->writes) : NULL;
@@ -310,7 +310,7 @@ static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_er
     for (const char *const *key = ops->reads; *key; key++) {
         const char *read = spec_value(s, *key);
         if (!read || (ops->reads_word && ops->reads_word(*key, read))) continue;
-        /* one that it goes on with loses nothing: what it held is in what is written */
+        /* a file that is both read and written loses nothing: its old contents are part of the new ones */
         if (!(written && hn_same_file(read, written))) each(user, read, HUNCH_FILE_READ);
     }
     return HUNCH_OK;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter.h - the one interface of every drafting method. A drafter proposes continuations and is never trusted.
+/* drafter.h - the one interface of every drafting method. A drafter proposes continuations; correctness never depends on it.
  *
  * Calls take many sequences at once (ids 0..max_seqs-1, given by the engine). One thread calls one drafter.
  * Life of a sequence: begin · (feed · propose · observe)* · end; a preempted sequence ends and begins again with its text.
  * The committed text of a sequence is readable through hn_committed_text from token 0, restored or not; it includes the newest token,
  * which is the root of the next tree and whose row is not in the target's cache yet. A round may pass without a propose for
  * a sequence (its tree was full, others were worth more), and a tree that is observed may have lost rows since propose:
- * recognise paths by their tokens, and what is new in the text by its length.
+ * recognise paths by their tokens, and new text by its length.
  *
- * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and stands in the table of
- * drafter.c. open, propose and close are needed; the others may be NULL. What drafts one chain a round makes it whole and
- * hands it to draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/drafting.md, "Adding a drafter".
+ * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and listed in the table of
+ * drafter.c. open, propose and close are required; the others may be NULL. A drafter of one chain a round makes it with
+ * draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/drafting.md, "Adding a drafter".
  */
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H
@@ -25,17 +25,17 @@ typedef struct hn_drafter hn_drafter;
 /* SPEC = KIND[:PATH][,key=value…] | PATH[,key=value…] */
 typedef struct hn_spec {
     char *text;                  /* as given: also the drafter's name in reports */
-    char *words;                 /* a copy in pieces, which kind, path, keys and values point into */
-    const char *kind, *path;     /* kind: NULL until the path's is found out; path: NULL if absent */
+    char *words;                 /* a copy that is split; kind, path, keys and values point into it */
+    const char *kind, *path;     /* kind: NULL until the path's is known; path: NULL if absent */
     int n;                       /* key=value pairs */
     char *key[16], *value[16];
     bool used[16];               /* a drafter's open marks the keys it knows through the getters */
-    const char *asked[24];       /* the keys that the getters were asked for: what this drafter and form know */
+    const char *asked[24];       /* the keys that getters were called with: those that this drafter and form know */
     int n_asked;
 } hn_spec;
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
 void hn_spec_fini(hn_spec *s);
-/* Getters: default if absent; HUNCH_USAGE for a value that is no number or out of [min, max], naming spec and key. */
+/* Getters: default if absent; HUNCH_USAGE for a value that is not a number or out of [min, max], naming spec and key. */
 hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err);
 hunch_status hn_spec_double(hn_spec *s, const char *key, double min, double max, double dflt, double *out, hunch_error *err);
 const char *hn_spec_string(hn_spec *s, const char *key); /* as given, NULL: absent; lives as long as the spec */
@@ -46,20 +46,20 @@ hunch_status hn_spec_kv(hn_spec *s, hn_dtype dflt, hn_dtype *out, hunch_error *e
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err); /* an unknown key: HUNCH_USAGE, naming it */
 hunch_status hn_spec_no_path(const hn_spec *s, hunch_error *err);  /* for kinds that read no file */
 
-/* What a drafter may know of the target at open. */
+/* What a drafter may use of the target at open. */
 typedef struct hn_target_info {
     const char *name; /* of the model, for messages; NULL: none */
     const char *path; /* its file or folder, which may hold a draft head too; NULL: not known */
     const hn_model *model; /* lives longer than the drafter; NULL in tests without one */
     int vocab, hidden, layers, context;
     const hn_tokenizer *tokenizer; /* NULL: none */
-    /* how it computes: a draft model joins its pool, level and cache type unless its spec says otherwise */
+    /* how it computes: a draft model uses its pool, level and cache type unless its spec has others */
     hn_pool *pool;
     hn_isa isa;
     bool f32;
     hn_dtype kv;
-    int depth; /* levels to draft where a spec does not say, 0: the drafter's own choice */
-    struct hn_head_report *report; /* head_reading.h: what a draft head's open finds; NULL: nobody wants to know */
+    int depth; /* levels to draft if the spec does not specify them, 0: the drafter's own choice */
+    struct hn_head_report *report; /* head_reading.h: filled by a draft head's open; NULL: no report */
 } hn_target_info;
 
 /* Committed text of a sequence. */
@@ -71,26 +71,26 @@ typedef struct hn_committed_text {
 typedef struct hn_begin {
     int seq;
     uint64_t seed;
-    hn_committed_text text;               /* the committed text: the prompt, or all there is when a session resumes */
+    hn_committed_text text;               /* the committed text: the prompt, or the whole text when a session resumes */
     int rows_restored;          /* of the drafter's own cache rows, by a prefix hit */
-    const int32_t *oracle;      /* `forced` asked for it: the plain continuation after the prompt; else NULL. Copied */
+    const int32_t *oracle;      /* requested by `forced`: the plain continuation after the prompt; else NULL. Copied */
     int n_oracle;
-    const int32_t *prediction;  /* what the caller expects the answer to be like; NULL: none. Copied */
+    const int32_t *prediction;  /* the answer that the caller expects; NULL: none. Copied */
     int n_prediction;
 } hn_begin;
 
 /* One committed row of the target, in order: prompt chunks and accepted rows alike. Rows are fed after verification, so
- * the token that follows is always known: the pair (feature of position, token at position + 1) is complete. */
+ * the next token is always known: the pair (feature of position, token at position + 1) is complete. */
 enum { HN_FEED_ROWS = 64 }; /* of one call */
 typedef struct hn_feed_row {
     int seq, position;
     int32_t token;      /* at this position */
     int32_t next_token; /* at position + 1 */
-    int16_t node;       /* row of the round's tree it came from, -1: a prompt row */
+    int16_t node;       /* row of the round's tree that it was, -1: a prompt row */
     int feature_row;    /* row in the feature buffers */
 } hn_feed_row;
 
-/* The features that open asked for (hn_needs), f32 [rows][ld]: the layers in rising order, then post-norm. */
+/* The features that open requested (hn_needs), f32 [rows][ld]: the layers in ascending order, then post-norm. */
 typedef struct hn_features {
     const hn_buf *buffer;
     int n, ld;
@@ -99,7 +99,7 @@ typedef struct hn_features {
 typedef struct hn_observe {
     int seq;
     const hn_tree *tree;
-    int n_accepted;            /* rows of the accepted path behind the root */
+    int n_accepted;            /* rows of the accepted path after the root */
     const int16_t *path;       /* [n_accepted] their rows in the tree */
     int32_t next_token;        /* the text's newest token, after them */
 } hn_observe;
@@ -110,83 +110,83 @@ typedef struct hn_propose {
     hn_tree *tree;             /* add candidates to rows of depth `level` */
     int budget;                /* rows that may still be added for this drafter; sharing a row costs nothing */
     int depth;                 /* levels that the tree may have */
-    bool by_levels;            /* each level is decided on when it is known, and the tree is the drafter's until it says no more: a level of
-                                  one that holds tokens back, since later ones may be better, adds what it would end with here */
-    bool chain;                /* one chain is wanted, whatever the drafter's trees are like (hunch_draft) */
-    hn_sampler *sampler;       /* the request's law and coins, for drafters that have logits */
-    /* How a token is chosen from logits. false: hn_sampler_draw behind the row's own path (greedy at temperature 0, else
-     * coupled with the target's noise), candidates one-hot. true: drawn from a law q that goes with the candidate, keyed
+    bool by_levels;            /* each level is decided on when it is known, and the tree is the drafter's until it adds no more: a level of
+                                  a drafter that holds tokens back, since later ones may be better, adds what it would end with here */
+    bool chain;                /* one chain is requested, whatever the drafter's trees are like (hunch_draft) */
+    hn_sampler *sampler;       /* the request's law and noise, for drafters that have logits */
+    /* How a token is chosen from logits. false: hn_sampler_draw after the row's own path (greedy at temperature 0, else
+     * coupled with the target's noise), candidates one-hot. true: drawn from a law q that the candidate carries, keyed
      * by HN_PURPOSE_PROPOSAL at the root's position (text.n - 1). */
     bool drawn;
-    void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: nobody looks */
+    void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: none */
     void *on_logits_ctx;
-    float *sure; /* [levels] of a chain: how likely the head takes each draft to be accepted; NULL: nobody looks */
+    float *sure; /* [levels] of a chain: the head's confidence that each draft is accepted; NULL: not requested */
 } hn_propose;
 
-/* What a drafter's time is spent on. It is measured, and under `auto` paid for (plan/controller.h). */
+/* What a drafter's time is spent on. It is measured, and under `auto` counted as a cost (plan/controller.h). */
 typedef enum hn_draft_cost {
-    HN_COST_PER_ROUND, /* a chain or tree at level 0, later levels from memory, or nearly nothing: asked or not, as a whole */
-    HN_COST_PER_LEVEL  /* a pass of its own a level: decided before each one */
+    HN_COST_PER_ROUND, /* a chain or tree at level 0, later levels from memory, or nearly nothing: called or not, as a whole */
+    HN_COST_PER_LEVEL  /* a pass of its own for each level: decided on before each one */
 } hn_draft_cost;
 
-/* Could a candidate be added behind the row? Without a row to spend only one that shares its row; drawn ones may not be left out
- * for what they are, that would bend the law, so then none is drawn. */
+/* Whether a candidate could be added after the row. Without a row to spend only one that shares its row; drawn ones must not be left out
+ * because of their token, that would distort the law, so then none is drawn. */
 bool hn_propose_has_room(const hn_propose *p, int row);
 
 enum { HN_MAX_DRAFT_GROUPS = 4 };
-typedef struct hn_needs {      /* what open asks the engine for */
+typedef struct hn_needs {      /* what open requests from the engine */
     bool oracle;               /* the plain continuation, generated untimed before the session's first round */
     bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
-    int max_depth;             /* levels it can draft, 1 or more: it is not asked for deeper ones */
+    int max_depth;             /* levels it can draft, 1 or more: deeper ones are not requested */
     bool has_law;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
-    bool is_tree;              /* a tree was asked for, though it may be one path: hunch_draft shows it as one */
+    bool is_tree;              /* a tree was requested, even if it may be one path: hunch_draft shows it as one */
     hn_draft_cost cost;        /* of all levels, or of each */
-    hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are the engine's) */
+    hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are set by the engine) */
     int n_groups;
 } hn_needs;
 
 struct hn_head_names;
 struct hn_head_taps;
-/* Describes the head in a file: a is filled by hn_head_read, the rest of it is to be set. HUNCH_REFUSED: it is none of the kind,
+/* Describes the head in a file: a is filled by hn_head_read, its other fields are to be set. HUNCH_REFUSED: it is not of the kind,
  * or does not fit the target. */
 typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struct hn_head_names *names, hn_spec *spec,
                                          const hn_target_info *target, struct hn_head_taps *taps, hunch_error *err);
 
 typedef struct hn_drafter_ops {
     const char *name;  /* KIND */
-    /* What it does with files: PATH is a model, a draft head or a file that is read; the keys whose values are files that it reads (to a
-     * NULL), and the one whose value it writes (NULL: none). */
+    /* How it uses files: PATH is a model, a draft head or another file that is read; the keys whose values are files that it reads (NULL at
+     * the end), and the key of the file that it writes (NULL: none). */
     bool path_is_model;
     const char *reads[6], *writes;
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
-    const char *steps_tensor; /* of a head with weights for each position: the tensor that shows one; else NULL */
-    hn_head_describe describe; /* of a draft head's kind (head_drafter.h), which can be converted; else NULL */
+    const char *steps_tensor; /* of a head with weights for each position: the tensor by which it is recognised; else NULL */
+    hn_head_describe describe; /* of a kind of draft head (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
-    /* After every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
+    /* Called after every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
      * belong to `owner`. */
     hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
-    /* The sequence's session fails with it; what failed is not ended. */
+    /* On failure the sequence's session fails too; a sequence that failed is not ended. */
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-    /* Every row that is committed, of all sequences of a pass together, once; HN_FEED_ROWS a call at most: a pass of a prompt may
-     * have more, and takes several calls. Rows that came with a prefix are not fed: who has
-     * rows of its own and needs them says so (hn_cache_group.recompute), and what it has of them may be fed again. */
+    /* Every row that is committed, of all sequences of a pass together, once; at most HN_FEED_ROWS a call: a pass of a prompt may
+     * have more, and takes several calls. Rows that came with a prefix are not fed: a drafter with rows of its own that needs them
+     * sets hn_cache_group.recompute, and rows that it has already may be fed again. */
     hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */
     /* One more level (0 = children of the root) of at most needs.max_depth. Returns how many candidates were added over all trees (one that
-     * shares a row counts: there may be more to say behind it); 0: nothing more this round. A drafter that computes a
-     * whole block keeps it and answers the later levels from memory. */
+     * shares a row counts: more may follow it); 0: nothing more this round. A drafter that computes a
+     * whole block stores it and adds the later levels from memory. */
     int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
-    /* Committed rows from there on are forgotten: of a session that is rewound. (No call of the API rewinds one yet.) */
+    /* Drops the committed rows from there on: for a session that is rewound. (No call of the API rewinds one yet.) */
     void (*drop)(hn_drafter *d, int seq, int rows);
-    /* Cache rows that hold the committed text: it has to read the rest before it can draft, which `auto` makes part of its
-     * price. NULL: has none. */
+    /* Cache rows that hold the committed text: the drafter has to read the rest before it can draft, which `auto` includes in its
+     * price. NULL: it has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);
     double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
-    /* Before a text ends or loses its place, and before another takes rows that it shares: what its committed rows still wait
-     * for, so that they can be shared. */
+    /* Called before a text ends or is preempted, and before another text takes rows that it shares: computes pending committed rows, so
+     * that they can be shared. */
     void (*catch_up)(hn_drafter *d, int seq);
     void (*end)(hn_drafter *d, int seq);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */
@@ -197,10 +197,10 @@ typedef struct hn_drafter_ops {
 struct hn_drafter {
     const hn_drafter_ops *ops;
     void *state;
-    int index;     /* in the engine: what candidates carry */
+    int index;     /* in the engine: candidates carry it */
     int max_seqs;
     char *name;    /* the spec's text */
-    char *about;   /* one line of what open found in its files, for who uses it; NULL: nothing to say. open's, freed with it */
+    char *about;   /* one line on what open found in its files, for the user; NULL: none. Set by open, freed by close */
     hn_needs needs;
 };
 
@@ -210,7 +210,7 @@ const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none
 hunch_status hn_drafter_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
                               hunch_error *err);
 
-/* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE listing those there are. */
+/* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE with a list of the kinds. */
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
                              hunch_error *err);
 void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */

@@ -4,23 +4,23 @@
  *   cache[:FILE][,depth=K][,mib=N][,dynamic=FILE][,save=FILE]
  *
  *   context  this sequence's own text
- *   dynamic  earlier texts of this engine: a text is counted in when its sequence ends
+ *   dynamic  earlier texts of this engine: a text is added when its sequence ends
  *   static   n-grams of two tokens of a large corpus, from FILE (counts_file.h)
  *
  *   depth    tokens of a draft                                                                       8
- *   mib      most memory of the dynamic level, and of each context; beyond it the half of the        64
- *            n-grams that was counted longest ago goes. The static level takes what its file takes
+ *   mib      most memory of the dynamic level, and of each context; when it is exceeded, the half of   64
+ *            the n-grams that was counted longest ago is dropped. The static level takes what its file takes
  *   dynamic  file that the dynamic level starts with
  *   save     file that it is written to when the engine closes, if there was a text. Closing cannot
- *            report a failure: whether the file can be written is tried at open
+ *            report a failure: open checks whether the file can be written
  *
- * Token by token: the context is asked first, then the dynamic level with stricter thresholds, each for the last 4
- * tokens, then 3, 2, 1; what the static level has for the last two weights the choice. The static level alone comes
+ * Token by token: the context is searched first, then the dynamic level with stricter thresholds, each for the last 4
+ * tokens, then 3, 2, 1; counts of the static level for the last two tokens weight the choice. The static level alone comes
  * last. The tokens drafted so far belong to the key. Of tokens of equal weight the one first seen is taken.
  *
  * Every position is counted once, with the n-grams that reach back over the end of an earlier update. A text that
- * begins with one that ended before (a preempted sequence that goes on, the next turn of a chat) adds only what is new.
- * forget empties the dynamic level; sequences that live then are counted in whole when they end.
+ * begins with one that ended before (a preempted sequence that resumes, the next turn of a chat) adds only its new part.
+ * forget empties the dynamic level; sequences that live at that time are counted as a whole when they end.
  */
 #include <assert.h>
 #include <string.h>
@@ -33,7 +33,7 @@
 
 enum { STATIC_N = 2, ENDED_TEXTS = 64 };
 
-/* A text that the dynamic level knows, by its length and hash. */
+/* A text that the dynamic level has counted, by its length and hash. */
 typedef struct ended_text {
     uint64_t hash;
     int n;
@@ -54,7 +54,7 @@ typedef struct cache_state {
     unsigned n_ended; /* ever; the newest ENDED_TEXTS are kept */
     int depth, n_seqs;
     char *save; /* NULL: do not */
-    bool began; /* a text: there is something to save */
+    bool began; /* at least one text began: there is something to save */
     cache_seq *seq;
 } cache_state;
 
@@ -62,7 +62,7 @@ typedef struct cache_state {
 
 static void cache_close(hn_drafter *d);
 
-/* Whether close will be able to write: found out while somebody can be told. */
+/* Checks whether close will be able to write, while an error can be reported. */
 static hunch_status save_try(cache_state *st, const char *path, hunch_error *err) {
     hn_out *o;
     if (!(st->save = hn_strdup(path))) return hn_fail_memory(err, path, strlen(path));
@@ -107,7 +107,7 @@ static hunch_status cache_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
 
 /* ---- one token --------------------------------------------------------------------------------------------------- */
 
-/* Thresholds by the tokens of the key: how often it must have been seen, and the share of the token that is taken. */
+/* Thresholds by the number of tokens in the key: how often it must have been seen, and the share of the token that is taken. */
 typedef struct thresholds {
     uint64_t samples[HN_COUNTS_N + 1], percent[HN_COUNTS_N + 1];
 } thresholds;
@@ -119,14 +119,14 @@ typedef struct pick {
     float estimate;
 } pick;
 
-/* The corpus's say in the choice of a token. */
+/* The weight of a token by its count in the corpus. */
 static double weight_of(const hn_counts *corpus, const hn_counts_entry *c, int32_t token) {
     const hn_counts_pair *p = hn_counts_pair_of(corpus, c, token);
     return p ? 100.0 * p->count : 1;
 }
 
 /* The pair of e with the largest count times the corpus's weight, the first seen of equals. Walks the shorter list: a
- * token that the corpus has not weighs 1, and among those the largest count wins. */
+ * token that is not in the corpus has weight 1, and among those the largest count wins. */
 static uint32_t weighted_best(const hn_counts *x, const hn_counts_entry *e, const hn_counts *corpus,
                               const hn_counts_entry *c) {
     uint32_t best = e->best;
@@ -145,7 +145,7 @@ static uint32_t weighted_best(const hn_counts *x, const hn_counts_entry *e, cons
     return best;
 }
 
-/* What follows the last tokens, which end at `end`, for keys of n tokens; false: not seen often or not clear enough. */
+/* The token after the last tokens, which end at `end`, for keys of n tokens; false: not seen often or not clear enough. */
 static bool level_ask(const hn_counts *x, const thresholds *t, int n, const int32_t *end, const hn_counts *corpus,
                       const hn_counts_entry *c, pick *out) {
     int32_t gram[HN_COUNTS_N];
@@ -158,7 +158,7 @@ static bool level_ask(const hn_counts *x, const thresholds *t, int n, const int3
     return true;
 }
 
-/* The token behind n tokens that end at `end`. */
+/* The token after n tokens that end at `end`. */
 static bool next_find(const cache_state *st, const cache_seq *q, const int32_t *end, int n, pick *out) {
     int32_t gram[HN_COUNTS_N];
     const hn_counts_entry *c = NULL;
@@ -219,7 +219,7 @@ static uint64_t hash_more(uint64_t h, int32_t token) {
     return (h ^ (uint32_t)token) * 0x9E3779B97F4A7C15u + (h >> 29);
 }
 
-/* How many tokens at the start of the text are the whole of a text that ended before. */
+/* The length of the longest ended text that the text starts with. */
 static int known_start(const cache_state *st, const hn_committed_text *t) {
     const unsigned kept = st->n_ended < ENDED_TEXTS ? st->n_ended : ENDED_TEXTS;
     int known = 0, longest = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_cache_test.c - golden vectors, the three levels against plain recounting, what outlives a sequence, and
+/* drafter_cache_test.c - golden vectors, the three levels compared with plain recounting, state that outlives a sequence, and
  * files. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static int remove_folder(void **state) {
     (void)state;
     static const char *const names[] = {"static", "dynamic", "a", "b", "bad"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(path_of(names[i]));
-    return rmdir(folder); /* nothing else was left there */
+    return rmdir(folder); /* fails if anything else was left */
 }
 
 /* ---- golden vectors ---------------------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void test_golden(void **state) {
     } golden[] = {
         {TEXT_A, {4, 1, 2, 3, 5, 1, 2, 3}}, {TEXT_B, {9, 7, 8, 1, 7, 8, 9, 2}}, {TEXT_C, {6, 5, 6, 5, 6, 5, 6, 5}}};
     for (int i = 0; i < 3; i++)
-        for (int first = 1; first <= golden[i].n; first++) { /* however the text came */
+        for (int first = 1; first <= golden[i].n; first++) { /* in any steps */
             hn_drafter d;
             int32_t out[DEPTH];
             open_or_fail(&d, "cache,depth=8", 1);
@@ -98,7 +98,7 @@ static void test_arbitration(void **state) {
     hn_drafter_close(&d);
 }
 
-/* The dynamic level asks for more than the context: a pair of tokens seen three times, two thirds of them the same. */
+/* The dynamic level has stricter thresholds than the context: a pair of tokens seen three times, two thirds of them the same. */
 static void test_dynamic_is_strict(void **state) {
     (void)state;
     static const int32_t now[] = {9, 1, 2}, want[] = {3, 4};
@@ -108,7 +108,7 @@ static void test_dynamic_is_strict(void **state) {
         begin(&d, 0, now, 3);
         expect_chain(&d, 0, now, 3, want, times < 3 ? 0 : 2); /* the 3-gram 2 3 needs 2, the 2-gram 1 2 needs 3 */
         d.ops->drop(&d, 0, 0);
-        d.ops->end(&d, 0); /* nothing of it counts */
+        d.ops->end(&d, 0); /* nothing of it is counted */
         const int32_t once[] = {10 + times, 1, 2, 3, 4};
         begin(&d, 0, once, 5);
         d.ops->end(&d, 0);
@@ -122,7 +122,7 @@ static void test_dynamic_is_strict(void **state) {
 /* ---- plain recounting -------------------------------------------------------------------------------------------- */
 
 typedef struct stretch {
-    const int32_t *token; /* what followed at from..to-1 counts */
+    const int32_t *token; /* the tokens at from..to-1 are counted */
     int from, to;
 } stretch;
 
@@ -213,8 +213,8 @@ static void write_corpus(const char *path, const int32_t *h, int n) {
     fclose(f);
 }
 
-/* Texts one after the other, each shown in random steps, sometimes rewound: every prefix gives what counting it anew
- * gives. */
+/* Texts one after the other, each shown in random steps, sometimes rewound: every prefix gives the same as counting from the
+ * start. */
 static void test_against_plain_counting(void **state) {
     (void)state;
     uint64_t seed = 77;
@@ -269,7 +269,7 @@ static void test_periodic(void **state) {
     hn_drafter_close(&d);
 }
 
-/* ---- what outlives a sequence ------------------------------------------------------------------------------------ */
+/* ---- state that outlives a sequence ---------------------------------------------------------------------------------- */
 
 static void expect_same_file(const char *a, const char *b) {
     char *x, *y;
@@ -283,7 +283,7 @@ static void expect_same_file(const char *a, const char *b) {
     hn_free(y);
 }
 
-/* The rounds that emit h[from..to): drafts, lets the text be the judge. */
+/* Runs the rounds that emit h[from..to): drafts are accepted if they match the text. */
 static void run_rounds(hn_drafter *d, int seq, const int32_t *h, int from, int to) {
     for (int n = from; n < to;) {
         hn_tree t;
@@ -294,7 +294,7 @@ static void run_rounds(hn_drafter *d, int seq, const int32_t *h, int from, int t
     }
 }
 
-/* A preempted sequence, and a chat that goes on with all that was said, count each position once; the end of the text
+/* A preempted sequence, and a chat that continues from all its earlier text, count each position once; the end of the text
  * that no round showed any more is counted too. */
 static void test_each_position_once(void **state) {
     (void)state;
@@ -316,7 +316,7 @@ static void test_each_position_once(void **state) {
     }
     hn_drafter_close(&d);
     expect_same_file(path_of("a"), path_of("b"));
-    /* forgotten and begun again, the whole text counts; sequences that live when the engine closes do too */
+    /* forgotten and begun again, the whole text is counted; so are sequences that live when the engine closes */
     open_or_fail(&d, spec_of("cache,save=%s", path_of("b")), 2);
     begin(&d, 0, h, 200);
     d.ops->end(&d, 0);
@@ -325,7 +325,7 @@ static void test_each_position_once(void **state) {
     run_rounds(&d, 1, h, 250, 300);
     hn_drafter_close(&d);
     expect_same_file(path_of("a"), path_of("b"));
-    /* what was saved is loaded, and goes on */
+    /* a saved file is loaded and continued */
     open_or_fail(&d, spec_of("cache,save=%s", path_of("b")), 2);
     begin(&d, 0, h, 300);
     d.ops->end(&d, 0);
@@ -436,7 +436,7 @@ static void test_random_damage(void **state) {
     hn_free(data);
 }
 
-/* Every allocation fails in turn: open refuses or works; a text that runs goes on, and drafts less. */
+/* Every allocation fails in turn: open fails or works; a running text continues, with fewer drafts. */
 static void test_no_memory(void **state) {
     (void)state;
     uint64_t seed = 9;

@@ -6,16 +6,16 @@
  *   depth  levels a round, at most one more than the masks that the head was trained with           all of them
  *   norm   how often the norm before its output matrix is applied                                    twice
  *
- * Rows of the text are EAGLE-3's (drafter_eagle3.c). Behind the root stand masks, one behind another, which have neither token nor
- * feature: a vector of the head's own, mask_rep [2H], stands behind the norms in the place of both:
+ * Rows of the text are EAGLE-3's (drafter_eagle3.c). After the root come masks, one after another, which have neither token nor
+ * feature: a vector of the head's own, mask_rep [2H], replaces both after their norms:
  *
  *   root      r = g + attention(norm(E[x[n]]) | norm(g))           its logits draft x[n+1]
  *   mask d    r = mask_rep[0..H) + attention(mask_rep)             its logits draft x[n+1+d], whatever the drafts before it are
  *   out = r + swiglu(norm(r))
  *   logits = its own output matrix norm(norm(out)), over a vocabulary of its own
  *
- * The released code applies the last norm twice, and so did the heads that were released, as far as can be told; norm=once is for others.
- * A mask sees the text, the root and the masks before it, and is forgotten with the round: fewer masks draft the same tokens.
+ * The released code applies the last norm twice, and so, as far as can be seen, did the released heads; norm=once is for others.
+ * A mask attends to the text, the root and the masks before it, and is dropped after the round: fewer masks draft the same tokens.
  * Files: midlayer.* with midlayer.mask_rep, fc, norm, lm_head, d2t; config.json has draft_length.
  */
 #include "draft/eagle3_head.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_dflash.c - DFlash (2602.06036): a block of tokens from one pass, by masks that all see each other.
+/* drafter_dflash.c - DFlash (2602.06036): a block of tokens from one pass, by masks that all attend to each other.
  *
- *   dflash:PATH[,taps=LAYER:LAYER:...], options: head_drafter.h; depth: at most what a block drafts, and all of it by default
+ *   dflash:PATH[,taps=LAYER:LAYER:...], options: head_drafter.h; depth: at most the block's drafts, all of them by default
  *
- * Each row i of the text is what its states a[i] make of it, the same for every layer:
+ * Each row i of the text is computed from its states a[i], the same for every layer:
  *
  *   c[i] = norm(fc(a[i]))                      K and V of a layer: of c[i], at position i
  *
@@ -12,10 +12,10 @@
  *   z = E[x[n], mask, mask, ...]
  *   z = z + attention(norm(z))                 over the text's rows and all rows of the block
  *   z = z + swiglu(norm(z))
- *   logits = output matrix norm(z)             of row j: what stands at its own place, x[n+j]; where the root drafts: x[n+1+j]
+ *   logits = output matrix norm(z)             of row j: the token at its own place, x[n+j]; if the root drafts: x[n+1+j]
  *
- * Files: z-lab's and SpecForge's, speculators', llama.cpp's GGUF. The embedding is the target's, so is the output, but for one over a
- * reduced vocabulary.
+ * Files: z-lab's and SpecForge's, speculators', llama.cpp's GGUF. The embedding is the target's, and so is the output, except for one over
+ * a reduced vocabulary.
  */
 #include "draft/block_head.h"
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_dspark.c - DSpark: DFlash's block, and behind it a bias on each place's logits from the token drafted before it.
+/* drafter_dspark.c - DSpark: DFlash's block, and after it a bias on each place's logits from the token drafted before it.
  *
- *   dspark:PATH[,taps=LAYER:LAYER:...][,min_confidence=C], options: head_drafter.h; depth: at most what a block drafts, and all by default
+ *   dspark:PATH[,taps=LAYER:LAYER:...][,min_confidence=C], options: head_drafter.h
  *
+ *   depth            at most the block's drafts                                                          all of them
  *   min_confidence   a path ends before the first place whose confidence, by the head itself, is less   0
  *
  * The block is one pass (drafter_dflash.c); its places are then drafted left to right, a small product each (pass_markov.c). The root's
- * row drafts too unless sample_from_anchor is false. Some heads say how likely the draft of a place is accepted; it is made of the place's
- * state and the token before it, so it is known before that draft is chosen, and a path may end by it in every law. It is also the estimate
- * of a place's likeliest token, where tokens are not drawn.
+ * row drafts too unless sample_from_anchor is false. Some heads compute the probability that the draft of a place is accepted, from the
+ * place's state and the token before it; it is known before that draft is chosen, so a path may end by it in every law. It is also the
+ * estimate of a place's likeliest token, if tokens are not drawn.
  * Files: speculators' and SpecForge's, DFlash's with markov_head.* and confidence_head.*; llama.cpp's GGUF.
  */
 #include <string.h>
@@ -19,8 +20,8 @@ static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *in = hn_head_look(src, names, HN_HEAD_MARKOV_IN), *sure = hn_head_look(src, names, HN_HEAD_CONFIDENCE);
     if (!in || in->n_dims != 2 || in->dims[0] < 1 || in->dims[0] > 1 << 16)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor markov_w1.weight %s, expected [tokens, rank] of a head of DSpark", hn_source_path(src),
-                       in ? "has another shape" : "is missing");
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor markov_w1.weight %s, expected [tokens, rank] of a head of DSpark",
+                       hn_source_path(src), in ? "has another shape" : "is missing");
     d->markov_rank = (int)in->dims[0];
     d->markov = hn_head_look(src, names, HN_HEAD_MARKOV_STEP)   ? HN_MARKOV_RNN
                 : hn_head_look(src, names, HN_HEAD_MARKOV_GATE) ? HN_MARKOV_GATED

@@ -3,13 +3,13 @@
  *
  *   eagle:PATH, hass:PATH[,last=normed|raw], options: head_drafter.h
  *
- *   last   the state that is read: behind the final norm, or before it                               normed
+ *   last   the state that is read: after the final norm, or before it                                normed
  *
- * A row of token x[i+1] reads the target's last state behind its final norm at position i, f[i]:
+ * A row of token x[i+1] reads the target's last state after its final norm at position i, f[i]:
  *
  *   u = fc(E[x[i+1]] | f[i]) (+ bias)      the embedding first
  *   r = u + attention(u)                   layer 0 has no norm before it
- *   f' = r + swiglu(norm(r))               the next row's feature where x[i+2] is a draft
+ *   f' = r + swiglu(norm(r))               the next row's feature if x[i+2] is a draft
  *   logits = the target's output matrix f' no norm, no matrix of its own
  *
  * The embedding is the target's unless the file has one. Files: fc.weight [H, 2H], fc.bias, layers.0.self_attn.*, layers.0.mlp.*,
@@ -22,7 +22,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "eagle", err) : HUNCH_OK;
-    const bool noted = !fc && target->report; /* with what else is missing */
+    const bool noted = !fc && target->report; /* reported with the other missing tensors */
     if (st) return st;
     if (names->form == HN_HEAD_MTP || (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)))
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of EAGLE-1 or -2: expected a tensor fc.weight of %d inputs",

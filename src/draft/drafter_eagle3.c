@@ -7,18 +7,18 @@
  *
  * A row of token x[i+1] reads the target's residual stream at several layers, before any norm, side by side, a[i]:
  *
- *   g = fc(a[i])                            norm_before_fc: of norm(a[i]); fc_norm: of each state's norm; where x[i+1] is a draft g is
- *                                           the row before's `out` instead
+ *   g = fc(a[i])                            norm_before_fc: of norm(a[i]); fc_norm: of each state's norm; if x[i+1] is a draft, g is
+ *                                           the previous row's `out` instead
  *   z = attention(norm(E[x[i+1]]) | norm(g))
  *   r = g + z                               norm_before_residual: norm(g) + z
- *   out = r + swiglu(norm(r))               norm_output: what goes on is its norm
+ *   out = r + swiglu(norm(r))               norm_output: its norm is passed on
  *   logits = its own output matrix norm(out), over a vocabulary of its own: draft token d is the target's d + d2t[d]
  *
  * Files: SafeAILab's and SpecForge's (midlayer.*), speculators' and vLLM's (layers.0.*), llama.cpp's GGUF.
  */
 #include "draft/eagle3_head.h"
 
-/* Heads of other kinds have much the same tensors. */
+/* Heads of other kinds have nearly the same tensors. */
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
     hunch_status st = hn_head_check_kind(src, "eagle3", err);

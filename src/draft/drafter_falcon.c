@@ -3,20 +3,20 @@
  *
  *   falcon:PATH[,last=normed|raw], options: head_drafter.h
  *
- *   last   the state that is read: behind the final norm, or before it                               normed
+ *   last   the state that is read: after the final norm, or before it                                normed
  *
- * A row of token x[i+1] reads the target's last state behind its final norm at position i, f[i]:
+ * A row of token x[i+1] reads the target's last state after its final norm at position i, f[i]:
  *
  *   u = lstm(lstm(E[x[i+1]] | f[i]))       two layers; no state is carried from row to row
- *   r = u + attention(u)                   no norm before it; rows of a block see all rows before it and each other
- *   f' = r + swiglu(norm(r))               the feature of the row k behind
- *   logits = the target's output matrix f' draft the token k behind the row's own
+ *   r = u + attention(u)                   no norm before it; rows of a block attend to all rows before it and to each other
+ *   f' = r + swiglu(norm(r))               the feature of the row k positions later
+ *   logits = the target's output matrix f' draft the token k positions after the row's own
  *
  * The last k rows of the text are a block, and draft k tokens; these with those k outputs are the next one. Rows before the text's last
- * block are keys and values alone, which do not depend on where blocks are. The released code counts blocks from the first row of
- * each of its passes, so that a draft depends on how the text came to it; here the last k rows are one block whatever the history.
- * The released code hands on the LSTM's pair of output and state, and stops there; taken apart, with one text a batch, its state is zero
- * for every row, and so it is here.
+ * block are only keys and values, which do not depend on the positions of blocks. The released code counts blocks from the first row of
+ * each of its passes, so that a draft depends on how the text was split into passes; here the last k rows are one block for any history.
+ * The released code passes the LSTM's pair of output and state on, and fails there; if only the output is passed, with one text a batch,
+ * its state is zero for every row, and so it is here.
  *
  * Files: lstm.{weight_ih,bias_ih,bias_hh}_l{0,1}, and EAGLE-1's layers.0.*; config.json is Llama's with k_mask.
  */
@@ -47,7 +47,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (st) return st;
     if (!gates)
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of Falcon: expected a tensor lstm.weight_ih_l0", hn_source_path(src));
-    if (a->layers != 1) /* what rows of a second layer hold would depend on their blocks */
+    if (a->layers != 1) /* rows of a second layer would depend on their blocks */
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a head of Falcon to have one", hn_source_path(src), a->layers);
     if (a->vocab != target->vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected the target's own matrix", hn_source_path(src), a->vocab);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_for_tests.h - drives one drafter as the engine does, on texts given by hand. Include after cmocka. */
+/* drafter_for_tests.h - drives one drafter as the engine does, on given texts. Include after cmocka. */
 #ifndef HN_DRAFTER_FOR_TESTS_H
 #define HN_DRAFTER_FOR_TESTS_H
 #include <stdlib.h>
@@ -35,7 +35,7 @@ HELPER void begin(hn_drafter *d, int seq, const int32_t *token, int n) {
     assert_int_equal(d->ops->begin(d, &b, 1, NULL), HUNCH_OK);
 }
 
-/* All levels of a round as the engine asks for them. */
+/* All levels of a round, called as the engine does. */
 HELPER void draft(hn_drafter *d, int seq, hn_committed_text text, int budget, hn_tree *t) {
     hn_propose p = {.seq = seq, .text = text, .tree = t, .budget = budget};
     hn_tree_reset(t, text.token[text.n - 1], HN_TREE_ROWS);
@@ -49,7 +49,7 @@ HELPER void draft(hn_drafter *d, int seq, hn_committed_text text, int budget, hn
     assert_true(hn_tree_depth(t) <= d->needs.max_depth);
 }
 
-/* The chain that a fresh round proposes; returns its length. The tree is left in t. */
+/* The chain that a new round proposes; returns its length. The tree is left in t. */
 HELPER int chain_in(hn_drafter *d, int seq, hn_committed_text text, int budget, int32_t out[DEPTH], hn_tree *t) {
     draft(d, seq, text, budget, t);
     assert_true(hn_tree_is_chain(t));
@@ -64,8 +64,8 @@ HELPER int chain(hn_drafter *d, int seq, const int32_t *token, int n, int budget
     return chain_in(d, seq, (hn_committed_text){token, n, n}, budget, out, &t);
 }
 
-/* Verifies a chain against what the target says, `truth` (room for one token more than the chain's), and tells the
- * drafter. Returns how many were accepted. */
+/* Verifies a chain against the target's tokens, `truth` (room for one token more than the chain's), and calls the drafter's
+ * observe. Returns how many were accepted. */
 HELPER int verify_chain(hn_drafter *d, int seq, const hn_tree *t, const int32_t *truth) {
     int16_t path[HN_TREE_ROWS];
     hn_observe o = {.seq = seq, .tree = t, .path = path};

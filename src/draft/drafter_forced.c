@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_forced.c - an oracle drafter for tests and benchmarks: it knows the plain continuation and is right as often
- * as it is told to be, so that overhead can be told from acceptance. Its proposals are verified like any other.
+/* drafter_forced.c - an oracle drafter for tests and benchmarks: it knows the plain continuation and is right with a given
+ * probability, so that overhead can be separated from acceptance. Its proposals are verified like any other.
  *
  *   forced[,accept=A][,depth=K][,width=W][,seed=S][,cost_us=U][,tree=shaped|random]
  *
- *   accept   probability that a level holds the right token, given that the levels before did        1
+ *   accept   probability that a level has the right token, given that the levels before did          1
  *   depth    levels a round                                                                         4
  *   width    candidates of a row on the spine (random: at most that many of any row)               1
  *   seed     of all its choices; they depend on seed, text, root position and place alone           0
  *   cost_us  busy wait a round, as if drafting took that long                                       0
- *   tree     shaped: a spine of K levels, each W candidates of which one, at a random place, is right with probability
- *            A; beside it, where the budget allows, garbage below the wrong rows, so that wide trees are real trees.
- *            random: any shape, any order, doubled candidates, the right token anywhere: for property tests.
+ *   tree     shaped: a spine of K levels, each with W candidates of which one, at a random place, is right with probability
+ *            A; beside it, if the budget allows, wrong tokens below the wrong rows, so that wide trees have many branches.
+ *            random: any shape, any order, duplicate candidates, the right token anywhere: for property tests.
  *
- * The spine goes on below a wrong level (with the oracle's later tokens, which cannot be accepted there), as a real
- * drafter would. Behind the oracle's end and on a text that left it nothing is drafted.
+ * The spine continues below a wrong level (with the oracle's later tokens, which cannot be accepted there), as a real
+ * drafter would. After the oracle's end and on a text that differs from it nothing is drafted.
  *
  * Random numbers: (seed and text, position of the round's root, HN_PURPOSE_FORCED, drafter, number), contract C3; the
  * number counts this drafter's draws in the round.
@@ -30,10 +30,10 @@
 enum { MAX_WIDTH = 16 };
 
 typedef struct forced_seq {
-    int32_t *oracle;       /* [n] continuation behind the prompt; owned */
+    int32_t *oracle;       /* [n] continuation after the prompt; owned */
     int n;
     int checked;           /* emitted tokens that were compared with it */
-    bool left;             /* the text is not the oracle's */
+    bool left;             /* the text differs from the oracle */
     int spine;             /* row that the next level continues, -1: none */
     bool mine[HN_TREE_ROWS];  /* rows that carry a candidate of this drafter, and the root */
     bool right[HN_TREE_ROWS]; /* of these: whose whole path is the oracle's */
@@ -102,13 +102,13 @@ static int draw_below(forced_seq *q, int n) {
     return (int)(draw_uniform(q) * n);
 }
 
-/* The k-th of vocab - 1 wrong tokens: never `right`, another for every k below vocab - 1. */
+/* The k-th of vocab - 1 wrong tokens: never `right`, different for every k below vocab - 1. */
 static int32_t wrong_token(const forced_state *st, int32_t right, int start, int k) {
     int64_t step = 1 + ((int64_t)start + k) % (st->vocab - 1);
     return (int32_t)((right + step) % st->vocab);
 }
 
-/* Sets the seed of a text: the choices repeat for it, and differ from those of other texts. */
+/* Seed of a text: the choices repeat for it, and differ from those of other texts. */
 static uint64_t seed_of_text(uint64_t seed, const int32_t *oracle, int n) {
     uint64_t h = seed;
     for (int i = 0; i < n && i < 32; i++) {
@@ -125,7 +125,7 @@ static void wait_us(double us) {
 
 /* ---- a level ------------------------------------------------------------------------------------------------------ */
 
-/* A round's first level: is the text still the oracle's? */
+/* At a round's first level: checks whether the text is still the oracle's. */
 static void round_start(forced_seq *q, const hn_propose *p, int drafter) {
     int emitted = p->text.n - p->text.n_prompt;
     if (emitted < q->checked) q->checked = 0; /* the session was rewound */
@@ -150,7 +150,7 @@ typedef struct level_job {
     int added;
 } level_job;
 
-/* Adds a candidate if it needs no row or there is one; returns its row or -1. */
+/* Adds a candidate if it shares a row or there is one left; returns its row or -1. */
 static int job_add(level_job *j, int row, int32_t token, double estimate) {
     hn_tree *t = j->p->tree;
     int before = t->n_rows;
@@ -165,7 +165,7 @@ static int job_add(level_job *j, int row, int32_t token, double estimate) {
     return child;
 }
 
-/* W candidates at the spine: the one at place `hit` is right with probability A. Leaves the next spine row. */
+/* W candidates at the spine: the one at place `hit` is right with probability A. Sets the next spine row. */
 static void level_spine(level_job *j) {
     const forced_state *st = j->st;
     int row = j->q->spine, next = -1;
@@ -180,7 +180,7 @@ static void level_spine(level_job *j) {
     j->q->spine = next;
 }
 
-/* Up to two children below each own row of the level before that is not the spine, while `spare` rows last. */
+/* Up to two children below each own row of the previous level that is not the spine, while `spare` rows last. */
 static void level_garbage(level_job *j, int level, int spine, int spare) {
     hn_tree *t = j->p->tree;
     for (int r = 1; r < j->first && spare > 0; r++) {
@@ -194,7 +194,7 @@ static void level_garbage(level_job *j, int level, int spine, int spare) {
     }
 }
 
-/* Any own row of the level before gets 0..W candidates: the right token or any token, doubles welcome. */
+/* Every own row of the previous level gets 0..W candidates: the right token or any token, possibly twice. */
 static void level_random(level_job *j, int level) {
     hn_tree *t = j->p->tree;
     for (int r = 0; r < j->first; r++) {

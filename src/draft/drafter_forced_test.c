@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_forced_test.c - the oracle drafter is right exactly as often as asked, repeatable, within its budget, and its
- * trees are trees. */
+/* drafter_forced_test.c - the oracle drafter is right with the requested probability, repeatable, within its budget, and its
+ * trees are valid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void open_begin(hn_drafter *d, const char *spec) {
     assert_int_equal(d->ops->begin(d, &b, 1, NULL), HUNCH_OK);
 }
 
-/* One round at a text of n tokens; returns how many tokens of the oracle the tree holds. */
+/* One round at a text of n tokens; returns how many tokens of the oracle the tree has. */
 static int round_at(hn_drafter *d, const int32_t *h, int n, int budget, hn_tree *t) {
     hn_tree_reset(t, h[n - 1], HN_TREE_ROWS);
     hn_propose p = {.seq = 0, .text = {h, n, PROMPT}, .tree = t, .budget = budget};
