@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_hydra.c - Hydra (2402.05109): Medusa's heads, of which each reads the tokens that were drafted before it.
+/* drafter_hydra.c - Hydra (2402.05109): Medusa's heads, each of which reads the tokens that were drafted before it.
  *
  *   hydra:PATH[,last=normed|raw], options: head_drafter.h
  *
- * h is the target's last state behind its final norm at the last row that it has computed (hidden_state_offset m: the state that enters its m-th
- * layer from the end), x[n] the token behind it, E the target's embedding. Head k drafts x[n+1+k] = d[k+1]:
+ * h is the target's last state after its final norm at the last row that it has computed (hidden_state_offset m: the state that enters
+ * its m-th layer from the end), x[n] the token after it, E the target's embedding. Head k drafts x[n+1+k] = d[k+1]:
  *
  *   s = h | E[x[n]] | E[d[1]] ... E[d[k]]
  *   y = R s + r + silu(W s + b);  y += silu(W' y + b') for further blocks
  *   logits = U y + c
  *
- * Not grounded, head k reads h alone: biased heads of Medusa, all in one pass. With a prefix layer (Hydra++) h goes through a layer of attention
- * and its norm first, which has rows of its own in the cache; of heads that are not grounded too, as they were trained (the release's
- * own decoding leaves it out there).
+ * If it is not grounded, head k reads h alone: biased heads of Medusa, all in one pass. With a prefix layer (Hydra++) h goes through a
+ * layer of attention and its norm first, which has rows of its own in the cache; for heads that are not grounded too, as they were trained (the
+ * release's own decoding leaves it out there).
  *
- * Files: hydra_lm_head.pt with hydra_mlp.{k}.{j}.*, hydra_lm_head.{k}.*, prefix_embeding_layer.*; a release with dropout has its modules at every
- * other index.
+ * Files: hydra_lm_head.pt with hydra_mlp.{k}.{j}.*, hydra_lm_head.{k}.*, prefix_embeding_layer.*; a release with dropout has its modules
+ * at every other index.
  */
 #include <string.h>
 
@@ -31,7 +32,7 @@ static hunch_status check_form(const hn_source *src, hunch_error *err) {
                : hn_fail(err, HUNCH_REFUSED, "%s: hydra_head_arch is \"%.40s\", expected mlp or prefix-mlp", hn_source_path(src), form);
 }
 
-/* Which state it reads. */
+/* Reads which state the head uses. */
 static hunch_status read_offset(const hn_source *src, hn_spec *spec, const hn_target_info *target, hn_head_taps *taps, int *offset,
                                 hunch_error *err) {
     const char *name;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_medusa.c - Medusa (2401.10774): heads that each guess one of the tokens behind the newest one, all from the same state.
+/* drafter_medusa.c - Medusa (2401.10774): heads that each draft one of the tokens after the newest one, all from the same state.
  *
  *   medusa:PATH[,last=normed|raw], options: head_drafter.h
  *
- * h is the target's last state behind its final norm at the last row that it has computed, x[n] the token behind it, not computed yet.
+ * h is the target's last state after its final norm at the last row that it has computed, x[n] the token after it, not computed yet.
  * Head k, of its own weights, drafts x[n+1+k]:
  *
  *   y = h;  y += silu(W y + b) for each of its blocks
  *   logits = U y                           U of its own, one of all heads, or the target's
  *
- * No cache, no token is read: all positions come out of one pass, and are independent of each other. Blockwise parallel decoding (Stern
- * 2018, 1811.03115) is this with one output matrix for all, the model's own.
+ * No cache, no token is read: all positions come from one pass, and are independent of each other. Blockwise parallel decoding (Stern
+ * 2018, 1811.03115) is the same with one output matrix for all, the model's own.
  *
  * Files: the release's medusa_lm_head.pt or .safetensors ({k}.{j}.linear.*, {k}.{blocks}.weight), alone or below medusa_head. in a model's;
- * vLLM's (blocks.{k}.layers.{j}.*, lm_heads.{k}.weight, token_map of a reduced vocabulary). Heads and blocks are counted from tensors:
- * config.json of the first releases says 2 where there are 5.
+ * vLLM's (blocks.{k}.layers.{j}.*, lm_heads.{k}.weight, token_map of a reduced vocabulary). Heads and blocks are counted by tensors:
+ * config.json of the first releases has 2 where there are 5.
  */
 #include "draft/head_reading.h"
 #include "model/head_steps.h"

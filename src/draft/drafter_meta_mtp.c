@@ -3,13 +3,14 @@
  *
  *   meta-mtp:PATH, options: head_drafter.h
  *
- * z[i] is what the model's trunk makes of the text up to i, the state that enters its last layer. That layer is the model's first head, and an
- * ordinary model together with the trunk: the target. Head j > 1 is a layer of its own:
+ * z[i] is the output of the model's trunk for the text up to i, the state that enters its last layer. That layer is the model's first head,
+ * and together with the trunk an ordinary model: the target. Head j > 1 is a layer of its own:
  *
  *   logits[j] = the model's output matrix norm(block_j(z)[i])      predicts x[i+j]
  *
- * All heads read z alone, so all drafts come out of one pass; each has keys and values of its own for every token of the text. The final norm is the
- * file's, the output matrix the target's. Files: Meta's own, consolidated.pth with extra_heads.{j}.*, norm.weight, and params.json.
+ * All heads read z alone, so all drafts come from one pass; each has keys and values of its own for every token of the text. The final
+ * norm is the file's, the output matrix the target's. Files: Meta's own, consolidated.pth with extra_heads.{j}.*, norm.weight, and
+ * params.json.
  */
 #include "draft/head_reading.h"
 #include "model/head_steps.h"

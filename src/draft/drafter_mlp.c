@@ -3,14 +3,14 @@
  *
  *   mlp:PATH[,last=normed|raw], options: head_drafter.h
  *
- * The state s begins as the target's last one behind its final norm at the last row that it has computed; t is the token drafted before, at first
- * the newest one. Step i:
+ * The state s begins as the target's last one after its final norm at the last row that it has computed; t is the token drafted before, at
+ * first the newest one. Step i:
  *
- *   s = gelu(norm(P s + a E t) + b)        of a cell: three gates and a candidate in the place of the sum, model/layer_steps.c
+ *   s = gelu(norm(P s + a E t) + b)        with a cell: three gates and a candidate instead of the sum, model/layer_steps.c
  *   logits = U s
  *
- * A state of its own and tokens are all it reads: no attention, no cache; q is a proper conditional. Tied: one E, U and norm for all steps, P of the
- * first step and of all others. a follows from n_predict and the width of s.
+ * It reads only a state of its own and tokens: no attention, no cache; q is a proper conditional. Tied: one E, U and norm for all steps,
+ * one P of the first step and one of all others. a follows from n_predict and the width of s.
  *
  * Files: speculator.{emb,proj,head,ln}.{i}.*, of tied ones those of index 0 and proj 1, or copies; Arctic's in lists of modules
  * (emb.{i}.0.weight), or forget_emb.0, {forget,input,output,cell}_proj.{0,1} or projs.{0,1}, cell_ln.0, state_ln.0, head.0.
@@ -21,7 +21,7 @@
 #include "draft/head_reading.h"
 #include "model/head_steps.h"
 
-/* Arctic's may have several products where others have one. */
+/* Arctic's files may have several products where others have one; these are refused. */
 static hunch_status check_modules(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hunch_error *err) {
     char name[128], deeper[140];
     const hn_step_tensor all[] = {{HN_STEP_GATE, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
@@ -40,7 +40,7 @@ static bool is_lstm(const hn_source *src, const hn_head_names *names, hn_steps_d
     return hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
 }
 
-/* How many steps there are: n_predict where it stands, since tied ones have tensors of one alone. */
+/* Number of steps: n_predict if the file has it, because tied steps have only one set of tensors. */
 static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     const char *name;
     uint64_t n = 0;

@@ -11,15 +11,15 @@
  * Its rows are a cache group of its own in the engine's pool, slot == position. A round of K levels is K passes over all
  * sequences together and no token is evaluated twice:
  *
- *   level 0   evaluates every token of the text that has no row yet: the newest one, and the last draft where all were
+ *   level 0   evaluates every token of the text that has no row yet: the newest one, and the last draft if all were
  *             accepted; after rounds without it, or at the start, many, in passes of at most HN_MAX_ROWS rows. The last
  *             row's logits give the first draft.
- *   level k   evaluates draft k - 1, which gives draft k. The last draft is not evaluated: the target may refuse it.
- *             (One token is evaluated again: a draft that was taken out of the tree and that the target then says.)
+ *   level k   evaluates draft k - 1, which gives draft k. The last draft is not evaluated: the target may reject it.
+ *             (One token is evaluated twice: a draft that was removed from the tree and that the target then chooses.)
  *
- * Rows of drafts are kept from level to level (hn_kept), and forgotten like any tentative rows, so that a model with recurrent layers may
- * draft too. After verification those whose tokens were accepted, by whoever proposed them, are committed. Text that came without it waits
- * for the next level 0.
+ * Rows of drafts are kept from level to level (hn_kept), and dropped like any tentative rows, so that a model with recurrent layers may
+ * draft too. After verification those whose tokens were accepted, whichever drafter proposed them, are committed. Text of rounds without
+ * this drafter is evaluated in the next level 0.
  *
  *   cache rows:   0 ... committed-1 | chain[0] chain[1] ..
  *                 committed text    | drafts of the open round
@@ -37,8 +37,8 @@ enum { DEFAULT_DEPTH = 5 };
 _Static_assert((int)HN_MODEL_GROUPS <= (int)HN_MAX_DRAFT_GROUPS, "a draft model's groups");
 
 typedef struct model_seq {
-    int n_chain;    /* drafts of the open round; 0: none is open */
-    int n_kept;     /* the first of them, which have rows */
+    int n_chain;    /* drafts of the current round; 0: no round */
+    int n_kept;     /* number of them that have rows, from the first */
     int32_t *chain; /* [depth] their tokens */
 } model_seq;
 
@@ -50,7 +50,7 @@ typedef struct model_state {
     int depth, context;
     bool recurrent;
     int vocab;     /* the target's */
-    float *logits; /* [vocab] where the draft model has fewer than that; else NULL */
+    float *logits; /* [vocab] if the draft model has fewer; else NULL */
     float *weight; /* [vocab] workspace */
     hn_draft_laws laws; /* of drawn drafts, a place a level */
     int n_seqs;
@@ -90,7 +90,7 @@ static hunch_status tables_create(model_state *st, hunch_error *err) {
     return hn_draft_laws_open(&st->laws, st->vocab, st->n_seqs, st->depth, err);
 }
 
-/* Before its weights are read: do the vocabularies fit? */
+/* Checks the vocabularies before weights are read. */
 static hunch_status check_fit(hn_source *src, const hn_target_info *target, hunch_error *err) {
     hn_arch arch = {0};
     hn_tokenizer *tokenizer = NULL;
@@ -143,7 +143,7 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     return tables_create(st, err);
 }
 
-/* A round that is begun again takes back the newest token's row. */
+/* The cache groups; a round that is started again rewinds the newest token's row. */
 static hunch_status groups_wanted(const model_state *st, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     needs->n_groups = hn_kv_groups(&st->model.arch, kv, needs->group, NULL);
     if (needs->n_groups == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
@@ -158,7 +158,7 @@ static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
                                hunch_error *err) {
     model_options o = {0};
     hunch_status s = options_read(&o, spec, target, err);
-    if (!s) s = hn_spec_all_used(spec, err); /* before a model is loaded in vain */
+    if (!s) s = hn_spec_all_used(spec, err); /* before the model is loaded */
     if (s) return s;
     model_state *st = hn_zalloc(1, sizeof *st);
     if (!st) return hn_fail_memory(err, "drafter 'model'", sizeof *st);
@@ -190,7 +190,7 @@ static int rows_held(const model_state *st, int seq) {
     return hn_cache_committed(st->cache, seq, st->owner);
 }
 
-/* Ends the round: forgets rows of drafts, and those of the text from `rows` on (more, where windows or a state had moved past them). */
+/* Ends the round: drops rows of drafts, and those of the text from `rows` on (more, if windows or a state had moved past them). */
 static void rows_cut(model_state *st, int seq, int rows) {
     st->seq[seq].n_chain = st->seq[seq].n_kept = 0;
     if (rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->owner, rows);
@@ -205,7 +205,7 @@ static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
     return HUNCH_OK;
 }
 
-/* Rows of drafts whose tokens were accepted hold committed text now. */
+/* Rows of drafts whose tokens were accepted are committed. */
 static void round_end(model_state *st, const hn_observe *o) {
     model_seq *s = &st->seq[o->seq];
     int same = 0;
@@ -234,14 +234,14 @@ static void model_end(hn_drafter *d, int seq) {
 
 /* ---- choosing a draft ---------------------------------------------------------------------------------------------- */
 
-/* The tree's row of the last draft, the root at level 0; -1: it was taken out. */
+/* The tree's row of the last draft, the root at level 0; -1: it was removed. */
 static int chain_tip(const model_seq *s, const hn_tree *t) {
     int row = 0;
     for (int i = 0; i < s->n_chain && row >= 0; i++) row = hn_tree_child(t, row, s->chain[i]);
     return row;
 }
 
-/* A row of logits in the target's vocabulary: ids that the draft model lacks cannot be drafted, its own padding is cut. */
+/* A row of logits in the target's vocabulary: ids that the draft model lacks get -inf, its own padding is cut. */
 static const float *logits_fit(model_state *st, const float *own) {
     const int n = st->model.arch.vocab;
     if (!st->logits) return own;
@@ -284,7 +284,7 @@ static bool draft_coupled(hn_drafter *d, hn_propose *p, int row, const float *lo
     return true;
 }
 
-/* A token drawn from the request's law over the draft model's logits, with that law. */
+/* A token drawn from the request's law over the draft model's logits; the candidate carries that law. */
 static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h) {
     model_state *st = d->state;
     model_seq *s = &st->seq[p->seq];
@@ -295,14 +295,14 @@ static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logi
     return true;
 }
 
-/* Adds the candidate that a row of the last pass gives. */
+/* Adds the candidate of a row of the last pass. */
 static bool draft(hn_drafter *d, hn_propose *p, int pass_row) {
     model_state *st = d->state;
     const model_seq *s = &st->seq[p->seq];
     const float *logits = logits_fit(st, hn_pass_logits(st->runner, pass_row));
     const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, s->chain, s->n_chain};
     int32_t best = hn_pass_argmax(st->runner, pass_row);
-    if (best >= st->vocab) best = argmax(logits, st->vocab); /* the draft model's padding won */
+    if (best >= st->vocab) best = argmax(logits, st->vocab); /* the maximum was in the draft model's padding */
     if (p->on_logits) p->on_logits(p->on_logits_ctx, s->n_chain, logits);
     if (best < 0) return false;
     const int row = chain_tip(s, p->tree);
@@ -324,7 +324,7 @@ typedef struct batch {
     } part[HN_MAX_ROWS];
 } batch;
 
-/* Is the level to be evaluated? Not where it could add nothing, and never beyond the draft model's context or ids. */
+/* Whether the level is evaluated: not if it could add nothing, and never beyond the draft model's context or ids. */
 static bool wants_level(const model_state *st, const hn_propose *p, int level) {
     const model_seq *s = &st->seq[p->seq];
     if (level >= st->depth || s->n_chain != level || p->text.n + level > st->context) return false;
@@ -335,15 +335,15 @@ static bool wants_level(const model_state *st, const hn_propose *p, int level) {
     return true;
 }
 
-/* How many of the text's rows come in the next pass: of a model with recurrent layers up to the last end of a block of the index among
- * them, where its state is entered, and the rest behind. */
+/* How many of the text's rows are in the next pass: for a model with recurrent layers those up to the last end of a block of the index
+ * among them, where its state is stored, and the rest in a later pass. */
 static int rows_together(const model_state *st, int held, int missing, int room) {
     const int n = missing < room ? missing : room, end = (held + n) - (held + n) % hn_cache_block_rows(st->cache);
     return st->recurrent && end > held && end < held + missing ? end - held : n;
 }
 
-/* Puts the sequence's missing rows into the pass: of level 0 those of the text, later the newest draft's. False: some did not fit, they
- * come with the next one. */
+/* Adds the sequence's missing rows to the pass: at level 0 those of the text, later the newest draft's. False: some did not fit, they are
+ * in the next pass. */
 static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
     static const int16_t one_by_one[HN_MAX_ROWS] = {
         -1, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
@@ -372,7 +372,7 @@ static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
     return n == missing;
 }
 
-/* Evaluates, keeps the rows and adds the candidates of the sequences that are through. Returns how many, -1: no pass. */
+/* Evaluates, keeps the rows and adds the candidates of the sequences that are complete. Returns how many, -1: the pass failed. */
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
     const hn_pass_more more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
@@ -392,7 +392,7 @@ static int batch_run(hn_drafter *d, batch *b, int level) {
     return added;
 }
 
-/* Level 0 opens a round: whatever else is there, the newest token's row is to come, for it gives the draft. */
+/* Level 0 starts a round: the newest token's row is always evaluated, because it gives the draft. */
 static int model_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     model_state *st = d->state;
     int added = 0;

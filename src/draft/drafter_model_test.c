@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_model_test.c - a draft model says what a fresh evaluation of it says, bit for bit, whatever was accepted before,
- * and evaluates no token twice; what it draws follows the law that it names. */
+/* drafter_model_test.c - a draft model's logits equal those of a fresh evaluation, bit for bit, whatever was accepted before, and no
+ * token is evaluated twice; draws follow the law that their candidates carry. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void check_model(const char *path) {
     twin_open(MODEL);
 }
 
-/* Draft models whose layers see 16 rows: what a round takes back is there; what a text loses is computed again. */
+/* Draft models with a window of 16 rows: rows that a round rewinds still exist; rows that a text loses are computed again. */
 static void test_windows(void **state) {
     (void)state;
     static const char *const paths[] = {HUNCH_TEST_DATA "/goldens/gemma3_text-local",
@@ -39,14 +39,14 @@ static void test_windows(void **state) {
     for (int i = 0; i < 2; i++) check_model(paths[i]);
 }
 
-/* Draft models with states, which go neither back nor ahead: of what a round drafts they keep what was accepted. */
+/* Draft models with states, which cannot be rewound: of a round's drafts they keep what was accepted. */
 static void test_states(void **state) {
     (void)state;
     static const char *const paths[] = {HUNCH_TEST_DATA "/goldens/qwen3_5-dense", HUNCH_TEST_DATA "/goldens/qwen3_next-moe"};
     for (int i = 0; i < 2; i++) check_model(paths[i]);
 }
 
-/* A round that nobody told the drafter the end of is forgotten. */
+/* A round whose end the drafter did not observe is dropped. */
 static void test_unobserved(void **state) {
     (void)state;
     static story s;
@@ -57,10 +57,10 @@ static void test_unobserved(void **state) {
         draft_round(&r, all, 1, DEPTH);
         check_round(&s);
         settle(&r, &s, s.chain, accepted, accepted < DEPTH ? (s.chain[accepted] + 1) % VOCAB : 5, false);
-        assert_int_equal(r.d.ops->valid_rows(&r.d, 0), s.n - accepted - 1); /* what is sure until then */
+        assert_int_equal(r.d.ops->valid_rows(&r.d, 0), s.n - accepted - 1); /* rows certain until then */
         s.expected_rows = rows_of(&r, &s);
     }
-    /* asked twice for one level: the same answer, not a wrong row */
+    /* called twice for one level: the same drafts, not a wrong row */
     draft_round(&r, all, 1, 2);
     s.expected_rows = rows_of(&r, &s);
     draft_round(&r, all, 1, DEPTH);
@@ -89,11 +89,11 @@ static void test_room(void **state) {
     hn_tree_add(&s.tree, row, (s.chain[2] + 1) % VOCAB, OTHER, 0.5f);
     assert_int_equal(propose_once(&r, &s, 0, 0), 1);
     assert_int_equal(propose_once(&r, &s, 1, 0), 1);
-    assert_int_equal(propose_once(&r, &s, 2, 0), 0); /* another token than the one that has a row */
+    assert_int_equal(propose_once(&r, &s, 2, 0), 0); /* the row is of another token */
     assert_int_equal(s.tree.n_rows, 4);
     assert_int_equal(s.tree.n_candidates, 5);
     assert_true(hn_tree_valid(&s.tree));
-    /* a drawn candidate is not even drawn where only a shared row might take it */
+    /* a drawn candidate is not even drawn if only a shared row could take it */
     s.drawn = true;
     cut_text(&r, &s, s.n);
     assert_int_equal(propose_once(&r, &s, 0, 0), 0);
@@ -106,7 +106,7 @@ static void test_room(void **state) {
     rig_close(&r);
 }
 
-/* Nothing behind the context, and nothing behind ids that the draft model does not have. */
+/* Nothing is drafted beyond the context, nor after ids that the draft model does not have. */
 static void test_limits(void **state) {
     (void)state;
     static story s;
@@ -131,7 +131,7 @@ static void test_limits(void **state) {
 
 /* ---- drawn drafts -------------------------------------------------------------------------------------------------------------- */
 
-/* Coins that check how they are asked. */
+/* Noise that checks its keys. */
 typedef struct witness {
     const story *s;
     int draws;
@@ -148,7 +148,7 @@ static double watched(void *ctx, const hn_random_key *key) {
     return hn_random_uniform(key);
 }
 
-/* q of each candidate is the law of the same parameters behind the row's own path. */
+/* q of each candidate is the law of the same parameters after the row's own path. */
 static void check_laws(story *s) {
     for (int k = 0; k < s->drafted; k++) {
         const hn_candidate *c = &s->tree.candidate[k];
@@ -221,7 +221,7 @@ static void test_draws_follow_the_law(void **state) {
 
 /* ---- prefixes --------------------------------------------------------------------------------------------------------- */
 
-/* The target's rows of the text but its newest token, before the draft model's, as an engine has them. */
+/* Computes the target's rows of the text but its newest token, before the draft model's, as in an engine. */
 static void target_reads(rig *r, const story *s) {
     hunch_error err = {0};
     for (int rows = s->n - 1, m; rows > 0; rows -= m) {
@@ -232,7 +232,7 @@ static void target_reads(rig *r, const story *s) {
     hn_cache_publish(r->cache, s->seq, s->token, (int[OWNER + 1]){s->n - 1, 0, r->d.ops->valid_rows(&r->d, s->seq)});
 }
 
-/* A text that another one shares a prefix with begins with its rows, the draft model's too, and with its state. */
+/* A text that shares a prefix with another one begins with its rows, the draft model's too, and with its state. */
 static void check_restored(const char *spec) {
     static story a, b;
     story *const first[1] = {&a}, *const second[1] = {&b};
@@ -258,7 +258,7 @@ static void check_restored(const char *spec) {
         draft_round(&r, second, 1, DEPTH);
         check_round(&b);
         settle_somehow(&r, &b);
-        cut_text(&r, &b, 40); /* into a shared page, which stays as it is */
+        cut_text(&r, &b, 40); /* into a shared page, which is not changed */
         draft_round(&r, second, 1, DEPTH);
         check_round(&b);
         story_end(&b, &r);

@@ -3,16 +3,16 @@
  *
  *   mtp[:PATH][,last=normed|raw], options: head_drafter.h
  *
- * A row of token x[i+1] reads the target's last state behind its final norm at position i, f[i]:
+ * A row of token x[i+1] reads the target's last state after its final norm at position i, f[i]:
  *
  *   u = fc(norm(E[x[i+1]]) | norm(f[i]))   the embedding first
  *   y = a whole layer of the target's own kind, of u
- *   o = norm(y)                            the next row's feature where x[i+2] is a draft
+ *   o = norm(y)                            the next row's feature if x[i+2] is a draft
  *   logits = the target's output matrix o
  *
- * One layer is chained to any depth; of several, which a folder of hunch train may have, each drafts in its turn. Files: speculators' (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm,
- * final_layernorm, and a layer's); embedding and output are the target's unless the file has them. Without a path: the block of
- * the model's file (model/head_own.c).
+ * One layer is chained to any depth; if there are several, as in a folder of hunch train, they draft in turn. Files: speculators'
+ * (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm, final_layernorm, and a layer's); embedding and output are the target's
+ * unless the file has them. Without a path: the block of the model's file (model/head_own.c).
  */
 #include "draft/head_reading.h"
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_ngram.c - prompt lookup: where did the text's last tokens stand before, and what followed them there?
+/* drafter_ngram.c - prompt lookup: copies what followed earlier occurrences of the text's last tokens.
  *
  *   ngram[,form=FORM][,min=N][,max=N][,depth=K][,grow=G]
  *
  *   form     match: the last n tokens, n from max down to min          draft              defaults min, max, depth
  *   recent   longest n, latest occurrence; a copy that reaches the     1..K tokens, at    2, 8, 16
- *            end of the text goes on with its own start (a period)     most G a token
+ *            end of the text continues with its own start (a period)    most G a token
  *                                                                      that matched
- *   pld      earliest; counts only if K tokens fit behind it and it    K tokens           1, 3, 10
+ *   pld      earliest; counts only if K tokens follow it and it         K tokens           1, 3, 10
  *            ends before the last n tokens begin (apoorvumang/prompt-lookup-decoding)
  *   hf       earliest (transformers' PromptLookupCandidateGenerator)   1..K tokens        1, 2, 10
  *   longest  earliest (vLLM's n-gram proposer)                         1..K tokens        5, 5, 8
  *   simple   latest, not the text's own start, at least n tokens       n..K tokens        12, 12, 48
- *            behind it (llama.cpp's ngram-simple)
- *   map-k    earliest; what was right of the last draft from this      1..K tokens        12, 12, 48
- *            n-gram caps the next one (ngram_map.h)
+ *            after it (llama.cpp's ngram-simple)
+ *   map-k    earliest; the accepted part of the last draft from this    1..K tokens        12, 12, 48
+ *            n-gram limits the next one (ngram_map.h)
  *   map-k4v  up to four continuations of K tokens, counted; the most   1..K tokens        12, 12, 48
- *            frequent, if seen twice as often as the others together; capped as in map-k
+ *            frequent, if seen twice as often as the others together; limited as in map-k
  *   mod      a table that all texts share, keyed by a hash of the n    min..K tokens      48, 24, 63
  *            = max last tokens, looked up token by token (ngram_mod.h)
  *
@@ -24,18 +24,18 @@
  * equal. `mod` has no shortest match: min is the shortest draft. llama.cpp drafts up to 64 with it; a round's tree has
  * room for 63.
  *
- * `recent` is hunch's own and the default. What it matches with is bounded by max, but how far the two places agree is
- * counted on, and G (1) times that many tokens are drafted: a chance match costs few rows, a passage that is being
- * copied fills the depth. On greedy answers of SmolLM2-135M this beats every fixed depth at every cost of a row
+ * `recent` is hunch's own and the default. The length of its match is limited by max, but further tokens that agree before both
+ * places are counted, and G (1) times that many tokens are drafted: a chance match costs few rows, a passage that is being
+ * copied uses the whole depth. On greedy answers of SmolLM2-135M this beats every fixed depth at every cost of a row
  * from 0.06 to 0.17 of a pass.
  *
  * A draft is one chain, one-hot. The estimate of a candidate is the rule of succession over the tokens that agreed so
- * far: (n + d + 1) / (n + d + 2) at depth d behind a match of n tokens, d from 0; controllers replace it by what they
- * measure.
+ * far: (n + d + 1) / (n + d + 2) at depth d after a match of n tokens, d from 0; controllers replace it by measured
+ * rates.
  *
- * State of a sequence: an n-gram index (ngram_index.h) or map, brought up to the text at its beginning and when a
- * round's first level is asked for. Only observe and begin write to the table of `mod`, in batches of 32 tokens; it is
- * emptied when a text begins and more than a quarter is taken, and after five rounds together in which less than a
+ * State of a sequence: an n-gram index (ngram_index.h) or map, extended to the text at its beginning and at a
+ * round's first level. Only observe and begin write to the table of `mod`, in batches of 32 tokens; it is
+ * emptied when a text begins and more than a quarter is in use, and after five successive rounds in which less than a
  * quarter was right.
  */
 #include <assert.h>
@@ -55,7 +55,7 @@ static const char *const FORMS[] = {"recent", "pld", "hf", "longest", "simple", 
 static const struct {
     int min, max, depth;
     bool latest;
-    bool one_n; /* matches n = max alone */
+    bool one_n; /* matches only n = max */
 } FORM_DEFAULTS[] = {
     [RECENT] = {2, 8, 16, true, false},    [PLD] = {1, 3, 10, false, false},    [HF] = {1, 2, 10, false, false},
     [LONGEST] = {5, 5, 8, false, false},   [SIMPLE] = {12, 12, 48, true, true}, [MAP_K] = {12, 12, 48, false, true},
@@ -64,7 +64,7 @@ static const struct {
 typedef struct ngram_seq {
     hn_ngram_index index; /* of the forms up to simple */
     hn_ngram_map map;     /* map-k, map-k4v */
-    int key, value;       /* what the chain came from in the map */
+    int key, value;       /* the map's entry that the chain came from */
     hn_kept_text text;    /* mod: the text, of which the first `learned` tokens are in the table */
     int learned;
     hn_draft_chain chain;
@@ -76,7 +76,7 @@ typedef struct ngram_state {
     int min, max, depth;
     double grow;      /* of `recent` */
     hn_ngram_mod mod; /* of `mod`, shared by the sequences */
-    int bad_rounds;   /* of `mod`, one behind the other */
+    int bad_rounds;   /* of `mod`, in succession */
     int n_seqs;
     ngram_seq *seq; /* [n_seqs] */
 } ngram_state;
@@ -149,7 +149,7 @@ static hunch_status ngram_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
 
-/* What holds one sequence's text alone is brought up to it. */
+/* Extends the store of one sequence's text to the whole text. */
 static void seq_extend(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     /* An n-gram that ends with the text is the pattern itself, so it must not be in yet; `simple` also skips the
      * one before it. */
@@ -187,7 +187,7 @@ static void copy_from(ngram_seq *q, const hn_committed_text *t, int n, int at, i
 
 static void chain_pld(const ngram_state *st, ngram_seq *q, const hn_committed_text *t, const int32_t *position, int longest) {
     for (int n = longest; n >= st->min; n--) {
-        const int at = position[n] + n; /* the earliest: where it does not fit, no later one does */
+        const int at = position[n] + n; /* the earliest: if it does not fit, no later one does */
         if (at + st->depth > t->n || at >= t->n - n) continue;
         copy_from(q, t, n, at, st->depth);
         return;
@@ -195,14 +195,13 @@ static void chain_pld(const ngram_state *st, ngram_seq *q, const hn_committed_te
 }
 
 static void chain_simple(const ngram_state *st, ngram_seq *q, const hn_committed_text *t, const int32_t *position, int longest) {
-    const int n = st->max, old = t->n - 1; /* the newest token is not part of what may be copied */
+    const int n = st->max, old = t->n - 1; /* the newest token is never copied */
     if (longest != n || old <= n + st->depth + 1 || position[n] == 0) return;
     const int at = position[n] + n;
     if (old - at >= n) copy_from(q, t, n, at, old - at < st->depth ? old - at : st->depth);
 }
 
-/* How many tokens before `at` agree with the end of the text, from the n that are known to on; no more than K matter.
- * */
+/* How many tokens before `at` agree with the end of the text, starting from the n that are known; more than K make no difference. */
 static int match_extend(const ngram_state *st, const hn_committed_text *t, int n, int at) {
     while (n < st->depth && n < at && t->token[at - n - 1] == t->token[t->n - n - 1]) n++;
     return n;
@@ -279,7 +278,7 @@ static int ngram_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
-/* A round of `mod` in which `right` of `verified` drafts were. */
+/* Evaluates a round of `mod` in which `right` of `verified` drafts were right. */
 static void mod_judge(ngram_state *st, int right, int verified) {
     st->bad_rounds = right * 4 < verified ? st->bad_rounds + 1 : 0;
     if (st->bad_rounds < MOD_BAD_ROUNDS) return;
@@ -320,7 +319,7 @@ static void ngram_end(hn_drafter *d, int seq) {
     seq_empty(&st->seq[seq]);
 }
 
-/* The table of `mod` outlives sequences; those that live bring their text back with the next batch. */
+/* The table of `mod` outlives sequences; those that live add their text again with the next batch. */
 static void ngram_forget(hn_drafter *d) {
     ngram_state *st = d->state;
     if (st->form == MOD) hn_ngram_mod_empty(&st->mod);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_ngram_test.c - golden vectors of the published lookups, plain searches written from their descriptions, and
- * the properties every text drafter has to have. */
+ * the properties that every text drafter must have. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static const struct {
     {"ngram,form=recent,max=3,depth=4", TEXT_A, 63, {5, 1, 2}, 3},
     {"ngram,form=recent,max=3,depth=4,grow=2", TEXT_A, 63, {5, 1, 2, 3}, 4},
     {"ngram,form=recent,max=3,depth=4", TEXT_B, 63, {9, 2}, 2},
-    /* five agree, though at most three are looked up */
+    /* five agree, though at most three are matched */
     {"ngram,form=recent,max=3,depth=9", TEXT_C, 63, {6, 5, 6, 5, 6}, 5},
     {"ngram,form=recent,max=1,depth=9,grow=.5", TEXT_C, 63, {6, 5}, 2},
 };
@@ -62,7 +62,7 @@ static void test_golden(void **state) {
     }
 }
 
-/* ---- the published methods as their descriptions read, by plain search ------------------------------------------- */
+/* ---- the published methods by their descriptions, as plain searches ---------------------------------------------- */
 
 static bool same(const int32_t *h, int L, int i, int n) {
     return !memcmp(h + i, h + L - n, (size_t)n * sizeof *h);
@@ -97,7 +97,7 @@ static int plain_simple(const int32_t *h, int L, int min, int n, int m, int32_t 
     return 0;
 }
 
-/* min: unused. Continuations that are whole; a fifth kind does not count. */
+/* min: unused. Complete continuations; a fifth kind does not count. */
 static int plain_k4v(const int32_t *h, int L, int min, int n, int m, int32_t *out) {
     int at[4], count[4], kinds = 0, sum = 0, best = 0;
     (void)min;
@@ -156,8 +156,8 @@ static const struct method {
     {"ngram,form=map-k4v,max=2,depth=7", plain_k4v, 2, 2, 7},
 };
 
-/* Incremental and interleaved over two sequences, with a rewind now and then: every prefix gives what a plain search
- * over it gives, so also what a rebuild from scratch gives. Nothing behind the committed text is looked at. */
+/* Incremental and interleaved over two sequences, with a rewind now and then: every prefix gives the same as a plain search
+ * over it, so also the same as a rebuild from scratch. Nothing after the committed text is read. */
 static void check_method(const struct method *m, uint64_t *seed) {
     hn_drafter d;
     open_or_fail(&d, m->spec, 2);
@@ -175,7 +175,7 @@ static void check_method(const struct method *m, uint64_t *seed) {
         if (plain > budget) plain = budget;
         assert_int_equal(len, plain);
         assert_memory_equal(out, want, (size_t)len * sizeof *out);
-        if (hn_splitmix(seed) % 40 == 0) { /* a session rewound, and going on otherwise */
+        if (hn_splitmix(seed) % 40 == 0) { /* rewinds the session, which continues differently */
             n[s] = 1 + n[s] / 2;
             d.ops->drop(&d, s, n[s] - 1);
             h[s][n[s] - 1] ^= 1;
@@ -192,7 +192,7 @@ static void test_against_plain_search(void **state) {
         for (size_t i = 0; i < sizeof METHODS / sizeof METHODS[0]; i++) check_method(&METHODS[i], &seed);
 }
 
-/* Once a period has been seen the draft is the continuation, as far as it reaches: one token more with every token that
+/* Once a period has been seen the draft is the continuation, as far as the match allows: one token more with every token that
  * agrees with the period before. */
 static void test_periodic(void **state) {
     (void)state;
@@ -214,7 +214,7 @@ static void test_periodic(void **state) {
 
 /* ---- map and mod, by hand ---------------------------------------------------------------------------------------- */
 
-/* One round: what is drafted behind h[0..n) is `want`, and h[n..] is what the target says. */
+/* One round: the draft after h[0..n) is `want`, and h[n..] are the target's tokens. */
 static void round_expect(hn_drafter *d, int seq, const int32_t *h, int n, const int32_t *want, int len) {
     hn_tree t;
     int32_t out[DEPTH];
@@ -226,7 +226,7 @@ static void round_expect(hn_drafter *d, int seq, const int32_t *h, int n, const 
 #define WANT(...) (const int32_t[]){__VA_ARGS__}, (int)(sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 #define NOTHING NULL, 0
 
-/* What was right of the last draft from an n-gram caps the next one; a draft that was right as far as it went caps
+/* The accepted part of the last draft from an n-gram limits the next one; a draft that was right as far as it went limits
  * nothing. */
 static void test_map_caps(void **state) {
     (void)state;
@@ -243,10 +243,10 @@ static void test_map_caps(void **state) {
     round_expect(&d, 0, h, 26, NOTHING);
     round_expect(&d, 0, h, 29, WANT(3)); /* wrong now */
     round_expect(&d, 0, h, 29, NOTHING);
-    begin(&d, 0, h, 7); /* a sequence starts afresh */
+    begin(&d, 0, h, 7); /* a new sequence has no limits */
     round_expect(&d, 0, h, 7, WANT(3, 4, 5));
     hn_drafter_close(&d);
-    /* a tree that lost rows before it was verified says nothing of them */
+    /* rows that a tree lost before it was verified are not counted */
     hn_tree t;
     int32_t out[DEPTH];
     bool keep[HN_TREE_ROWS] = {true, true};
@@ -272,7 +272,7 @@ static void test_map_k4v(void **state) {
     expect_chain(&d, 0, h, 13, NOTHING);    /* two against two */
     expect_chain(&d, 0, h, 16, NOTHING);    /* three against two */
     expect_chain(&d, 0, h, 19, WANT(2, 3)); /* four against two */
-    round_expect(&d, 0, h, 19, WANT(2, 3)); /* and wrong: silent from now on */
+    round_expect(&d, 0, h, 19, WANT(2, 3)); /* and wrong: no drafts from now on */
     expect_chain(&d, 0, h, 19, NOTHING);
     hn_drafter_close(&d);
 }
@@ -289,7 +289,7 @@ static void test_mod(void **state) {
     expect_chain(&d, 1, other, 3, WANT(3, 4, 5)); /* another sequence's text; the chain breaks at its end */
     const int32_t shorter[] = {9, 2, 3};
     expect_chain(&d, 1, shorter, 3, NOTHING); /* 4 5 would be too short */
-    /* what is emitted is learned 32 tokens at a time, when it is observed */
+    /* emitted tokens are learned 32 at a time, when they are observed */
     const int32_t tail[] = {700, 6, 7};
     hn_tree t;
     int32_t out[DEPTH];
@@ -302,7 +302,7 @@ static void test_mod(void **state) {
     expect_chain(&d, 1, tail, 3, NOTHING); /* proposing writes nothing */
     verify_chain(&d, 0, &t, h + 38);
     expect_chain(&d, 1, tail, 3, WANT(8, 9, 10, 11, 12));
-    /* forgotten; a sequence that lives brings its text back */
+    /* forgotten; a sequence that lives adds its text again */
     d.ops->forget(&d);
     expect_chain(&d, 1, tail, 3, NOTHING);
     chain_in(&d, 0, (hn_committed_text){h, 39, 6}, DEPTH, out, &t);
@@ -311,8 +311,7 @@ static void test_mod(void **state) {
     hn_drafter_close(&d);
 }
 
-/* Five rounds in a row with less than a quarter right empty the table; one with a quarter right starts the count anew.
- * */
+/* Five successive rounds with less than a quarter right empty the table; one with a quarter right resets the count. */
 static void test_mod_is_emptied(void **state) {
     (void)state;
     const int32_t h[] = {1, 2, 3, 4, 5, 6, 1, 2}, right[] = {3, 9}, wrong[] = {9};
@@ -329,7 +328,7 @@ static void test_mod_is_emptied(void **state) {
     hn_drafter_close(&d);
 }
 
-/* However often it is emptied, nothing of before comes back. */
+/* After any number of emptyings no earlier content is found. */
 static void test_mod_emptied_often(void **state) {
     (void)state;
     const int32_t a[] = {1, 2, 3, 4}, b[] = {5, 1, 2};
@@ -348,7 +347,7 @@ static void test_mod_emptied_often(void **state) {
     hn_drafter_close(&d);
 }
 
-/* The periodic text of each published form: the draft is the continuation once a period and the key behind it were
+/* The periodic text of each published form: the draft is the continuation once a period and the key after it were
  * seen. */
 static void test_periodic_forms(void **state) {
     (void)state;
@@ -381,7 +380,7 @@ static void test_periodic_forms(void **state) {
     }
 }
 
-/* Memory that runs out while a text grows costs drafts, never more. */
+/* When memory runs out while a text grows there are fewer drafts, no errors. */
 static void test_no_memory(void **state) {
     (void)state;
     static const char *const specs[] = {"ngram,form=recent", "ngram,form=map-k,max=2",
@@ -406,8 +405,7 @@ static void test_no_memory(void **state) {
         }
 }
 
-/* Two drafters on one tree: equal paths share rows, each keeps its candidates; a budget of no rows still lets it share.
- * */
+/* Two drafters on one tree: equal paths share rows, each keeps its candidates; with a budget of no rows sharing is still possible. */
 static void test_merged(void **state) {
     (void)state;
     static const int32_t h[] = {1, 2, 3, 4, 5, 6, 1, 2, 3};

@@ -3,14 +3,14 @@
  *
  *   peagle:PATH[,taps=LOW:MID:HIGH][,residual=normed|plain][,output=normed|plain][,fc_norms=on|off], options: head_drafter.h
  *
- * Rows of the text are EAGLE-3's (drafter_eagle3.c), in several layers; all but the first are Llama's. Behind the root stand
- * rows of a mask token, one behind another, whose feature is not the target's but a vector of the head's own, mask_hidden, which goes
+ * Rows of the text are EAGLE-3's (drafter_eagle3.c), in several layers; all but the first are Llama's. After the root come
+ * rows of a mask token, one after another, whose feature is not the target's but a vector of the head's own, mask_hidden, which goes
  * through the same norms and fc:
  *
  *   root        token x[n],   feature a[n-1]         its logits draft x[n+1]
  *   mask d      mask token,   feature mask_hidden    its logits draft x[n+1+d], whatever the drafts before it are
  *
- * A mask sees the text, the root and the masks before it, and is forgotten with the round. Files: EAGLE-3's with tensor
+ * A mask attends to the text, the root and the masks before it, and is dropped after the round. Files: EAGLE-3's with tensor
  * mask_hidden and the token's id, of speculators, SpecForge, or as vLLM serves them (parallel_drafting).
  */
 #include "draft/eagle3_head.h"

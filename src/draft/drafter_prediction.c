@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_prediction.c - the caller knows roughly what the answer will be (a file to edit, an earlier answer): follow
- * it.
+/* drafter_prediction.c - follows a text that the caller expects the answer to resemble (a file to edit, an earlier answer).
  *
  *   prediction[:FILE][,depth=K][,window=N]
  *
- *   FILE    UTF-8 text that is expected where a request brings no prediction of its own
+ *   FILE    UTF-8 text that is expected if a request has no prediction of its own
  *   depth   tokens of a draft                                                             16
- *   window  tokens on both sides of a break where two agreeing tokens find the thread     64
+ *   window  tokens on both sides of a break in which two agreeing tokens resume it        64
  *
- * How the thread is kept through insertions, deletions and replacements stands in prediction_cursor.h. A draft is one
- * chain, one-hot; as short as the agreement is young, and nothing where the thread is lost or the prediction has ended.
- * The estimates follow how the caller's text fares: how often a place that was found proved right, how often a firm one
+ * prediction_cursor.h describes how the position is kept through insertions, deletions and replacements. A draft is one
+ * chain, one-hot; short after a recent break, and none if the position is lost or the prediction has ended.
+ * The estimates follow the measured results: how often a position that was found was right, how often an established one
  * broke.
  */
 #include <assert.h>
@@ -27,7 +26,7 @@ typedef struct prediction_seq {
     hn_prediction_text own;
     const hn_prediction_text *text; /* own, the file's, or NULL: nothing is predicted */
     hn_cursor cursor;
-    int seen; /* emitted tokens that the cursor was shown */
+    int seen; /* emitted tokens that the cursor has processed */
     hn_draft_chain chain;
 } prediction_seq;
 
@@ -41,7 +40,7 @@ typedef struct prediction_state {
 
 static void prediction_close(hn_drafter *d);
 
-/* Text in another encoding is refused at the byte that shows it: what is no UTF-8, or a NUL, as UTF-16 is full of. */
+/* Refuses text in another encoding, with the byte that shows it: invalid UTF-8, or a NUL, which UTF-16 has many of. */
 static hunch_status encoding_check(const char *path, const char *data, size_t size, hunch_error *err) {
     const size_t valid = hn_utf8_check(data, size);
     const char *nul = memchr(data, 0, valid);
@@ -63,7 +62,7 @@ static hunch_status ids_take(prediction_state *st, const char *path, const int32
 
 static hunch_status file_open(prediction_state *st, const hn_spec *spec, const hn_target_info *target,
                               hunch_error *err) {
-    static const char mark[] = "\xEF\xBB\xBF"; /* editors put it before UTF-8; it is not text */
+    static const char mark[] = "\xEF\xBB\xBF"; /* byte-order mark of UTF-8: not part of the text */
     if (!target->tokenizer)
         return hn_fail(err, HUNCH_USAGE, "a prediction file needs a tokenizer, and this model has none");
     char *data;

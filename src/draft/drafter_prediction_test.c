@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_prediction_test.c - following a prediction through edits, losing and finding the thread, files. */
+/* drafter_prediction_test.c - following a prediction through edits, losing and finding the position, files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void begin_with(hn_drafter *d, int seq, const int32_t *prediction, int n,
     assert_int_equal(d->ops->begin(d, &b, 1, NULL), HUNCH_OK);
 }
 
-/* What came of generating `truth` behind a prompt. */
+/* Results of generating `truth` after a prompt. */
 typedef struct outcome {
     int rounds, drafted, accepted;
 } outcome;
@@ -43,7 +43,7 @@ static outcome generate(hn_drafter *d, const int32_t *prediction, int n, const i
     return o;
 }
 
-/* 600 tokens of a language of 200 words, some of them frequent; every text another. */
+/* n tokens of a language of 200 words, some of them frequent; every text is different. */
 static void prose(uint64_t *seed, int32_t *p, int n) {
     for (int i = 0; i < n; i++) {
         const uint64_t r = hn_splitmix(seed);
@@ -78,7 +78,7 @@ static void expect_rounds(const char *what, const int32_t *p, int n, const int32
     hn_drafter_close(&d);
 }
 
-/* One edit in the middle of 400 tokens that take 24 rounds otherwise: a few more rounds, a few drafts in vain. */
+/* One edit in the middle of 400 tokens that otherwise take 24 rounds: a few more rounds, a few wrong drafts. */
 static void test_one_edit(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -93,7 +93,7 @@ static void test_one_edit(void **state) {
         memcpy(t + 200, p + 300, 100 * sizeof *p); /* a hundred tokens deleted */
         expect_rounds("passage deleted", p, 400, t, 300, 26, 70);
         memcpy(t + 200, p, 30 * sizeof *p);
-        prose(&s, t + 200, 30); /* thirty others inserted: they are what costs rounds */
+        prose(&s, t + 200, 30); /* thirty others inserted: these cost rounds */
         memcpy(t + 230, p + 200, 200 * sizeof *p);
         expect_rounds("sentence inserted", p, 400, t, 430, 24 + 30 + 5, 120);
         t[200] = 501, t[201] = 502, t[202] = 503; /* one token became three */
@@ -105,7 +105,7 @@ static void test_one_edit(void **state) {
     }
 }
 
-/* A name that is replaced again and again by one of another length: seen once, it is drafted. */
+/* A name that is replaced again and again by one of another length: after the first time it is drafted. */
 static void test_rename(void **state) {
     (void)state;
     uint64_t seed = 4;
@@ -124,14 +124,14 @@ static void test_rename(void **state) {
     }
     assert_true(uses > 40);
     expect_rounds("rename", p, n, t, m, m / 17 + 6, 40);
-    /* the old name stays from the middle on: it is drafted as the new one once, and never again */
+    /* the old name stays from the middle on: the new one is drafted once, and never again */
     memcpy(t, p, 8 * sizeof *p);
     t[6] = 310, t[7] = 311;
     memcpy(t + 8, p + 8, (size_t)(n - 8) * sizeof *p);
     expect_rounds("one place renamed", p, n, t, n, n / 17 + 6, 60);
 }
 
-/* What is left out again and again (a field of every record) is left out of the drafts. */
+/* A part that is omitted again and again (a field of every record) is omitted from the drafts. */
 static void test_left_out(void **state) {
     (void)state;
     int32_t p[900], t[900];
@@ -146,7 +146,7 @@ static void test_left_out(void **state) {
     expect_rounds("left out", p, n, t, m, m / 17 + 6, 30);
 }
 
-/* Another text altogether: what is drafted in vain stays far below a chain a round. */
+/* An entirely different text: the number of wrong drafts stays far below a chain a round. */
 static void test_lost(void **state) {
     (void)state;
     uint64_t seed = 6;
@@ -154,7 +154,7 @@ static void test_lost(void **state) {
     prose(&seed, p, 400);
     prose(&seed, t, 400);
     expect_rounds("another text", p, 400, t, 400, 400, 800);
-    for (int i = 0; i < 400; i++) t[i] = 600 + i; /* not a word in common */
+    for (int i = 0; i < 400; i++) t[i] = 600 + i; /* no token in common */
     expect_rounds("another language", p, 400, t, 400, 400, 40);
 }
 
@@ -179,7 +179,7 @@ static void test_by_hand(void **state) {
     assert_int_equal(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 6, PROMPT}, DEPTH, out, &t), 6); /* up to the end */
     assert_memory_equal(out, p + 6, 6 * sizeof *p);
     assert_true(t.candidate[0].estimate > fresh); /* it has agreed since */
-    e[6] = 50; /* for 16: a guess, and a timid one */
+    e[6] = 50; /* instead of 16: drafts with a low estimate follow */
     assert_true(chain_in(&d, 0, (hn_committed_text){text, PROMPT + 7, PROMPT}, DEPTH, out, &t) > 0);
     assert_memory_equal(out, p + 7, 2 * sizeof *p);
     assert_true(t.candidate[0].estimate < fresh);
@@ -245,7 +245,7 @@ static void test_file(void **state) {
     const hn_target_info target = {.vocab = hn_tokenizer_vocab(tokenizer), .tokenizer = tokenizer};
     assert_int_equal(hn_tokenizer_encode(tokenizer, story, strlen(story), 0, &id, &n, NULL), HUNCH_OK);
     assert_in_range(n, 10, 60);
-    snprintf(data, sizeof data, "\xEF\xBB\xBF%s", story); /* with the mark that editors leave */
+    snprintf(data, sizeof data, "\xEF\xBB\xBF%s", story); /* with the byte-order mark that editors add */
     snprintf(spec, sizeof spec, "prediction:%s,depth=63", path);
     for (int mark = 0; mark < 2; mark++) {
         write_file(mark ? data : story, strlen(story) + (mark ? 3 : 0));
@@ -280,7 +280,7 @@ static void test_file(void **state) {
 
 /* ---- properties -------------------------------------------------------------------------------------------------- */
 
-/* An edited copy: stretches taken over, replaced, left out, inserted, repeated. */
+/* An edited copy: parts taken over, replaced, omitted, inserted, repeated. */
 static int edited(uint64_t *seed, const int32_t *p, int n, int32_t *t, int most) {
     int m = 0;
     for (int i = 0; i < n && m < most - 40;) {
@@ -296,8 +296,8 @@ static int edited(uint64_t *seed, const int32_t *p, int n, int32_t *t, int most)
     return m < most ? m : most;
 }
 
-/* Shown token by token, in jumps, rewound, or begun anew with the text there is: the draft behind a text is the same.
- * Nothing behind the committed text is read. */
+/* Shown token by token, in jumps, rewound, or begun anew with the whole text: the draft after a text is the same.
+ * Nothing after the committed text is read. */
 static void test_incremental_is_rebuilt(void **state) {
     (void)state;
     uint64_t seed = 8;

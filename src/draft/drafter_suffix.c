@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_suffix.c - suffix decoding: what followed the text's last tokens wherever they occurred before, in this text
- * or in texts of sequences that ended, and how often?
+/* drafter_suffix.c - suffix decoding: drafts what followed the text's last tokens where they occurred before, in this text
+ * or in texts of sequences that ended, by the number of occurrences.
  *
  *   suffix[,mode=M][,depth=K][,window=D][,factor=F][,offset=O][,min_p=P][,max_texts=N][,mib=S][,text=N]
  *
@@ -9,19 +9,19 @@
  *   window     longest string that is counted, match and draft together, 2..64                                 64
  *   factor     a match of m tokens drafts floor(F m + O) tokens, F 0..64                                       1
  *   offset     O, -64..64                                                                                      0
- *   min_p      no token whose path is less probable, given the match; 0..1                                     0.3
+ *   min_p      least probability of a token's path, given the match; 0..1                                      0.3
  *   max_texts  earlier texts that are kept; 0: this text alone                                                 10000
- *   mib        bound of their memory; whole texts leave, the oldest first                                      64
- *   text       tokens of one text that are looked at, the newest; 256..16777216, at most 80 bytes each         131072
+ *   mib        limit of their memory; whole texts are dropped, the oldest first                                64
+ *   text       tokens of one text that are used, the newest; 256..16777216, at most 80 bytes each              131072
  *
- * All matches of all lengths are tried (suffix_draft.h); the draft with the highest score wins, of this text's and the
- * earlier texts' the former unless the latter's is higher. A string counts where it ends the text, too: behind a match
+ * All matches of all lengths are tried (suffix_draft.h); the draft with the highest score wins; of this text's and the
+ * earlier texts' drafts the former, unless the latter scores higher. An occurrence that ends the text counts too: after a match
  * with one earlier occurrence the first token has probability 1/2. Estimates are count(child) / count(parent).
  *
- * Both bounds hold at rest; a tree that grows has its old copy beside it for a moment.
+ * Both limits hold at rest; a tree that grows exists twice for a moment.
  *
- * State: a tree a sequence, brought up to the committed text when a round's first level is asked for; one store of
- * earlier texts, which a sequence's text joins when it ends. Without memory there is no draft, or a text is not stored.
+ * State: a tree for each sequence, extended to the committed text at a round's first level; one store of
+ * earlier texts, to which a sequence's text is added when it ends. Without memory there is no draft, or a text is not stored.
  */
 #include <assert.h>
 #include <string.h>
@@ -34,8 +34,8 @@
 typedef struct suffix_seq {
     hn_suffix_tree tree;          /* a text position is a position there */
     hn_suffix_draft draft;        /* of the round that began with text_n tokens */
-    int16_t row[HN_SUFFIX_DEPTH]; /* the draft tree's rows of its tokens, -1: not there */
-    int budget;                   /* tokens that may take rows of their own: the first ones */
+    int16_t row[HN_SUFFIX_DEPTH]; /* the draft tree's rows of its tokens, -1: none */
+    int budget;                   /* number of tokens, from the first, that may take new rows */
     int text_n;                   /* 0: no round */
 } suffix_seq;
 
@@ -107,12 +107,12 @@ static hunch_status suffix_open(hn_drafter *d, hn_spec *spec, const hn_target_in
 
 /* ---- the text of a sequence -------------------------------------------------------------------------------------- */
 
-/* Stores the text's tokens from the tree's end on, and lets the oldest go that are too many. */
+/* Stores the text's tokens from the tree's end on, and drops the oldest if there are too many. */
 static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_committed_text *text) {
     const uint32_t n = (uint32_t)text->n, most = (uint32_t)st->text;
     if (n - t->head > most) {
         const uint32_t head = n - most;
-        if (head + HN_SUFFIX_WINDOW <= t->open) { /* the windows that go are finished */
+        if (head + HN_SUFFIX_WINDOW <= t->open) { /* the dropped windows are complete */
             hn_suffix_cut(t, t->open);
             hn_suffix_remove(t, t->head, head, t->open);
             hn_suffix_release(t, head);
@@ -123,8 +123,8 @@ static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_commi
     return hn_suffix_put(t, text->token + t->end, n - t->end);
 }
 
-/* Brings the tree up to the committed text. What was stored but not counted may be a prompt that the text begins with,
- * or what `observe` saw of a last round; the text knows better. */
+/* Extends the tree to the committed text. Tokens that were stored but not counted may be a prompt that the text begins with,
+ * or those that `observe` added for a last round; the text overrides them. */
 static bool text_count(const suffix_state *st, suffix_seq *q, const hn_committed_text *text) {
     hn_suffix_tree *t = &q->tree;
     const uint32_t n = (uint32_t)text->n;
@@ -140,7 +140,7 @@ static hunch_status suffix_begin(hn_drafter *d, const hn_begin *seqs, int n, hun
         suffix_seq *q = &st->seq[seqs[i].seq];
         hn_suffix_fini(&q->tree);
         q->text_n = 0;
-        text_store(st, &q->tree, &seqs[i].text); /* a draft counts it, and stores it if there is no memory now */
+        text_store(st, &q->tree, &seqs[i].text); /* counted by the next draft, which also stores it if memory fails here */
     }
     return HUNCH_OK;
 }
@@ -149,7 +149,7 @@ static void suffix_observe(hn_drafter *d, const hn_observe *o, int n) {
     suffix_state *st = d->state;
     for (int i = 0; i < n; i++) {
         suffix_seq *q = &st->seq[o[i].seq];
-        bool room = q->text_n > 0; /* a draft was asked for, so all before it is stored */
+        bool room = q->text_n > 0; /* a draft was made, so all before it is stored */
         for (int k = 0; room && k < o[i].n_accepted; k++)
             room = hn_suffix_put(&q->tree, &o[i].tree->token[o[i].path[k]], 1);
         if (room) hn_suffix_put(&q->tree, &o[i].next_token, 1);
@@ -187,7 +187,7 @@ static void round_begin(const suffix_state *st, suffix_seq *q, const hn_propose 
     q->text_n = 0;
     q->draft.n = 0;
     if (p->text.n == 0 || !text_count(st, q, &p->text)) return;
-    /* of a string of D tokens one is to be drafted, and the whole text does not occur again in itself */
+    /* of a string of D tokens one is drafted, and the whole text does not occur again in itself */
     const int most = (p->text.n < st->window ? p->text.n : st->window) - 1;
     hn_suffix_draft other;
     hn_suffix_best(&q->tree, &st->rules, NULL, most, &q->draft);
@@ -197,7 +197,7 @@ static void round_begin(const suffix_state *st, suffix_seq *q, const hn_propose 
     q->budget = p->budget;
 }
 
-/* The tokens of one level. Where the budget does not reach, the least probable have to find their row made by others. */
+/* The tokens of one level. Beyond the budget, the least probable are added only if their rows exist. */
 static int propose_one(const hn_drafter *d, hn_propose *p, int level) {
     const suffix_state *st = d->state;
     suffix_seq *q = &st->seq[p->seq];

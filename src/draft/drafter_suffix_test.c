@@ -21,14 +21,14 @@ static void observe(hn_drafter *d, int seq, const hn_tree *t, const int16_t *pat
     d->ops->observe(d, &o, 1);
 }
 
-/* The rows that a target accepts which goes on with token[0..n); returns how many. */
+/* The rows that a target accepts whose next tokens are token[0..n); returns how many. */
 static int accept(const hn_tree *t, const int32_t *token, int n, int16_t path[DEPTH]) {
     int len = 0;
     for (int row = 0; len < n && (row = hn_tree_child(t, row, token[len])) > 0;) path[len++] = (int16_t)row;
     return len;
 }
 
-/* The rows of a tree are the first `budget` tokens of a draft, with the estimates of their step. */
+/* The rows of a tree are the first `budget` tokens of a draft, with the estimates of their steps. */
 static void check_rows(const hn_tree *t, const hn_suffix_draft *want, int budget) {
     int row[DEPTH], n = want->n < budget ? want->n : budget;
     assert_int_equal(t->n_rows, n + 1);
@@ -76,7 +76,7 @@ static void test_golden(void **state) {
     GOLDEN(",mode=tree", C, NULL, 3, 6, 5, 6);
 }
 
-/* Both texts are finished sequences; the third finds what it matches there. Its own text has nothing to say. */
+/* Both texts are finished sequences; the third finds its matches there. Its own text has none. */
 static void test_golden_earlier(void **state) {
     (void)state;
     static const struct {
@@ -130,9 +130,9 @@ static void naive_choice(naive_texts *earlier, const hn_suffix_rules *r, const i
     if (other.score > out->score) *out = other;
 }
 
-/* A whole life: prompt, rounds of several tokens, now and then a rewind, end; the next texts find the earlier ones. After
- * every prefix the draft is that of recounting, so also what a drafter that began there would say. What stands behind
- * the committed text is never looked at. */
+/* Complete texts: prompt, rounds of several tokens, now and then a rewind, end; the next texts find the earlier ones. After
+ * every prefix the draft equals that of recounting, so also that of a drafter that began there. Nothing after
+ * the committed text is read. */
 static void check_lives(const char *spec, hn_suffix_rules r, int window, uint64_t *seed) {
     static naive_texts earlier;
     hn_drafter d;
@@ -145,7 +145,7 @@ static void check_lives(const char *spec, hn_suffix_rules r, int window, uint64_
         int16_t path[DEPTH];
         text_make(seed, h);
         if (life && hn_splitmix(seed) % 2) memcpy(h, earlier.text[life - 1].token, 25 * sizeof *h);
-        h[0] = 11 + life; /* no text begins another */
+        h[0] = 11 + life; /* no text is a prefix of another */
         begin(&d, seq, h, n);
         while (n <= total) {
             int budget = hn_splitmix(seed) % 2 ? DEPTH : 1 + (int)(hn_splitmix(seed) % 8);
@@ -163,7 +163,7 @@ static void check_lives(const char *spec, hn_suffix_rules r, int window, uint64_
             }
             n += 1 + (int)(hn_splitmix(seed) % 4);
         }
-        /* what the last round accepted was never proposed on: `observe` told */
+        /* the tokens that the last round accepted had no propose after them: `observe` adds them */
         n = total - 9;
         d.ops->drop(&d, seq, n);
         draft(&d, seq, text_of(h, n), DEPTH, &t);
@@ -190,7 +190,7 @@ static void test_lives(void **state) {
     }
 }
 
-/* Of a text longer than `text` tokens only the newest are looked at, however they came in. */
+/* Of a text longer than `text` tokens only the newest are used, in whatever steps they came. */
 static void test_long_text(void **state) {
     (void)state;
     enum { LONG = 8 * TEXT, NEWEST = 256 };
@@ -206,7 +206,7 @@ static void test_long_text(void **state) {
     for (int n = 1000, checked = 0; n <= LONG; n += checked++ == 40 ? 500 : 1 + (int)(hn_splitmix(&seed) % 30)) {
         hn_suffix_draft want;
         if (checked == 60 || checked == 80) {
-            n -= 700; /* behind what is still stored */
+            n -= 700; /* before what is still stored */
             if (checked == 80) d.ops->drop(&d, 0, n);
         }
         draft(&d, 0, text_of(h, n), DEPTH, &t);
@@ -216,7 +216,7 @@ static void test_long_text(void **state) {
     hn_drafter_close(&d);
 }
 
-/* A preempted sequence ends and begins again with its text: what it becomes counts once. */
+/* A preempted sequence ends and begins again with its text: the final text is counted once. */
 static void test_preempted(void **state) {
     (void)state;
     static const int32_t text[] = {1, 2, 3, 4, 5, 1, 2, 3, 6, 7};
@@ -228,7 +228,7 @@ static void test_preempted(void **state) {
         draft(&d, 0, text_of(text, n), DEPTH, &t);
         d.ops->end(&d, 0);
     }
-    /* once 4 and once 6 behind 1 2 3, so a half, and the older first */
+    /* once 4 and once 6 after 1 2 3, so a half, and the older first */
     begin(&d, 0, (const int32_t[]){9, 1, 2, 3}, 4);
     draft(&d, 0, text_of((const int32_t[]){9, 1, 2, 3}, 4), DEPTH, &t);
     assert_int_equal(t.token[1], 4);
@@ -236,7 +236,7 @@ static void test_preempted(void **state) {
     hn_drafter_close(&d);
 }
 
-/* Rows that others made cost nothing; without rows of its own a draft shares what it finds and no more. */
+/* Rows of other drafters cost nothing; without rows of its own a draft only shares existing ones. */
 static void test_shared_rows(void **state) {
     (void)state;
     static const int32_t h[] = {1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4};
@@ -284,8 +284,8 @@ static void test_options(void **state) {
     hn_drafter_close(&d);
 }
 
-/* Every allocation fails once, and all from one on: open says so; later there is no draft, or a text is not stored, and
- * what is drafted at all is what would have been. */
+/* Every allocation fails once, and all from one on: open reports it; later there is no draft, or a text is not stored, and
+ * any drafts are the same as with memory. */
 static void test_no_memory(void **state) {
     (void)state;
     uint64_t seed = 31;
@@ -315,7 +315,7 @@ static void test_no_memory(void **state) {
             }
             bool done = hn_fault_count(HN_FAULT_ALLOC) <= (uint64_t)after;
             hn_fault_arm(HN_FAULT_ALLOC, -1, false);
-            d.ops->forget(&d); /* what was stored at all depends on when memory ran out */
+            d.ops->forget(&d); /* the stored texts depend on when memory ran out */
             begin(&d, 0, h, TEXT);
             draft(&d, 0, text_of(h, TEXT), DEPTH, &t);
             static naive_texts none = {.window = 64};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_test.c - the text form of drafters: what parses, what is refused, and with which words. */
+/* drafter_test.c - the text form of drafters: which specs are accepted, which are refused, and the messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void test_parse(void **state) {
     assert_int_equal(hn_spec_double(&s, "accept", 0, 1, 1, &x, NULL), HUNCH_OK);
     assert_true(x == .5);
     hunch_error err;
-    assert_int_equal(hn_spec_all_used(&s, &err), HUNCH_USAGE); /* form was not asked for yet */
+    assert_int_equal(hn_spec_all_used(&s, &err), HUNCH_USAGE); /* form was not read yet */
     assert_non_null(strstr(err.message, "'form'"));
     assert_int_equal(hn_spec_choice(&s, "form", forms, 0, &c, NULL), HUNCH_OK);
     assert_int_equal(c, 1);
@@ -45,7 +45,7 @@ static void test_parse(void **state) {
     hn_spec_fini(&s);
 }
 
-/* Opening `spec` fails as wrong usage and the message names `word`. */
+/* Opening `spec` fails as wrong usage and the message contains `word`. */
 static void expect_usage(const char *spec, const char *word) {
     hn_drafter d;
     hunch_error err = {0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eagle3_head.c - see eagle3_head.h.
  *
- * Two numberings of the layers stand in files: states entering a layer (speculators, vLLM), and outputs of a layer (SpecForge).
- * As SGLang does: where the first is 1, all are outputs, and 1 is added; but never of speculators, which has one numbering,
- * nor where ptd_token_id stands, a key of vLLM's alone, which names states.
+ * Files have two numberings of the layers: states entering a layer (speculators, vLLM), and outputs of a layer (SpecForge).
+ * As in SGLang: if the first is 1, all are outputs, and 1 is added; but never for speculators, which has one numbering,
+ * nor if there is ptd_token_id, a key of vLLM alone, which counts states.
  */
 #include "draft/eagle3_head.h"
 
@@ -40,7 +40,7 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
     return HUNCH_OK;
 }
 
-/* Norms before fc are there where the file says so, or a tensor shows it: one that is missing is an error, not another head. */
+/* Norms before fc exist if the file specifies them or has a tensor of one; a missing tensor is an error, not another kind of head. */
 static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     hunch_status st = hn_head_bool(src, HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL, &d->normed_stream, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_NORM_OUTPUT, &d->norm_output, err);
@@ -57,7 +57,7 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
     hunch_status st = read_taps(src, spec, target->layers, taps, err);
     if (st) return st;
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
-    const bool noted = !fc && target->report; /* with what else is missing */
+    const bool noted = !fc && target->report; /* reported with the other missing tensors */
     if (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden))
         return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
                        hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_about.c - the line that says what was found in a draft head's files (head_drafter.h). */
+/* head_about.c - the line that describes a draft head's files (head_drafter.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void append_layers(char *to, size_t size, const hn_head_taps *t, int less
         append(to, size, "%s%d", i == 0 ? "" : i + 1 < t->n ? ", " : " and ", t->boundary[i] - less);
 }
 
-/* Layers are counted from 0. State k enters layer k, and so is the output of layer k - 1; both numberings stand in files. */
+/* Layers are counted from 0. State k enters layer k and is the output of layer k - 1; files have both numberings. */
 static void append_taps(char *to, size_t size, const hn_head_taps *t) {
     const char *many = t->n == 1 ? "" : "s";
     bool outputs = true;
@@ -39,7 +39,7 @@ static void append_taps(char *to, size_t size, const hn_head_taps *t) {
     append(to, size, ")");
 }
 
-/* What it has no matrices of its own for. */
+/* Appends which matrices it takes from the model. */
 static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
     const bool embedding = !h->own_embedding && (h->steps.n == 0 || h->steps.kind == HN_STEP_GROUNDED);
     if (!embedding && h->own_output) return;
@@ -47,7 +47,7 @@ static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
            h->own_output ? "" : "output");
 }
 
-/* How it is built. */
+/* Appends its structure. */
 static void append_shape(char *to, size_t size, const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.steps;
     if (d->n > 0) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
@@ -58,7 +58,7 @@ static void append_shape(char *to, size_t size, const hn_arch *a) {
     append(to, size, ", %d wide; ", a->hidden);
 }
 
-/* What its matrices are packed as. */
+/* The type of its packed matrices. */
 static hn_dtype type_of(const hn_model *head) {
     const hn_step *first = head->head.step;
     if (head->arch.layers > 0) return head->layer[0].gate.dtype;

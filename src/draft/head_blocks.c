@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_blocks.c - the passes of a draft head that drafts a block at once (head_passes.h).
  *
- *   slots:   0 ............. rows | waiting .............. | x[n] mask mask ... |
+ *   slots:   0 ............. rows | pending .............. | x[n] mask mask ... |
  *            keys and values of   | their features are in  | the block: tentative rows of one pass, all of which
- *            the text's features  | the store              | see each other; forgotten behind it
+ *            the text's features  | the store              | attend to each other; dropped after it
  *
- * A row of the text lies in its own token's slot, made of that token's feature alone. A block is always run whole, however
- * few of its tokens are wanted: fewer masks would be another function. What is not wanted costs no row of the output matrix. */
+ * A row of the text is in its own token's slot, computed from that token's feature alone. A block is always computed as a whole, even if
+ * only some of its tokens are requested: fewer masks would be another function. Levels that are not requested cost no row of the output
+ * matrix. */
 #include <assert.h>
 
 #include "draft/head_passes.h"
@@ -24,13 +25,13 @@ typedef struct context_batch {
     int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
 } context_batch;
 
-/* Puts rows that wait into the pass. False: some did not fit. */
+/* Adds pending rows to the pass. False: some did not fit. */
 static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
     hn_head_seq *s = &h->seq[seq];
     const int room = HN_MAX_ROWS - b->n_rows, n = s->n_waiting < room ? s->n_waiting : room;
     if (s->n_waiting == 0 || s->lost) return true;
     if (n == 0) return false;
-    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text goes on without */
+    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text continues without drafts */
         hn_head_lose(h, s);
         return true;
     }
@@ -134,7 +135,7 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
     b->n = 0;
 }
 
-/* The root and masks behind it; logits of the rows that draft the levels that are wanted. */
+/* Adds the root and the masks after it; with logits of the rows that draft the requested levels. */
 static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     const int first = d->markov == HN_MARKOV_RNN ? -1 : 0; /* a recurrence begins with the root's row */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_drafter.c - life of drafters with a head that has rows in the cache, see head_drafter.h. Its trees are head_trees.h's, its
- * passes head_passes.h's. */
+/* head_drafter.c - life of drafters with a head that has rows in the cache, see head_drafter.h. Its trees are made by head_trees.h, its
+ * passes by head_passes.h. */
 #include "draft/head_drafter.h"
 
 #include "base/mem.h"
@@ -48,8 +48,8 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
     st->trees.block = desc->together;
     st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
     if (!s && o->min_confidence > 0 && !desc->confidence)
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is",
-                    spec->text);
+        s = hn_fail(err, HUNCH_USAGE,
+                    "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
     if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
     if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);
@@ -66,13 +66,13 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     st->context = target->context;
     s = state_open(d, st, spec, &o, target, needs, describe, err);
     if (s) {
-        if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* what is wrong in the spec names it */
+        if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* errors of the spec name it already */
         state_free(st);
         return s;
     }
     d->state = st;
     hn_head_trees_needs(&st->trees, needs);
-    if (st->passes.model.arch.draft_head.markov) needs->cost = HN_COST_PER_ROUND; /* the block; what follows costs next to nothing */
+    if (st->passes.model.arch.draft_head.markov) needs->cost = HN_COST_PER_ROUND; /* the block; later levels cost almost nothing */
     return HUNCH_OK;
 }
 
@@ -138,7 +138,7 @@ static int propose_level(head_state *st, hn_drafter *d, hn_propose *p, int n, in
     return added;
 }
 
-/* All levels of as many sequences as a pass holds blocks of: what a later place is made of is that pass's. */
+/* All levels of as many sequences as a pass has blocks of: later places use the results of that pass. */
 static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, int level, int at_once) {
     int all = 0;
     for (int first = 0; level == 0 && first < n; first += at_once) {
@@ -152,5 +152,6 @@ static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, i
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     head_state *st = d->state;
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
-    return desc->markov ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc)) : hn_head_trees_propose(&st->trees, d, p, n, level);
+    return desc->markov ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc))
+                        : hn_head_trees_propose(&st->trees, d, p, n, level);
 }
